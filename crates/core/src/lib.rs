@@ -1,0 +1,13 @@
+//! The model every door and every protocol shares: who is connected (peers), what may be asked (grants, the gate, the
+//! guard), what was asked (calls), how a machine is doing (health) and what happened (the journal).
+//!
+//! Nothing in this crate reads a clock, a file, a socket or a random number: time and randomness are passed in.
+//! It knows no wire protocol. That is what lets the hub, the endpoint, the property tests and the simulator run
+//! the very same code.
+
+pub mod door;
+pub mod effect;
+pub mod glob;
+pub mod id;
+pub mod secret;
+pub mod time;

@@ -1,0 +1,1 @@
+//! The kenny v0.8 wire protocol.

@@ -1,0 +1,1 @@
+//! Where the hub keeps things.
