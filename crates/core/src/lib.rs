@@ -5,9 +5,15 @@
 //! It knows no wire protocol. That is what lets the hub, the endpoint, the property tests and the simulator run
 //! the very same code.
 
+pub mod approval;
+pub mod call;
+pub mod confirm;
 pub mod door;
 pub mod effect;
 pub mod glob;
+pub mod grant;
 pub mod id;
+pub mod journal;
+pub mod peer;
 pub mod secret;
 pub mod time;

@@ -1,0 +1,227 @@
+//! A person's consent to one call: bound to caller, target, tool and the exact arguments, single-use, expiring, and
+//! never given by who asked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ApprovalId, CallId, PeerId, TokenId};
+use crate::time::Timestamp;
+
+/// What an approval is good for, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Who asked.
+    pub caller: TokenId,
+    /// Whom the call goes to.
+    pub target: PeerId,
+    /// What is asked.
+    pub tool: String,
+    /// The keyed digest of the exact arguments.
+    pub args_digest: String,
+}
+
+/// Where an approval stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApprovalState {
+    /// Nobody has said anything.
+    Pending,
+    /// Someone said yes; the call may go out once.
+    Approved,
+    /// Someone said no.
+    Denied,
+    /// Time ran out.
+    Expired,
+    /// The call went out.
+    Used,
+}
+
+impl ApprovalState {
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Used => "used",
+        }
+    }
+
+    /// The state of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Pending, Self::Approved, Self::Denied, Self::Expired, Self::Used]
+            .into_iter()
+            .find(|s| s.name() == text)
+    }
+}
+
+/// One approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// The call that waits on it.
+    pub call_id: CallId,
+    /// What it is good for.
+    pub binding: Binding,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it lapses.
+    pub expires_at: Timestamp,
+    /// Where it stands.
+    pub state: ApprovalState,
+}
+
+/// Why a decision or a use is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApprovalError {
+    /// The decider is the asker.
+    #[error("who asked for a call can never approve it")]
+    OwnCall,
+    /// Too late.
+    #[error("this approval has expired")]
+    Expired,
+    /// Already decided or used.
+    #[error("this approval is already {}", .0.name())]
+    NotPending(ApprovalState),
+    /// Used without having been given.
+    #[error("this approval is {}, so the call cannot run", .0.name())]
+    NotApproved(ApprovalState),
+    /// Used for something else than it was given for.
+    #[error("this approval was given for another call")]
+    OtherCall,
+}
+
+impl Approval {
+    /// A person decides. That the decider holds the `approve` right is the gate's business; that they are not the
+    /// asker is checked here, where nothing can go around it.
+    pub fn decide(&mut self, by: TokenId, approve: bool, now: Timestamp) -> Result<(), ApprovalError> {
+        if self.state != ApprovalState::Pending {
+            return Err(ApprovalError::NotPending(self.state));
+        }
+        // First the clock: an expired approval must be marked so, whoever comes.
+        self.expire(now)?;
+        if by == self.binding.caller {
+            return Err(ApprovalError::OwnCall);
+        }
+        self.state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
+        Ok(())
+    }
+
+    /// The call goes out: once, in time, and only as it was asked for.
+    pub fn consume(&mut self, binding: &Binding, now: Timestamp) -> Result<(), ApprovalError> {
+        if self.state != ApprovalState::Approved {
+            return Err(ApprovalError::NotApproved(self.state));
+        }
+        self.expire(now)?;
+        if *binding != self.binding {
+            return Err(ApprovalError::OtherCall);
+        }
+        self.state = ApprovalState::Used;
+        Ok(())
+    }
+
+    /// Marks a pending or unused approval whose time has run out.
+    pub fn expire(&mut self, now: Timestamp) -> Result<(), ApprovalError> {
+        let open = matches!(self.state, ApprovalState::Pending | ApprovalState::Approved);
+        if open && now >= self.expires_at {
+            self.state = ApprovalState::Expired;
+            return Err(ApprovalError::Expired);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const ASKER: TokenId = TokenId::new(Uuid::from_u128(1));
+    const OTHER: TokenId = TokenId::new(Uuid::from_u128(2));
+
+    fn pending() -> Approval {
+        Approval {
+            id: ApprovalId::new(Uuid::from_u128(3)),
+            call_id: CallId::new(Uuid::from_u128(4)),
+            binding: Binding {
+                caller: ASKER,
+                target: PeerId::kenny("pc").expect("valid"),
+                tool: "shell_exec".into(),
+                args_digest: "d".into(),
+            },
+            created_at: Timestamp::from_millis(0),
+            expires_at: Timestamp::from_millis(100),
+            state: ApprovalState::Pending,
+        }
+    }
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    #[test]
+    fn who_asked_can_never_approve() {
+        let mut approval = pending();
+        assert_eq!(approval.decide(ASKER, true, at(1)), Err(ApprovalError::OwnCall));
+        assert_eq!(approval.state, ApprovalState::Pending);
+    }
+
+    #[test]
+    fn an_approval_is_used_once() {
+        let mut approval = pending();
+        let binding = approval.binding.clone();
+        approval.decide(OTHER, true, at(1)).expect("in time");
+        approval.consume(&binding, at(2)).expect("approved");
+        assert_eq!(approval.consume(&binding, at(3)), Err(ApprovalError::NotApproved(ApprovalState::Used)));
+    }
+
+    #[test]
+    fn another_call_cannot_use_it() {
+        let mut approval = pending();
+        approval.decide(OTHER, true, at(1)).expect("in time");
+        let altered = Binding { args_digest: "e".into(), ..approval.binding.clone() };
+        assert_eq!(approval.consume(&altered, at(2)), Err(ApprovalError::OtherCall));
+    }
+
+    #[test]
+    fn time_runs_out_before_and_after_the_decision() {
+        let mut late = pending();
+        assert_eq!(late.decide(OTHER, true, at(100)), Err(ApprovalError::Expired));
+        let mut unused = pending();
+        let binding = unused.binding.clone();
+        unused.decide(OTHER, true, at(99)).expect("in time");
+        assert_eq!(unused.consume(&binding, at(100)), Err(ApprovalError::Expired));
+    }
+
+    proptest! {
+        /// Whatever happens in whatever order, a use follows a yes of someone else, in time, and happens once.
+        #[test]
+        fn a_use_follows_a_yes_of_someone_else(
+            steps in prop::collection::vec((0u8..3, any::<bool>(), any::<bool>(), 0i64..150), 0..25),
+        ) {
+            let mut approval = pending();
+            let binding = approval.binding.clone();
+            let (mut yes, mut uses) = (false, 0);
+            for (what, own, approve, ms) in steps {
+                match what {
+                    0 => {
+                        let by = if own { ASKER } else { OTHER };
+                        if approval.decide(by, approve, at(ms)).is_ok() {
+                            prop_assert!(!own && ms < 100);
+                            yes = approve;
+                        }
+                    }
+                    1 => if approval.consume(&binding, at(ms)).is_ok() {
+                        prop_assert!(yes && ms < 100);
+                        uses += 1;
+                    },
+                    _ => { let _ = approval.expire(at(ms)); }
+                }
+            }
+            prop_assert!(uses <= 1);
+        }
+    }
+}

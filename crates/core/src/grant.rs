@@ -1,0 +1,272 @@
+//! What a caller may do: a role, narrowed by scopes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::effect::Effect;
+use crate::glob;
+
+/// What a token's holder is. Ordered: each role may do all that the one before may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Sees the fleet and may make `observe` calls.
+    Viewer,
+    /// May make every call.
+    Operator,
+    /// May also change policy, tokens and trust.
+    Admin,
+}
+
+impl Role {
+    /// All roles, weakest first.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The role of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|r| r.name() == text)
+    }
+
+    /// The strongest effect this role may cause.
+    pub const fn strongest_effect(self) -> Effect {
+        match self {
+            Self::Viewer => Effect::Observe,
+            Self::Operator | Self::Admin => Effect::Manage,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A right that a door asks for. Every HTTP route, MCP tool and wire call names exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Right {
+    /// Anyone at all; declared on purpose.
+    Public,
+    /// Holds the one-time token, signature or link that the door itself checks.
+    OwnCredential,
+    /// See the fleet, its health, logs, journal and one's own calls.
+    View,
+    /// Make a call; which one decides the gate.
+    Call,
+    /// Decide on someone else's pending call.
+    Approve,
+    /// Change deny rules and confirm rules.
+    Policy,
+    /// Mint and revoke operator tokens.
+    Tokens,
+    /// Enrol, tag, revoke, re-key and remove agents.
+    Trust,
+}
+
+impl Right {
+    /// The name used in refusals and in the list of doors.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::OwnCredential => "own_credential",
+            Self::View => "view",
+            Self::Call => "call",
+            Self::Approve => "approve",
+            Self::Policy => "policy",
+            Self::Tokens => "tokens",
+            Self::Trust => "trust",
+        }
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What narrows a role. An absent list means "all that the role has"; each list that is there narrows further, so
+/// `agents` and `tags` together mean "these agents, and only while they carry one of these tags".
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scopes {
+    /// Effects that calls may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Vec<Effect>>,
+    /// Tools by name; `*` is a wild card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Agents by id; `*` is a wild card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<String>>,
+    /// Agents by tag; `*` is a wild card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// Whether the holder may decide on others' pending calls. Absent means no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<bool>,
+}
+
+impl Scopes {
+    /// Whether any list narrows the role (`approve` widens and does not count).
+    pub fn narrows(&self) -> bool {
+        self.effects.is_some() || self.tools.is_some() || self.agents.is_some() || self.tags.is_some()
+    }
+
+    /// Whether a peer with this id and these tags is within reach.
+    pub fn reaches<T: AsRef<str>>(&self, agent: &str, tags: &[T]) -> bool {
+        self.agents.as_ref().is_none_or(|globs| glob::any_matches(globs, agent))
+            && self.tags.as_ref().is_none_or(|globs| tags.iter().any(|t| glob::any_matches(globs, t.as_ref())))
+    }
+}
+
+/// What one caller may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The role.
+    pub role: Role,
+    /// What narrows it.
+    pub scopes: Scopes,
+}
+
+/// Why a right is missing, in words for the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// The role is too weak.
+    #[error("this needs the role {needed}; the token has the role {has}")]
+    Role {
+        /// The weakest role that would do.
+        needed: Role,
+        /// The caller's.
+        has: Role,
+    },
+    /// A scope of the token leaves it out.
+    #[error("the token's scope `{0}` does not include this")]
+    Scope(&'static str),
+    /// The token narrows its role and so may not hand out what is wider.
+    #[error("a token with narrowed scopes cannot change {0}")]
+    Narrowed(&'static str),
+}
+
+impl Grant {
+    /// Whether the grant includes a right that is not about one peer. [`Right::Call`] is only the door: the gate
+    /// then looks at effect, tool and target.
+    pub fn check(&self, right: Right) -> Result<(), Missing> {
+        let admin = |what: &'static str| {
+            if self.role < Role::Admin {
+                Err(Missing::Role { needed: Role::Admin, has: self.role })
+            } else if self.scopes.narrows() {
+                // Otherwise a token limited to one tag could mint itself a token for all of them.
+                Err(Missing::Narrowed(what))
+            } else {
+                Ok(())
+            }
+        };
+        match right {
+            Right::Public | Right::OwnCredential | Right::View | Right::Call => Ok(()),
+            Right::Approve if self.scopes.approve == Some(true) => Ok(()),
+            Right::Approve => Err(Missing::Scope("approve")),
+            Right::Policy => admin("policy"),
+            Right::Tokens => admin("tokens"),
+            Right::Trust if self.role < Role::Admin => Err(Missing::Role { needed: Role::Admin, has: self.role }),
+            Right::Trust => Ok(()),
+        }
+    }
+
+    /// Whether the grant includes this call.
+    pub fn check_call<T: AsRef<str>>(
+        &self,
+        effect: Effect,
+        tool: &str,
+        agent: &str,
+        tags: &[T],
+    ) -> Result<(), Missing> {
+        if effect > self.role.strongest_effect() {
+            return Err(Missing::Role { needed: Role::Operator, has: self.role });
+        }
+        if self.scopes.effects.as_ref().is_some_and(|effects| !effects.contains(&effect)) {
+            return Err(Missing::Scope("effects"));
+        }
+        if self.scopes.tools.as_ref().is_some_and(|globs| !glob::any_matches(globs, tool)) {
+            return Err(Missing::Scope("tools"));
+        }
+        self.check_reach(agent, tags)
+    }
+
+    /// Whether the peer is within the grant's reach.
+    pub fn check_reach<T: AsRef<str>>(&self, agent: &str, tags: &[T]) -> Result<(), Missing> {
+        if self.scopes.agents.as_ref().is_some_and(|globs| !glob::any_matches(globs, agent)) {
+            return Err(Missing::Scope("agents"));
+        }
+        if !self.scopes.reaches(agent, tags) {
+            return Err(Missing::Scope("tags"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(role: Role, scopes: &str) -> Grant {
+        Grant { role, scopes: serde_json::from_str(scopes).expect("test scopes") }
+    }
+
+    #[track_caller]
+    fn check(role: Role, scopes: &str, effect: Effect, tool: &str, agent: &str, tags: &[&str], expect: bool) {
+        let verdict = grant(role, scopes).check_call(effect, tool, agent, tags);
+        assert_eq!(verdict.is_ok(), expect, "{verdict:?}");
+    }
+
+    #[test]
+    fn roles_bound_effects() {
+        check(Role::Viewer, "{}", Effect::Observe, "fs_read", "pc", &[], true);
+        check(Role::Viewer, "{}", Effect::Interact, "screen_capture", "pc", &[], false);
+        check(Role::Operator, "{}", Effect::Manage, "shell_exec", "pc", &[], true);
+    }
+
+    #[test]
+    fn each_scope_narrows() {
+        check(Role::Operator, r#"{"effects":["observe"]}"#, Effect::Manage, "shell_exec", "pc", &[], false);
+        check(Role::Operator, r#"{"tools":["fs_*"]}"#, Effect::Observe, "fs_read", "pc", &[], true);
+        check(Role::Operator, r#"{"tools":["fs_*"]}"#, Effect::Observe, "net_config", "pc", &[], false);
+        check(Role::Operator, r#"{"agents":["lab-*"]}"#, Effect::Observe, "fs_read", "lab-1", &[], true);
+        check(Role::Operator, r#"{"agents":["lab-*"]}"#, Effect::Observe, "fs_read", "pc", &[], false);
+        check(Role::Operator, r#"{"tags":["lab"]}"#, Effect::Observe, "fs_read", "pc", &["lab"], true);
+        check(Role::Operator, r#"{"tags":["lab"]}"#, Effect::Observe, "fs_read", "pc", &[], false);
+        check(Role::Operator, r#"{"agents":["pc"],"tags":["lab"]}"#, Effect::Observe, "fs_read", "pc", &["x"], false);
+        check(Role::Operator, r#"{"effects":[]}"#, Effect::Observe, "fs_read", "pc", &[], false);
+    }
+
+    #[test]
+    fn approving_is_never_implied() {
+        assert!(grant(Role::Admin, "{}").check(Right::Approve).is_err());
+        assert!(grant(Role::Viewer, r#"{"approve":true}"#).check(Right::Approve).is_ok());
+    }
+
+    #[test]
+    fn a_narrowed_admin_cannot_widen_itself() {
+        let narrowed = grant(Role::Admin, r#"{"tags":["lab"]}"#);
+        assert_eq!(narrowed.check(Right::Tokens), Err(Missing::Narrowed("tokens")));
+        assert_eq!(narrowed.check(Right::Policy), Err(Missing::Narrowed("policy")));
+        assert!(grant(Role::Admin, r#"{"approve":true}"#).check(Right::Tokens).is_ok());
+        assert!(grant(Role::Operator, "{}").check(Right::Tokens).is_err());
+    }
+
+    #[test]
+    fn an_unknown_scope_is_an_error_and_not_ignored() {
+        assert!(serde_json::from_str::<Scopes>(r#"{"agent":["x"]}"#).is_err());
+    }
+}

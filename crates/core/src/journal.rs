@@ -1,0 +1,190 @@
+//! The journal: what happened, in one append-only chain per hub. Each record carries the hash of the one before it,
+//! so that a changed, missing or reordered record is found; signed checkpoints bind the chain to the hub's key.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::door::Door;
+use crate::id::{ApprovalId, CallId};
+use crate::time::Timestamp;
+
+/// What a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A call.
+    Call,
+    /// An agent's key was bound, or a token for it was minted.
+    Enrol,
+    /// A peer or caller proved who it is, or failed to.
+    Auth,
+    /// A person was asked, or answered.
+    Approval,
+    /// A deny rule or confirm rule changed.
+    Policy,
+    /// A client was paired.
+    Pairing,
+    /// A room's grant changed.
+    Grant,
+    /// An operator token was minted or revoked.
+    Token,
+    /// An agent was tagged, revoked, re-keyed or removed.
+    Trust,
+    /// The hub itself: started, stopped, restored, re-keyed.
+    Hub,
+    /// A door refused a known caller, or counted strangers it refused.
+    Refusal,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 11] = [
+        Self::Call,
+        Self::Enrol,
+        Self::Auth,
+        Self::Approval,
+        Self::Policy,
+        Self::Pairing,
+        Self::Grant,
+        Self::Token,
+        Self::Trust,
+        Self::Hub,
+        Self::Refusal,
+    ];
+
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Enrol => "enrol",
+            Self::Auth => "auth",
+            Self::Approval => "approval",
+            Self::Policy => "policy",
+            Self::Pairing => "pairing",
+            Self::Grant => "grant",
+            Self::Token => "token",
+            Self::Trust => "trust",
+            Self::Hub => "hub",
+            Self::Refusal => "refusal",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|k| k.name() == text)
+    }
+}
+
+/// Which part of a call a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Before dispatch, for calls that change something.
+    Intent,
+    /// Before the caller is answered.
+    Outcome,
+    /// An answer after the deadline.
+    Late,
+}
+
+/// What the gate decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// It may go out.
+    Allowed,
+    /// The caller has no right to it.
+    Denied,
+    /// A deny rule refused it.
+    Blocked,
+    /// It waits for a person.
+    Pending,
+    /// A person said yes.
+    Confirmed,
+    /// A person said no.
+    Rejected,
+    /// Nobody answered in time.
+    Expired,
+}
+
+/// A record before it has its place in the chain. A field that does not apply is absent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Draft {
+    /// When.
+    pub at: Timestamp,
+    /// What it is about.
+    pub kind: Kind,
+    /// Which part of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Who: a token's name, or `agent:<id>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// The door it came through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door: Option<Door>,
+    /// The peer it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// The arguments, secrets removed and bounded. Exact JSON text, kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Box<RawValue>>,
+    /// The keyed digest of the exact arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_digest: Option<String>,
+    /// What the gate decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// The rule that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The approval it ran under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalId>,
+    /// `ok` or the error code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// From dispatch to outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// What else the kind needs: a rule's text, a count of strangers, a key's fingerprint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Box<RawValue>>,
+}
+
+impl Draft {
+    /// A record of `kind` at `at` with nothing else.
+    pub const fn new(at: Timestamp, kind: Kind) -> Self {
+        Self {
+            at,
+            kind,
+            phase: None,
+            who: None,
+            door: None,
+            target: None,
+            tool: None,
+            call_id: None,
+            args: None,
+            args_digest: None,
+            decision: None,
+            rule: None,
+            approval: None,
+            outcome: None,
+            duration_ms: None,
+            detail: None,
+        }
+    }
+
+    /// With a detail object.
+    #[must_use]
+    pub fn detail(mut self, value: &serde_json::Value) -> Self {
+        self.detail = serde_json::value::to_raw_value(value).ok();
+        self
+    }
+}
