@@ -15,5 +15,6 @@ pub mod grant;
 pub mod id;
 pub mod journal;
 pub mod peer;
+pub mod redact;
 pub mod secret;
 pub mod time;

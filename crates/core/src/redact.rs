@@ -1,0 +1,212 @@
+//! Arguments as the journal may show them: secrets removed, size bounded. The journal also keeps a keyed digest of
+//! the exact arguments, so nothing that proves what was asked is lost with them.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What stands where a secret stood.
+pub const REMOVED: &str = "[removed]";
+
+/// Largest text kept of one string; the rest is told as a count.
+pub const MAX_TEXT: usize = 8 * 1024;
+
+/// Largest arguments kept in a record; above it only the names of the arguments are.
+pub const MAX_ARGS: usize = 32 * 1024;
+
+/// The arguments without secrets and within bounds, as JSON text. Text that is no JSON is not shown at all.
+pub fn args(raw: &RawValue) -> Box<RawValue> {
+    let text = raw.get();
+    // Most calls carry a path or nothing: then the text stands as it is and no tree is built.
+    if text.len() <= MAX_TEXT && !may_hold_secret(text) {
+        return raw.to_owned();
+    }
+    let mut value: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+    clean(&mut value, 0);
+    let cleaned = serde_json::value::to_raw_value(&value);
+    match cleaned {
+        Ok(cleaned) if cleaned.get().len() <= MAX_ARGS => cleaned,
+        _ => {
+            let keys: Vec<&String> = value.as_object().map(|o| o.keys().take(64).collect()).unwrap_or_default();
+            let note = serde_json::json!({ "[too large to keep]": text.len(), "[arguments]": keys });
+            serde_json::value::to_raw_value(&note).unwrap_or_else(|_| RawValue::NULL.to_owned())
+        }
+    }
+}
+
+/// Whether an argument of this name holds a secret, whatever its value.
+pub fn is_secret_name(name: &str) -> bool {
+    static NAMES: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            "(?i)pass(word|wd|phrase|code)|^pwd$|^pin$|secret|token|credential|(api|access|private|signing|account|shared)[-_. ]?key|authorization|cookie|^auth$",
+        )
+        .expect("a constant pattern, compiled by a test")
+    });
+    NAMES.is_match(name)
+}
+
+fn clean(value: &mut Value, depth: usize) {
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map.iter_mut() {
+                // Counts and switches are no secrets: `max_tokens: 5` stays.
+                if is_secret_name(name) && !matches!(value, Value::Number(_) | Value::Bool(_) | Value::Null) {
+                    *value = Value::String(REMOVED.into());
+                } else if depth < 64 {
+                    clean(value, depth + 1);
+                }
+            }
+        }
+        Value::Array(items) if depth < 64 => items.iter_mut().for_each(|item| clean(item, depth + 1)),
+        Value::String(text) => {
+            *text = clean_text(text);
+            if text.len() > MAX_TEXT {
+                let cut = text.floor_char_boundary(MAX_TEXT);
+                let rest = text.len() - cut;
+                text.truncate(cut);
+                text.push_str(&format!("… [{rest} more bytes]"));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A text (a script, a command line, a message) with what looks like a secret removed.
+pub fn clean_text(text: &str) -> String {
+    let mut out = text.to_owned();
+    for (pattern, replacement) in PATTERNS.iter() {
+        if let std::borrow::Cow::Owned(changed) = pattern.replace_all(&out, *replacement) {
+            out = changed;
+        }
+    }
+    out
+}
+
+/// A cheap look at the raw JSON. An escaped letter counts as a hint: `\u0070assword` must not slip by.
+fn may_hold_secret(text: &str) -> bool {
+    static HINT: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)\\u|net1?\s+user|secure|pass|pwd|pin|secret|token|credential|key|auth|cookie|bearer|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|-u\b|--user|AIza",
+        )
+        .expect("a constant pattern, compiled by a test")
+    });
+    HINT.is_match(text)
+}
+
+static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
+    [
+        // A private key in PEM, even when its end was cut off.
+        (
+            r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)",
+            "[removed private key]",
+        ),
+        // Authorization: Bearer …, Basic …
+        (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", "$1 [removed]"),
+        // --password x, -Password 'x', password=x, API_KEY: "x", "token":"x"
+        (
+            r#"(?i)([A-Za-z0-9_.-]*(?:password|passwd|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|account[-_]?key|credential)[A-Za-z0-9_]*["']?)(\s*[:=]\s*|\s+)(@?"[^"]*"|'[^']*'|[^\s"';|&)]+)"#,
+            "$1$2[removed]",
+        ),
+        // ConvertTo-SecureString 'x'
+        (r#"(?i)(ConvertTo-SecureString\s+(?:-String\s+)?)("[^"]*"|'[^']*'|[^\s"']+)"#, "$1[removed]"),
+        // net user name password, curl -u name:password, sshpass -p x, mysql -pX
+        (r"(?i)(\bnet1?\s+user\s+\S+\s+)([^\s/]\S*)", "$1[removed]"),
+        (r#"((?:\s-u|--user)[\s=]*["']?[^\s:"']+:)[^\s"']+"#, "$1[removed]"),
+        (r"(\bsshpass\s+-p\s*)\S+", "$1[removed]"),
+        (r"(\bmysql(?:dump|admin)?\b[^|;&\n]*\s-p)[^\s-]\S*", "$1[removed]"),
+        // user:password@host in an address
+        (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@", "$1[removed]@"),
+        // Keys with a shape of their own.
+        (r"\b(AKIA|ASIA)[A-Z0-9]{16}\b", "[removed]"),
+        (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", "[removed]"),
+        (r"\b(gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|xox[abeprs]-[A-Za-z0-9-]{10,}|sk-[A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{30,})", "[removed]"),
+    ]
+    .into_iter()
+    .map(|(pattern, replacement)| {
+        (Regex::new(pattern).expect("a constant pattern, compiled by a test"), replacement)
+    })
+    .collect()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(input: &str, expect: &str) {
+        let raw = RawValue::from_string(input.to_owned()).expect("test input is JSON");
+        assert_eq!(args(&raw).get(), expect);
+    }
+
+    #[test]
+    fn plain_arguments_stand_as_they_are() {
+        check(r#"{"path": "/var/log"}"#, r#"{"path": "/var/log"}"#);
+        check("{}", "{}");
+    }
+
+    #[test]
+    fn values_with_a_secret_name_go() {
+        check(r#"{"password":"canary"}"#, r#"{"password":"[removed]"}"#);
+        check(r#"{"a":{"apiKey":["canary"]}}"#, r#"{"a":{"apiKey":"[removed]"}}"#);
+        check(r#"{"p\u0061ssword":"canary"}"#, r#"{"password":"[removed]"}"#);
+        check(r#"{"max_tokens":5}"#, r#"{"max_tokens":5}"#);
+    }
+
+    #[test]
+    fn secrets_inside_scripts_go() {
+        for script in [
+            "mysql -u root -pcanary db",
+            "mysqldump --password=canary db",
+            "curl -u bob:canary https://x",
+            "curl -H 'Authorization: Bearer canary-canary' https://x",
+            "export API_KEY=canary; run",
+            "$p = ConvertTo-SecureString 'canary' -AsPlainText",
+            "net user bob canary /add",
+            "New-LocalUser -Password 'canary x'",
+            "psql postgres://u:canary@db/x",
+            "sshpass -p canary ssh x",
+            r#"curl -d '{"token":"canary"}' https://x"#,
+            "-----BEGIN RSA PRIVATE KEY-----\ncanary\n-----END RSA PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----\ncanary",
+            "aws configure set aws_secret_access_key canary",
+        ] {
+            let raw = serde_json::value::to_raw_value(&serde_json::json!({ "script": script })).expect("JSON");
+            let shown = args(&raw);
+            assert!(!shown.get().contains("canary"), "{script} → {shown}");
+        }
+        for token in
+            ["AKIAIOSFODNN7EXAMPLE", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "eyJhbGciOi.eyJzdWIiOiIx.sig"]
+        {
+            assert!(!clean_text(&format!("echo {token} | x")).contains(token));
+        }
+    }
+
+    #[test]
+    fn innocent_scripts_stay_readable() {
+        for script in
+            ["Get-Process | Select -First 5", "ls -la /etc/passwd", "systemctl status sshd", "git config user.name x"]
+        {
+            assert_eq!(clean_text(script), script);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_with_a_count_and_huge_arguments_named() {
+        let long = format!(r#"{{"script":"{}"}}"#, "ä".repeat(MAX_TEXT));
+        let raw = RawValue::from_string(long).expect("JSON");
+        assert!(args(&raw).get().ends_with(r#"… [8192 more bytes]"}"#));
+        let many: Vec<String> = (0..10_000).map(|i| format!("item {i}")).collect();
+        let raw = serde_json::value::to_raw_value(&serde_json::json!({ "domains": many })).expect("JSON");
+        assert!(args(&raw).get().contains(r#""[arguments]":["domains"]"#));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics_and_stays_json(text in ".{0,200}") {
+            let raw = serde_json::value::to_raw_value(&serde_json::json!({ "script": text })).expect("JSON");
+            serde_json::from_str::<Value>(args(&raw).get()).expect("still JSON");
+        }
+    }
+}
