@@ -77,7 +77,10 @@ impl ConfirmRule {
             && globs(&self.agents, facts.agent)
             && self.tags.as_ref().is_none_or(|list| facts.tags.iter().any(|tag| glob::any_matches(list, tag)))
             && globs(&self.callers, facts.caller)
-            && self.doors.as_ref().is_none_or(|list| list.contains(&facts.door))
+            && self.doors.as_ref().is_none_or(|list| {
+                // The command line speaks HTTP and only says that it is one: saying so must not get it past a rule.
+                list.contains(&facts.door) || (facts.door == Door::Cli && list.contains(&Door::Http))
+            })
     }
 
     /// Whether the rule may be kept, in words for the operator.
@@ -146,6 +149,8 @@ mod tests {
         check(r#"{"id":"x","tags":["lab"],"agents":["pc-*"],"callers":["b*"]}"#, Door::Cli, Effect::Manage, true);
         check(r#"{"id":"x","tags":["prod"]}"#, Door::Cli, Effect::Manage, false);
         check(r#"{"id":"x","tools":["fs_*"]}"#, Door::Cli, Effect::Manage, false);
+        check(r#"{"id":"x","doors":["http"]}"#, Door::Cli, Effect::Manage, true);
+        check(r#"{"id":"x","doors":["cli"]}"#, Door::Http, Effect::Manage, false);
     }
 
     #[test]
