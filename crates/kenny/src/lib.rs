@@ -14,9 +14,22 @@
 //! | [`version`] | protocol versions, compared as numbers |
 //! | [`policy`] | deny rules as they travel in a `policy` frame, and who understands which |
 //! | [`transcript`] | the bytes that both sides sign |
+//! | [`enrol`] | the public key of an enrolment |
 //! | [`tools`] | the tool catalogue: effects, arguments, what the guard looks at |
+//! | [`heartbeat`] | when to ping, when a peer is gone |
+//! | [`inflight`] | requests that wait for their response |
+//! | [`hub`] | the hub's end of a tunnel |
+//! | [`agent`] | the agent's end of a tunnel |
+//! | [`close`] | WebSocket close codes |
+//! | [`wire_bytes`] | keys, nonces and signatures in base64 |
 
+pub mod agent;
+pub mod close;
+pub mod enrol;
 pub mod frame;
+pub mod heartbeat;
+pub mod hub;
+pub mod inflight;
 pub mod policy;
 pub mod tools;
 pub mod transcript;
