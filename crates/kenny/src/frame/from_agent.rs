@@ -1,0 +1,300 @@
+//! What an agent sends and a hub decodes.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::fields::{Fields, Text, text_of};
+use super::{
+    ErrorCode, FrameError, MAX_ERROR_MESSAGE, MAX_NAME, MAX_SECTION_NAME, MAX_SECTIONS, Register, WireError, clip_cow,
+};
+use crate::wire_bytes::SIGNATURE_LEN;
+
+/// Longest time text that is taken, in bytes.
+const MAX_TIME: usize = 64;
+
+/// A frame from an agent (contract, "Frame envelope"). Unknown keys are gone, an unknown type is a value.
+#[derive(Debug)]
+pub enum AgentFrame<'a> {
+    /// Who it is.
+    Register(Box<Register<'a>>),
+    /// Its signature over the transcript.
+    Auth {
+        /// The signature.
+        agent_sig: [u8; SIGNATURE_LEN],
+    },
+    /// The answer to a request.
+    Response(Response<'a>),
+    /// A pushed snapshot.
+    Telemetry(Telemetry<'a>),
+    /// A forwarded log event.
+    Log(Log<'a>),
+    /// Heartbeat.
+    Ping,
+    /// Heartbeat reply.
+    Pong,
+    /// A frame of a version that we do not know.
+    Unknown {
+        /// Its type, cut to [`MAX_NAME`] characters.
+        kind: Cow<'a, str>,
+    },
+}
+
+impl AgentFrame<'_> {
+    /// Decodes one text message. A [`FrameError::BadField`] of a `response` should end its call all the same:
+    /// [`response_id`] finds which.
+    pub fn decode(text: &str) -> Result<AgentFrame<'_>, FrameError> {
+        let fields = Fields::read(text)?;
+        let kind = fields.kind()?;
+        Ok(match &*kind {
+            "response" => AgentFrame::Response(Response::read(&fields.of("response")?)?),
+            "telemetry" => AgentFrame::Telemetry(Telemetry::read(&fields.of("telemetry")?)?),
+            "log" => AgentFrame::Log(Log::read(&fields.of("log")?)?),
+            "ping" => AgentFrame::Ping,
+            "pong" => AgentFrame::Pong,
+            "auth" => AgentFrame::Auth { agent_sig: fields.of("auth")?.bytes("agent_sig")? },
+            "register" => AgentFrame::Register(Box::new(Register::read(&fields.of("register")?)?)),
+            _ => AgentFrame::Unknown { kind: clip_cow(kind, MAX_NAME) },
+        })
+    }
+}
+
+/// The answer to one request (contract, "response").
+#[derive(Debug)]
+pub struct Response<'a> {
+    /// The request's id.
+    pub id: Uuid,
+    /// Whether the tool succeeded.
+    pub ok: bool,
+    /// What it returned: always there when `ok` (JSON `null` if the agent sent none).
+    pub result: Option<&'a RawValue>,
+    /// Why it failed: always there when not `ok`, never when `ok`.
+    pub error: Option<WireError<'a>>,
+}
+
+impl<'a> Response<'a> {
+    /// The answer as one value.
+    pub fn outcome(self) -> Result<&'a RawValue, WireError<'a>> {
+        if self.ok {
+            Ok(self.result.unwrap_or(RawValue::NULL))
+        } else {
+            Err(self.error.unwrap_or(WireError::UNREADABLE))
+        }
+    }
+
+    fn read(fields: &Fields<'a>) -> Result<Self, FrameError> {
+        let id = fields.uuid("id")?;
+        let ok = match fields.get("ok").map(RawValue::get) {
+            Some("true") => true,
+            Some("false") => false,
+            _ => return Err(fields.bad("ok", "is neither true nor false")),
+        };
+        let result = fields.get("result");
+        if ok {
+            return Ok(Self { id, ok, result: Some(result.unwrap_or(RawValue::NULL)), error: None });
+        }
+        // A failure stays a failure however its error is spelt: the caller waits for an end, not for good form.
+        let error = fields.get("error").and_then(read_error).unwrap_or(WireError::UNREADABLE);
+        Ok(Self { id, ok, result, error: Some(error) })
+    }
+}
+
+fn read_error(raw: &RawValue) -> Option<WireError<'_>> {
+    #[derive(serde::Deserialize)]
+    struct Shape<'a> {
+        #[serde(borrow)]
+        code: Option<&'a RawValue>,
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+    }
+    let shape: Shape<'_> = serde_json::from_str(raw.get()).ok()?;
+    let code = shape.code.and_then(text_of)?;
+    let message = shape.message.and_then(text_of).unwrap_or_default();
+    Some(WireError { code: ErrorCode::parse(&code), message: clip_cow(message, MAX_ERROR_MESSAGE) })
+}
+
+/// A pushed snapshot (contract, "telemetry"). The sections are not looked into: 0.8 has 25, newer agents more.
+#[derive(Debug)]
+pub struct Telemetry<'a> {
+    /// Whose snapshot the agent says it is. A hub takes it only from the agent of that id.
+    pub agent_id: Cow<'a, str>,
+    /// When it was collected, as the agent wrote it.
+    pub collected_at: Cow<'a, str>,
+    /// Section name and payload, in the order they came; a repeated name is not folded.
+    pub snapshot: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'a> Telemetry<'a> {
+    fn read(fields: &Fields<'a>) -> Result<Self, FrameError> {
+        let raw = fields.get("snapshot").ok_or_else(|| fields.bad("snapshot", "is missing"))?;
+        let sections = serde_json::Deserializer::from_str(raw.get()).deserialize_map(SectionsVisitor);
+        let snapshot = match sections.map_err(|_| fields.bad("snapshot", "is not an object of sections"))? {
+            Sections::Within(sections) => sections,
+            Sections::TooMany => return Err(fields.bad("snapshot", "has more than 128 sections")),
+            Sections::LongName => return Err(fields.bad("snapshot", "has a section name of more than 64 characters")),
+        };
+        Ok(Self { agent_id: fields.text("agent_id")?, collected_at: time(fields, "collected_at")?, snapshot })
+    }
+}
+
+fn time<'a>(fields: &Fields<'a>, field: &'static str) -> Result<Cow<'a, str>, FrameError> {
+    let text = fields.text(field)?;
+    if text.len() > MAX_TIME { Err(fields.bad(field, "is too long for a time")) } else { Ok(text) }
+}
+
+enum Sections<'a> {
+    Within(Vec<(Cow<'a, str>, &'a RawValue)>),
+    TooMany,
+    LongName,
+}
+
+struct SectionsVisitor;
+
+impl<'de> Visitor<'de> for SectionsVisitor {
+    type Value = Sections<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of sections")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sections<'de>, A::Error> {
+        // The contract's 25 sections fit without growing.
+        let mut sections = Sections::Within(Vec::with_capacity(32));
+        while let Some(Text(name)) = map.next_key()? {
+            let Sections::Within(list) = &mut sections else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if list.len() == MAX_SECTIONS {
+                sections = Sections::TooMany;
+                map.next_value::<IgnoredAny>()?;
+            } else if name.chars().nth(MAX_SECTION_NAME).is_some() {
+                sections = Sections::LongName;
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                list.push((name, map.next_value()?));
+            }
+        }
+        Ok(sections)
+    }
+}
+
+/// A forwarded log event (contract, "log").
+#[derive(Debug)]
+pub struct Log<'a> {
+    /// Whose event the agent says it is.
+    pub agent_id: Cow<'a, str>,
+    /// When, as the agent wrote it.
+    pub at: Cow<'a, str>,
+    /// How grave.
+    pub level: LogLevel,
+    /// The emitting module; empty if the agent sent none.
+    pub target: Cow<'a, str>,
+    /// What happened.
+    pub message: Cow<'a, str>,
+    /// Structured values, if the event has any.
+    pub fields: Option<&'a RawValue>,
+}
+
+impl<'a> Log<'a> {
+    fn read(fields: &Fields<'a>) -> Result<Self, FrameError> {
+        let level =
+            LogLevel::parse(&fields.text("level")?).ok_or_else(|| fields.bad("level", "is not a log level"))?;
+        Ok(Self {
+            agent_id: fields.text("agent_id")?,
+            at: time(fields, "at")?,
+            level,
+            target: fields.optional_text("target")?.unwrap_or_default(),
+            message: fields.text("message")?,
+            fields: fields.get("fields").filter(|raw| raw.get().starts_with('{')),
+        })
+    }
+}
+
+/// `level` of a `log` frame, gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// Something failed.
+    Error,
+    /// Something is wrong.
+    Warn,
+    /// Something happened.
+    Info,
+    /// For whoever debugs the agent.
+    Debug,
+    /// For whoever debugs it closely.
+    Trace,
+}
+
+impl LogLevel {
+    /// All levels, gravest first.
+    pub const ALL: [Self; 5] = [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
+
+    /// The level on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+
+    /// Reads a level in any case.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|l| l.name().eq_ignore_ascii_case(text))
+    }
+}
+
+/// The id of a `response` that is too large or too odd to decode, so that its call can end at once instead of timing
+/// out. Reads no further than it must (agents write `type` and `id` first) and keeps nothing.
+pub fn response_id(text: &str) -> Option<Uuid> {
+    let mut found = ResponseId::default();
+    // Always an error once both are found: that is how the scan stops early.
+    let _ = IdSeed(&mut found).deserialize(&mut serde_json::Deserializer::from_str(text));
+    found.is_response.then_some(found.id).flatten()
+}
+
+#[derive(Default)]
+struct ResponseId {
+    is_response: bool,
+    id: Option<Uuid>,
+}
+
+struct IdSeed<'s>(&'s mut ResponseId);
+
+impl<'de> DeserializeSeed<'de> for IdSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for IdSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Text(key)) = map.next_key()? {
+            match &*key {
+                "type" => self.0.is_response = map.next_value::<Text<'de>>()?.0 == "response",
+                "id" => self.0.id = Uuid::try_parse(&map.next_value::<Text<'de>>()?.0).ok(),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            if self.0.is_response && self.0.id.is_some() {
+                return Err(A::Error::custom("found"));
+            }
+        }
+        Ok(())
+    }
+}

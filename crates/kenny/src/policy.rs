@@ -1,0 +1,114 @@
+//! Deny rules as a `policy` frame carries them (contract, "policy"), and which agent understands which of them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::version::ProtocolVersion;
+
+/// What a rule is matched against (contract, "policy": `applies_to`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// PowerShell scripts.
+    Powershell,
+    /// Shell commands. Not in the contract: agents know it since 0.14.
+    Posix,
+    /// Scripts and commands aimed at the agent itself.
+    SelfProtection,
+    /// Paths of the file tools.
+    Path,
+}
+
+impl Group {
+    /// All groups.
+    pub const ALL: [Self; 4] = [Self::Powershell, Self::Posix, Self::SelfProtection, Self::Path];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Powershell => "powershell",
+            Self::Posix => "posix",
+            Self::SelfProtection => "self_protection",
+            Self::Path => "path",
+        }
+    }
+
+    /// The group of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|g| g.name() == text)
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One deny rule on the wire. Field order is the contract's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PolicyRule {
+    /// Stable identifier.
+    pub id: String,
+    /// What the pattern is matched against.
+    pub applies_to: Group,
+    /// A regex in the subset that Rust and Python share.
+    pub pattern: String,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// The name under which an agent that speaks 0.8 announces in `register.meta.features` that it knows `posix` rules.
+pub const FEATURE_POSIX: &str = "posix";
+
+/// What one agent understands beyond the contract, read off its `register`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    posix: bool,
+}
+
+impl Dialect {
+    /// The dialect of an agent of that version that announced those features.
+    pub fn new(protocol: Option<ProtocolVersion>, features: &[String]) -> Self {
+        let posix =
+            protocol.is_some_and(|v| v >= ProtocolVersion::V0_14) || features.iter().any(|f| f == FEATURE_POSIX);
+        Self { posix }
+    }
+
+    /// Whether the agent knows rules of this group.
+    pub fn understands(self, group: Group) -> bool {
+        group != Group::Posix || self.posix
+    }
+
+    /// The rules to send. An agent of the field that meets a group it does not know throws the *whole* frame away, so
+    /// one `posix` rule would leave a 0.8 agent with no operator rules at all.
+    pub fn filter(self, rules: impl IntoIterator<Item = PolicyRule>) -> Vec<PolicyRule> {
+        rules.into_iter().filter(|r| self.understands(r.applies_to)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn posix_rules_go_only_to_those_who_know_them() {
+        let old = Dialect::new(Some(ProtocolVersion::V0_8), &[]);
+        let new = Dialect::new(Some(ProtocolVersion::V0_14), &[]);
+        let ours = Dialect::new(Some(ProtocolVersion::V0_8), &[FEATURE_POSIX.to_owned()]);
+        let unversioned = Dialect::new(None, &[]);
+        for (dialect, posix) in [(old, false), (new, true), (ours, true), (unversioned, false)] {
+            assert_eq!(dialect.understands(Group::Posix), posix, "{dialect:?}");
+            assert!(dialect.understands(Group::Powershell) && dialect.understands(Group::Path));
+        }
+        let rule = |applies_to| PolicyRule {
+            id: "r".to_owned(),
+            applies_to,
+            pattern: "x".to_owned(),
+            reason: "y".to_owned(),
+        };
+        assert_eq!(old.filter(Group::ALL.map(rule)).len(), 3);
+        assert_eq!(new.filter(Group::ALL.map(rule)).len(), 4);
+    }
+}

@@ -1,0 +1,246 @@
+//! The tool catalogue (contract, "Tool catalog"), with what newer agents add and what the hub's gate must know of each
+//! tool: its effect, whether the kill switch refuses it, and which of its arguments the guard reads.
+
+mod catalogue;
+mod surface;
+
+use convoke_core::effect::Effect;
+use serde_json::{Map, Value, json};
+
+use crate::version::ProtocolVersion;
+
+pub use catalogue::TOOLS;
+pub use surface::guard_surfaces;
+
+/// One tool.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its name on every surface.
+    pub name: &'static str,
+    /// What it does, in a sentence or two for whoever chooses it.
+    pub doc: &'static str,
+    /// What it does to the machine (DESIGN.md, "Effects and roles").
+    pub effect: Effect,
+    /// Whether an agent whose remote control is switched off refuses it with `disabled` (contract, "response").
+    pub mutating: bool,
+    /// Calling it twice leaves the machine as calling it once does.
+    pub idempotent: bool,
+    /// It may destroy something, as opposed to only adding.
+    pub destructive: bool,
+    /// Its arguments, in the contract's order. The keys are exact.
+    pub args: &'static [Arg],
+    /// A sketch of its result.
+    pub result: &'static str,
+    /// The first protocol version that has it. What is older than the contract counts as 0.8.
+    pub since: ProtocolVersion,
+}
+
+/// One argument of a tool.
+#[derive(Debug)]
+pub struct Arg {
+    /// Its key.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: ArgKind,
+    /// Whether the tool needs it.
+    pub required: bool,
+    /// Whether it must never be shown or recorded.
+    pub secret: bool,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// What an argument holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgKind {
+    /// Text.
+    Text,
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// A whole number, not below the one given.
+    Integer(i64),
+    /// True or false.
+    Bool,
+    /// A list of texts.
+    TextList,
+}
+
+impl ArgKind {
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::OneOf(words) => value.as_str().is_some_and(|text| words.contains(&text)),
+            Self::Integer(least) => value.as_i64().map_or(value.is_u64(), |number| number >= least),
+            Self::Bool => value.is_boolean(),
+            Self::TextList => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+        }
+    }
+
+    fn describe(self) -> String {
+        match self {
+            Self::Text => "a text".to_owned(),
+            Self::OneOf(words) => format!("one of {}", words.join(", ")),
+            Self::Integer(least) => format!("a whole number of at least {least}"),
+            Self::Bool => "true or false".to_owned(),
+            Self::TextList => "a list of texts".to_owned(),
+        }
+    }
+
+    fn schema(self) -> Value {
+        match self {
+            Self::Text => json!({"type": "string"}),
+            Self::OneOf(words) => json!({"type": "string", "enum": words}),
+            Self::Integer(least) => json!({"type": "integer", "minimum": least}),
+            Self::Bool => json!({"type": "boolean"}),
+            Self::TextList => json!({"type": "array", "items": {"type": "string"}}),
+        }
+    }
+}
+
+impl Tool {
+    /// The argument of that name.
+    pub fn arg(&self, name: &str) -> Option<&'static Arg> {
+        self.args.iter().find(|arg| arg.name == name)
+    }
+
+    /// A JSON Schema of the arguments.
+    pub fn input_schema(&self) -> Value {
+        let mut properties = Map::new();
+        for arg in self.args {
+            let mut schema = arg.kind.schema();
+            schema["description"] = arg.doc.into();
+            properties.insert(arg.name.to_owned(), schema);
+        }
+        let required: Vec<_> = self.args.iter().filter(|arg| arg.required).map(|arg| arg.name).collect();
+        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+    }
+}
+
+/// The tool of that name.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// What a tool does to the machine. One that we do not know may do anything, so it counts as `manage`.
+pub fn effect_of(name: &str) -> Effect {
+    find(name).map_or(Effect::Manage, |tool| tool.effect)
+}
+
+/// Whether the kill switch refuses a tool. One that we do not know is refused.
+pub fn is_mutating(name: &str) -> bool {
+    find(name).is_none_or(|tool| tool.mutating)
+}
+
+/// Whether the arguments fit the tool, said so that a person or a model can mend them. The message names keys of the
+/// catalogue and of the call, never a value. Of a tool that we do not know only the shape is checked.
+pub fn validate_args(tool: &str, args: &Value) -> Result<(), String> {
+    let Value::Object(map) = args else { return Err("args must be an object".to_owned()) };
+    let Some(tool) = find(tool) else { return Ok(()) };
+    for arg in tool.args {
+        match map.get(arg.name) {
+            None if arg.required => {
+                return Err(format!("{} needs {} ({})", tool.name, arg.name, arg.kind.describe()));
+            }
+            // Callers that fill in every key of a schema write null for "not given".
+            Some(Value::Null) if !arg.required => {}
+            Some(value) if !arg.kind.fits(value) => {
+                return Err(format!("{}.{} must be {}", tool.name, arg.name, arg.kind.describe()));
+            }
+            _ => {}
+        }
+    }
+    match map.keys().find(|key| tool.arg(key).is_none()) {
+        None => Ok(()),
+        Some(key) => {
+            let key: String = key.chars().take(64).collect();
+            let known: Vec<_> = tool.args.iter().map(|arg| arg.name).collect();
+            let known =
+                if known.is_empty() { "no arguments".to_owned() } else { format!("only {}", known.join(", ")) };
+            Err(format!("{} takes {known}; {key:?} is not one of them", tool.name))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_catalogue_is_the_contracts_plus_the_newer_ones() {
+        let since = |version| TOOLS.iter().filter(|t| t.since == version).count();
+        assert_eq!(since(ProtocolVersion::V0_8), 22);
+        assert_eq!(since(ProtocolVersion::V0_9), 3);
+        assert_eq!(since(ProtocolVersion::V0_14), 1);
+        assert_eq!(since(ProtocolVersion::V0_15), 7);
+        let mut names: Vec<_> = TOOLS.iter().map(|t| t.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 33, "a name appears twice");
+    }
+
+    #[test]
+    fn effects_follow_the_design() {
+        for tool in TOOLS {
+            let expect = match tool.name {
+                "screen_capture" | "net_dns_flush" | "net_adapter_reset" | "winget_update" | "remotehelp_start"
+                | "remotehelp_stop" => Effect::Interact,
+                "fs_list" | "fs_search" | "fs_read" | "fs_disk_usage" | "winget_list" | "net_config"
+                | "telemetry_collect" | "remotehelp_status" | "webfilter_status" => Effect::Observe,
+                name if name.starts_with("diag_") => Effect::Observe,
+                _ => Effect::Manage,
+            };
+            assert_eq!(tool.effect, expect, "{}", tool.name);
+            // The kill switch spares what only looks; showing a screen is looking, too.
+            let looks = expect == Effect::Observe || tool.name == "screen_capture";
+            assert_eq!(tool.mutating, !looks, "{}", tool.name);
+            assert!(!tool.destructive || tool.mutating, "{}", tool.name);
+        }
+        assert_eq!(effect_of("not_a_tool"), Effect::Manage);
+        assert!(is_mutating("not_a_tool"));
+    }
+
+    #[test]
+    fn args_are_checked_and_the_fault_is_named() {
+        let check = |tool: &str, args: Value, expect: Result<(), &str>| {
+            assert_eq!(validate_args(tool, &args), expect.map_err(str::to_owned), "{tool} {args}");
+        };
+        check("powershell_exec", json!({"script": "Get-Date", "timeout_s": 30}), Ok(()));
+        check("powershell_exec", json!({"script": "Get-Date"}), Ok(()));
+        check("powershell_exec", json!({}), Err("powershell_exec needs script (a text)"));
+        check("powershell_exec", json!({"script": 5}), Err("powershell_exec.script must be a text"));
+        check("powershell_exec", json!({"script": null}), Err("powershell_exec.script must be a text"));
+        check(
+            "powershell_exec",
+            json!({"script": "x", "timeout_s": 0}),
+            Err("powershell_exec.timeout_s must be a whole number of at least 1"),
+        );
+        check(
+            "fs_read",
+            json!({"path": "/x", "offset": 1}),
+            Err("fs_read takes only path; \"offset\" is not one of them"),
+        );
+        check("winget_list", json!({"x": 1}), Err("winget_list takes no arguments; \"x\" is not one of them"));
+        check("winget_update", json!({"id": null}), Ok(()));
+        check("telemetry_collect", json!({"sections": ["disk"]}), Ok(()));
+        check(
+            "telemetry_collect",
+            json!({"sections": [1]}),
+            Err("telemetry_collect.sections must be a list of texts"),
+        );
+        check(
+            "account_session_action",
+            json!({"principal": "kid", "action": "reboot"}),
+            Err("account_session_action.action must be one of lock, logoff"),
+        );
+        check("net_config", json!([]), Err("args must be an object"));
+        check("not_a_tool", json!({"anything": true}), Ok(()));
+    }
+
+    #[test]
+    fn schemas_say_what_is_needed() {
+        let schema = find("diag_eventlog").expect("in the catalogue").input_schema();
+        assert_eq!(schema["required"], json!(["log", "count"]));
+        assert_eq!(schema["properties"]["count"]["minimum"], 1);
+        assert_eq!(schema["additionalProperties"], false);
+    }
+}

@@ -1,0 +1,173 @@
+//! What the guard reads of a call: which texts, against which groups of deny rules.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::policy::Group;
+
+const SCRIPT: &[Group] = &[Group::Powershell, Group::Posix, Group::SelfProtection];
+const TYPED: &[Group] = &[Group::Powershell, Group::SelfProtection];
+
+/// The texts of a call that the guard must look at, each with the group of rules to look with.
+///
+/// * Scripts and commands meet the rules of both shells: a 0.8 agent on Linux runs `powershell_exec` with `sh`, and
+///   either shell can start the other.
+/// * Names that an agent may paste into a command line (`winget_*`, `net_*`, accounts) meet PowerShell and
+///   self-protection rules; filters of the `diag_*` tools only PowerShell's, since asking after the agent's own service
+///   harms nobody.
+/// * The file tools' paths meet the path rules, both as given and with `\` for `/`: the shared catalogue is written for
+///   backslashes, an operator's own rule may not be.
+/// * `agent_update.url` is a matter of allowed hosts, not of rules, and is checked where it is sent.
+/// * Of a tool that we do not know, every text (and every key) meets every group.
+///
+/// Texts nested in lists and objects count, and where there are several, so does their joining: a command handed over
+/// as a list of words is still that command. The work is bounded by the size of `args`.
+pub fn guard_surfaces<'a>(tool: &str, args: &'a Value) -> Vec<(Group, Cow<'a, str>)> {
+    match tool {
+        "powershell_exec" | "shell_exec" => spread(texts(args), SCRIPT),
+        "winget_install" | "winget_uninstall" | "winget_update" | "winget_list" | "net_config" | "net_dns_flush"
+        | "net_adapter_reset" => spread(texts(args), TYPED),
+        "diag_processes" | "diag_services" | "diag_eventlog" | "diag_autostart" => {
+            spread(texts(args), &[Group::Powershell])
+        }
+        "fs_list" | "fs_read" => paths(args.get("path")),
+        "fs_search" => paths(args.get("root")),
+        name if name.starts_with("account_") || name == "password_policy_set" => {
+            spread(not_secret(name, args), TYPED)
+        }
+        name if super::find(name).is_some() => Vec::new(),
+        _ => spread(texts_and_keys(args), &Group::ALL),
+    }
+}
+
+fn spread<'a>(texts: Vec<&'a str>, groups: &[Group]) -> Vec<(Group, Cow<'a, str>)> {
+    let joined = (texts.len() > 1).then(|| texts.join(" "));
+    let each = |group: Group| texts.iter().map(move |text| (group, Cow::Borrowed(*text)));
+    let mut surfaces: Vec<_> = groups.iter().flat_map(|group| each(*group)).collect();
+    if let Some(joined) = joined {
+        surfaces.extend(groups.iter().map(|group| (*group, Cow::Owned(joined.clone()))));
+    }
+    surfaces
+}
+
+fn paths(value: Option<&Value>) -> Vec<(Group, Cow<'_, str>)> {
+    let mut surfaces = Vec::new();
+    for text in value.map(texts).unwrap_or_default() {
+        surfaces.push((Group::Path, Cow::Borrowed(text)));
+        if text.contains('/') {
+            surfaces.push((Group::Path, Cow::Owned(text.replace('/', "\\"))));
+        }
+    }
+    surfaces
+}
+
+/// The texts of a tool's arguments without its secrets: a new password is data, and what it happens to spell is
+/// nobody's business.
+fn not_secret<'a>(tool: &str, args: &'a Value) -> Vec<&'a str> {
+    let Some(map) = args.as_object() else { return texts(args) };
+    let secret = |key: &str| super::find(tool).and_then(|t| t.arg(key)).is_some_and(|arg| arg.secret);
+    map.iter().filter(|(key, _)| !secret(key)).flat_map(|(_, value)| texts(value)).collect()
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    walk(value, false)
+}
+
+fn texts_and_keys(value: &Value) -> Vec<&str> {
+    walk(value, true)
+}
+
+/// Depth first, in order, with a stack of its own: nesting must not be able to exhaust the thread's.
+fn walk(value: &Value, keys: bool) -> Vec<&str> {
+    enum Item<'a> {
+        Key(&'a str),
+        Value(&'a Value),
+    }
+    let mut found = Vec::new();
+    let mut stack = vec![Item::Value(value)];
+    while let Some(item) = stack.pop() {
+        match item {
+            Item::Key(text) => found.push(text),
+            Item::Value(Value::String(text)) => found.push(text),
+            Item::Value(Value::Array(list)) => stack.extend(list.iter().rev().map(Item::Value)),
+            Item::Value(Value::Object(map)) => {
+                let from = stack.len();
+                for (key, value) in map {
+                    if keys {
+                        stack.push(Item::Key(key));
+                    }
+                    stack.push(Item::Value(value));
+                }
+                stack[from..].reverse();
+            }
+            Item::Value(_) => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// `group:text` per surface, sorted.
+    fn surfaces(tool: &str, args: Value) -> Vec<String> {
+        let mut list: Vec<_> = guard_surfaces(tool, &args).iter().map(|(g, t)| format!("{g}:{t}")).collect();
+        list.sort_unstable();
+        list
+    }
+
+    #[test]
+    fn scripts_meet_the_rules_of_both_shells() {
+        let expect = ["posix:rm x", "powershell:rm x", "self_protection:rm x"];
+        assert_eq!(surfaces("powershell_exec", json!({"script": "rm x", "timeout_s": 3})), expect);
+        assert_eq!(surfaces("shell_exec", json!({"command": "rm x"})), expect);
+    }
+
+    #[test]
+    fn a_command_in_pieces_is_still_that_command() {
+        let list = surfaces("shell_exec", json!({"command": ["rm", ["-rf", {"x": "/"}]]}));
+        assert!(list.contains(&"posix:rm -rf /".to_owned()), "{list:?}");
+    }
+
+    #[test]
+    fn paths_are_read_with_either_slash() {
+        assert_eq!(surfaces("fs_read", json!({"path": "C:\\x"})), ["path:C:\\x"]);
+        assert_eq!(surfaces("fs_list", json!({"path": "/a/b"})), ["path:/a/b", "path:\\a\\b"]);
+        assert_eq!(surfaces("fs_search", json!({"root": "C:\\", "pattern": "id_rsa"})), ["path:C:\\"]);
+        assert_eq!(surfaces("fs_read", json!({"path": ["/a"]})), ["path:/a", "path:\\a"]);
+    }
+
+    #[test]
+    fn names_that_end_in_a_command_line_are_read() {
+        assert_eq!(surfaces("winget_install", json!({"id": "a"})), ["powershell:a", "self_protection:a"]);
+        assert_eq!(surfaces("diag_services", json!({"filter": "a"})), ["powershell:a"]);
+    }
+
+    #[test]
+    fn secrets_are_not_read() {
+        let list = surfaces("account_create", json!({"name": "kid", "password": "iex x"}));
+        assert_eq!(list, ["powershell:kid", "self_protection:kid"]);
+    }
+
+    #[test]
+    fn plain_data_is_not_read_and_an_unknown_tool_is_read_whole() {
+        assert!(surfaces("telemetry_collect", json!({"sections": ["disk"]})).is_empty());
+        assert!(surfaces("agent_update", json!({"version": "1", "url": "https://x", "sha256": "0"})).is_empty());
+        assert!(surfaces("webfilter_apply", json!({"domains": ["format.com"]})).is_empty());
+        let list = surfaces("registry_write", json!({"key": [{"deep": "v"}]}));
+        assert!(list.contains(&"path:v".to_owned()) && list.contains(&"powershell:deep".to_owned()), "{list:?}");
+        assert!(list.contains(&"posix:key deep v".to_owned()), "{list:?}");
+    }
+
+    #[test]
+    fn deep_nesting_is_walked_without_recursion() {
+        let deep = (0..10_000).fold(json!("bottom"), |inner, _| Value::Array(vec![inner]));
+        assert_eq!(guard_surfaces("x", &deep).len(), 4);
+        // Dropping the tree would recurse where walking it does not.
+        std::mem::forget(deep);
+    }
+}

@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| convoke_kenny::frame::exercise_agent_frame(bytes));
