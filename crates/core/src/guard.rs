@@ -1,0 +1,239 @@
+//! The guard: calls that would wreck a machine, blind it or read its credentials are refused before they run, whoever
+//! asks and whoever approved.
+//!
+//! A call shows the guard one or more [`Surface`]s, each a text and the group of rules it is checked against. Rules are
+//! patterns: the builtin ones come from `guard/catalogue.json`, an operator may add more and can take none away. Each
+//! text is matched as it was sent and in a normalised form (see `guard/normal.rs`), so that quotes, escapes, spacing
+//! and line breaks do not get a call past a rule.
+//!
+//! The guard is a seat belt, not a sandbox: a text that builds its command at run time can say anything. It is there
+//! for the mistaken operator and the assistant carried away, and grants and approval are there for the rest.
+
+mod normal;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
+
+use regex::{RegexSet, RegexSetBuilder};
+use serde::{Deserialize, Serialize};
+
+pub use portable::{RuleError, validate};
+
+/// Most operator rules a guard takes.
+pub const MAX_OPERATOR_RULES: usize = 500;
+
+/// Memory for the automaton a set builds while it matches. What does not fit is matched slower, never differently.
+const AUTOMATON_BYTES: usize = 8 << 20;
+
+/// The group of rules a text is checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppliesTo {
+    /// A PowerShell or cmd script.
+    Powershell,
+    /// A POSIX shell command.
+    Posix,
+    /// Any script or command: what would stop, remove or impersonate our own agent.
+    SelfProtection,
+    /// A path that a file tool would read, list or search.
+    Path,
+}
+
+impl AppliesTo {
+    /// All groups.
+    pub const ALL: [Self; 4] = [Self::Powershell, Self::Posix, Self::SelfProtection, Self::Path];
+
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Powershell => "powershell",
+            Self::Posix => "posix",
+            Self::SelfProtection => "self_protection",
+            Self::Path => "path",
+        }
+    }
+
+    /// The group of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.name() == name)
+    }
+}
+
+/// One rule: a text of its group that the pattern matches is refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Its name, which a refusal tells.
+    pub id: String,
+    /// The texts it looks at.
+    pub applies_to: AppliesTo,
+    /// A pattern that means the same in Rust and in Python; matches anywhere in the text.
+    pub pattern: String,
+    /// What the caller is told.
+    pub reason: String,
+}
+
+/// One text of a call, to be checked against one group.
+#[derive(Clone, Debug)]
+pub struct Surface<'a> {
+    /// The rules it is checked against.
+    pub group: AppliesTo,
+    /// The text as it would be run or opened.
+    pub text: Cow<'a, str>,
+}
+
+/// Why a call is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The rule's id.
+    pub rule: String,
+    /// The rule's reason.
+    pub reason: String,
+    /// Whether the rule is one of ours rather than the operator's.
+    pub builtin: bool,
+}
+
+/// The rules in force. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    operator: Option<Arc<Compiled>>,
+}
+
+impl Guard {
+    /// The builtin rules alone.
+    pub fn builtin() -> Self {
+        LazyLock::force(&BUILTIN);
+        Self { operator: None }
+    }
+
+    /// The builtin rules and then the operator's. A rule that cannot be used is left out and told with its id; it
+    /// never takes another rule with it.
+    pub fn with_operator_rules(rules: &[Rule]) -> (Self, Vec<(String, RuleError)>) {
+        let mut refused = Vec::new();
+        let mut seen = HashSet::new();
+        let mut kept: Vec<Rule> = Vec::new();
+        for rule in rules {
+            let verdict = match validate(rule) {
+                Err(error) => Err(error),
+                Ok(()) if kept.len() >= MAX_OPERATOR_RULES => Err(RuleError::TooMany),
+                Ok(()) if !seen.insert(&rule.id) => Err(RuleError::IdTaken),
+                Ok(()) => Ok(()),
+            };
+            match verdict {
+                Ok(()) => kept.push(rule.clone()),
+                Err(error) => refused.push((rule.id.clone(), error)),
+            }
+        }
+        let (compiled, failed) = Compiled::new(kept);
+        refused.extend(failed.into_iter().map(|id| (id, RuleError::TooLarge)));
+        LazyLock::force(&BUILTIN);
+        (Self { operator: Some(Arc::new(compiled)) }, refused)
+    }
+
+    /// The rule that refuses the call, if one does: the first of the builtin rules in catalogue order, else the first
+    /// of the operator's.
+    pub fn check(&self, surfaces: &[Surface<'_>]) -> Option<Hit> {
+        let texts: Vec<(AppliesTo, normal::Forms<'_>)> =
+            surfaces.iter().map(|s| (s.group, normal::forms(s.group, &s.text))).collect();
+        let hit = |rule: &Rule, builtin| Hit { rule: rule.id.clone(), reason: rule.reason.clone(), builtin };
+        if let Some(rule) = BUILTIN.first_match(&texts) {
+            return Some(hit(rule, true));
+        }
+        Some(hit(self.operator.as_ref()?.first_match(&texts)?, false))
+    }
+
+    /// The builtin rules, in catalogue order.
+    pub fn builtin_rules() -> &'static [Rule] {
+        &BUILTIN.rules
+    }
+}
+
+/// The catalogue as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Catalogue {
+    #[serde(rename = "catalog_version")]
+    _version: u32,
+    #[serde(rename = "comment")]
+    _comment: String,
+    rules: Vec<Rule>,
+}
+
+static BUILTIN: LazyLock<Compiled> = LazyLock::new(|| {
+    let catalogue: Catalogue = serde_json::from_str(include_str!("guard/catalogue.json"))
+        .expect("the catalogue is part of the binary and a test reads it");
+    let (compiled, failed) = Compiled::new(catalogue.rules);
+    // A guard with a hole must not start, and a test would have told.
+    assert!(failed.is_empty(), "builtin guard rules do not compile: {failed:?}");
+    compiled
+});
+
+/// Rules with the sets that match them.
+#[derive(Debug)]
+struct Compiled {
+    rules: Vec<Rule>,
+    sets: Vec<Set>,
+}
+
+/// The patterns of one group, and for each its place among the rules.
+#[derive(Debug)]
+struct Set {
+    group: AppliesTo,
+    patterns: RegexSet,
+    places: Vec<usize>,
+}
+
+impl Compiled {
+    /// The rules compiled, and the ids of those that could not be.
+    fn new(rules: Vec<Rule>) -> (Self, Vec<String>) {
+        let mut sets = Vec::new();
+        let mut failed = Vec::new();
+        for group in AppliesTo::ALL {
+            let places: Vec<usize> = (0..rules.len()).filter(|&i| rules[i].applies_to == group).collect();
+            compile(&rules, group, &places, &mut sets, &mut failed);
+        }
+        let failed = failed.into_iter().map(|i| rules[i].id.clone()).collect();
+        (Self { rules, sets }, failed)
+    }
+
+    fn first_match(&self, texts: &[(AppliesTo, normal::Forms<'_>)]) -> Option<&Rule> {
+        let mut first: Option<usize> = None;
+        for set in &self.sets {
+            for (_, forms) in texts.iter().filter(|(group, _)| *group == set.group) {
+                for form in forms.iter() {
+                    // Most calls are allowed, and whether anything matches is cheaper to know than what does.
+                    if set.patterns.is_match(form) {
+                        let place = set.patterns.matches(form).iter().next().map(|i| set.places[i]);
+                        first = first.into_iter().chain(place).min();
+                    }
+                }
+            }
+        }
+        first.map(|place| &self.rules[place])
+    }
+}
+
+/// One set for all of `places`; when they are too large together, two halves, so that no rule is lost to its
+/// neighbours.
+fn compile(rules: &[Rule], group: AppliesTo, places: &[usize], sets: &mut Vec<Set>, failed: &mut Vec<usize>) {
+    if places.is_empty() {
+        return;
+    }
+    let built = RegexSetBuilder::new(places.iter().map(|&i| &rules[i].pattern))
+        .size_limit((places.len() + 1) * portable::MAX_COMPILED_BYTES)
+        .dfa_size_limit(AUTOMATON_BYTES)
+        .build();
+    match built {
+        Ok(patterns) => sets.push(Set { group, patterns, places: places.to_vec() }),
+        Err(_) if places.len() == 1 => failed.extend(places),
+        Err(_) => {
+            let (left, right) = places.split_at(places.len() / 2);
+            compile(rules, group, left, sets, failed);
+            compile(rules, group, right, sets, failed);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The forms a text is matched in: as it was sent, and normalised.
+//!
+//! | Group | Normalised |
+//! | --- | --- |
+//! | `posix` | backslash-newline joined; quotes, backslashes and the `$` of `$'…'` dropped; `$IFS`, `${IFS…}` a space; white space collapsed |
+//! | `powershell` | backtick-newline and caret-newline a space; backticks, carets and quotes dropped; `'a' + 'b'` joined; typographic dashes a `-`; white space collapsed |
+//! | `self_protection` | both of the above, since either kind of text is checked |
+//! | `path` | `/` a `\`; `\\?\`, `\\.\` and `\??\` prefixes dropped; separators collapsed; `.` components, trailing dots and spaces, stream suffixes such as `::$DATA` dropped |
+//!
+//! Collapsed white space is one space, or one line break when there was one in it: a line break ends a command, and
+//! `rm -r ./build`, `ls /` on two lines must not become one command on `/`.
+//!
+//! A text that ends in a line break is also matched without it: `$` then means the same as in Python, where it matches
+//! before a last line break too.
+
+use super::AppliesTo;
+
+/// The texts to match for one surface: the raw one first, then those that differ from it.
+#[derive(Debug)]
+pub(super) struct Forms<'a> {
+    raw: &'a str,
+    unterminated: Option<&'a str>,
+    normal: [Option<String>; 2],
+}
+
+impl Forms<'_> {
+    /// Each form once.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        let normal = self.normal.iter().flatten().map(String::as_str);
+        std::iter::once(self.raw).chain(self.unterminated).chain(normal)
+    }
+}
+
+/// The forms of `text` as a surface of `group`.
+pub(super) fn forms(group: AppliesTo, text: &str) -> Forms<'_> {
+    let normal = match group {
+        AppliesTo::Posix => [Some(posix(text)), None],
+        AppliesTo::Powershell => [Some(powershell(text)), None],
+        AppliesTo::SelfProtection => [Some(posix(text)), Some(powershell(text))],
+        AppliesTo::Path => [Some(path(text)), None],
+    };
+    let [mut a, mut b] = normal.map(|form| form.filter(|form| form != text));
+    if a == b {
+        b = None;
+    }
+    if a.is_none() {
+        std::mem::swap(&mut a, &mut b);
+    }
+    Forms { raw: text, unterminated: text.strip_suffix('\n'), normal: [a, b] }
+}
+
+fn posix(text: &str) -> String {
+    let mut out = Collapsed::new(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\\' => rest = after_line_break(rest).unwrap_or(rest),
+            '\'' | '"' => {}
+            '$' => {
+                if let Some(after) = after_ifs(rest) {
+                    rest = after;
+                    out.push(' ');
+                } else if !rest.starts_with(['\'', '"']) {
+                    out.push('$');
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out.text
+}
+
+/// What follows `IFS` or `{IFS…}` when that is what the text behind a `$` begins with.
+fn after_ifs(text: &str) -> Option<&str> {
+    let after = if let Some(tail) = text.strip_prefix("{IFS") {
+        // A short look ahead only: an unclosed brace per `$` would otherwise cost the square of the text.
+        let near = tail.len().min(32);
+        &tail[tail.as_bytes()[..near].iter().position(|&b| b == b'}')? + 1..]
+    } else {
+        let tail = text.strip_prefix("IFS")?;
+        if tail.starts_with(|c: char| c == '_' || c.is_ascii_alphanumeric()) {
+            return None;
+        }
+        tail
+    };
+    // `$IFS$9` is the usual way to end the name: an unset parameter that adds nothing.
+    let parameter = after.strip_prefix('$').and_then(|a| a.strip_prefix(|c: char| c.is_ascii_digit() || c == '@'));
+    Some(parameter.unwrap_or(after))
+}
+
+fn powershell(text: &str) -> String {
+    let mut out = Collapsed::new(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '`' | '^' => {
+                if let Some(after) = after_line_break(rest) {
+                    rest = after;
+                    out.push(' ');
+                }
+            }
+            c if is_quote(c) => {
+                let joined = rest.trim_start().strip_prefix('+').and_then(|r| r.trim_start().strip_prefix(is_quote));
+                rest = joined.unwrap_or(rest);
+            }
+            // PowerShell takes each of these for the `-` of a parameter.
+            '\u{2013}' | '\u{2014}' | '\u{2015}' => out.push('-'),
+            c => out.push(c),
+        }
+    }
+    out.text
+}
+
+/// PowerShell takes typographic quotes for quotes.
+fn is_quote(c: char) -> bool {
+    matches!(c, '\'' | '"' | '\u{2018}'..='\u{201b}' | '\u{201c}'..='\u{201e}')
+}
+
+fn after_line_break(text: &str) -> Option<&str> {
+    text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n'))
+}
+
+fn path(text: &str) -> String {
+    let mut text = text.trim_matches(|c: char| c.is_whitespace() || c == '"').replace('/', "\\");
+    for prefix in [r"\\?\", r"\\.\", r"\??\"] {
+        if let Some(rest) = text.strip_prefix(prefix) {
+            text = rest.to_owned();
+        }
+    }
+    let mut out = String::with_capacity(text.len());
+    if text.starts_with('\\') {
+        out.push('\\');
+    }
+    for component in text.split('\\') {
+        let component = without_stream(component);
+        let component = match component {
+            ".." => component,
+            other => other.trim_end_matches(['.', ' ']),
+        };
+        if component.is_empty() {
+            continue;
+        }
+        if !out.is_empty() && !out.ends_with('\\') {
+            out.push('\\');
+        }
+        out.push_str(component);
+    }
+    out
+}
+
+/// A component without `::$DATA`, `::$INDEX_ALLOCATION` or `:name:$DATA`, which name the same file or directory.
+fn without_stream(component: &str) -> &str {
+    match component.find(':') {
+        Some(at) if component[at..].contains(":$") => &component[..at],
+        _ => component,
+    }
+}
+
+/// Text with its white space collapsed as it is written.
+struct Collapsed {
+    text: String,
+    gap: Option<char>,
+}
+
+impl Collapsed {
+    fn new(capacity: usize) -> Self {
+        Self { text: String::with_capacity(capacity), gap: None }
+    }
+
+    fn push(&mut self, c: char) {
+        if matches!(c, '\n' | '\r') {
+            self.gap = Some('\n');
+        } else if c.is_whitespace() {
+            self.gap.get_or_insert(' ');
+        } else {
+            // White space at either end is dropped: a gap is written only between characters.
+            if let Some(gap) = self.gap.take().filter(|_| !self.text.is_empty()) {
+                self.text.push(gap);
+            }
+            self.text.push(c);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn posix_quoting_and_spacing() {
+        for (text, expect) in [
+            ("r\\m  -r'f' \"/\"", "rm -rf /"),
+            ("rm -rf \\\n  /", "rm -rf /"),
+            ("rm -rf ./a\n\n ls /\n", "rm -rf ./a\nls /"),
+            ("rm${IFS}-rf$IFS/", "rm -rf /"),
+            ("rm$IFS$9-rf${IFS%?}/", "rm -rf /"),
+            ("echo $IFSX ${IFS", "echo $IFSX ${IFS"),
+            ("$'rm' -rf $\"/\" $HOME", "rm -rf / $HOME"),
+            (" \t ", ""),
+        ] {
+            assert_eq!(posix(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn powershell_quoting_and_spacing() {
+        for (text, expect) in [
+            ("For`mat-Vol\"ume\"  C", "Format-Volume C"),
+            ("'kenny' + '-ag'+\"ent\"", "kenny-agent"),
+            ("Stop-Service `\r\n  x", "Stop-Service x"),
+            ("vss^admin del^ete", "vssadmin delete"),
+            ("Remove-Item \u{2013}Recurse \u{201c}C:\\\u{201d}", "Remove-Item -Recurse C:\\"),
+            ("a\r\n\r\nb\u{a0}c", "a\nb c"),
+        ] {
+            assert_eq!(powershell(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_that_name_the_same_file() {
+        for (text, expect) in [
+            ("/etc//./shadow", r"\etc\shadow"),
+            (r"\\?\C:\Windows\\System32/config/SAM. .", r"C:\Windows\System32\config\SAM"),
+            (r"C:\x\id_rsa::$DATA", r"C:\x\id_rsa"),
+            (r"C:\.ssh::$INDEX_ALLOCATION\id", r"C:\.ssh\id"),
+            ("/root/.ssh/", r"\root\.ssh"),
+            (r"\\host\share\x", r"\host\share\x"),
+            ("../x", r"..\x"),
+            ("/", "\\"),
+            ("/tmp/a:b", r"\tmp\a:b"),
+            (" \"C:\\x\" ", r"C:\x"),
+        ] {
+            assert_eq!(path(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn forms_that_say_nothing_new_are_left_out() {
+        assert_eq!(forms(AppliesTo::Posix, "ls -l").iter().count(), 1);
+        assert_eq!(forms(AppliesTo::SelfProtection, "ls 'x'").iter().count(), 2);
+        assert_eq!(forms(AppliesTo::SelfProtection, "a`b \\c").iter().count(), 3);
+        assert_eq!(forms(AppliesTo::Posix, "'x'\n").iter().collect::<Vec<_>>(), ["'x'\n", "'x'", "x"]);
+    }
+}
