@@ -12,6 +12,7 @@ pub mod door;
 pub mod effect;
 pub mod glob;
 pub mod grant;
+pub mod health;
 pub mod id;
 pub mod journal;
 pub mod peer;
