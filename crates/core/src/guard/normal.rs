@@ -135,9 +135,10 @@ fn path(text: &str) -> String {
     }
     for component in text.split('\\') {
         let component = without_stream(component);
-        let component = match component {
-            ".." => component,
-            other => other.trim_end_matches(['.', ' ']),
+        let component = match component.trim_end_matches(['.', ' ']) {
+            // Two dots and a space still lead up on some systems.
+            "" if component.starts_with("..") => "..",
+            rest => rest,
         };
         if component.is_empty() {
             continue;
@@ -228,6 +229,7 @@ mod tests {
             ("/root/.ssh/", r"\root\.ssh"),
             (r"\\host\share\x", r"\host\share\x"),
             ("../x", r"..\x"),
+            ("a/.. /x", r"a\..\x"),
             ("/", "\\"),
             ("/tmp/a:b", r"\tmp\a:b"),
             (" \"C:\\x\" ", r"C:\x"),
