@@ -51,7 +51,7 @@ pub(super) fn forms(group: AppliesTo, text: &str) -> Forms<'_> {
 
 fn posix(text: &str) -> String {
     let mut out = Collapsed::new(text.len());
-    let mut rest = text;
+    let mut rest = out.push_plain(text, b"\\'\"$");
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         match c {
@@ -67,6 +67,7 @@ fn posix(text: &str) -> String {
             }
             c => out.push(c),
         }
+        rest = out.push_plain(rest, b"\\'\"$");
     }
     out.text
 }
@@ -91,7 +92,7 @@ fn after_ifs(text: &str) -> Option<&str> {
 
 fn powershell(text: &str) -> String {
     let mut out = Collapsed::new(text.len());
-    let mut rest = text;
+    let mut rest = out.push_plain(text, b"`^'\"");
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         match c {
@@ -109,6 +110,7 @@ fn powershell(text: &str) -> String {
             '\u{2013}' | '\u{2014}' | '\u{2015}' => out.push('-'),
             c => out.push(c),
         }
+        rest = out.push_plain(rest, b"`^'\"");
     }
     out.text
 }
@@ -135,9 +137,10 @@ fn path(text: &str) -> String {
     }
     for component in text.split('\\') {
         let component = without_stream(component);
-        let component = match component {
-            ".." => component,
-            other => other.trim_end_matches(['.', ' ']),
+        let component = match component.trim_end_matches(['.', ' ']) {
+            // Two dots and a space still lead up on some systems.
+            "" if component.starts_with("..") => "..",
+            rest => rest,
         };
         if component.is_empty() {
             continue;
@@ -169,17 +172,33 @@ impl Collapsed {
         Self { text: String::with_capacity(capacity), gap: None }
     }
 
+    /// Writes what stands for itself, up to a `special` byte, white space or text that is not ASCII; the rest is
+    /// returned. Most of a command is such text, and a run of it is copied at once.
+    fn push_plain<'t>(&mut self, text: &'t str, special: &[u8]) -> &'t str {
+        let plain = text.bytes().position(|b| !b.is_ascii_graphic() || special.contains(&b)).unwrap_or(text.len());
+        let (run, rest) = text.split_at(plain);
+        if !run.is_empty() {
+            self.close_gap();
+            self.text.push_str(run);
+        }
+        rest
+    }
+
     fn push(&mut self, c: char) {
         if matches!(c, '\n' | '\r') {
             self.gap = Some('\n');
         } else if c.is_whitespace() {
             self.gap.get_or_insert(' ');
         } else {
-            // White space at either end is dropped: a gap is written only between characters.
-            if let Some(gap) = self.gap.take().filter(|_| !self.text.is_empty()) {
-                self.text.push(gap);
-            }
+            self.close_gap();
             self.text.push(c);
+        }
+    }
+
+    /// A gap is written only between characters, so that white space at either end is dropped.
+    fn close_gap(&mut self) {
+        if let Some(gap) = self.gap.take().filter(|_| !self.text.is_empty()) {
+            self.text.push(gap);
         }
     }
 }
@@ -228,6 +247,7 @@ mod tests {
             ("/root/.ssh/", r"\root\.ssh"),
             (r"\\host\share\x", r"\host\share\x"),
             ("../x", r"..\x"),
+            ("a/.. /x", r"a\..\x"),
             ("/", "\\"),
             ("/tmp/a:b", r"\tmp\a:b"),
             (" \"C:\\x\" ", r"C:\x"),

@@ -199,3 +199,96 @@ impl ast::Visitor for Portable<'_> {
         no("an operation on classes", &op.span, "list the characters")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::AppliesTo;
+
+    fn with(pattern: &str) -> Result<(), RuleError> {
+        let applies_to = AppliesTo::Posix;
+        validate(&Rule { id: "x".into(), applies_to, pattern: pattern.into(), reason: "because".into() })
+    }
+
+    #[test]
+    fn patterns_that_both_engines_read_alike_are_taken() {
+        for pattern in [
+            r"(?i)\brm\s+-rf\b",
+            r"^a.*?b+c{2,3}$",
+            r"(?ims)x|(?i:y)(?-i:z)",
+            r"[^\s;|&\n-]",
+            "(?P<name>a)",
+            r"[]a]\x41\u0042\.\-\/",
+            r"\Aa\B",
+            "[a-z&|~]",
+        ] {
+            assert_eq!(with(pattern), Ok(()), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn patterns_that_python_reads_differently_are_refused() {
+        for pattern in [
+            r"\pL",
+            r"[\p{Greek}]",
+            r"\x{41}",
+            r"[\u{41}-z]",
+            r"a\z",
+            "[a[b]]",
+            "[a-z&&b]",
+            "[a--b]",
+            "[a~~b]",
+            "[[:alpha:]]",
+            "(?U)a",
+            "(?u)a",
+            "(?R)a",
+            "(?x)a",
+            "(?-u:a)",
+            "(?<n>a)",
+            "a(?i)b",
+            "((?i)a)",
+            "(?-i)a",
+            r"\b{start}a",
+            r"\<a",
+            r"a\b{end-half}",
+            "a*+",
+            "a{2}{3}",
+            "^*a",
+            "a{ 2}",
+            "(?P<ä>a)",
+        ] {
+            assert!(matches!(with(pattern), Err(RuleError::NotPortable { .. })), "{pattern}: {:?}", with(pattern));
+        }
+        for pattern in ["(", r"(a)\1", "a(?=b)", "[z-a]", "*"] {
+            assert!(matches!(with(pattern), Err(RuleError::Syntax(_))), "{pattern}: {:?}", with(pattern));
+        }
+    }
+
+    #[test]
+    fn bounds_are_kept_and_told() {
+        let rule = |id: &str, pattern: &str, reason: &str| {
+            validate(&Rule {
+                id: id.into(),
+                applies_to: AppliesTo::Path,
+                pattern: pattern.into(),
+                reason: reason.into(),
+            })
+        };
+        assert_eq!(rule("", "a", "b"), Err(RuleError::Id));
+        assert_eq!(rule("A", "a", "b"), Err(RuleError::Id));
+        assert_eq!(rule(&"a".repeat(65), "a", "b"), Err(RuleError::Id));
+        assert_eq!(rule("path_ntds", "a", "b"), Err(RuleError::IdBuiltin));
+        assert_eq!(rule("a", "", "b"), Err(RuleError::PatternLength));
+        assert_eq!(rule("a", &"a".repeat(1001), "b"), Err(RuleError::PatternLength));
+        assert_eq!(rule("a", "a", ""), Err(RuleError::ReasonLength));
+        assert_eq!(rule("a", "a", &"ä".repeat(500)), Ok(()));
+        assert_eq!(rule("a", "a", &"ä".repeat(501)), Err(RuleError::ReasonLength));
+        assert_eq!(rule("a", r"(\w{100}){100}", "b"), Err(RuleError::TooLarge));
+        assert!(matches!(
+            rule("a", &format!("{}a{}", "(".repeat(60), ")".repeat(60)), "b"),
+            Err(RuleError::Syntax(_))
+        ));
+        let told = rule("a", r"a\z", "b").expect_err("not portable").to_string();
+        assert_eq!(told, r"`pattern` uses \z at byte 1, which Rust and Python agents read differently; write $");
+    }
+}
