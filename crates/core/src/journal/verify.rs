@@ -266,10 +266,15 @@ impl Verifier {
         }
     }
 
-    /// Something about the record that belongs next is wrong in a way that only the caller can see.
+    /// What comes next is wrong in a way that only the caller can see.
     pub fn malformed(&mut self, why: impl Into<String>) {
+        self.flag(self.seq + 1, why);
+    }
+
+    /// Something around the record `seq` is wrong in a way that only the caller can see.
+    pub fn flag(&mut self, seq: u64, why: impl Into<String>) {
         if self.finding.is_none() {
-            self.finding = Some(Finding::Malformed { seq: self.seq + 1, why: why.into() });
+            self.finding = Some(Finding::Malformed { seq, why: why.into() });
         }
     }
 
