@@ -1,5 +1,18 @@
 //! The journal: what happened, in one append-only chain per hub. Each record carries the hash of the one before it,
 //! so that a changed, missing or reordered record is found; signed checkpoints bind the chain to the hub's key.
+//!
+//! A record begins as a [`Draft`], gets its place and its hash from the [`Chain`], and is checked by the [`Verifier`].
+//! `docs/journal.md` has the format in plain words.
+
+mod chain;
+mod checkpoint;
+mod export;
+mod verify;
+
+pub use chain::{Chain, GENESIS, Hash, Sealed, record_hash, shown};
+pub use checkpoint::{BadSignature, Checkpoint};
+pub use export::{ExportHeader, FORMAT, checkpoint_line};
+pub use verify::{Anchor, BadAnchor, Expected, Finding, Summary, Verifier};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -107,7 +120,8 @@ pub enum Decision {
     Expired,
 }
 
-/// A record before it has its place in the chain. A field that does not apply is absent.
+/// A record before it has its place in the chain. A field that does not apply is absent. The order of the fields is
+/// the order in the canonical bytes that are hashed: it never changes, and new fields would need a new chain label.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Draft {
     /// When.
@@ -132,8 +146,8 @@ pub struct Draft {
     /// The call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// The arguments, secrets removed and bounded. Exact JSON text, kept as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The arguments, secrets removed and bounded. Exact JSON text, kept as it is (but on one line).
+    #[serde(default, skip_serializing_if = "absent")]
     pub args: Option<Box<RawValue>>,
     /// The keyed digest of the exact arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +168,7 @@ pub struct Draft {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// What else the kind needs: a rule's text, a count of strangers, a key's fingerprint.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "absent")]
     pub detail: Option<Box<RawValue>>,
 }
 
@@ -187,4 +201,10 @@ impl Draft {
         self.detail = serde_json::value::to_raw_value(value).ok();
         self
     }
+}
+
+/// A JSON `null` reads back as an absent field, so it must be written as one: otherwise a record would not re-encode
+/// to the bytes that were hashed.
+fn absent(value: &Option<Box<RawValue>>) -> bool {
+    value.as_ref().is_none_or(|raw| raw.get() == "null")
 }

@@ -11,7 +11,7 @@ use convoke_core::confirm::ConfirmRule;
 use convoke_core::grant::{Role, Scopes};
 use convoke_core::guard::Rule;
 use convoke_core::id::{ApprovalId, CallId, HubId, PeerId, TokenId};
-use convoke_core::journal::Draft;
+use convoke_core::journal::{Checkpoint, Draft};
 use convoke_core::peer::Trust;
 use convoke_core::secret::{SecretBytes, TokenHash};
 use convoke_core::time::Timestamp;
@@ -269,6 +269,8 @@ pub struct StoreStats {
     pub commits: u64,
     /// Writes in them.
     pub writes: u64,
+    /// What went through [`Store::enqueue`] and was lost because its commit failed.
+    pub lost: u64,
     /// Last `seq` of the journal.
     pub journal_seq: u64,
     /// Whether the last commit failed (disk full, …).
@@ -340,7 +342,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// Keeps a call that outlives its request, with its approval if it needs one; with an idempotency key that its
     /// caller already used, keeps nothing and returns that call.
-    async fn put_call(&self, call: CallRow, approval: Option<Approval>, record: Option<Draft>) -> Result<Reservation>;
+    async fn put_call(&self, call: CallRow, approval: Option<Approval>, record: Option<Draft>)
+    -> Result<Reservation>;
     /// One kept call.
     async fn call(&self, id: CallId) -> Result<Option<CallRow>>;
     /// Moves an approval, only if it is still in `from`. False when it was not.
@@ -371,8 +374,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn enqueue(&self, item: Lossy) -> Result<()>;
     /// Records in order.
     async fn journal(&self, filter: JournalFilter) -> Result<Vec<JournalRow>>;
-    /// Signs the chain's end, unless it is signed already.
+    /// Signs the chain's end, unless it is signed already. Also notices when a store that was failing can write again.
     async fn checkpoint(&self, now: Timestamp) -> Result<()>;
+    /// Checkpoints in order, after that of record `after`.
+    async fn checkpoints(&self, after: Option<u64>, limit: u32) -> Result<Vec<Checkpoint>>;
 
     /// Removes what has been kept long enough; never the journal.
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned>;

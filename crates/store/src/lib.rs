@@ -1,1 +1,19 @@
-//! Where the hub keeps things.
+//! Where the hub keeps things: one interface ([`Store`]), and SQLite behind it ([`SqliteStore`]).
+//!
+//! Callers know the interface only; nothing of an engine shows through it. What works on a data directory without a
+//! running hub stands beside it: [`audit`] verifies and exports the journal, [`backup`] copies and restores,
+//! [`keys`] rotates the data key.
+
+pub mod audit;
+pub mod backup;
+mod error;
+mod files;
+mod interface;
+pub mod keys;
+mod seal;
+mod sqlite;
+
+pub use error::StoreError;
+pub use files::Paths;
+pub use interface::*;
+pub use sqlite::{OpenOptions, SqliteStore};

@@ -1,0 +1,299 @@
+//! Backups: one file, made while the hub runs.
+//!
+//! A backup is a copy of the database (an ordinary SQLite file) with a manifest after it and, at the very end, the
+//! manifest's length and a mark. The manifest has the copy's length and hash, so that a damaged file is found before
+//! anything is restored from it. The data key is left out unless a passphrase is given; then it is in the manifest,
+//! sealed under that passphrase.
+
+mod key;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use convoke_core::id::HubId;
+use convoke_core::journal::{Expected, Summary};
+use convoke_core::secret::{SecretBytes, SecretText};
+use convoke_core::time::Timestamp;
+use rusqlite::{Connection, OpenFlags};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::audit::{self, Verdict};
+use crate::error::StoreError;
+use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent};
+use crate::interface::Result;
+use crate::keys;
+use crate::seal::DataKey;
+use crate::sqlite::{CURRENT_SCHEMA, meta, now, open_readable, schema_version};
+use key::WrappedKey;
+
+/// The version of the format.
+const FORMAT: u32 = 1;
+/// The last bytes of a backup.
+const MARK: &[u8; 16] = b"convoke-backup\r\n";
+/// Mark and length of the manifest.
+const TAIL: u64 = MARK.len() as u64 + 4;
+/// A manifest is far smaller; more is no manifest.
+const MAX_MANIFEST: u64 = 64 << 10;
+
+/// What a backup says about itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    convoke_backup: u32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Whose data it is.
+    pub hub_id: HubId,
+    /// The schema of the database in it.
+    pub schema: u32,
+    /// The length of the database in it.
+    pub db_bytes: u64,
+    /// The SHA-256 of the database in it, in hex.
+    pub db_sha256: String,
+    /// The last record of the journal in it.
+    pub journal_seq: u64,
+    /// Which data key its secrets are sealed with.
+    pub key_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data_key: Option<WrappedKey>,
+}
+
+impl Manifest {
+    /// Whether the data key is in it, under a passphrase.
+    pub const fn has_key(&self) -> bool {
+        self.data_key.is_some()
+    }
+}
+
+/// Copies a data directory, in use or not, into the new file `to`. With a passphrase the data key goes in too; it is
+/// `data_key` when that does not come from the directory's file.
+pub fn create(
+    dir: &Path,
+    to: &Path,
+    passphrase: Option<&SecretText>,
+    data_key: Option<&SecretBytes>,
+) -> Result<Manifest> {
+    let paths = Paths::existing(dir)?;
+    let Some(passphrase) = passphrase else { return copy(&paths.db, to, None) };
+    let conn = open_readable(&paths.db)?;
+    schema_version(&conn)?;
+    let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
+    drop(conn);
+    let key = keys::peek(&paths, data_key, &key_id)?;
+    copy(&paths.db, to, Some((&key, passphrase)))
+}
+
+/// A restored data directory.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// What the backup said.
+    pub manifest: Manifest,
+    /// Whether `data.key` was restored too. If not, the operator must put it there before the hub starts.
+    pub with_key: bool,
+}
+
+/// Puts a backup into `dir`, which must be empty or not there. The file is checked before, and the result after.
+pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Result<Restored> {
+    let (manifest, _) = verify(from)?;
+    let key = match (&manifest.data_key, passphrase) {
+        (Some(wrapped), Some(passphrase)) => Some(wrapped.open(passphrase, &manifest.key_id)?),
+        (None, Some(_)) => {
+            return Err(bad(from, "it has no data key in it, so there is nothing that the passphrase could open"));
+        }
+        (_, None) => None,
+    };
+    if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(StoreError::Exists(dir.to_owned()));
+    }
+    let paths = Paths::new(dir);
+    private_dir(dir)?;
+    let _lock = DirLock::take(&paths)?;
+    // Under another name until it is whole and checked, so that a hub never starts on half of it.
+    let partial = dir.join("hub.db.restoring");
+    let copied = copy_db(from, &partial, &manifest).and_then(|()| check_db(&partial, &manifest));
+    if let Err(error) = copied {
+        let _ = fs::remove_file(&partial);
+        return Err(error);
+    }
+    if let Some(key) = &key {
+        keys::write_next(&paths, key)?;
+        keys::adopt_next(&paths)?;
+    }
+    fs::rename(&partial, &paths.db).map_err(|e| StoreError::io("rename", &partial, e))?;
+    sync_parent(&paths.db)?;
+    Ok(Restored { manifest, with_key: key.is_some() })
+}
+
+/// Checks a backup: that the file is whole and unchanged, that SQLite finds its database sound, and that the journal
+/// in it holds.
+pub fn verify(file: &Path) -> Result<(Manifest, Summary)> {
+    let manifest = read_manifest(file)?;
+    let (_, hash) = hash(open(file)?.take(manifest.db_bytes), file)?;
+    if hash != manifest.db_sha256 {
+        return Err(bad(file, "the file was changed or damaged"));
+    }
+    let summary = check_db(file, &manifest)?;
+    Ok((manifest, summary))
+}
+
+/// Copies the database at `db` into the new backup `to`, and checks the result.
+pub(crate) fn copy(db: &Path, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
+    if to.exists() {
+        return Err(StoreError::Exists(to.to_owned()));
+    }
+    let mut partial = to.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    // What an earlier attempt left behind.
+    let _ = fs::remove_file(&partial);
+    drop(create_private(&partial)?);
+    let made = write_backup(db, &partial, key).and_then(|manifest| verify(&partial).map(|_| manifest));
+    let manifest = match made {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            let _ = fs::remove_file(&partial);
+            return Err(error);
+        }
+    };
+    // A hard link fails when the name is taken, where a rename would replace what is there.
+    let placed = fs::hard_link(&partial, to).and_then(|()| fs::remove_file(&partial));
+    if let Err(error) = placed {
+        if to.exists() {
+            return Err(StoreError::Exists(to.to_owned()));
+        }
+        tracing::debug!(%error, "no hard links here; renaming");
+        fs::rename(&partial, to).map_err(|e| StoreError::io("rename", &partial, e))?;
+    }
+    sync_parent(to)?;
+    Ok(manifest)
+}
+
+fn write_backup(db: &Path, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
+    let conn = open_readable(db)?;
+    schema_version(&conn)?;
+    let text = to.to_str().ok_or_else(|| bad(to, "its name is not UTF-8"))?;
+    // A copy of one moment, while writers go on; without free pages, so that nothing deleted is in it.
+    conn.execute("VACUUM INTO ?1", [text])?;
+    drop(conn);
+    let mut file = OpenOptions::new().read(true).write(true).open(to).map_err(|e| StoreError::io("open", to, e))?;
+    let io = |e| StoreError::io("write", to, e);
+    let (db_bytes, db_sha256) = hash(&mut file, to)?;
+    let facts = open_immutable(to)?;
+    let key_id = meta(&facts, "key_id")?.ok_or_else(|| StoreError::Corrupt("the key's id is missing".into()))?;
+    let hub_id = meta(&facts, "hub_id")?.and_then(|text| text.parse().ok());
+    let manifest = Manifest {
+        convoke_backup: FORMAT,
+        created_at: now(),
+        hub_id: hub_id.ok_or_else(|| StoreError::Corrupt("the hub's id is missing".into()))?,
+        schema: schema_version(&facts)?,
+        db_bytes,
+        db_sha256,
+        journal_seq: facts.query_row("SELECT coalesce(max(seq), 0) FROM journal", [], |row| row.get::<_, i64>(0))?
+            as u64,
+        data_key: key.map(|(key, passphrase)| WrappedKey::seal(key, passphrase, &key_id)).transpose()?,
+        key_id,
+    };
+    drop(facts);
+    let manifest_bytes = serde_json::to_vec(&manifest).expect("plain fields serialise");
+    let length = u32::try_from(manifest_bytes.len()).expect("a manifest is a few hundred bytes");
+    file.write_all(&manifest_bytes)
+        .and_then(|()| file.write_all(&length.to_be_bytes()))
+        .and_then(|()| file.write_all(MARK))
+        .and_then(|()| file.sync_all())
+        .map_err(io)?;
+    Ok(manifest)
+}
+
+fn read_manifest(path: &Path) -> Result<Manifest> {
+    let mut file = open(path)?;
+    let io = |e| StoreError::io("read", path, e);
+    let length = file.metadata().map_err(io)?.len();
+    let no_backup = || bad(path, "it does not end like a backup; it may have been cut off");
+    if length < TAIL {
+        return Err(no_backup());
+    }
+    file.seek(SeekFrom::Start(length - TAIL)).map_err(io)?;
+    let mut tail = [0; TAIL as usize];
+    file.read_exact(&mut tail).map_err(io)?;
+    let (size, mark) = tail.split_first_chunk::<4>().ok_or_else(no_backup)?;
+    let size = u64::from(u32::from_be_bytes(*size));
+    if mark != MARK || size > MAX_MANIFEST || size + TAIL > length {
+        return Err(no_backup());
+    }
+    file.seek(SeekFrom::Start(length - TAIL - size)).map_err(io)?;
+    let mut bytes = Vec::new();
+    file.take(size).read_to_end(&mut bytes).map_err(io)?;
+    let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|_| bad(path, "its manifest cannot be read"))?;
+    if manifest.convoke_backup != FORMAT {
+        return Err(bad(path, "it was made by a newer convoke"));
+    }
+    if manifest.db_bytes != length - TAIL - size {
+        return Err(bad(path, "its manifest does not fit its length"));
+    }
+    if manifest.schema > CURRENT_SCHEMA {
+        return Err(StoreError::NewerSchema { found: manifest.schema, known: CURRENT_SCHEMA });
+    }
+    Ok(manifest)
+}
+
+/// Takes the database out of a backup.
+fn copy_db(from: &Path, to: &Path, manifest: &Manifest) -> Result<()> {
+    let mut source = open(from)?.take(manifest.db_bytes);
+    let mut target = create_private(to)?;
+    std::io::copy(&mut source, &mut target)
+        .and_then(|_| target.sync_all())
+        .map_err(|e| StoreError::io("write", to, e))
+}
+
+/// Checks the database in `file`, with or without a manifest behind it.
+fn check_db(file: &Path, manifest: &Manifest) -> Result<Summary> {
+    let conn = open_immutable(file)?;
+    let expected = Expected { hub_id: Some(manifest.hub_id), ..Expected::default() };
+    match audit::verify_db(&conn, expected)? {
+        Verdict::Good(summary) if summary.last_seq == manifest.journal_seq => Ok(summary),
+        Verdict::Good(_) => Err(bad(file, "its journal does not end where its manifest says")),
+        Verdict::Bad(finding) => Err(bad(file, &format!("its journal does not hold: {finding}"))),
+        Verdict::Damaged { why, .. } => Err(bad(file, &why)),
+    }
+}
+
+/// Opens a database that nobody writes, leaving nothing beside it.
+fn open_immutable(path: &Path) -> Result<Connection> {
+    let text = path.to_str().ok_or_else(|| bad(path, "its name is not UTF-8"))?;
+    let mut uri = String::from("file:");
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b':' | b'\\' => {
+                uri.push(byte.into())
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Ok(Connection::open_with_flags(uri, flags)?)
+}
+
+/// Length and SHA-256 of what is left to read.
+fn hash(mut reader: impl std::io::Read, path: &Path) -> Result<(u64, String)> {
+    let mut hash = Sha256::new();
+    let mut length = 0;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let read = reader.read(&mut buffer).map_err(|e| StoreError::io("read", path, e))?;
+        if read == 0 {
+            return Ok((length, hex::encode(hash.finalize())));
+        }
+        hash.update(&buffer[..read]);
+        length += read as u64;
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|e| StoreError::io("open", path, e))
+}
+
+fn bad(file: &Path, why: &str) -> StoreError {
+    StoreError::BadBackup { file: file.to_owned(), why: why.into() }
+}

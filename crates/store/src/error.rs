@@ -1,0 +1,132 @@
+//! What can go wrong, one variant per thing an operator can act on. No text here carries a secret.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why the store could not do what it was asked. `Clone`, because one failed commit answers many callers.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has the data directory.
+    #[error(
+        "the data directory {} is in use by {holder}; stop that hub first, or give this one a directory of its own",
+        .dir.display()
+    )]
+    Locked {
+        /// The directory.
+        dir: PathBuf,
+        /// `process <pid>`, as the holder wrote it down.
+        holder: String,
+    },
+    /// The database was written by a newer program.
+    #[error("the database has schema {found}, and this program knows {known} at most; run a newer convoke")]
+    NewerSchema {
+        /// The database's.
+        found: u32,
+        /// The newest this program knows.
+        known: u32,
+    },
+    /// There is no data directory, or no database in it.
+    #[error("there is no hub data at {}", .0.display())]
+    NoData(PathBuf),
+    /// The data key is not the one the database was sealed with.
+    #[error(
+        "the data key from {from} is not the one this database was sealed with; put the right key there, or restore \
+         a backup that has its key"
+    )]
+    WrongKey {
+        /// Where the key came from: a file, or the environment.
+        from: String,
+    },
+    /// The data key is gone.
+    #[error(
+        "the data key {} is missing, and without it what is sealed in the database cannot be opened; put the file \
+         back, or set CONVOKE_DATA_KEY",
+        .file.display()
+    )]
+    KeyMissing {
+        /// Where it should be.
+        file: PathBuf,
+    },
+    /// A data key that is no key.
+    #[error("the data key from {from} is malformed: it must be 32 bytes in base64")]
+    MalformedKey {
+        /// Where the key came from.
+        from: String,
+    },
+    /// A passphrase does not open what it should.
+    #[error("the passphrase does not open the key in this backup")]
+    BadPassphrase,
+    /// No space left.
+    #[error("the disk is full; nothing was written, and writing goes on once there is space")]
+    DiskFull,
+    /// A file could not be read or written.
+    #[error("cannot {what}")]
+    Io {
+        /// What was tried, with the file's name.
+        what: String,
+        /// Why not.
+        #[source]
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// What is there is not what was written.
+    #[error("the database is damaged: {0}; restore a backup")]
+    Corrupt(String),
+    /// The change does not fit what is there.
+    #[error("{0}")]
+    Conflict(String),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// A backup cannot be used.
+    #[error("{} is no usable backup: {why}", .file.display())]
+    BadBackup {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Something is already where a new thing should go.
+    #[error("{} is already there; nothing was changed", .0.display())]
+    Exists(PathBuf),
+    /// Something that should not happen.
+    #[error("the database refused a statement")]
+    Internal(#[source] Arc<dyn Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// An error of a file operation.
+    pub(crate) fn io(what: &str, path: &Path, source: std::io::Error) -> Self {
+        if source.kind() == std::io::ErrorKind::StorageFull {
+            return Self::DiskFull;
+        }
+        Self::Io { what: format!("{what} {}", path.display()), source: Arc::new(source) }
+    }
+
+    /// Whether it is about the storage itself and not about the one change: the whole transaction is then lost.
+    pub(crate) const fn is_of_the_storage(&self) -> bool {
+        matches!(self, Self::DiskFull | Self::Io { .. })
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error as E;
+        use rusqlite::ErrorCode as Code;
+        match &error {
+            E::SqliteFailure(failure, _) => match failure.code {
+                Code::DiskFull => Self::DiskFull,
+                Code::DatabaseCorrupt | Code::NotADatabase => Self::Corrupt(error.to_string()),
+                Code::ConstraintViolation => Self::Conflict("this is already there".into()),
+                Code::SystemIoFailure | Code::CannotOpen | Code::PermissionDenied | Code::ReadOnly => {
+                    Self::Io { what: "read or write the database".into(), source: Arc::new(error) }
+                }
+                _ => Self::Internal(Arc::new(error)),
+            },
+            E::FromSqlConversionFailure(..) | E::InvalidColumnType(..) | E::IntegralValueOutOfRange(..) => {
+                Self::Corrupt(error.to_string())
+            }
+            _ => Self::Internal(Arc::new(error)),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The files of a data directory, who may read them, and the lock that keeps a second hub out.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::error::StoreError;
+
+/// Where things are in a data directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// The directory.
+    pub dir: PathBuf,
+    /// The database (beside it SQLite keeps `hub.db-wal` and `hub.db-shm` while it is open).
+    pub db: PathBuf,
+    /// The data key.
+    pub key: PathBuf,
+    /// The next data key, only while it is being rotated.
+    pub next_key: PathBuf,
+    /// The lock; it holds the id of the process that has the directory.
+    pub lock: PathBuf,
+}
+
+impl Paths {
+    /// The paths in `dir`.
+    pub fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            db: dir.join("hub.db"),
+            key: dir.join("data.key"),
+            next_key: dir.join("data.key.new"),
+            lock: dir.join("hub.lock"),
+        }
+    }
+
+    /// The paths in `dir`, which must hold a database.
+    pub(crate) fn existing(dir: &Path) -> Result<Self, StoreError> {
+        let paths = Self::new(dir);
+        match fs::metadata(&paths.db) {
+            Ok(meta) if meta.len() > 0 => Ok(paths),
+            Ok(_) => Err(StoreError::NoData(dir.to_owned())),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(StoreError::NoData(dir.to_owned())),
+            Err(e) => Err(StoreError::io("read", &paths.db, e)),
+        }
+    }
+}
+
+/// Makes a directory that only its owner may enter, unless it is there.
+pub(crate) fn private_dir(dir: &Path) -> Result<(), StoreError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(|e| StoreError::io("make the directory", dir, e))
+}
+
+/// Makes a new file that only its owner may read. Fails when it is there.
+pub(crate) fn create_private(path: &Path) -> Result<File, StoreError> {
+    private(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => StoreError::Exists(path.to_owned()),
+        _ => StoreError::io("make", path, e),
+    })
+}
+
+/// Makes sure that the file exists, and that only its owner may read it if it did not.
+pub(crate) fn touch_private(path: &Path) -> Result<File, StoreError> {
+    private(OpenOptions::new().read(true).write(true).create(true).truncate(false))
+        .open(path)
+        .map_err(|e| StoreError::io("open", path, e))
+}
+
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Writes a new private file so that it is there in full after a power cut, or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut file = create_private(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(e) = written {
+        // Half a key must not be taken for one later.
+        let _ = fs::remove_file(path);
+        return Err(StoreError::io("write", path, e));
+    }
+    sync_parent(path)
+}
+
+/// Makes a rename or a new file in `path`'s directory survive a power cut.
+pub(crate) fn sync_parent(path: &Path) -> Result<(), StoreError> {
+    #[cfg(unix)]
+    if let Some(parent) = path.parent() {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        File::open(parent).and_then(|dir| dir.sync_all()).map_err(|e| StoreError::io("sync", parent, e))?;
+    }
+    Ok(())
+}
+
+/// Holds a data directory for writing. The system lets go of it when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct DirLock {
+    _file: File,
+}
+
+impl DirLock {
+    /// Takes the directory, or says who has it.
+    pub(crate) fn take(paths: &Paths) -> Result<Self, StoreError> {
+        let mut file = touch_private(&paths.lock)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // On some systems a locked file cannot be read; the message then goes without the id.
+                let _ = (&file).take(20).read_to_string(&mut holder);
+                let holder = match holder.trim().parse::<u32>() {
+                    Ok(pid) => format!("process {pid}"),
+                    Err(_) => "another process".into(),
+                };
+                return Err(StoreError::Locked { dir: paths.dir.clone(), holder });
+            }
+            Err(TryLockError::Error(e)) => return Err(StoreError::io("lock", &paths.lock, e)),
+        }
+        let pid = format!("{}\n", std::process::id());
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(pid.as_bytes()))
+            .map_err(|e| StoreError::io("write", &paths.lock, e))?;
+        Ok(Self { _file: file })
+    }
+}

@@ -1,0 +1,179 @@
+//! The data key: where it comes from, and how it is replaced.
+//!
+//! The database remembers which key it is sealed with (by an id that tells nothing about the key), so that the wrong
+//! one is refused at the door and a rotation that a power cut interrupted is finished or undone, never half done.
+
+use std::fs;
+use std::path::Path;
+
+use convoke_core::id::CallId;
+use convoke_core::secret::{SecretBytes, SecretText};
+use rusqlite::{Connection, params};
+use uuid::Uuid;
+
+use crate::error::StoreError;
+use crate::files::{DirLock, Paths, sync_parent, write_private};
+use crate::interface::Result;
+use crate::seal::DataKey;
+use crate::sqlite::{args_purpose, meta, open_writable, schema_version, secret_purpose, set_meta};
+
+/// Names the environment in messages.
+const ENVIRONMENT: &str = "CONVOKE_DATA_KEY";
+
+/// Reads a data key from the base64 text of `CONVOKE_DATA_KEY`.
+pub fn parse(text: &SecretText) -> Result<SecretBytes> {
+    DataKey::from_text(text.reveal(), ENVIRONMENT).map(|key| SecretBytes::new(*key.bytes()))
+}
+
+/// What a rotation did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotated {
+    /// How many sealed values there are.
+    pub values: usize,
+    /// Whether the new key is in the file `data.key`. If not, it is the one that was passed in.
+    pub in_file: bool,
+}
+
+/// Seals everything anew. `current` is the key in force when it does not come from the file, `new` the next one when
+/// it should not go to the file. The hub must not be running.
+pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretBytes>) -> Result<Rotated> {
+    let paths = Paths::existing(dir)?;
+    let _lock = DirLock::take(&paths)?;
+    let mut conn = open_writable(&paths.db)?;
+    schema_version(&conn)?;
+    // What is replaced is wiped in the file: the reason for a rotation may be that the old key is known.
+    conn.pragma_update(None, "secure_delete", "ON")?;
+    let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
+    let old = load(&paths, current, &key_id)?;
+    let next = match new {
+        Some(bytes) => DataKey::from_bytes(bytes.reveal(), "the new key")?,
+        None => {
+            let key = DataKey::generate()?;
+            // Before the database names it: a power cut after the commit must not leave sealed values without key.
+            write_next(&paths, &key)?;
+            key
+        }
+    };
+    let values = reseal(&mut conn, &old, &next)?;
+    if new.is_none() {
+        adopt_next(&paths)?;
+    } else if current.is_none() {
+        // Its values are sealed with the new one now; left behind, it would only be taken for the right key.
+        remove(&paths.key)?;
+    }
+    // The log still has the old pages.
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(Rotated { values, in_file: new.is_none() })
+}
+
+/// Everything that is sealed, and the key's id, in one transaction.
+fn reseal(conn: &mut Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
+    let tx = conn.transaction()?;
+    let secrets: Vec<(String, Vec<u8>)> = tx
+        .prepare("SELECT name, sealed FROM secrets")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (name, sealed) in &secrets {
+        let purpose = secret_purpose(name);
+        let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
+        tx.execute("UPDATE secrets SET sealed = ?2 WHERE name = ?1", params![name, value])?;
+    }
+    let calls: Vec<([u8; 16], Vec<u8>)> = tx
+        .prepare("SELECT id, args FROM calls WHERE args IS NOT NULL")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (id, sealed) in &calls {
+        let purpose = args_purpose(CallId::new(Uuid::from_bytes(*id)));
+        let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
+        tx.execute("UPDATE calls SET args = ?2 WHERE id = ?1", params![id, value])?;
+    }
+    set_meta(&tx, "key_id", &new.id())?;
+    tx.commit()?;
+    Ok(secrets.len() + calls.len())
+}
+
+/// The key of a new store: the given one, or the file, which is made if it is not there.
+pub(crate) fn first(paths: &Paths, given: Option<&SecretBytes>) -> Result<DataKey> {
+    if let Some(given) = given {
+        return DataKey::from_bytes(given.reveal(), ENVIRONMENT);
+    }
+    if let Some(key) = read_key(&paths.key)? {
+        return Ok(key);
+    }
+    let key = DataKey::generate()?;
+    // Under its name only when it is whole: half a key would lock the operator out of a new directory.
+    write_next(paths, &key)?;
+    adopt_next(paths)?;
+    Ok(key)
+}
+
+/// The key with this id. Finishes or undoes a rotation that was interrupted.
+pub(crate) fn load(paths: &Paths, given: Option<&SecretBytes>, key_id: &str) -> Result<DataKey> {
+    if let Some(given) = given {
+        let key = DataKey::from_bytes(given.reveal(), ENVIRONMENT)?;
+        return if key.id() == key_id { Ok(key) } else { Err(StoreError::WrongKey { from: ENVIRONMENT.into() }) };
+    }
+    // One that cannot be read was being written when the power went, and nothing is sealed with it.
+    if let Ok(Some(next)) = read_key(&paths.next_key)
+        && next.id() == key_id
+    {
+        adopt_next(paths)?;
+        return Ok(next);
+    }
+    match read_key(&paths.key)? {
+        Some(key) if key.id() == key_id => {
+            // A rotation may have begun that never came to its commit.
+            remove(&paths.next_key)?;
+            Ok(key)
+        }
+        Some(_) => Err(StoreError::WrongKey { from: paths.key.display().to_string() }),
+        None => Err(StoreError::KeyMissing { file: paths.key.clone() }),
+    }
+}
+
+/// The key that the database at `paths` is sealed with, changing nothing.
+pub(crate) fn peek(paths: &Paths, given: Option<&SecretBytes>, key_id: &str) -> Result<DataKey> {
+    if given.is_none()
+        && let Ok(Some(next)) = read_key(&paths.next_key)
+        && next.id() == key_id
+    {
+        return Ok(next);
+    }
+    match (given, read_key(&paths.key)?) {
+        (None, Some(key)) if key.id() == key_id => Ok(key),
+        (None, Some(_)) => Err(StoreError::WrongKey { from: paths.key.display().to_string() }),
+        (None, None) => Err(StoreError::KeyMissing { file: paths.key.clone() }),
+        (Some(_), _) => load(paths, given, key_id),
+    }
+}
+
+/// Writes the key as the next one.
+pub(crate) fn write_next(paths: &Paths, key: &DataKey) -> Result<()> {
+    remove(&paths.next_key)?;
+    let mut text = key.to_text();
+    text.push('\n');
+    write_private(&paths.next_key, text.as_bytes())
+}
+
+fn read_key(path: &Path) -> Result<Option<DataKey>> {
+    match fs::read_to_string(path).map(zeroize::Zeroizing::new) {
+        Ok(text) => DataKey::from_text(&text, &path.display().to_string()).map(Some),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(StoreError::io("read", path, e)),
+    }
+}
+
+/// The next key becomes the key.
+pub(crate) fn adopt_next(paths: &Paths) -> Result<()> {
+    fs::rename(&paths.next_key, &paths.key).map_err(|e| StoreError::io("rename", &paths.next_key, e))?;
+    sync_parent(&paths.key)
+}
+
+/// Removes a key's file, if it is there.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Ok(()) => sync_parent(path),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(StoreError::io("remove", path, e)),
+    }
+}

@@ -1,0 +1,175 @@
+//! SQLite behind the interface: one writer thread, a few readers, everything in one data directory.
+
+mod agents;
+mod calls;
+mod journal;
+mod methods;
+mod operators;
+mod readers;
+mod row;
+mod schema;
+mod telemetry;
+mod wal;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use convoke_core::confirm::ConfirmRule;
+use convoke_core::id::HubId;
+use convoke_core::secret::SecretBytes;
+use convoke_core::time::Timestamp;
+use ed25519_dalek::SigningKey;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use crate::error::StoreError;
+use crate::files::{DirLock, Paths, private_dir};
+use crate::interface::Result;
+use crate::keys;
+use crate::seal::{DataKey, random};
+use readers::Readers;
+use wal::WalKeeper;
+use writer::{Queue, Writer};
+
+pub(crate) use calls::args_purpose;
+pub(crate) use journal::{Raw, checkpoints, walk};
+pub(crate) use operators::secret_purpose;
+pub(crate) use schema::{CURRENT as CURRENT_SCHEMA, open_readable, open_writable, version as schema_version};
+
+/// The secret under which the hub's own key is kept.
+const HUB_KEY: &str = "hub_key";
+/// Its public half, in the open, for exports.
+const PUBLIC_KEY: &str = "hub_public_key";
+
+/// How to open a data directory.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The directory; made if it is not there.
+    pub dir: PathBuf,
+    /// The data key, 32 bytes, when it does not come from the file `data.key`. See [`keys::parse`].
+    pub data_key: Option<SecretBytes>,
+    /// The seed of the hub's Ed25519 key, 32 bytes, used instead of the kept one and not written down.
+    pub hub_seed: Option<SecretBytes>,
+    /// How many changes may wait for the writer; beyond it callers wait.
+    pub queue_limit: usize,
+    /// How many reads may run at once.
+    pub readers: usize,
+}
+
+impl OpenOptions {
+    /// The defaults for `dir`: key from its file, 4,096 waiting changes, 4 readers.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), data_key: None, hub_seed: None, queue_limit: 4_096, readers: 4 }
+    }
+}
+
+/// The embedded store.
+#[derive(Debug)]
+pub struct SqliteStore {
+    hub_id: HubId,
+    paths: Paths,
+    key: Arc<DataKey>,
+    signer: Arc<SigningKey>,
+    queue: Queue,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens the data directory, makes what is missing, and takes it for this process. Blocks; call it before
+    /// serving, or on a blocking thread.
+    ///
+    /// A store must be closed ([`crate::Store::close`]) before the directory can be opened again in this process.
+    pub fn open(options: OpenOptions) -> Result<Self> {
+        let paths = Paths::new(&options.dir);
+        private_dir(&paths.dir)?;
+        let lock = DirLock::take(&paths)?;
+        let mut conn = schema::open_writable(&paths.db)?;
+        schema::migrate(&mut conn)?;
+        let key = match meta(&conn, "key_id")? {
+            Some(key_id) => keys::load(&paths, options.data_key.as_ref(), &key_id)?,
+            None => keys::first(&paths, options.data_key.as_ref())?,
+        };
+        let hub_id = match meta(&conn, "hub_id")? {
+            Some(text) => text.parse().map_err(|_| StoreError::Corrupt("the hub's id is malformed".into()))?,
+            None => initialise(&mut conn, &key)?,
+        };
+        let signer = Arc::new(match &options.hub_seed {
+            Some(seed) => signing_key(seed)?,
+            None => kept_signer(&conn, &key)?,
+        });
+        let public_key = hex::encode(signer.verifying_key().to_bytes());
+        if meta(&conn, PUBLIC_KEY)?.as_ref() != Some(&public_key) {
+            set_meta(&conn, PUBLIC_KEY, &public_key)?;
+        }
+        let (chain, signed) = journal::end(&conn, hub_id)?;
+        let wal = WalKeeper::start(&paths.db)?;
+        let writer = Writer { conn, chain, signed, signer: Arc::clone(&signer), wal, lock };
+        let queue = writer.start(options.queue_limit)?;
+        let readers = Readers::new(paths.db.clone(), options.readers);
+        Ok(Self { hub_id, paths, key: Arc::new(key), signer, queue, readers })
+    }
+
+    /// The hub's own Ed25519 key: agents know the hub by it, and it signs the journal's checkpoints.
+    pub fn hub_key(&self) -> &SigningKey {
+        &self.signer
+    }
+
+    /// Where its files are.
+    pub const fn paths(&self) -> &Paths {
+        &self.paths
+    }
+}
+
+/// A fact about the store itself.
+pub(crate) fn meta(conn: &Connection, name: &str) -> Result<Option<String>> {
+    Ok(conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0)).optional()?)
+}
+
+/// The public half of the hub's key, as the last start left it.
+pub(crate) fn hub_public_key(conn: &Connection) -> Result<Option<[u8; 32]>> {
+    let mut key = [0; 32];
+    let text = meta(conn, PUBLIC_KEY)?;
+    Ok(text.and_then(|text| hex::decode_to_slice(text, &mut key).ok()).map(|()| key))
+}
+
+pub(crate) fn set_meta(conn: &Connection, name: &str, value: &str) -> Result<()> {
+    conn.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![name, value])?;
+    Ok(())
+}
+
+/// What a new store starts with, in one transaction: after it, the directory belongs to this hub and this key.
+fn initialise(conn: &mut Connection, key: &DataKey) -> Result<HubId> {
+    let hub_id = HubId::new(Uuid::new_v4());
+    let tx = conn.transaction()?;
+    set_meta(&tx, "hub_id", &hub_id.to_string())?;
+    set_meta(&tx, "key_id", &key.id())?;
+    set_meta(&tx, "created_at", &now().to_string())?;
+    operators::put_rule(&tx, &ConfirmRule::default_rule())?;
+    tx.commit()?;
+    Ok(hub_id)
+}
+
+fn kept_signer(conn: &Connection, key: &DataKey) -> Result<SigningKey> {
+    let purpose = secret_purpose(HUB_KEY);
+    if let Some(sealed) = operators::sealed_secret(conn, HUB_KEY)? {
+        return signing_key(&key.open(&purpose, &sealed)?);
+    }
+    let seed = Zeroizing::new(random::<32>()?);
+    operators::put_sealed_secret(conn, HUB_KEY, &key.seal(&purpose, &*seed)?)?;
+    Ok(SigningKey::from_bytes(&seed))
+}
+
+fn signing_key(seed: &SecretBytes) -> Result<SigningKey> {
+    let seed = <[u8; 32]>::try_from(seed.reveal())
+        .map(Zeroizing::new)
+        .map_err(|_| StoreError::MalformedKey { from: "the hub's private key".into() })?;
+    Ok(SigningKey::from_bytes(&seed))
+}
+
+/// The time, for what nobody passed one in for.
+pub(crate) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

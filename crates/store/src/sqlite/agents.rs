@@ -1,0 +1,204 @@
+//! Agents and their enrolment tokens.
+
+use convoke_core::id::PeerId;
+use convoke_core::journal::Draft;
+use convoke_core::peer::{Trust, TrustEvent};
+use convoke_core::secret::TokenHash;
+use convoke_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::row::{json, maybe_blob, maybe_raw, maybe_time, named, peer, time};
+use super::writer::Tx;
+use crate::interface::{AgentRow, EnrolOutcome, EnrolToken, Result};
+
+/// All agents, each with the health of its latest snapshot.
+pub(super) fn all(conn: &Connection) -> Result<Vec<AgentRow>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT a.id, a.trust, a.public_key, a.tags, a.meta, a.protocol_version, a.created_at, a.enrolled_at,
+                a.last_seen, s.health, s.collected_at
+         FROM agents a LEFT JOIN snapshots s ON s.id = a.latest_snapshot AND s.agent = a.num ORDER BY a.id",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok(AgentRow {
+            id: peer(row, 0)?,
+            trust: named(row, 1, Trust::parse)?,
+            public_key: maybe_blob(row, 2)?,
+            tags: json(row, 3)?,
+            meta: maybe_raw(row, 4)?,
+            protocol_version: row.get(5)?,
+            created_at: time(row, 6)?,
+            enrolled_at: maybe_time(row, 7)?,
+            last_seen: maybe_time(row, 8)?,
+            health: row.get(9)?,
+            collected_at: row.get(10)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn mint_token(
+    tx: &mut Tx<'_>,
+    token: &EnrolToken,
+    trust: Trust,
+    now: Timestamp,
+    record: &Draft,
+) -> Result<()> {
+    let num: i64 = tx
+        .conn
+        .prepare_cached(
+            "INSERT INTO agents (id, trust, created_at) VALUES (?1, ?2, ?3)
+             ON CONFLICT (id) DO UPDATE SET trust = excluded.trust RETURNING num",
+        )?
+        .query_row(params![token.agent.as_str(), trust.name(), now.millis()], |row| row.get(0))?;
+    tx.conn.prepare_cached("DELETE FROM enrol_tokens WHERE agent = ?1 AND used_key IS NULL")?.execute([num])?;
+    tx.conn
+        .prepare_cached("INSERT INTO enrol_tokens (hash, agent, expires_at, replaces_key) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![token.hash.0, num, token.expires_at.millis(), token.replaces_key])?;
+    tx.append(record)?;
+    Ok(())
+}
+
+pub(super) fn enrol(
+    tx: &mut Tx<'_>,
+    agent: &PeerId,
+    token: &TokenHash,
+    public_key: [u8; 32],
+    now: Timestamp,
+    record: &Draft,
+) -> Result<EnrolOutcome> {
+    type Found = (i64, Trust, Option<[u8; 32]>, Timestamp, bool, Option<[u8; 32]>);
+    // Found by its hash, whose bytes tell nothing about the token that a guesser would have to find.
+    let found: Option<Found> = tx
+        .conn
+        .prepare_cached(
+            "SELECT a.num, a.trust, a.public_key, t.expires_at, t.replaces_key, t.used_key
+             FROM enrol_tokens t JOIN agents a ON a.num = t.agent WHERE t.hash = ?1 AND a.id = ?2",
+        )?
+        .query_row(params![token.0, agent.as_str()], |row| {
+            let trust = named(row, 1, Trust::parse)?;
+            Ok((row.get(0)?, trust, maybe_blob(row, 2)?, time(row, 3)?, row.get(4)?, maybe_blob(row, 5)?))
+        })
+        .optional()?;
+    let Some((num, trust, bound, expires_at, replaces_key, used_key)) = found else {
+        return Ok(EnrolOutcome::BadToken);
+    };
+    if now >= expires_at {
+        return Ok(EnrolOutcome::BadToken);
+    }
+    if let Some(used) = used_key {
+        // Only while it still holds: a lost reply is repeated, a key that was revoked since is not welcomed back.
+        let holds = used == public_key && bound == Some(public_key) && trust == Trust::Trusted;
+        return Ok(if holds { EnrolOutcome::AlreadySame } else { EnrolOutcome::BadToken });
+    }
+    if trust.after(TrustEvent::Bound) != Trust::Trusted {
+        return Ok(EnrolOutcome::BadToken);
+    }
+    if bound.is_some() && !replaces_key {
+        return Ok(EnrolOutcome::AlreadyEnrolled);
+    }
+    tx.conn
+        .prepare_cached("UPDATE agents SET trust = ?2, public_key = ?3, enrolled_at = ?4 WHERE num = ?1")?
+        .execute(params![num, Trust::Trusted.name(), public_key, now.millis()])?;
+    tx.conn
+        .prepare_cached("UPDATE enrol_tokens SET used_key = ?2 WHERE hash = ?1")?
+        .execute(params![token.0, public_key])?;
+    tx.append(record)?;
+    Ok(EnrolOutcome::Bound)
+}
+
+pub(super) fn set_trust(
+    tx: &mut Tx<'_>,
+    agent: &PeerId,
+    trust: Trust,
+    forget_key: bool,
+    record: &Draft,
+) -> Result<bool> {
+    let num: Option<i64> = tx
+        .conn
+        .prepare_cached("UPDATE agents SET trust = ?2 WHERE id = ?1 RETURNING num")?
+        .query_row(params![agent.as_str(), trust.name()], |row| row.get(0))
+        .optional()?;
+    let Some(num) = num else { return Ok(false) };
+    if forget_key {
+        tx.conn
+            .prepare_cached("UPDATE agents SET public_key = NULL, enrolled_at = NULL WHERE num = ?1")?
+            .execute([num])?;
+        tx.conn.prepare_cached("DELETE FROM enrol_tokens WHERE agent = ?1")?.execute([num])?;
+    }
+    tx.append(record)?;
+    Ok(true)
+}
+
+pub(super) fn set_tags(tx: &mut Tx<'_>, agent: &PeerId, tags: &[String], record: &Draft) -> Result<bool> {
+    let mut tags = tags.to_vec();
+    tags.sort_unstable();
+    tags.dedup();
+    let tags = serde_json::to_string(&tags).expect("a list of strings serialises");
+    let changed = tx
+        .conn
+        .prepare_cached("UPDATE agents SET tags = ?2 WHERE id = ?1")?
+        .execute(params![agent.as_str(), tags])?;
+    if changed > 0 {
+        tx.append(record)?;
+    }
+    Ok(changed > 0)
+}
+
+/// Takes the agent and its tokens away at once, and notes its snapshots and logs for [`sweep`].
+pub(super) fn remove(tx: &mut Tx<'_>, agent: &PeerId, record: &Draft) -> Result<bool> {
+    let removed: Option<(i64, Option<i64>)> = tx
+        .conn
+        .prepare_cached("DELETE FROM agents WHERE id = ?1 RETURNING num, latest_snapshot")?
+        .query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((num, snapshot)) = removed else { return Ok(false) };
+    // Only lines up to here: an agent of the same name may come tomorrow.
+    tx.conn
+        .prepare_cached(
+            "INSERT INTO sweeps (agent_num, agent, snapshot, last_log)
+             VALUES (?1, ?2, ?3, (SELECT coalesce(max(id), 0) FROM logs))",
+        )?
+        .execute(params![num, agent.as_str(), snapshot])?;
+    tx.append(record)?;
+    Ok(true)
+}
+
+/// Takes away a piece of what removed agents left behind. Answers how much; 0 when there is nothing more.
+pub(super) fn sweep(tx: &mut Tx<'_>) -> Result<u64> {
+    const PIECE: i64 = 200;
+    let work: Option<(i64, String, Option<i64>, i64)> = tx
+        .conn
+        .prepare_cached("SELECT agent_num, agent, snapshot, last_log FROM sweeps LIMIT 1")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .optional()?;
+    let Some((num, agent, mut snapshot, last_log)) = work else { return Ok(0) };
+    let mut removed = 0;
+    while let Some(id) = snapshot
+        && removed < PIECE
+    {
+        snapshot = tx
+            .conn
+            .prepare_cached("DELETE FROM snapshots WHERE id = ?1 AND agent = ?2 RETURNING previous")?
+            .query_row([id, num], |row| row.get(0))
+            .optional()?
+            .flatten();
+        removed += 1;
+    }
+    tx.conn
+        .prepare_cached("UPDATE sweeps SET snapshot = ?2 WHERE agent_num = ?1")?
+        .execute(params![num, snapshot])?;
+    if removed < PIECE {
+        let logs = tx
+            .conn
+            .prepare_cached(
+                "DELETE FROM logs WHERE id IN (SELECT id FROM logs WHERE agent = ?1 AND id <= ?2 ORDER BY id LIMIT ?3)",
+            )?
+            .execute(params![agent, last_log, PIECE - removed])? as i64;
+        removed += logs;
+    }
+    if removed < PIECE {
+        tx.conn.prepare_cached("DELETE FROM sweeps WHERE agent_num = ?1")?.execute([num])?;
+    }
+    // A finished sweep of nothing is progress too: the caller must look for the next one.
+    Ok(removed.max(1) as u64)
+}

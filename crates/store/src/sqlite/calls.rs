@@ -1,0 +1,265 @@
+//! Calls that outlive their request, and the approvals some of them wait for.
+
+use convoke_core::approval::{Approval, ApprovalState, Binding};
+use convoke_core::call::CallState;
+use convoke_core::door::Door;
+use convoke_core::id::{ApprovalId, CallId, TokenId};
+use convoke_core::journal::Draft;
+use convoke_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::row::{named, peer, time, uuid};
+use super::writer::Tx;
+use crate::error::StoreError;
+use crate::interface::{CallRow, Reservation, Result};
+use crate::seal::DataKey;
+
+const MAX_PAGE: u32 = 10_000;
+
+/// What a call's arguments are sealed for.
+pub(crate) fn args_purpose(id: CallId) -> String {
+    format!("call-args:{id}")
+}
+
+/// Reads a call; its arguments need the key.
+fn call_row(row: &Row<'_>, key: &DataKey) -> Result<CallRow> {
+    let id = CallId::new(uuid(row, 0)?);
+    let sealed: Option<Vec<u8>> = row.get(11)?;
+    Ok(CallRow {
+        id,
+        caller: TokenId::new(uuid(row, 1)?),
+        idempotency_key: row.get(2)?,
+        target: peer(row, 3)?,
+        tool: row.get(4)?,
+        args_digest: row.get(5)?,
+        door: named(row, 6, Door::parse)?,
+        timeout_ms: row.get::<_, Option<i64>>(7)?.map(|ms| ms as u64),
+        state: named(row, 8, CallState::parse)?,
+        created_at: time(row, 9)?,
+        keep_until: time(row, 10)?,
+        args: sealed.map(|sealed| key.open(&args_purpose(id), &sealed)).transpose()?,
+        outcome: row.get(12)?,
+    })
+}
+
+const CALL: &str = "c.id, c.caller, c.idempotency_key, c.target, c.tool, c.args_digest, c.door, c.timeout_ms, c.state, \
+                    c.created_at, c.keep_until, c.args, c.outcome";
+
+pub(super) fn call(conn: &Connection, id: CallId, key: &DataKey) -> Result<Option<CallRow>> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {CALL} FROM calls c WHERE c.id = ?1"))?;
+    let mut rows = statement.query([id.uuid().into_bytes()])?;
+    rows.next()?.map(|row| call_row(row, key)).transpose()
+}
+
+/// Keeps a call with its approval, unless its caller used the key before. `args` are sealed already.
+pub(super) fn put(
+    tx: &mut Tx<'_>,
+    call: &CallRow,
+    args: Option<&[u8]>,
+    approval: Option<&Approval>,
+    record: Option<&Draft>,
+    key: &DataKey,
+) -> Result<Reservation> {
+    if let Some(idempotency_key) = &call.idempotency_key {
+        let used: Option<(CallId, Timestamp)> = tx
+            .conn
+            .prepare_cached("SELECT id, keep_until FROM calls WHERE caller = ?1 AND idempotency_key = ?2")?
+            .query_row(params![call.caller.uuid().into_bytes(), idempotency_key], |row| {
+                Ok((CallId::new(uuid(row, 0)?), time(row, 1)?))
+            })
+            .optional()?;
+        match used {
+            Some((id, keep_until)) if keep_until > call.created_at => {
+                let first = self::call(tx.conn, id, key)?;
+                return Ok(first.map_or(Reservation::Fresh, |row| Reservation::Existing(Box::new(row))));
+            }
+            // Its time is over and only the pruning has not come by yet.
+            Some((id, _)) => {
+                tx.conn.prepare_cached("DELETE FROM calls WHERE id = ?1")?.execute([id.uuid().into_bytes()])?;
+            }
+            None => {}
+        }
+    }
+    tx.conn
+        .prepare_cached("INSERT INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)")?
+        .execute(params![
+            call.id.uuid().into_bytes(),
+            call.caller.uuid().into_bytes(),
+            call.idempotency_key,
+            call.target.as_str(),
+            call.tool,
+            call.args_digest,
+            call.door.name(),
+            call.timeout_ms.map(|ms| ms as i64),
+            call.state.name(),
+            call.created_at.millis(),
+            call.keep_until.millis(),
+            args,
+            call.outcome,
+        ])?;
+    if let Some(approval) = approval {
+        put_approval(tx.conn, call, approval)?;
+    }
+    if let Some(record) = record {
+        tx.append(record)?;
+    }
+    Ok(Reservation::Fresh)
+}
+
+/// The binding is not kept twice: it is the call's own facts, so an approval can never be for something else.
+fn put_approval(conn: &Connection, call: &CallRow, approval: &Approval) -> Result<()> {
+    if approval.call_id != call.id || approval.binding != binding(call) {
+        return Err(StoreError::Conflict("an approval must be bound to the call it is kept with".into()));
+    }
+    conn.prepare_cached(
+        "INSERT INTO approvals (id, call, created_at, expires_at, state) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![
+        approval.id.uuid().into_bytes(),
+        call.id.uuid().into_bytes(),
+        approval.created_at.millis(),
+        approval.expires_at.millis(),
+        approval.state.name(),
+    ])?;
+    Ok(())
+}
+
+fn binding(call: &CallRow) -> Binding {
+    Binding {
+        caller: call.caller,
+        target: call.target.clone(),
+        tool: call.tool.clone(),
+        args_digest: call.args_digest.clone(),
+    }
+}
+
+pub(super) fn move_approval(
+    tx: &mut Tx<'_>,
+    id: ApprovalId,
+    (from, to): (ApprovalState, ApprovalState),
+    decided_by: Option<TokenId>,
+    record: &Draft,
+) -> Result<bool> {
+    let moved = tx
+        .conn
+        .prepare_cached(
+            "UPDATE approvals SET state = ?3, decided_by = coalesce(?4, decided_by) WHERE id = ?1 AND state = ?2",
+        )?
+        .execute(params![
+            id.uuid().into_bytes(),
+            from.name(),
+            to.name(),
+            decided_by.map(|by| by.uuid().into_bytes())
+        ])?;
+    if moved > 0 {
+        tx.append(record)?;
+    }
+    Ok(moved > 0)
+}
+
+/// Marks the call as running and its approval as used: once.
+pub(super) fn start(tx: &mut Tx<'_>, id: CallId) -> Result<()> {
+    let id = id.uuid().into_bytes();
+    let found: Option<(CallState, Option<String>)> = tx
+        .conn
+        .prepare_cached(
+            "SELECT c.state, a.state FROM calls c LEFT JOIN approvals a ON a.call = c.id WHERE c.id = ?1",
+        )?
+        .query_row([id], |row| Ok((named(row, 0, CallState::parse)?, row.get(1)?)))
+        .optional()?;
+    let Some((state, approval)) = found else {
+        return Err(StoreError::Conflict("there is no such call".into()));
+    };
+    let approval = approval.as_deref().and_then(ApprovalState::parse);
+    match (state, approval) {
+        (CallState::Running, None) => return Ok(()),
+        (CallState::Waiting, None | Some(ApprovalState::Approved | ApprovalState::Used)) => {}
+        (CallState::Waiting, Some(other)) => {
+            return Err(StoreError::Conflict(format!("the call's approval is {}", other.name())));
+        }
+        (other, _) => return Err(StoreError::Conflict(format!("the call is already {other}"))),
+    }
+    tx.conn
+        .prepare_cached("UPDATE calls SET state = ?2 WHERE id = ?1")?
+        .execute(params![id, CallState::Running.name()])?;
+    tx.conn
+        .prepare_cached("UPDATE approvals SET state = ?2 WHERE call = ?1")?
+        .execute(params![id, ApprovalState::Used.name()])?;
+    Ok(())
+}
+
+/// Ends the call. A call that was forgotten meanwhile still gets its record.
+pub(super) fn finish(tx: &mut Tx<'_>, id: CallId, outcome: &str, record: &Draft) -> Result<()> {
+    let raw = id.uuid().into_bytes();
+    let ended = tx
+        .conn
+        .prepare_cached(
+            "UPDATE calls SET state = 'done', outcome = ?2, args = NULL WHERE id = ?1 AND state <> 'done'",
+        )?
+        .execute(params![raw, outcome])?;
+    if ended == 0 {
+        let done: bool = tx
+            .conn
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM calls WHERE id = ?1)")?
+            .query_row([raw], |row| row.get(0))?;
+        if done {
+            return Err(StoreError::Conflict("the call has its outcome already".into()));
+        }
+    }
+    tx.append(record)?;
+    Ok(())
+}
+
+/// Which approvals.
+pub(super) enum Which {
+    One(ApprovalId),
+    In(ApprovalState),
+    All,
+}
+
+/// Approvals with their calls, newest first.
+pub(super) fn approvals(
+    conn: &Connection,
+    which: &Which,
+    limit: u32,
+    key: &DataKey,
+) -> Result<Vec<(Approval, CallRow)>> {
+    let select = format!(
+        "SELECT {CALL}, a.id, a.created_at, a.expires_at, a.state FROM approvals a JOIN calls c ON c.id = a.call"
+    );
+    let order = "ORDER BY a.created_at DESC, a.id DESC LIMIT ?1";
+    let limit = limit.min(MAX_PAGE);
+    let (sql, value): (String, Box<dyn rusqlite::ToSql>) = match which {
+        Which::One(id) => (format!("{select} WHERE a.id = ?2 {order}"), Box::new(id.uuid().into_bytes())),
+        Which::In(state) => (format!("{select} WHERE a.state = ?2 {order}"), Box::new(state.name())),
+        Which::All => (format!("{select} WHERE ?2 IS NULL {order}"), Box::new(rusqlite::types::Null)),
+    };
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![limit, value])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let call = call_row(row, key)?;
+        let approval = Approval {
+            id: ApprovalId::new(uuid(row, 13)?),
+            call_id: call.id,
+            binding: binding(&call),
+            created_at: time(row, 14)?,
+            expires_at: time(row, 15)?,
+            state: named(row, 16, ApprovalState::parse)?,
+        };
+        found.push((approval, call));
+    }
+    Ok(found)
+}
+
+/// Lapsed enrolment tokens and calls whose time is over. One piece; answers how many went.
+pub(super) fn prune(tx: &mut Tx<'_>, now: Timestamp) -> Result<(u64, bool)> {
+    const PIECE: i64 = 200;
+    let tokens =
+        tx.conn.prepare_cached("DELETE FROM enrol_tokens WHERE expires_at <= ?1")?.execute([now.millis()])?;
+    let calls = tx
+        .conn
+        .prepare_cached("DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE keep_until <= ?1 LIMIT ?2)")?
+        .execute(params![now.millis(), PIECE])?;
+    Ok(((tokens + calls) as u64, calls as i64 == PIECE))
+}

@@ -1,0 +1,139 @@
+//! What operators set: their tokens, deny rules, confirm rules; and sealed secrets.
+
+use convoke_core::confirm::ConfirmRule;
+use convoke_core::grant::Role;
+use convoke_core::guard::Rule;
+use convoke_core::id::TokenId;
+use convoke_core::journal::Draft;
+use convoke_core::secret::TokenHash;
+use convoke_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::row::{blob, json, maybe_time, named, time, uuid};
+use super::writer::Tx;
+use crate::error::StoreError;
+use crate::interface::{Result, TokenRow};
+
+pub(super) fn tokens(conn: &Connection) -> Result<Vec<TokenRow>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id, name, hash, role, scopes, created_at, expires_at, revoked_at, last_used FROM tokens ORDER BY rowid",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok(TokenRow {
+            id: TokenId::new(uuid(row, 0)?),
+            name: row.get(1)?,
+            hash: TokenHash(blob(row, 2)?),
+            role: named(row, 3, Role::parse)?,
+            scopes: json(row, 4)?,
+            created_at: time(row, 5)?,
+            expires_at: maybe_time(row, 6)?,
+            revoked_at: maybe_time(row, 7)?,
+            last_used: maybe_time(row, 8)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn put_token(tx: &mut Tx<'_>, token: &TokenRow, record: &Draft) -> Result<()> {
+    let taken: bool = tx
+        .conn
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM tokens WHERE name = ?1)")?
+        .query_row([&token.name], |row| row.get(0))?;
+    if taken {
+        let name = &token.name;
+        return Err(StoreError::Conflict(format!("a token named {name:?} exists or existed; a name is used once")));
+    }
+    tx.conn.prepare_cached("INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?.execute(params![
+        token.id.uuid().into_bytes(),
+        token.name,
+        token.hash.0,
+        token.role.name(),
+        text(&token.scopes),
+        token.created_at.millis(),
+        token.expires_at.map(Timestamp::millis),
+        token.revoked_at.map(Timestamp::millis),
+        token.last_used.map(Timestamp::millis),
+    ])?;
+    tx.append(record)?;
+    Ok(())
+}
+
+pub(super) fn revoke_token(tx: &mut Tx<'_>, id: TokenId, now: Timestamp, record: &Draft) -> Result<bool> {
+    let revoked = tx
+        .conn
+        .prepare_cached("UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
+        .execute(params![id.uuid().into_bytes(), now.millis()])?;
+    if revoked > 0 {
+        tx.append(record)?;
+    }
+    Ok(revoked > 0)
+}
+
+/// The two kinds of rules are kept alike.
+pub(super) trait Kept: Serialize + DeserializeOwned {
+    /// The table.
+    const TABLE: &'static str;
+    /// The rule's name.
+    fn id(&self) -> &str;
+}
+
+impl Kept for Rule {
+    const TABLE: &'static str = "deny_rules";
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Kept for ConfirmRule {
+    const TABLE: &'static str = "confirm_rules";
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+pub(super) fn rules<R: Kept>(conn: &Connection) -> Result<Vec<R>> {
+    let mut statement = conn.prepare_cached(&format!("SELECT body FROM {} ORDER BY place", R::TABLE))?;
+    let rows = statement.query_map([], |row| json(row, 0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// A rule that is replaced keeps its place.
+pub(super) fn put_rule<R: Kept>(conn: &Connection, rule: &R) -> Result<()> {
+    conn.prepare_cached(&format!(
+        "INSERT INTO {} (id, body) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+        R::TABLE
+    ))?
+    .execute(params![rule.id(), text(rule)])?;
+    Ok(())
+}
+
+pub(super) fn delete_rule<R: Kept>(tx: &mut Tx<'_>, id: &str, record: &Draft) -> Result<bool> {
+    let gone = tx.conn.prepare_cached(&format!("DELETE FROM {} WHERE id = ?1", R::TABLE))?.execute([id])?;
+    if gone > 0 {
+        tx.append(record)?;
+    }
+    Ok(gone > 0)
+}
+
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("rules and scopes are plain data with string keys")
+}
+
+/// What a secret is sealed for.
+pub(crate) fn secret_purpose(name: &str) -> String {
+    format!("secret:{name}")
+}
+
+pub(super) fn sealed_secret(conn: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
+    Ok(conn
+        .prepare_cached("SELECT sealed FROM secrets WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()?)
+}
+
+pub(super) fn put_sealed_secret(conn: &Connection, name: &str, sealed: &[u8]) -> Result<()> {
+    conn.prepare_cached("INSERT OR REPLACE INTO secrets VALUES (?1, ?2)")?.execute(params![name, sealed])?;
+    Ok(())
+}

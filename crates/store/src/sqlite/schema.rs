@@ -1,0 +1,110 @@
+//! The database file: how it is opened, and which version its tables have.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::StoreError;
+use crate::files::touch_private;
+use crate::interface::Result;
+
+/// Every step from an empty file on, in order. A step that was released is never changed; a new one is added.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_base.sql")];
+
+/// The schema this program writes.
+pub(crate) const CURRENT: u32 = MIGRATIONS.len() as u32;
+
+/// The write-ahead log may be this large on disk once it has been emptied.
+const WAL_FILE_LIMIT: u32 = 64 << 20;
+
+/// Opens the database for writing, and makes it if it is not there.
+pub(crate) fn open_writable(path: &Path) -> Result<Connection> {
+    // SQLite would make it readable for everyone; the files beside it take over its rights.
+    drop(touch_private(path)?);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.execute_batch(&format!(
+        "PRAGMA busy_timeout = 10000;
+         PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = FULL;
+         PRAGMA foreign_keys = ON;
+         PRAGMA wal_autocheckpoint = 0;
+         PRAGMA journal_size_limit = {WAL_FILE_LIMIT};
+         PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -16384;"
+    ))?;
+    conn.set_prepared_statement_cache_capacity(128);
+    Ok(conn)
+}
+
+/// Opens the database for reading, beside a hub that writes or alone.
+pub(crate) fn open_readable(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.execute_batch("PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;")?;
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(conn)
+}
+
+/// The schema the database has; 0 for an empty file. An error when it is newer than this program.
+pub(crate) fn version(conn: &Connection) -> Result<u32> {
+    let found = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if found > CURRENT {
+        return Err(StoreError::NewerSchema { found, known: CURRENT });
+    }
+    Ok(found)
+}
+
+/// Brings the database to the current schema.
+pub(crate) fn migrate(conn: &mut Connection) -> Result<()> {
+    migrate_to(conn, CURRENT)
+}
+
+/// Each step is one transaction with its version, so that a power cut leaves a whole version.
+fn migrate_to(conn: &mut Connection, target: u32) -> Result<()> {
+    for step in version(conn)?..target {
+        let tx = conn.transaction()?;
+        tx.execute_batch(MIGRATIONS[step as usize])?;
+        tx.pragma_update(None, "user_version", step + 1)?;
+        tx.commit()?;
+        if step > 0 {
+            tracing::info!(schema = step + 1, "the database was brought to a newer schema");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Brings an empty database to the version before `version`, fills it, takes the one step and looks.
+    fn check(version: u32, fill: &str, look: &str) {
+        let mut conn = Connection::open_in_memory().expect("memory");
+        migrate_to(&mut conn, version - 1).expect("earlier steps");
+        conn.execute_batch(fill).expect("fills");
+        migrate_to(&mut conn, version).expect("the step");
+        assert_eq!(super::version(&conn).expect("readable"), version);
+        let good: bool = conn.query_row(look, [], |row| row.get(0)).expect("looks");
+        assert!(good, "{look}");
+    }
+
+    #[test]
+    fn step_1_makes_the_tables() {
+        check(1, "", "SELECT count(*) = 15 FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'");
+    }
+
+    #[test]
+    fn every_step_has_a_test() {
+        assert_eq!(CURRENT, 1, "a new step: add a check for it above, then raise this number");
+    }
+
+    #[test]
+    fn a_newer_database_is_refused() {
+        let conn = Connection::open_in_memory().expect("memory");
+        conn.pragma_update(None, "user_version", CURRENT + 1).expect("sets");
+        let error = version(&conn).expect_err("newer");
+        assert!(matches!(error, StoreError::NewerSchema { .. }));
+        assert!(error.to_string().contains("run a newer convoke"));
+    }
+}

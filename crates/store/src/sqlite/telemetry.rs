@@ -1,0 +1,221 @@
+//! What may be lost with the last moment (snapshots, logs, last-seen times), and how long it is kept.
+
+use convoke_core::id::PeerId;
+use convoke_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::row::{named, time};
+use super::writer::Tx;
+use crate::interface::{LogFilter, LogRow, Lossy, Result, SnapshotRow};
+
+/// Most rows one read answers.
+const MAX_PAGE: u32 = 10_000;
+/// Levels from the worst on.
+const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
+/// About how much memory an item holds.
+pub(super) fn weight(item: &Lossy) -> usize {
+    match item {
+        Lossy::Snapshot(snapshot) => 256 + snapshot.body.len() + snapshot.health.len(),
+        Lossy::Logs(lines) => {
+            lines.iter().map(|l| 256 + l.message.len() + l.fields.as_ref().map_or(0, String::len)).sum()
+        }
+        Lossy::Seen { hello, .. } => 256 + hello.as_ref().map_or(0, |(meta, _)| meta.get().len()),
+        Lossy::TokenUsed(..) => 64,
+        Lossy::Record(draft) => super::journal::weight(draft),
+    }
+}
+
+/// Keeps an item. What is about an agent that is not (or no longer) there is left out.
+pub(super) fn take(tx: &mut Tx<'_>, item: Lossy) -> Result<()> {
+    match item {
+        Lossy::Snapshot(snapshot) => keep_snapshot(tx.conn, &snapshot),
+        Lossy::Logs(lines) => keep_logs(tx.conn, &lines),
+        Lossy::Seen { agent, at, hello } => {
+            match hello {
+                Some((meta, version)) => tx
+                    .conn
+                    .prepare_cached(
+                        "UPDATE agents SET last_seen = ?2, meta = ?3, protocol_version = ?4 WHERE id = ?1",
+                    )?
+                    .execute(params![agent.as_str(), at.millis(), meta.get(), version])?,
+                None => tx
+                    .conn
+                    .prepare_cached("UPDATE agents SET last_seen = ?2 WHERE id = ?1")?
+                    .execute(params![agent.as_str(), at.millis()])?,
+            };
+            Ok(())
+        }
+        Lossy::TokenUsed(id, at) => {
+            tx.conn
+                .prepare_cached("UPDATE tokens SET last_used = max(coalesce(last_used, 0), ?2) WHERE id = ?1")?
+                .execute(params![id.uuid().into_bytes(), at.millis()])?;
+            Ok(())
+        }
+        Lossy::Record(draft) => tx.append(&draft).map(drop),
+    }
+}
+
+fn keep_snapshot(conn: &Connection, snapshot: &SnapshotRow) -> Result<()> {
+    let agent: Option<(i64, Option<i64>)> = conn
+        .prepare_cached("SELECT num, latest_snapshot FROM agents WHERE id = ?1")?
+        .query_row([snapshot.agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((num, previous)) = agent else { return Ok(()) };
+    let id = conn
+        .prepare_cached(
+            "INSERT INTO snapshots (agent, previous, received_at, collected_at, health, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .insert(params![
+            num,
+            previous,
+            snapshot.received_at.millis(),
+            snapshot.collected_at,
+            snapshot.health,
+            snapshot.body
+        ])?;
+    conn.prepare_cached("UPDATE agents SET latest_snapshot = ?2 WHERE num = ?1")?.execute([num, id])?;
+    Ok(())
+}
+
+fn keep_logs(conn: &Connection, lines: &[LogRow]) -> Result<()> {
+    let mut statement = conn.prepare_cached(
+        "INSERT INTO logs (received_at, agent, source, level, at, target, message, fields)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    for line in lines {
+        statement.execute(params![
+            line.received_at.millis(),
+            line.agent.as_ref().map(PeerId::as_str),
+            line.source,
+            line.level,
+            line.at,
+            line.target,
+            line.message,
+            line.fields,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Snapshots of an agent, newest first, received before `before`.
+pub(super) fn snapshots(
+    conn: &Connection,
+    agent: &PeerId,
+    before: Option<Timestamp>,
+    limit: u32,
+) -> Result<Vec<SnapshotRow>> {
+    let found: Option<(i64, Option<i64>)> = conn
+        .prepare_cached("SELECT num, latest_snapshot FROM agents WHERE id = ?1")?
+        .query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((num, mut next)) = found else { return Ok(Vec::new()) };
+    let mut place =
+        conn.prepare_cached("SELECT previous, received_at FROM snapshots WHERE id = ?1 AND agent = ?2")?;
+    let mut whole =
+        conn.prepare_cached("SELECT received_at, collected_at, health, body FROM snapshots WHERE id = ?1")?;
+    let mut snapshots = Vec::new();
+    while let Some(id) = next
+        && snapshots.len() < limit.min(MAX_PAGE) as usize
+    {
+        // Where the list goes on is read first: what is only passed by is not read whole.
+        let at: Option<(Option<i64>, i64)> =
+            place.query_row([id, num], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        // The rest of the list was pruned.
+        let Some((previous, received_at)) = at else { break };
+        next = previous;
+        if before.is_none_or(|before| received_at < before.millis()) {
+            snapshots.push(whole.query_row([id], |row| {
+                Ok(SnapshotRow {
+                    agent: agent.clone(),
+                    received_at: time(row, 0)?,
+                    collected_at: row.get(1)?,
+                    health: row.get(2)?,
+                    body: row.get(3)?,
+                })
+            })?);
+        }
+    }
+    Ok(snapshots)
+}
+
+/// Log lines in order of arrival.
+pub(super) fn logs(conn: &Connection, filter: &LogFilter) -> Result<Vec<LogRow>> {
+    // "At or above": everything up to it in the list. A level that is not in the list stands for itself.
+    let levels = filter.level.as_deref().map(|level| {
+        let up_to = LEVELS.iter().position(|known| *known == level).map(|rank| &LEVELS[..=rank]);
+        serde_json::to_string(up_to.unwrap_or(&[level])).expect("a list of strings serialises")
+    });
+    let index = if filter.agent.is_some() { "INDEXED BY logs_agent" } else { "NOT INDEXED" };
+    let by_agent = if filter.agent.is_some() { "AND agent = ?3" } else { "AND ?3 IS NULL" };
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT id, at, received_at, agent, source, level, target, message, fields FROM logs {index}
+         WHERE id > ?1 AND (?2 IS NULL OR level IN (SELECT value FROM json_each(?2))) {by_agent}
+         ORDER BY id LIMIT ?4"
+    ))?;
+    let rows = statement.query_map(
+        params![
+            filter.after.unwrap_or(0),
+            levels,
+            filter.agent.as_ref().map(PeerId::as_str),
+            filter.limit.min(MAX_PAGE)
+        ],
+        log_row,
+    )?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
+    let agent: Option<String> = row.get(3)?;
+    Ok(LogRow {
+        id: row.get(0)?,
+        at: row.get(1)?,
+        received_at: time(row, 2)?,
+        agent: match agent {
+            Some(_) => Some(named(row, 3, |text| PeerId::parse(text).ok())?),
+            None => None,
+        },
+        source: row.get(4)?,
+        level: row.get(5)?,
+        target: row.get(6)?,
+        message: row.get(7)?,
+        fields: row.get(8)?,
+    })
+}
+
+/// One piece of pruning snapshots: looks at rows after `from` in order of arrival. Answers how many went and where
+/// to go on, or no place when the rest is young enough.
+pub(super) fn prune_snapshots(tx: &mut Tx<'_>, before: Timestamp, from: i64) -> Result<(u64, Option<i64>)> {
+    const PIECE: usize = 200;
+    let mut statement = tx.conn.prepare_cached(
+        "SELECT s.id, s.received_at, a.latest_snapshot IS s.id FROM snapshots s LEFT JOIN agents a ON a.num = s.agent
+         WHERE s.id > ?1 ORDER BY s.id LIMIT ?2",
+    )?;
+    let rows: Vec<(i64, i64, bool)> = statement
+        .query_map(params![from, PIECE as i64], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut removed = 0;
+    for (id, received_at, latest) in &rows {
+        if *received_at >= before.millis() {
+            return Ok((removed, None));
+        }
+        if !latest {
+            removed += tx.conn.prepare_cached("DELETE FROM snapshots WHERE id = ?1")?.execute([id])? as u64;
+        }
+    }
+    let more = if rows.len() == PIECE { rows.last().map(|(id, ..)| *id) } else { None };
+    Ok((removed, more))
+}
+
+/// One piece of pruning logs. Answers how many went; fewer than a whole piece when the rest is young enough.
+pub(super) fn prune_logs(tx: &mut Tx<'_>, before: Timestamp) -> Result<(u64, bool)> {
+    const PIECE: i64 = 500;
+    // Ids are in order of arrival: the first line that is young enough ends the old ones.
+    let removed = tx
+        .conn
+        .prepare_cached(
+            "DELETE FROM logs WHERE id IN (SELECT id FROM logs ORDER BY id LIMIT ?2) AND received_at < ?1",
+        )?
+        .execute(params![before.millis(), PIECE])?;
+    Ok((removed as u64, removed as i64 == PIECE))
+}

@@ -1,0 +1,69 @@
+//! What every engine must do. A test is a function that takes a backend; `for_backend!` runs them all on one.
+
+pub(crate) mod agents;
+pub(crate) mod calls;
+pub(crate) mod journal;
+pub(crate) mod operators;
+pub(crate) mod telemetry;
+
+use std::sync::Arc;
+
+use convoke_core::id::PeerId;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::time::Timestamp;
+use convoke_store::{JournalFilter, Store};
+
+/// An engine with a place of its own.
+pub(crate) trait Backend {
+    /// A new place.
+    fn new() -> Self;
+    /// Opens the store in that place; the one opened before was closed.
+    fn open(&self) -> Arc<dyn Store>;
+}
+
+/// Runs the suite on a backend, one test each.
+macro_rules! for_backend {
+    ($backend:ty) => {
+        suite::for_backend!($backend;
+            agents: agents_survive_a_restart, a_token_binds_one_key_once, a_lost_reply_can_be_repeated,
+                a_bound_key_is_replaced_only_by_a_token_that_may, lapsed_and_older_tokens_bind_nothing,
+                a_revoked_agent_is_not_bound_by_its_old_token, tags_and_trust_are_kept, an_agent_goes_with_all_it_left;
+            telemetry: the_latest_snapshot_and_the_history, unknown_agents_are_left_out, last_seen_and_meta_are_kept,
+                logs_page_and_filter, pruning_keeps_each_agents_latest_snapshot, pruning_takes_old_logs_only;
+            operators: a_token_name_is_used_once, tokens_are_revoked_once_and_remember_their_use,
+                rules_keep_their_order, a_new_store_has_the_default_confirm_rule, secrets_are_kept;
+            calls: an_idempotency_key_finds_its_first_call, a_waiting_call_survives_a_restart,
+                an_approval_moves_once, a_call_starts_and_ends_once, kept_calls_are_forgotten_in_time,
+                open_intents_are_what_a_killed_hub_left;
+            journal: records_are_numbered_and_chained, filters_and_pages, what_fails_leaves_no_record,
+                checkpoints_sign_the_end_once, every_thousand_records_are_signed, a_closed_store_refuses,
+                many_writers_share_commits;
+        );
+    };
+    ($backend:ty; $($module:ident: $($test:ident),* $(,)?;)*) => {
+        $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                suite::$module::$test(&<$backend as suite::Backend>::new()).await;
+            }
+        )*)*
+    };
+}
+pub(crate) use for_backend;
+
+pub(crate) fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(1_780_000_000_000 + millis)
+}
+
+pub(crate) fn record(kind: Kind) -> Draft {
+    Draft::new(at(0), kind)
+}
+
+pub(crate) fn peer(id: &str) -> PeerId {
+    PeerId::parse(id).expect("a test id")
+}
+
+/// How many records the journal has.
+pub(crate) async fn records(store: &dyn Store) -> usize {
+    store.journal(JournalFilter { limit: 10_000, ..JournalFilter::default() }).await.expect("reads").len()
+}

@@ -1,0 +1,148 @@
+use convoke_store::{LogFilter, LogRow, Lossy, Retention, SnapshotRow, Store};
+use serde_json::value::RawValue;
+
+use super::agents::{find, mint};
+use super::{Backend, at, peer};
+
+pub(crate) fn snapshot(agent: &str, millis: i64) -> SnapshotRow {
+    SnapshotRow {
+        agent: peer(agent),
+        collected_at: format!("collected {millis}"),
+        received_at: at(millis),
+        body: format!("{{\"disk\":{{\"n\":{millis}}}}}"),
+        health: "{\"disk\":{\"status\":\"ok\"}}".into(),
+    }
+}
+
+async fn keep(store: &dyn Store, agent: &str, millis: i64) {
+    store.enqueue(Lossy::Snapshot(snapshot(agent, millis))).await.expect("takes");
+}
+
+/// What was enqueued before is committed once something behind it is.
+async fn settle(store: &dyn Store) {
+    store.checkpoint(at(0)).await.expect("commits");
+}
+
+pub(crate) async fn the_latest_snapshot_and_the_history(backend: &impl Backend) {
+    let store = backend.open();
+    mint(&*store, "pc-1", "t", false).await;
+    mint(&*store, "pc-2", "u", false).await;
+    for n in 1..=5 {
+        keep(&*store, "pc-1", n * 10).await;
+        keep(&*store, "pc-2", n * 10 + 1).await;
+    }
+    store.close().await.expect("closes");
+    let store = backend.open();
+    let latest = store.latest_snapshot(&peer("pc-1")).await.expect("reads").expect("there");
+    assert_eq!((latest.received_at, latest.body.as_str()), (at(50), "{\"disk\":{\"n\":50}}"));
+    let agent = find(&*store, "pc-1").await.expect("there");
+    assert_eq!(agent.health.as_deref(), Some("{\"disk\":{\"status\":\"ok\"}}"));
+    assert_eq!(agent.collected_at.as_deref(), Some("collected 50"));
+    let older = store.snapshots(&peer("pc-1"), Some(at(40)), 2).await.expect("reads");
+    assert_eq!(older.iter().map(|s| s.received_at).collect::<Vec<_>>(), [at(30), at(20)]);
+    assert_eq!(store.snapshots(&peer("pc-2"), None, 100).await.expect("reads").len(), 5);
+}
+
+pub(crate) async fn unknown_agents_are_left_out(backend: &impl Backend) {
+    let store = backend.open();
+    keep(&*store, "nobody", 1).await;
+    store.enqueue(Lossy::Seen { agent: peer("nobody"), at: at(1), hello: None }).await.expect("takes");
+    settle(&*store).await;
+    assert!(store.latest_snapshot(&peer("nobody")).await.expect("reads").is_none());
+    assert!(store.agents().await.expect("reads").is_empty());
+    assert!(!store.stats().failing);
+}
+
+pub(crate) async fn last_seen_and_meta_are_kept(backend: &impl Backend) {
+    let store = backend.open();
+    mint(&*store, "pc-1", "t", false).await;
+    let meta = RawValue::from_string("{\"os\": \"x\"}".into()).expect("JSON");
+    let hello = Some((meta, Some("0.9".to_owned())));
+    store.enqueue(Lossy::Seen { agent: peer("pc-1"), at: at(3), hello }).await.expect("takes");
+    store.enqueue(Lossy::Seen { agent: peer("pc-1"), at: at(9), hello: None }).await.expect("takes");
+    settle(&*store).await;
+    let agent = find(&*store, "pc-1").await.expect("there");
+    assert_eq!(agent.last_seen, Some(at(9)));
+    assert_eq!(agent.meta.as_ref().map(|m| m.get()), Some("{\"os\": \"x\"}"));
+    assert_eq!(agent.protocol_version.as_deref(), Some("0.9"));
+}
+
+fn line(agent: Option<&str>, level: &str, millis: i64) -> LogRow {
+    LogRow {
+        id: 0,
+        at: format!("time {millis}"),
+        received_at: at(millis),
+        agent: agent.map(peer),
+        source: "agent".into(),
+        level: level.into(),
+        target: "module".into(),
+        message: format!("line {millis}"),
+        fields: Some("{\"a\":1}".into()),
+    }
+}
+
+pub(crate) async fn logs_page_and_filter(backend: &impl Backend) {
+    let store = backend.open();
+    let lines = vec![
+        line(Some("pc-1"), "info", 1),
+        line(Some("pc-2"), "error", 2),
+        line(None, "warn", 3),
+        line(Some("pc-1"), "debug", 4),
+        line(Some("pc-1"), "error", 5),
+    ];
+    store.enqueue(Lossy::Logs(lines)).await.expect("takes");
+    settle(&*store).await;
+    let read = async |agent: Option<&str>, level: Option<&str>, after, limit| {
+        let filter = LogFilter { agent: agent.map(peer), level: level.map(Into::into), after, limit };
+        let lines = store.logs(filter).await.expect("reads");
+        lines.into_iter().map(|l| (l.id, l.message)).collect::<Vec<_>>()
+    };
+    let all = read(None, None, None, 100).await;
+    assert_eq!(
+        all.iter().map(|(_, m)| m.as_str()).collect::<Vec<_>>(),
+        ["line 1", "line 2", "line 3", "line 4", "line 5"]
+    );
+    assert_eq!(read(None, None, Some(all[1].0), 2).await, all[2..4]);
+    assert_eq!(read(Some("pc-1"), None, None, 100).await.len(), 3);
+    assert_eq!(read(Some("pc-1"), Some("info"), None, 100).await.len(), 2);
+    assert_eq!(read(None, Some("warn"), None, 100).await.len(), 3);
+    assert_eq!(read(None, Some("trace"), None, 100).await.len(), 5);
+    let one = store.logs(LogFilter { limit: 1, ..LogFilter::default() }).await.expect("reads").remove(0);
+    assert_eq!(one.fields.as_deref(), Some("{\"a\":1}"));
+}
+
+pub(crate) async fn pruning_keeps_each_agents_latest_snapshot(backend: &impl Backend) {
+    let store = backend.open();
+    mint(&*store, "old", "t", false).await;
+    mint(&*store, "busy", "u", false).await;
+    keep(&*store, "old", 1).await;
+    keep(&*store, "old", 2).await;
+    for n in 0..500 {
+        keep(&*store, "busy", n).await;
+    }
+    let retention = Retention { telemetry_before: Some(at(490)), logs_before: None };
+    let pruned = store.prune(retention, at(0)).await.expect("prunes");
+    assert_eq!(pruned.snapshots, 1 + 490);
+    assert_eq!(store.snapshots(&peer("old"), None, 10).await.expect("reads").len(), 1);
+    assert_eq!(store.snapshots(&peer("busy"), None, 1_000).await.expect("reads").len(), 10);
+    assert_eq!(store.prune(retention, at(0)).await.expect("prunes").snapshots, 0);
+    assert_eq!(store.prune(Retention::default(), at(0)).await.expect("prunes").snapshots, 0);
+}
+
+pub(crate) async fn pruning_takes_old_logs_only(backend: &impl Backend) {
+    let store = backend.open();
+    let lines = (0..1_200).map(|n| line(Some("pc-1"), "info", n)).collect();
+    store.enqueue(Lossy::Logs(lines)).await.expect("takes");
+    let retention = Retention { telemetry_before: None, logs_before: Some(at(1_100)) };
+    assert_eq!(store.prune(retention, at(0)).await.expect("prunes").logs, 1_100);
+    let all = LogFilter { limit: 10_000, ..LogFilter::default() };
+    let left = store.logs(all.clone()).await.expect("reads");
+    assert_eq!((left.len(), left[0].message.as_str()), (100, "line 1100"));
+    let last = left.last().expect("some").id;
+    // Even when all are gone, an id does not come back: readers page by it.
+    let retention = Retention { telemetry_before: None, logs_before: Some(at(100_000)) };
+    store.prune(retention, at(0)).await.expect("prunes");
+    store.enqueue(Lossy::Logs(vec![line(None, "info", 1)])).await.expect("takes");
+    settle(&*store).await;
+    assert_eq!(store.logs(all).await.expect("reads")[0].id, last + 1);
+}
