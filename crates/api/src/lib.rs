@@ -1,1 +1,18 @@
-//! The HTTP API.
+//! The HTTP API as types, and a client for it. The hub answers with these types, the command line and the tests read
+//! them, and the OpenAPI document is made from them.
+
+pub mod agents;
+pub mod approvals;
+pub mod calls;
+pub mod client;
+pub mod error;
+pub mod fleet;
+pub mod policy;
+pub mod record;
+pub mod tokens;
+
+pub use client::{Client, ClientError};
+pub use error::{ErrorBody, ErrorDetail};
+
+/// The header by which the command line says that it is one (the journal's `door`).
+pub const CLIENT_HEADER: &str = "x-convoke-client";

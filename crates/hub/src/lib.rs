@@ -1,1 +1,24 @@
-//! The server.
+//! The server: sockets, HTTP API, pages. It drives the protocol machines and keeps the one gate.
+//!
+//! [`start`] brings a hub up in a data directory and returns a handle to stop it with.
+
+pub mod agents;
+pub mod calls;
+pub mod clock;
+mod downloads;
+pub mod fleet;
+pub mod http;
+pub mod hub;
+mod kenny;
+pub mod link;
+mod metrics;
+pub mod operators;
+pub mod policy;
+mod serve;
+pub mod settings;
+mod start;
+mod strangers;
+pub mod ws;
+
+pub use http::DoorEntry;
+pub use start::{HubOptions, OPERATOR_TOKEN_SECRET, Running, StartError, start};

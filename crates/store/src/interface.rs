@@ -297,6 +297,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Keeps an enrolment token and moves the agent's trust; makes the agent if it is new. Earlier unused tokens of
     /// the same agent lapse.
     async fn mint_enrol_token(&self, token: EnrolToken, trust: Trust, now: Timestamp, record: Draft) -> Result<()>;
+    /// Makes an agent that is known by name only, unless it is there already.
+    async fn ensure_agent(&self, agent: &PeerId, now: Timestamp) -> Result<()>;
+    /// Whether a token is an unused, living enrolment token of this agent. Consumes nothing.
+    async fn enrol_token_valid(&self, agent: &PeerId, token: &TokenHash, now: Timestamp) -> Result<bool>;
     /// Consumes a token and binds a key, in one transaction with its record. Records nothing unless it bound.
     async fn enrol(
         &self,

@@ -125,6 +125,8 @@ pub struct Telemetry<'a> {
     pub collected_at: Cow<'a, str>,
     /// Section name and payload, in the order they came; a repeated name is not folded.
     pub snapshot: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// All sections as they came: what a hub keeps.
+    pub body: &'a RawValue,
 }
 
 impl<'a> Telemetry<'a> {
@@ -136,7 +138,12 @@ impl<'a> Telemetry<'a> {
             Sections::TooMany => return Err(fields.bad("snapshot", "has more than 128 sections")),
             Sections::LongName => return Err(fields.bad("snapshot", "has a section name of more than 64 characters")),
         };
-        Ok(Self { agent_id: fields.text("agent_id")?, collected_at: time(fields, "collected_at")?, snapshot })
+        Ok(Self {
+            agent_id: fields.text("agent_id")?,
+            collected_at: time(fields, "collected_at")?,
+            snapshot,
+            body: raw,
+        })
     }
 }
 

@@ -110,7 +110,8 @@ impl Serialize for RemoteControl {
 }
 
 impl Meta {
-    fn read(raw: &RawValue) -> Self {
+    /// Reads what an agent told about its machine.
+    pub fn read(raw: &RawValue) -> Self {
         // A tree is fine here: once per connection, and the handshake's frames are small.
         let Ok(map) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return Self::default() };
         let text = |key: &str| map.get(key).and_then(Value::as_str).map(|t| clip(t, MAX_META_TEXT).to_owned());

@@ -58,6 +58,24 @@ pub(super) fn mint_token(
     Ok(())
 }
 
+pub(super) fn ensure(tx: &mut Tx<'_>, agent: &PeerId, now: Timestamp) -> Result<()> {
+    tx.conn
+        .prepare_cached("INSERT INTO agents (id, trust, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING")?
+        .execute(params![agent.as_str(), Trust::Unpaired.name(), now.millis()])?;
+    Ok(())
+}
+
+pub(super) fn token_valid(conn: &Connection, agent: &PeerId, token: &TokenHash, now: Timestamp) -> Result<bool> {
+    let found: Option<i64> = conn
+        .prepare_cached(
+            "SELECT 1 FROM enrol_tokens t JOIN agents a ON a.num = t.agent
+             WHERE t.hash = ?1 AND a.id = ?2 AND t.used_key IS NULL AND t.expires_at > ?3",
+        )?
+        .query_row(params![token.0, agent.as_str(), now.millis()], |row| row.get(0))
+        .optional()?;
+    Ok(found.is_some())
+}
+
 pub(super) fn enrol(
     tx: &mut Tx<'_>,
     agent: &PeerId,

@@ -76,6 +76,16 @@ impl Store for SqliteStore {
         self.queue.run(SMALL, move |tx| agents::mint_token(tx, &token, trust, now, &record)).await
     }
 
+    async fn ensure_agent(&self, agent: &PeerId, now: Timestamp) -> Result<()> {
+        let agent = agent.clone();
+        self.queue.run(SMALL, move |tx| agents::ensure(tx, &agent, now)).await
+    }
+
+    async fn enrol_token_valid(&self, agent: &PeerId, token: &TokenHash, now: Timestamp) -> Result<bool> {
+        let (agent, token) = (agent.clone(), *token);
+        self.readers.read(move |conn| agents::token_valid(conn, &agent, &token, now)).await
+    }
+
     async fn enrol(
         &self,
         agent: &PeerId,

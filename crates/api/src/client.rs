@@ -1,0 +1,137 @@
+//! A client of the HTTP API.
+
+use std::time::Duration;
+
+use convoke_core::secret::SecretText;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::CLIENT_HEADER;
+use crate::error::ErrorBody;
+
+/// A client of one hub. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    token: SecretText,
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The hub said no, in its own words.
+    #[error("{}", refusal(.status, .body))]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What it said.
+        body: Box<ErrorBody>,
+    },
+    /// Something answered, but not a hub.
+    #[error("{url} answered {status} with something that is no answer of a Convoke hub; is this its address?")]
+    NotAHub {
+        /// What was asked.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// Nothing answered.
+    #[error("no hub answers at {url}: {why}; is it running?")]
+    Unreachable {
+        /// What was asked.
+        url: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+fn refusal(status: &u16, body: &ErrorBody) -> String {
+    let mut text = format!("{} ({}, {status})", body.error.message, body.error.code);
+    if let Some(hint) = &body.error.hint {
+        text.push_str("\n  hint: ");
+        text.push_str(hint);
+    }
+    text
+}
+
+impl Client {
+    /// A client of the hub at `base` (`http://127.0.0.1:7410`).
+    pub fn new(base: &str, token: SecretText) -> Result<Self, ClientError> {
+        let unreachable = |why: reqwest::Error| ClientError::Unreachable { url: base.into(), why: chain(&why) };
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(10))
+            // A hub on this machine is never behind a proxy.
+            .no_proxy()
+            .build()
+            .map_err(unreachable)?;
+        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), token })
+    }
+
+    /// The hub's address.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// GET with a query.
+    pub async fn get<Q: Serialize, T: DeserializeOwned>(&self, path: &str, query: &Q) -> Result<T, ClientError> {
+        let query = serde_json::to_value(query).unwrap_or_default();
+        let pairs: Vec<(String, String)> = query
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+            .collect();
+        let mut address = reqwest::Url::parse(&format!("{}{path}", self.base)).map_err(|why| {
+            ClientError::Unreachable { url: self.base.clone(), why: format!("not an address ({why})") }
+        })?;
+        if !pairs.is_empty() {
+            address.query_pairs_mut().extend_pairs(pairs);
+        }
+        self.send(self.http.get(address)).await
+    }
+
+    /// POST with a JSON body.
+    pub async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &str, body: &B) -> Result<T, ClientError> {
+        self.send(self.http.post(format!("{}{path}", self.base)).json(body)).await
+    }
+
+    /// PATCH with a JSON body.
+    pub async fn patch<B: Serialize, T: DeserializeOwned>(&self, path: &str, body: &B) -> Result<T, ClientError> {
+        self.send(self.http.patch(format!("{}{path}", self.base)).json(body)).await
+    }
+
+    /// DELETE.
+    pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.send(self.http.delete(format!("{}{path}", self.base))).await
+    }
+
+    async fn send<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<T, ClientError> {
+        let request = request.bearer_auth(self.token.reveal()).header(CLIENT_HEADER, "cli");
+        let url = self.base.clone();
+        let reply = match request.send().await {
+            Ok(reply) => reply,
+            Err(why) => return Err(ClientError::Unreachable { url, why: chain(&why) }),
+        };
+        let status = reply.status().as_u16();
+        let success = reply.status().is_success();
+        let bytes = reply.bytes().await.map_err(|why| ClientError::Unreachable { url, why: chain(&why) })?;
+        if success && let Ok(value) = serde_json::from_slice(&bytes) {
+            return Ok(value);
+        }
+        match serde_json::from_slice::<ErrorBody>(&bytes) {
+            Ok(body) => Err(ClientError::Refused { status, body: Box::new(body) }),
+            Err(_) => Err(ClientError::NotAHub { url: self.base.clone(), status }),
+        }
+    }
+}
+
+/// The innermost cause: reqwest's own text repeats the address and hides the reason.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,107 @@
+//! The fleet's health, and snapshots.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use utoipa::{IntoParams, ToSchema};
+
+/// The fleet at a glance: status per section, no payloads.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Fleet {
+    /// The worst of all agents: `unknown`, `ok`, `warn`, `crit`.
+    pub overall: String,
+    /// By id.
+    pub agents: Vec<FleetAgent>,
+    /// Pass as `after` for the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// One agent of the fleet.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FleetAgent {
+    /// Its id.
+    pub agent_id: String,
+    /// Whether it has a live link.
+    pub online: bool,
+    /// The worst of its sections.
+    pub overall: String,
+    /// Status per section.
+    pub sections: BTreeMap<String, String>,
+}
+
+/// Which part of the fleet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct FleetQuery {
+    /// Only after this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// At most so many; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// One agent's latest telemetry with the hub's verdict.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Snapshot {
+    /// Whose.
+    pub agent_id: String,
+    /// When the agent says it collected it.
+    pub collected_at: String,
+    /// When it came.
+    pub received_at: String,
+    /// The worst of the sections.
+    pub overall: String,
+    /// Status and summary per section, as the hub judged.
+    #[schema(value_type = Object)]
+    pub health: Box<RawValue>,
+    /// The sections as the agent sent them.
+    #[schema(value_type = Object)]
+    pub snapshot: Box<RawValue>,
+}
+
+/// Which snapshot.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct SnapshotQuery {
+    /// Only this section.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
+}
+
+/// Past snapshots, newest first, without payloads.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct History {
+    /// The snapshots.
+    pub snapshots: Vec<HistoryEntry>,
+    /// Pass as `before` for the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// One past snapshot.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct HistoryEntry {
+    /// When the agent says it collected it.
+    pub collected_at: String,
+    /// When it came.
+    pub received_at: String,
+    /// The worst of the sections.
+    pub overall: String,
+    /// Status and summary per section.
+    #[schema(value_type = Object)]
+    pub health: Box<RawValue>,
+}
+
+/// Which past snapshots.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct HistoryQuery {
+    /// Received before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// At most so many (1 to 1000, 100 when absent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}

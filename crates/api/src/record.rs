@@ -1,0 +1,87 @@
+//! What happened: journal records and log lines.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+
+/// A page of the journal, in order.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JournalPage {
+    /// Records as exact JSON.
+    #[schema(value_type = Vec<Object>)]
+    pub records: Vec<Box<RawValue>>,
+    /// Pass as `after` for the next page; absent when there is no more for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// Which records.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct JournalQuery {
+    /// Only after this `seq`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// At most so many (1 to 1000, 100 when absent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Only about this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Only of this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Only of this kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// A page of log lines, in order of arrival.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LogPage {
+    /// The lines.
+    pub entries: Vec<LogEntry>,
+    /// Pass as `after` for the next page; absent when there is no more for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<i64>,
+}
+
+/// One log line.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LogEntry {
+    /// When, as its source says.
+    pub at: String,
+    /// Which agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// `agent` or `hub`.
+    pub source: String,
+    /// `error`, `warn`, `info`, `debug`, `trace`.
+    pub level: String,
+    /// The emitting module.
+    pub target: String,
+    /// The message.
+    pub message: String,
+    /// Structured fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub fields: Option<Box<RawValue>>,
+}
+
+/// Which log lines.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct LogQuery {
+    /// Only of this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Only at or above this level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// Only after this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<i64>,
+    /// At most so many (1 to 1000, 100 when absent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}

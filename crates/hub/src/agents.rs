@@ -1,0 +1,277 @@
+//! The agents the hub knows: who they are, whether they are there, how they do. All in memory, written through to
+//! the store, so that a look at the fleet reads no disk.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use convoke_core::health::{Os, Overall};
+use convoke_core::id::{LinkId, PeerId};
+use convoke_core::peer::{Presence, Trust};
+use convoke_core::time::Timestamp;
+use convoke_store::AgentRow;
+use serde_json::value::RawValue;
+
+use crate::link::{Close, Command, Link};
+
+/// How a link authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthWay {
+    /// Both sides signed.
+    Signature,
+    /// The legacy bearer token.
+    Token,
+}
+
+impl AuthWay {
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Token => "token",
+        }
+    }
+}
+
+/// One agent.
+#[derive(Debug)]
+pub struct Agent {
+    /// Its id.
+    pub id: PeerId,
+    state: Mutex<AgentState>,
+}
+
+/// What changes about an agent.
+#[derive(Debug)]
+pub struct AgentState {
+    /// Its trust.
+    pub trust: Trust,
+    /// Its bound key.
+    pub public_key: Option<[u8; 32]>,
+    /// Its tags, sorted.
+    pub tags: Arc<[String]>,
+    /// What it said of itself.
+    pub meta: Option<Box<RawValue>>,
+    /// The protocol version it spoke.
+    pub protocol_version: Option<Box<str>>,
+    /// Its system, as it said.
+    pub os: Os,
+    /// Whether remote control is on at the endpoint, as it said.
+    pub remote_control: Option<bool>,
+    /// When its key was bound.
+    pub enrolled_at: Option<Timestamp>,
+    /// The last frame.
+    pub last_seen: Option<Timestamp>,
+    /// Since when it has been linked.
+    pub connected_at: Option<Timestamp>,
+    /// How the present link authenticated.
+    pub auth: Option<AuthWay>,
+    /// Which link speaks for it.
+    presence: Presence,
+    link: Option<Arc<Link>>,
+    /// The worst of its sections.
+    pub overall: Overall,
+    /// Status per section as JSON text, ready to be put into a fleet view.
+    pub sections: Option<Box<str>>,
+}
+
+impl Agent {
+    /// Its state. Never held across an await.
+    pub fn state(&self) -> MutexGuard<'_, AgentState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its link, if it has one.
+    pub fn link(&self) -> Option<Arc<Link>> {
+        self.state().link.clone()
+    }
+}
+
+impl AgentState {
+    /// Which link speaks for the agent.
+    pub const fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
+    /// Whether it has a link.
+    pub const fn is_online(&self) -> bool {
+        self.link.is_some()
+    }
+}
+
+/// All agents.
+#[derive(Debug, Default)]
+pub struct Agents {
+    map: RwLock<BTreeMap<PeerId, Arc<Agent>>>,
+    next_link: AtomicU64,
+    online: AtomicUsize,
+}
+
+impl Agents {
+    /// Starts from what is stored.
+    pub fn load(rows: Vec<AgentRow>) -> Self {
+        let agents = Self::default();
+        {
+            let mut map = agents.map.write().unwrap_or_else(PoisonError::into_inner);
+            for row in rows {
+                let agent = from_row(row);
+                map.insert(agent.id.clone(), Arc::new(agent));
+            }
+        }
+        agents
+    }
+
+    /// One agent.
+    pub fn find(&self, id: &str) -> Option<Arc<Agent>> {
+        self.map.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// One agent, made if it is new.
+    pub fn find_or_add(&self, id: &PeerId) -> Arc<Agent> {
+        if let Some(agent) = self.find(id.as_str()) {
+            return agent;
+        }
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(map.entry(id.clone()).or_insert_with(|| Arc::new(new_agent(id.clone()))))
+    }
+
+    /// Forgets an agent; its link is closed.
+    pub fn remove(&self, id: &str) -> Option<Arc<Agent>> {
+        let agent = self.map.write().unwrap_or_else(PoisonError::into_inner).remove(id)?;
+        self.close_link(&agent, Close::Revoked);
+        Some(agent)
+    }
+
+    /// All agents after `after`, by id.
+    pub fn list(&self, after: Option<&str>) -> Vec<Arc<Agent>> {
+        use std::ops::Bound;
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        map.range::<str, _>((from, Bound::Unbounded)).map(|(_, agent)| Arc::clone(agent)).collect()
+    }
+
+    /// How many agents are known.
+    pub fn count(&self) -> usize {
+        self.map.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// How many have a link.
+    pub fn online(&self) -> usize {
+        self.online.load(Ordering::Relaxed)
+    }
+
+    /// A number for a new link, larger than any before.
+    pub fn next_link(&self) -> LinkId {
+        LinkId(self.next_link.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// A link has authenticated: it speaks for the agent from now on, and an older one is closed. False when a newer
+    /// one already does, or when the agent's trust has gone meanwhile (`check` looks at the state under the lock).
+    pub fn linked(
+        &self,
+        agent: &Agent,
+        link: &Arc<Link>,
+        update: impl FnOnce(&mut AgentState),
+        check: impl FnOnce(&AgentState) -> bool,
+    ) -> bool {
+        let mut state = agent.state();
+        if !check(&state) {
+            return false;
+        }
+        let Ok(replaced) = state.presence.linked(link.id) else { return false };
+        let old = state.link.replace(Arc::clone(link));
+        update(&mut state);
+        drop(state);
+        if replaced.is_none() {
+            self.online.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(old) = old {
+            let _ = old.push(Command::Close(Close::Replaced));
+        }
+        true
+    }
+
+    /// A link has ended. True when it was the present one, so that the agent is offline now.
+    pub fn ended(&self, agent: &Agent, link: LinkId, last_seen: Timestamp) -> bool {
+        let mut state = agent.state();
+        if !state.presence.ended(link) {
+            return false;
+        }
+        state.link = None;
+        state.connected_at = None;
+        state.auth = None;
+        state.last_seen = Some(last_seen);
+        drop(state);
+        self.online.fetch_sub(1, Ordering::Relaxed);
+        true
+    }
+
+    /// The link is overdue, or heard again.
+    pub fn set_overdue(&self, agent: &Agent, link: LinkId, overdue: bool) {
+        agent.state().presence.set_overdue(link, overdue);
+    }
+
+    /// Closes an agent's link at once: it is offline from this moment, not when the socket gets around to it.
+    pub fn close_link(&self, agent: &Agent, why: Close) {
+        let link = agent.state().link.clone();
+        if let Some(link) = link {
+            let _ = link.push(Command::Close(why));
+            self.ended(agent, link.id, crate::clock::now());
+        }
+    }
+}
+
+fn new_agent(id: PeerId) -> Agent {
+    let state = AgentState {
+        trust: Trust::Unpaired,
+        public_key: None,
+        tags: Arc::default(),
+        meta: None,
+        protocol_version: None,
+        os: Os::Other,
+        remote_control: None,
+        enrolled_at: None,
+        last_seen: None,
+        connected_at: None,
+        auth: None,
+        presence: Presence::OFFLINE,
+        link: None,
+        overall: Overall::Unknown,
+        sections: None,
+    };
+    Agent { id, state: Mutex::new(state) }
+}
+
+fn from_row(row: AgentRow) -> Agent {
+    let agent = new_agent(row.id);
+    {
+        let mut state = agent.state();
+        state.trust = row.trust;
+        state.public_key = row.public_key;
+        state.tags = row.tags.into();
+        if let Some(meta) = row.meta.as_deref().map(convoke_kenny::frame::Meta::read) {
+            state.os = os_named(&meta.os);
+            state.remote_control = meta.remote_control.map(|r| r.is_enabled());
+        }
+        state.meta = row.meta;
+        state.protocol_version = row.protocol_version.map(Into::into);
+        state.enrolled_at = row.enrolled_at;
+        state.last_seen = row.last_seen;
+        if let Some(health) = row.health {
+            let (overall, sections) = crate::fleet::statuses(&health);
+            state.overall = overall;
+            state.sections = sections;
+        }
+    }
+    agent
+}
+
+/// The system of that name.
+pub fn os_named(name: &str) -> Os {
+    match name {
+        "windows" => Os::Windows,
+        "linux" => Os::Linux,
+        "macos" => Os::Macos,
+        _ => Os::Other,
+    }
+}

@@ -1,0 +1,358 @@
+//! The gate as it runs: every call, whatever door it came through, goes through [`place`], in one order:
+//! authorise → guard → confirm → record → dispatch → record. Nothing reaches a link any other way.
+
+mod approve;
+mod dispatch;
+mod recent;
+mod recover;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::approval::{Approval, ApprovalState, Binding};
+use convoke_core::call::{CallState, code};
+use convoke_core::confirm::Facts;
+use convoke_core::door::Door;
+use convoke_core::effect::Effect;
+use convoke_core::gate::{self, Consent, Verdict};
+use convoke_core::grant::Missing;
+use convoke_core::guard::Surface;
+use convoke_core::id::{ApprovalId, CallId};
+use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::redact;
+use convoke_core::secret::SecretBytes;
+use convoke_core::time::Timestamp;
+use convoke_store::{CallRow, Reservation};
+use serde_json::value::RawValue;
+
+pub use approve::{DecideError, decide, expire_due, view};
+pub use recent::{Call, Done, Recent};
+pub use recover::recover;
+
+use crate::agents::Agent;
+use crate::clock;
+use crate::hub::Hub;
+use crate::link::Failure;
+use crate::operators::{Caller, Token};
+
+/// How long a call is remembered for its idempotency key or its approval.
+pub const KEEP: Duration = Duration::from_secs(24 * 3600);
+/// Longest idempotency key.
+pub const MAX_IDEMPOTENCY_KEY: usize = 128;
+
+/// What a caller asks for.
+#[derive(Debug)]
+pub struct Ask {
+    /// Who.
+    pub caller: Caller,
+    /// Whom.
+    pub agent: Arc<Agent>,
+    /// What.
+    pub tool: String,
+    /// With what: a JSON object.
+    pub args: Box<RawValue>,
+    /// Bounds the whole call.
+    pub timeout: Option<Duration>,
+    /// Makes a repeated request harmless.
+    pub idempotency_key: Option<String>,
+}
+
+/// What a caller is told at once.
+#[derive(Debug)]
+pub enum Placed {
+    /// It is under way or done: wait on it.
+    Running(Arc<Call>),
+    /// A person must say yes first.
+    Pending {
+        /// The call.
+        call: Arc<Call>,
+        /// The approval.
+        approval: ApprovalId,
+        /// When it lapses.
+        expires_at: Timestamp,
+    },
+}
+
+/// Why a call was not placed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The caller has no right to it.
+    #[error(transparent)]
+    Denied(Missing),
+    /// The same key was used for something else.
+    #[error("this idempotency key was used for another call")]
+    KeyReused,
+    /// Arguments that are no object.
+    #[error("{0}")]
+    BadArgs(String),
+    /// Too many calls under way or waiting.
+    #[error("{0}")]
+    Busy(&'static str),
+    /// The store failed: nothing was sent.
+    #[error("the call could not be recorded, so it was not sent: {0}")]
+    Store(#[from] convoke_store::StoreError),
+}
+
+/// Everything about one call that the records and the dispatch need.
+#[derive(Debug)]
+struct Planned {
+    call: Arc<Call>,
+    token: Arc<Token>,
+    door: Door,
+    agent: Arc<Agent>,
+    effect: Effect,
+    value: serde_json::Value,
+    args: Box<RawValue>,
+    args_shown: Box<RawValue>,
+    args_digest: String,
+    timeout: Duration,
+    /// Kept in the store as well: it has an approval or an idempotency key.
+    kept: bool,
+    approval: Option<ApprovalId>,
+}
+
+/// Places a call: decides on it, and sets it going or asks a person.
+pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
+    let planned = plan(hub, ask)?;
+    let (planned, idempotency_key) = planned;
+    let verdict = planned.decide(hub, Consent::NotAsked);
+    match verdict {
+        Verdict::Denied(missing) => {
+            let mut record = planned.record(clock::now(), Phase::Outcome);
+            record.decision = Some(Decision::Denied);
+            record.outcome = Some(code::DENIED.into());
+            hub.store.append(record).await?;
+            hub.metrics.refused(planned.door.name(), "known");
+            Err(PlaceError::Denied(missing))
+        }
+        Verdict::Confirm { rule } => ask_a_person(hub, planned, idempotency_key, rule).await,
+        Verdict::Blocked(_) | Verdict::Allowed => {
+            let mut planned = planned;
+            if let Some(key) = idempotency_key {
+                planned.kept = true;
+                let row = planned.row(Some(key), CallState::Running);
+                match hub.store.put_call(row, None, None).await? {
+                    Reservation::Fresh => {}
+                    Reservation::Existing(row) => return existing(hub, &planned, *row),
+                }
+            }
+            let Some(permit) = hub.calls.try_start() else {
+                return Err(PlaceError::Busy("too many calls are under way; try again shortly"));
+            };
+            let call = Arc::clone(&planned.call);
+            hub.calls.remember(&call);
+            let hub_task = hub.clone();
+            // A task of its own: a caller who goes away must not take the record of the outcome along.
+            hub.tasks.spawn(async move {
+                let _permit = permit;
+                dispatch::run(&hub_task, planned, verdict).await;
+            });
+            Ok(Placed::Running(call))
+        }
+    }
+}
+
+fn plan(hub: &Hub, ask: Ask) -> Result<(Planned, Option<String>), PlaceError> {
+    let Ask { caller, agent, tool, args, timeout, idempotency_key } = ask;
+    // What is guarded, recorded and sent is written from the parsed value: with a key given twice, the guard and the
+    // agent could otherwise each read a different one.
+    let value: serde_json::Value = serde_json::from_str(args.get())
+        .map_err(|why| PlaceError::BadArgs(format!("`args` is not JSON the hub can read: {why}")))?;
+    if !value.is_object() {
+        return Err(PlaceError::BadArgs("`args` must be a JSON object".into()));
+    }
+    let args = serde_json::value::to_raw_value(&value).map_err(|why| PlaceError::BadArgs(why.to_string()))?;
+    let effect = convoke_kenny::tools::effect_of(&tool);
+    let timeout = hub.deadlines.of(timeout, value.get("timeout_s"));
+    let call = Call::new(CallId::new(clock::uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);
+    let planned = Planned {
+        args_shown: redact::args(&args),
+        args_digest: hub.digest(args.get().as_bytes()),
+        call: Arc::new(call),
+        token: caller.token,
+        door: caller.door,
+        agent,
+        effect,
+        value,
+        args,
+        timeout,
+        kept: false,
+        approval: None,
+    };
+    Ok((planned, idempotency_key))
+}
+
+async fn ask_a_person(
+    hub: &Hub,
+    mut planned: Planned,
+    idempotency_key: Option<String>,
+    rule: String,
+) -> Result<Placed, PlaceError> {
+    if !hub.calls.may_wait() {
+        return Err(PlaceError::Busy("too many calls wait for a person already"));
+    }
+    let now = clock::now();
+    let expires_at = now.after(hub.settings.seconds("approvals.ttl_s"));
+    let approval = Approval {
+        id: ApprovalId::new(clock::uuid()),
+        call_id: planned.call.id,
+        binding: planned.binding(),
+        created_at: now,
+        expires_at,
+        state: ApprovalState::Pending,
+    };
+    planned.kept = true;
+    planned.approval = Some(approval.id);
+    planned.call.set_state(CallState::Waiting);
+    let mut record = planned.record(now, Phase::Intent);
+    record.kind = Kind::Approval;
+    record.phase = None;
+    record.decision = Some(Decision::Pending);
+    record.rule = Some(rule);
+    let row = planned.row(idempotency_key, CallState::Waiting);
+    match hub.store.put_call(row, Some(approval.clone()), Some(record)).await? {
+        Reservation::Fresh => {}
+        Reservation::Existing(row) => return existing(hub, &planned, *row),
+    }
+    hub.calls.remember(&planned.call);
+    hub.calls.wait_for(approval.id, planned.call.id, expires_at);
+    planned.call.set_approval(approval.id, expires_at);
+    Ok(Placed::Pending { call: planned.call, approval: approval.id, expires_at })
+}
+
+/// The same key again: the first call, whatever became of it — if it asked for the same thing.
+fn existing(hub: &Hub, planned: &Planned, row: CallRow) -> Result<Placed, PlaceError> {
+    let same =
+        row.target == planned.agent.id && row.tool == planned.call.tool && row.args_digest == planned.args_digest;
+    if !same {
+        return Err(PlaceError::KeyReused);
+    }
+    let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
+    match call.approval() {
+        Some((approval, expires_at)) if call.state() == CallState::Waiting => {
+            Ok(Placed::Pending { call, approval, expires_at })
+        }
+        _ => Ok(Placed::Running(call)),
+    }
+}
+
+impl Planned {
+    fn decide(&self, hub: &Hub, consent: Consent) -> Verdict {
+        let policy = hub.policy.current();
+        let surfaces: Vec<Surface<'_>> = convoke_kenny::tools::guard_surfaces(&self.call.tool, &self.value)
+            .into_iter()
+            .filter_map(|(group, text)| {
+                Some(Surface { group: convoke_core::guard::AppliesTo::parse(group.name())?, text })
+            })
+            .collect();
+        let tags = Arc::clone(&self.agent.state().tags);
+        let facts = Facts {
+            tool: &self.call.tool,
+            effect: self.effect,
+            agent: self.agent.id.as_str(),
+            tags: &tags,
+            caller: &self.token.name,
+            door: self.door,
+        };
+        gate::decide(&self.token.grant, &policy.guard, &surfaces, &policy.confirm, &facts, consent)
+    }
+
+    fn binding(&self) -> Binding {
+        Binding {
+            caller: self.token.id,
+            target: self.agent.id.clone(),
+            tool: self.call.tool.clone(),
+            args_digest: self.args_digest.clone(),
+        }
+    }
+
+    fn row(&self, idempotency_key: Option<String>, state: CallState) -> CallRow {
+        let now = clock::now();
+        CallRow {
+            id: self.call.id,
+            caller: self.token.id,
+            idempotency_key,
+            target: self.agent.id.clone(),
+            tool: self.call.tool.clone(),
+            args_digest: self.args_digest.clone(),
+            door: self.door,
+            args: Some(SecretBytes::new(self.args.get().as_bytes())),
+            timeout_ms: u64::try_from(self.timeout.as_millis()).ok(),
+            state,
+            outcome: None,
+            created_at: now,
+            keep_until: now.after(KEEP),
+        }
+    }
+
+    /// A record of this call.
+    fn record(&self, at: Timestamp, phase: Phase) -> Draft {
+        let mut draft = Draft::new(at, Kind::Call);
+        draft.phase = Some(phase);
+        draft.who = Some(self.token.name.clone());
+        draft.door = Some(self.door);
+        draft.target = Some(self.agent.id.as_str().into());
+        draft.tool = Some(self.call.tool.clone());
+        draft.call_id = Some(self.call.id);
+        draft.args = Some(self.args_shown.clone());
+        draft.args_digest = Some(self.args_digest.clone());
+        draft.decision = Some(if self.approval.is_some() { Decision::Confirmed } else { Decision::Allowed });
+        draft.approval = self.approval;
+        draft
+    }
+}
+
+/// How long calls may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// When nobody says.
+    pub default: Duration,
+    /// Added to the agent's own.
+    pub grace: Duration,
+    /// At most.
+    pub max: Duration,
+}
+
+impl Deadlines {
+    /// The caller's word bounds the whole call; else the agent's own time-out with some grace; else the default.
+    fn of(&self, asked: Option<Duration>, agents: Option<&serde_json::Value>) -> Duration {
+        let agents = agents.and_then(serde_json::Value::as_f64).filter(|s| s.is_finite() && *s > 0.0);
+        let chosen = match (asked, agents) {
+            (Some(asked), _) => asked,
+            (None, Some(seconds)) => {
+                Duration::try_from_secs_f64(seconds).unwrap_or(self.max).saturating_add(self.grace)
+            }
+            (None, None) => self.default,
+        };
+        chosen.min(self.max)
+    }
+}
+
+/// What is shown when an agent is not there.
+fn offline(agent: &Agent) -> Failure {
+    let state = agent.state();
+    let message = match state.last_seen {
+        Some(at) => format!("agent {} is offline; last seen {at}", agent.id),
+        None => format!("agent {} has never connected", agent.id),
+    };
+    Failure::new(code::OFFLINE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_callers_word_bounds_the_whole_call() {
+        let s = Duration::from_secs;
+        let deadlines = Deadlines { default: s(30), grace: s(5), max: s(3600) };
+        assert_eq!(deadlines.of(None, None), s(30));
+        assert_eq!(deadlines.of(None, Some(&json!(60))), s(65));
+        assert_eq!(deadlines.of(Some(s(3)), Some(&json!(60))), s(3));
+        assert_eq!(deadlines.of(None, Some(&json!("soon"))), s(30));
+        assert_eq!(deadlines.of(None, Some(&json!(-1))), s(30));
+        assert_eq!(deadlines.of(None, Some(&json!(1e300))), s(3600));
+    }
+}

@@ -1,0 +1,278 @@
+//! A person's answer, and what follows from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_api::approvals::ApprovalView;
+use convoke_core::approval::{Approval, ApprovalError, ApprovalState};
+use convoke_core::call::{CallState, code};
+use convoke_core::gate::Consent;
+use convoke_core::grant::Missing;
+use convoke_core::id::ApprovalId;
+use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::redact;
+use convoke_core::time::Timestamp;
+use convoke_store::CallRow;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{Call, Done, Planned, dispatch};
+use crate::clock;
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+/// Why a decision was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum DecideError {
+    /// No such approval, or none the caller may see.
+    #[error("there is no such approval")]
+    Unknown,
+    /// The caller's reach does not include the target.
+    #[error(transparent)]
+    OutOfReach(Missing),
+    /// The approval says no.
+    #[error(transparent)]
+    Refused(#[from] ApprovalError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] convoke_store::StoreError),
+}
+
+/// A person decides. The call runs, or ends, before this returns its new state; its outcome comes later.
+pub async fn decide(
+    hub: &Hub,
+    by: &Caller,
+    id: ApprovalId,
+    approve: bool,
+    reason: Option<&str>,
+) -> Result<(ApprovalState, convoke_core::id::CallId), DecideError> {
+    let Some((mut approval, row)) = hub.store.approval(id).await? else { return Err(DecideError::Unknown) };
+    let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    by.token.grant.check_reach(row.target.as_str(), &tags).map_err(DecideError::OutOfReach)?;
+    let now = clock::now();
+    match approval.decide(by.token.id, approve, now) {
+        Ok(()) => {}
+        Err(ApprovalError::Expired) => {
+            expire(hub, &approval, &row, now).await?;
+            return Err(ApprovalError::Expired.into());
+        }
+        Err(refused) => {
+            let mut record = record_of(&approval, &row, now, by);
+            record.decision = Some(Decision::Denied);
+            record.outcome = Some(code::DENIED.into());
+            hub.store.append(record).await?;
+            return Err(refused.into());
+        }
+    }
+    let mut record = record_of(&approval, &row, now, by);
+    record.decision = Some(if approve { Decision::Confirmed } else { Decision::Rejected });
+    if let Some(reason) = reason {
+        record = record.detail(&json!({ "reason": redact::clean_text(reason) }));
+    }
+    // The store moves it only if it is still pending: of two people who decide at once, one is told it is decided.
+    let moved =
+        hub.store.move_approval(id, ApprovalState::Pending, approval.state, Some(by.token.id), record).await?;
+    if !moved {
+        return Err(ApprovalError::NotPending(ApprovalState::Used).into());
+    }
+    hub.calls.no_longer_waits(id);
+    let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
+    if approve {
+        call.set_state(CallState::Running);
+        start(hub, approval.clone(), row, call);
+    } else {
+        let message = match reason {
+            Some(reason) => format!("{} said no: {reason}", by.token.name),
+            None => format!("{} said no", by.token.name),
+        };
+        end(hub, &row, &call, code::REJECTED, message, Decision::Rejected, id).await?;
+    }
+    Ok((approval.state, approval.call_id))
+}
+
+/// Sets an approved call going: authorised and guarded again, with what is in force now; its deadline starts now.
+pub(super) fn start(hub: &Hub, mut approval: Approval, row: CallRow, call: Arc<Call>) {
+    let task_hub = hub.clone();
+    hub.tasks.spawn(async move {
+        let hub = task_hub;
+        if let Err(why) = run_approved(&hub, &mut approval, &row, &call).await {
+            tracing::error!(call = %row.id, %why, "an approved call could not run");
+            let message = format!("the call could not run: {why}");
+            call.finish(Done {
+                outcome: code::INTERNAL.into(),
+                result: None,
+                message: Some(message),
+                duration_ms: None,
+            });
+        }
+    });
+}
+
+async fn run_approved(
+    hub: &Hub,
+    approval: &mut Approval,
+    row: &CallRow,
+    call: &Arc<Call>,
+) -> Result<(), convoke_store::StoreError> {
+    let now = clock::now();
+    let approval_id = approval.id;
+    let fail =
+        async |code, message: String, decision| end(hub, row, call, code, message, decision, approval_id).await;
+    let Some(token) = hub.operators.find(row.caller).filter(|t| t.is_active(now)) else {
+        return fail(code::DENIED, "the token that asked for this call is no longer valid".into(), Decision::Denied)
+            .await;
+    };
+    let Some(agent) = hub.agents.find(row.target.as_str()) else {
+        return fail(code::OFFLINE, format!("agent {} no longer exists", row.target), Decision::Denied).await;
+    };
+    let args = row.args.as_ref().and_then(|a| std::str::from_utf8(a.reveal()).ok()).map(str::to_owned);
+    let args = args.and_then(|text| RawValue::from_string(text).ok());
+    let Some(args) = args else {
+        return fail(code::INTERNAL, "the call's arguments could not be read back".into(), Decision::Denied).await;
+    };
+    let planned = Planned {
+        args_shown: redact::args(&args),
+        args_digest: hub.digest(args.get().as_bytes()),
+        value: serde_json::from_str(args.get()).unwrap_or_default(),
+        call: Arc::clone(call),
+        effect: convoke_kenny::tools::effect_of(&row.tool),
+        token,
+        door: row.door,
+        agent,
+        args,
+        timeout: Duration::from_millis(row.timeout_ms.unwrap_or(30_000)),
+        kept: true,
+        approval: Some(approval.id),
+    };
+    if let Err(why) = approval.consume(&planned.binding(), now) {
+        return fail(code::EXPIRED, why.to_string(), Decision::Expired).await;
+    }
+    let mut record = Draft::new(now, Kind::Approval);
+    record.target = Some(row.target.as_str().into());
+    record.tool = Some(row.tool.clone());
+    record.call_id = Some(row.id);
+    record.approval = Some(approval.id);
+    record.outcome = Some(ApprovalState::Used.name().into());
+    let used =
+        hub.store.move_approval(approval.id, ApprovalState::Approved, ApprovalState::Used, None, record).await?;
+    if !used {
+        // Someone else set it going: it must not go out twice.
+        return Ok(());
+    }
+    hub.store.start_call(row.id).await?;
+    let verdict = planned.decide(hub, Consent::Given);
+    let permit = hub.calls.try_start();
+    if permit.is_none() {
+        return fail(code::BUSY, "too many calls are under way".into(), Decision::Confirmed).await;
+    }
+    dispatch::run(hub, planned, verdict).await;
+    drop(permit);
+    Ok(())
+}
+
+/// Ends a kept call that never went out.
+async fn end(
+    hub: &Hub,
+    row: &CallRow,
+    call: &Call,
+    code: &str,
+    message: String,
+    decision: Decision,
+    approval: ApprovalId,
+) -> Result<(), convoke_store::StoreError> {
+    let done = Done { outcome: code.into(), result: None, message: Some(message), duration_ms: None };
+    let mut record = Draft::new(clock::now(), Kind::Call);
+    record.phase = Some(Phase::Outcome);
+    record.who = hub.operators.find(row.caller).map(|t| t.name.clone());
+    record.door = Some(row.door);
+    record.target = Some(row.target.as_str().into());
+    record.tool = Some(row.tool.clone());
+    record.call_id = Some(row.id);
+    record.args_digest = Some(row.args_digest.clone());
+    record.decision = Some(decision);
+    record.approval = Some(approval);
+    record.outcome = Some(code.into());
+    let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
+    hub.store.finish_call(row.id, &text, record).await?;
+    hub.metrics.call(code, convoke_kenny::tools::effect_of(&row.tool).name(), 0.0);
+    call.finish(done);
+    Ok(())
+}
+
+async fn expire(
+    hub: &Hub,
+    approval: &Approval,
+    row: &CallRow,
+    now: Timestamp,
+) -> Result<(), convoke_store::StoreError> {
+    let mut record = Draft::new(now, Kind::Approval);
+    record.target = Some(row.target.as_str().into());
+    record.tool = Some(row.tool.clone());
+    record.call_id = Some(row.id);
+    record.approval = Some(approval.id);
+    record.decision = Some(Decision::Expired);
+    let moved =
+        hub.store.move_approval(approval.id, ApprovalState::Pending, ApprovalState::Expired, None, record).await?;
+    hub.calls.no_longer_waits(approval.id);
+    if moved {
+        let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(row));
+        let message = "nobody approved the call in time".to_owned();
+        end(hub, row, &call, code::EXPIRED, message, Decision::Expired, approval.id).await?;
+    }
+    Ok(())
+}
+
+/// Ends the calls whose approval has lapsed.
+pub async fn expire_due(hub: &Hub) {
+    let now = clock::now();
+    for id in hub.calls.lapsed(now) {
+        let outcome = match hub.store.approval(id).await {
+            Ok(Some((approval, row))) => expire(hub, &approval, &row, now).await,
+            Ok(None) => {
+                hub.calls.no_longer_waits(id);
+                Ok(())
+            }
+            Err(why) => Err(why),
+        };
+        if let Err(why) = outcome {
+            tracing::error!(approval = %id, %why, "a lapsed approval could not be recorded; it is tried again");
+        }
+    }
+}
+
+fn record_of(approval: &Approval, row: &CallRow, at: Timestamp, by: &Caller) -> Draft {
+    let mut record = Draft::new(at, Kind::Approval);
+    record.who = Some(by.token.name.clone());
+    record.door = Some(by.door);
+    record.target = Some(row.target.as_str().into());
+    record.tool = Some(row.tool.clone());
+    record.call_id = Some(row.id);
+    record.args_digest = Some(row.args_digest.clone());
+    record.approval = Some(approval.id);
+    record
+}
+
+/// An approval as the API shows it.
+pub fn view(hub: &Hub, approval: &Approval, row: &CallRow) -> ApprovalView {
+    let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
+    let args = row
+        .args
+        .as_ref()
+        .filter(|_| open)
+        .and_then(|a| std::str::from_utf8(a.reveal()).ok())
+        .and_then(|text| RawValue::from_string(text.to_owned()).ok())
+        .map(|raw| redact::args(&raw));
+    ApprovalView {
+        id: approval.id,
+        call_id: approval.call_id,
+        state: approval.state.name().into(),
+        caller: hub.operators.find(row.caller).map_or_else(|| row.caller.to_string(), |t| t.name.clone()),
+        door: row.door.name().into(),
+        target: row.target.as_str().into(),
+        tool: row.tool.clone(),
+        args,
+        args_digest: row.args_digest.clone(),
+        created_at: approval.created_at,
+        expires_at: approval.expires_at,
+    }
+}

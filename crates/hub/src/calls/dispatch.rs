@@ -1,0 +1,113 @@
+//! From the decision to the outcome: record the intent, send, wait, record the outcome, answer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use convoke_core::call::code;
+use convoke_core::gate::Verdict;
+use convoke_core::journal::{Decision, Phase};
+use convoke_kenny::frame::HubFrame;
+use tokio::sync::oneshot;
+
+use super::{Done, Planned, offline};
+use crate::clock;
+use crate::hub::Hub;
+use crate::link::{Answer, Command, Failure, Refused};
+
+/// Runs a call that may go out, or ends one that a deny rule refuses. The caller is answered after the outcome is
+/// committed, never before.
+pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
+    let started = Instant::now();
+    let (answer, decision, rule) = match verdict {
+        Verdict::Blocked(hit) => {
+            let message = format!("refused by the hub's safety policy ({}): {}", hit.rule, hit.reason);
+            (Err(Failure::new(code::BLOCKED, message)), Some(Decision::Blocked), Some(hit.rule))
+        }
+        Verdict::Denied(missing) => {
+            (Err(Failure::new(code::DENIED, missing.to_string())), Some(Decision::Denied), None)
+        }
+        // A rule that asks for a person again cannot undo the yes that was given for this very call.
+        Verdict::Allowed | Verdict::Confirm { .. } => (send(hub, &planned).await, None, None),
+    };
+    let duration = started.elapsed();
+    let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let max_kept = hub.settings.size("calls.max_result_bytes_kept");
+    let (done, kept_result) = match answer {
+        Ok(result) => {
+            let result: Arc<serde_json::value::RawValue> = result.into();
+            let keep = result.get().len() <= max_kept;
+            let outcome = "ok".to_owned();
+            (Done { outcome, result: Some(result), message: None, duration_ms: Some(duration_ms) }, keep)
+        }
+        Err(failure) => {
+            let Failure { code, message } = failure;
+            (Done { outcome: code, result: None, message: Some(message), duration_ms: Some(duration_ms) }, true)
+        }
+    };
+    let mut record = planned.record(clock::now(), Phase::Outcome);
+    if let Some(decision) = decision {
+        record.decision = Some(decision);
+    }
+    record.rule = rule;
+    record.outcome = Some(done.outcome.clone());
+    record.duration_ms = Some(duration_ms);
+    let recorded = if planned.kept {
+        let stored = if kept_result { done.clone() } else { Done { result: None, ..done.clone() } };
+        let text = serde_json::to_string(&stored).unwrap_or_else(|_| "{}".into());
+        hub.store.finish_call(planned.call.id, &text, record).await
+    } else {
+        hub.store.append(record).await.map(drop)
+    };
+    hub.metrics.call(&done.outcome, planned.effect.name(), duration.as_secs_f64());
+    let done = match recorded {
+        Ok(()) => done,
+        Err(why) => {
+            // Answering with the result would claim a record that does not exist.
+            tracing::error!(call = %planned.call.id, %why, "a call's outcome could not be recorded");
+            let message = format!("the outcome could not be recorded: {why}");
+            Done {
+                outcome: code::INTERNAL.into(),
+                result: None,
+                message: Some(message),
+                duration_ms: Some(duration_ms),
+            }
+        }
+    };
+    planned.call.finish(done);
+    hub.calls.finished(&planned.call);
+}
+
+async fn send(hub: &Hub, planned: &Planned) -> Answer {
+    // Looked up before the intent is written: a call that cannot go out leaves no intent behind.
+    let Some(link) = planned.agent.link() else { return Err(offline(&planned.agent)) };
+    if planned.effect.needs_intent() {
+        let intent = planned.record(clock::now(), Phase::Intent);
+        if let Err(why) = hub.store.append(intent).await {
+            let message = format!("the call could not be recorded, so it was not sent: {why}");
+            return Err(Failure::new(code::INTERNAL, message));
+        }
+    }
+    let frame = HubFrame::Request {
+        id: planned.call.id.uuid(),
+        tool: planned.call.tool.as_str().into(),
+        args: std::borrow::Cow::Borrowed(&planned.args),
+    }
+    .encode();
+    let (reply, answer) = oneshot::channel();
+    let deadline = hub.mono() + planned.timeout;
+    match link.push(Command::Call { id: planned.call.id, frame, deadline, reply }) {
+        Ok(()) => {}
+        Err(Refused::Ended) => return Err(offline(&planned.agent)),
+        Err(Refused::Full) => {
+            let message = format!("agent {} takes no more calls for now: its queue is full", planned.agent.id);
+            return Err(Failure::new(code::BUSY, message));
+        }
+    }
+    match answer.await {
+        Ok(answer) => answer,
+        // The link dropped the waiter: it ended.
+        Err(_) => {
+            Err(Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call", planned.agent.id)))
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Short-lived links to agent binaries: `agent_update` names one, and the agent fetches it without a token.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use convoke_core::secret::{SecretText, TokenHash};
+use convoke_core::time::Timestamp;
+use sha2::{Digest as _, Sha256};
+
+use crate::clock;
+
+/// Most links at once; one more takes the place of the one that lapses first.
+const MAX_LINKS: usize = 1024;
+
+/// The links.
+#[derive(Debug, Default)]
+pub struct Downloads {
+    links: Mutex<HashMap<TokenHash, (PathBuf, Timestamp)>>,
+}
+
+/// A binary for one kind of machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Binary {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its version.
+    pub version: String,
+}
+
+impl Downloads {
+    /// A new link to a file: the secret part of its address.
+    pub fn offer(&self, path: PathBuf, now: Timestamp, expires_at: Timestamp) -> SecretText {
+        let secret = clock::token("");
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|_, (_, at)| now < *at);
+        if links.len() >= MAX_LINKS
+            && let Some(first) = links.iter().min_by_key(|(_, (_, at))| *at).map(|(hash, _)| *hash)
+        {
+            links.remove(&first);
+        }
+        links.insert(secret.hash(), (path, expires_at));
+        secret
+    }
+
+    /// The file behind a link, while it lives.
+    pub fn find(&self, secret: &SecretText, now: Timestamp) -> Option<PathBuf> {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.get(&secret.hash()).filter(|(_, at)| now < *at).map(|(path, _)| path.clone())
+    }
+}
+
+/// The newest binary in `dir` for a machine: files are named `kenny-agent-VERSION-OS-ARCH`, with `.exe` on Windows.
+pub(crate) fn newest(dir: &Path, os: &str, arch: &str) -> std::io::Result<Option<Binary>> {
+    let suffix = format!("-{os}-{arch}");
+    let mut best: Option<(Vec<u64>, Binary)> = None;
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
+        let name = name.strip_suffix(".exe").unwrap_or(name);
+        let version = name.strip_prefix("kenny-agent-").and_then(|rest| rest.strip_suffix(&suffix));
+        let Some(version) = version.filter(|v| !v.is_empty()) else { continue };
+        // Compared by number: 0.10 is newer than 0.9.
+        let order: Vec<u64> = version.split(['.', '-', '+']).map(|part| part.parse().unwrap_or(0)).collect();
+        let found = Binary { path: path.clone(), version: version.to_owned() };
+        if best.as_ref().is_none_or(|(best, _)| order > *best) {
+            best = Some((order, found));
+        }
+    }
+    Ok(best.map(|(_, binary)| binary))
+}
+
+/// SHA-256 of a file, in hex.
+pub(crate) fn sha256(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match std::io::Read::read(&mut file, &mut buffer)? {
+            0 => return Ok(hex::encode(hasher.finalize())),
+            n => hasher.update(&buffer[..n]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_by_number_for_the_right_machine() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for name in [
+            "kenny-agent-0.9.0-windows-x86_64.exe",
+            "kenny-agent-0.10.0-windows-x86_64.exe",
+            "kenny-agent-0.11.0-linux-x86_64",
+            "readme.txt",
+        ] {
+            std::fs::write(dir.path().join(name), name).expect("writes");
+        }
+        let found = newest(dir.path(), "windows", "x86_64").expect("reads").expect("there is one");
+        assert_eq!(found.version, "0.10.0");
+        assert_eq!(newest(dir.path(), "macos", "aarch64").expect("reads"), None);
+    }
+
+    #[test]
+    fn links_lapse() {
+        let links = Downloads::default();
+        let at = Timestamp::from_millis;
+        let link = links.offer("x".into(), at(0), at(10));
+        assert!(links.find(&link, at(9)).is_some());
+        assert!(links.find(&link, at(10)).is_none());
+        assert!(links.find(&SecretText::new("other"), at(1)).is_none());
+    }
+}

@@ -1,0 +1,109 @@
+//! The HTTP door: one list of routes, each with the right it needs, and everything that stands before them.
+
+mod agents;
+mod approvals;
+mod calls;
+pub mod doors;
+mod downloads;
+mod error;
+mod extract;
+mod fleet;
+mod openapi;
+mod operations;
+mod origin;
+mod policy;
+mod record;
+mod tokens;
+mod wire;
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, Request, Response, header};
+use convoke_core::grant::Right;
+use tower::ServiceExt as _;
+
+pub use doors::{DoorEntry, Doors};
+pub use error::ApiError;
+
+use crate::hub::Hub;
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct From(pub IpAddr);
+
+/// Every route of the hub, with the right it needs. A route that is not opened here does not exist.
+#[rustfmt::skip]
+pub fn doors(hub: &Hub) -> Doors {
+    use Right::{Approve, Call, OwnCredential, Policy, Public, Tokens, Trust, View};
+    Doors::new(hub.clone())
+        .open(Method::GET, "/", Public, operations::front_page)
+        .open(Method::GET, "/healthz", Public, operations::healthz)
+        .open(Method::GET, "/readyz", Public, operations::readyz)
+        .open(Method::GET, "/metrics", View, operations::metrics)
+        .open(Method::GET, "/api/openapi.json", Public, openapi::document)
+        .open(Method::GET, "/api/hub", View, operations::about)
+        .open(Method::GET, "/agent/ws", OwnCredential, wire::kenny)
+        .open(Method::GET, "/d/binary/{link}", OwnCredential, downloads::binary)
+        .open(Method::GET, "/api/agents", View, agents::list)
+        .open(Method::GET, "/api/agents/{id}", View, agents::show)
+        .open(Method::PATCH, "/api/agents/{id}", Trust, agents::patch)
+        .open(Method::DELETE, "/api/agents/{id}", Trust, agents::remove)
+        .open(Method::POST, "/api/agents/{id}/token", Trust, agents::mint_token)
+        .open(Method::POST, "/api/agents/{id}/enroll", OwnCredential, agents::enrol)
+        .open(Method::POST, "/api/agents/{id}/revoke", Trust, agents::revoke)
+        .open(Method::POST, "/api/agents/{id}/rotate-key", Trust, agents::rotate_key)
+        .open(Method::POST, "/api/agents/{id}/update", Call, downloads::update)
+        .open(Method::POST, "/api/agents/{id}/call", Call, calls::call)
+        .open(Method::GET, "/api/agents/{id}/snapshot", View, fleet::snapshot)
+        .open(Method::GET, "/api/agents/{id}/snapshots", View, fleet::history)
+        .open(Method::GET, "/api/agents/{id}/health", View, fleet::health)
+        .open(Method::GET, "/api/fleet", View, fleet::overview)
+        .open(Method::GET, "/api/calls/{id}", View, calls::show)
+        .open(Method::GET, "/api/approvals", View, approvals::list)
+        .open(Method::POST, "/api/approvals/{id}", Approve, approvals::decide)
+        .open(Method::GET, "/api/policy/rules", View, policy::deny_rules)
+        .open(Method::POST, "/api/policy/rules", Policy, policy::put_deny_rule)
+        .open(Method::DELETE, "/api/policy/rules/{rule}", Policy, policy::delete_deny_rule)
+        .open(Method::GET, "/api/policy/confirm", View, policy::confirm_rules)
+        .open(Method::POST, "/api/policy/confirm", Policy, policy::put_confirm_rule)
+        .open(Method::DELETE, "/api/policy/confirm/{id}", Policy, policy::delete_confirm_rule)
+        .open(Method::GET, "/api/tokens", Tokens, tokens::list)
+        .open(Method::POST, "/api/tokens", Tokens, tokens::mint)
+        .open(Method::DELETE, "/api/tokens/{id}", Tokens, tokens::revoke)
+        .open(Method::GET, "/api/journal", View, record::journal)
+        .open(Method::GET, "/api/logs", View, record::logs)
+}
+
+/// Answers one request: the checks that come before any route, the route, and the one shape of errors.
+pub async fn answer(hub: &Hub, router: Router, from: IpAddr, mut request: Request<Body>) -> Response<Body> {
+    let id = request_id();
+    let response = match origin::check(hub, &request) {
+        Ok(()) => {
+            request.extensions_mut().insert(From(from));
+            match router.oneshot(request).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        }
+        Err(refused) => axum::response::IntoResponse::into_response(refused),
+    };
+    let mut response = error::finish(response, &id);
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        headers.insert("x-request-id", id);
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+/// Unique within a hub's life, and cheap.
+fn request_id() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("req-{:x}", NEXT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,321 @@
+//! Agents over HTTP: the list, enrolment, trust.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header;
+use convoke_api::agents::{
+    Agent as AgentView, AgentList, AgentPatch, AgentQuery, EnrolRequest, EnrolToken, Enrolled,
+};
+use convoke_core::door::Door;
+use convoke_core::id::{PeerId, Protocol};
+use convoke_core::journal::{Decision, Draft, Kind};
+use convoke_core::peer::{Trust, TrustEvent};
+use convoke_core::secret::SecretText;
+use convoke_store::EnrolOutcome;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::doors::{bearer, record_refusal};
+use super::extract::{Json, MaybeJson, PathOf, QueryOf, limit};
+use super::{ApiError, From};
+use crate::agents::Agent;
+use crate::clock;
+use crate::hub::Hub;
+use crate::link::Close;
+use crate::operators::Caller;
+
+/// Most tags of one agent.
+const MAX_TAGS: usize = 32;
+
+/// The agent, if there is one and it is within the caller's reach.
+pub(super) async fn in_reach(hub: &Hub, caller: &Caller, id: &str) -> Result<Arc<Agent>, ApiError> {
+    let agent = hub.agents.find(id);
+    let tags = agent.as_ref().map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    // Reach is checked first: a token for one tag must not learn which other agents exist.
+    if let Err(missing) = caller.token.grant.check_reach(id, &tags) {
+        record_refusal(hub, caller, "an agent out of reach", PeerId::parse(id).is_ok().then_some(id)).await;
+        return Err(ApiError::forbidden(&missing));
+    }
+    agent.ok_or_else(|| ApiError::no_agent(id))
+}
+
+#[utoipa::path(get, path = "/api/agents", params(AgentQuery), responses((status = 200, body = AgentList)), tag = "agents")]
+/// The agents.
+pub(super) async fn list(
+    State(hub): State<Hub>,
+    caller: Caller,
+    QueryOf(query): QueryOf<AgentQuery>,
+) -> Result<Json<AgentList>, ApiError> {
+    let limit = limit(query.limit)? as usize;
+    let protocol = match query.protocol.as_deref() {
+        None => None,
+        Some(name) => Some(
+            Protocol::parse(name)
+                .ok_or_else(|| ApiError::bad_request("`protocol` must be kenny, sonde or yonexus"))?,
+        ),
+    };
+    let mut agents = Vec::new();
+    let mut next = None;
+    for agent in hub.agents.list(query.after.as_deref()) {
+        let state = agent.state();
+        let wanted = caller.token.grant.scopes.reaches(agent.id.as_str(), &state.tags)
+            && protocol.is_none_or(|p| p == agent.id.protocol())
+            && query.tag.as_ref().is_none_or(|tag| state.tags.contains(tag))
+            && query.online.is_none_or(|online| online == state.is_online());
+        drop(state);
+        if !wanted {
+            continue;
+        }
+        if agents.len() == limit {
+            next = agents.last().map(|last: &AgentView| last.id.clone());
+            break;
+        }
+        agents.push(view(&agent));
+    }
+    Ok(Json(AgentList { agents, next }))
+}
+
+#[utoipa::path(get, path = "/api/agents/{id}", params(("id" = String, Path)), responses((status = 200, body = AgentView)), tag = "agents")]
+/// One agent.
+pub(super) async fn show(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<AgentView>, ApiError> {
+    Ok(Json(view(&*in_reach(&hub, &caller, &id).await?)))
+}
+
+pub(super) fn view(agent: &Agent) -> AgentView {
+    let state = agent.state();
+    AgentView {
+        id: agent.id.as_str().into(),
+        protocol: agent.id.protocol().name().into(),
+        online: state.is_online(),
+        trust: state.trust,
+        liveness: state.presence().liveness(),
+        health: state.overall.name().into(),
+        meta: state.meta.clone(),
+        protocol_version: state.protocol_version.as_deref().map(Into::into),
+        remote_control: state.remote_control,
+        auth: state.auth.map(|a| a.name().into()),
+        tags: state.tags.to_vec(),
+        last_seen: state.last_seen,
+        connected_at: state.connected_at,
+        enrolled_at: state.enrolled_at,
+        key_fingerprint: state.public_key.map(|key| hex::encode(Sha256::digest(key))),
+    }
+}
+
+/// A record of a change that an operator made.
+fn record(caller: &Caller, kind: Kind, target: &str, what: &str) -> Draft {
+    let mut record = Draft::new(clock::now(), kind).detail(&json!({ "what": what }));
+    record.who = Some(caller.token.name.clone());
+    record.door = Some(caller.door);
+    record.target = Some(target.into());
+    record.decision = Some(Decision::Allowed);
+    record
+}
+
+#[utoipa::path(patch, path = "/api/agents/{id}", params(("id" = String, Path)), request_body = AgentPatch,
+    responses((status = 200, body = AgentView)), tag = "agents")]
+/// Set an agent's tags.
+pub(super) async fn patch(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    Json(patch): Json<AgentPatch>,
+) -> Result<Json<AgentView>, ApiError> {
+    let agent = in_reach(&hub, &caller, &id).await?;
+    let mut tags = patch.tags;
+    tags.sort();
+    tags.dedup();
+    let well_formed = |tag: &String| {
+        (1..=64).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b))
+    };
+    if tags.len() > MAX_TAGS || !tags.iter().all(well_formed) {
+        return Err(ApiError::bad_request(
+            "`tags` takes at most 32 tags of 1 to 64 letters, digits, '.', '_', ':' or '-'",
+        ));
+    }
+    if caller.token.grant.check_reach(&id, &tags).is_err() {
+        // Taking away the tag that brings an agent into reach would put it out of the caller's own hands.
+        return Err(ApiError::bad_request("these tags would put the agent out of this token's own reach"));
+    }
+    let mut draft = record(&caller, Kind::Trust, &id, "tags");
+    draft = draft.detail(&json!({ "what": "tags", "tags": &tags }));
+    if !hub.store.set_tags(&agent.id, &tags, draft).await? {
+        return Err(ApiError::no_agent(&id));
+    }
+    agent.state().tags = tags.into();
+    Ok(Json(view(&agent)))
+}
+
+#[utoipa::path(delete, path = "/api/agents/{id}", params(("id" = String, Path)), responses((status = 200)), tag = "agents")]
+/// Remove an agent: its link is closed, its key, snapshots and logs go. The journal stays.
+pub(super) async fn remove(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let agent = in_reach(&hub, &caller, &id).await?;
+    // First out of memory: no handshake may succeed between the two.
+    agent.state().trust = Trust::Revoked;
+    hub.agents.close_link(&agent, Close::Revoked);
+    let removed = hub.store.remove_agent(&agent.id, record(&caller, Kind::Trust, &id, "removed")).await?;
+    hub.agents.remove(&id);
+    if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(&id)) }
+}
+
+#[utoipa::path(post, path = "/api/agents/{id}/token", params(("id" = String, Path)), responses((status = 200, body = EnrolToken)), tag = "agents")]
+/// Mint a one-time enrolment token. It is shown once.
+pub(super) async fn mint_token(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<EnrolToken>, ApiError> {
+    let peer = PeerId::kenny(&id).map_err(|why| ApiError::bad_request(why.to_string()))?;
+    let known = hub.agents.find(&id);
+    let tags = known.as_ref().map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    if let Err(missing) = caller.token.grant.check_reach(&id, &tags) {
+        record_refusal(&hub, &caller, "an agent out of reach", Some(&id)).await;
+        return Err(ApiError::forbidden(&missing));
+    }
+    let trust = known.as_ref().map_or(Trust::Unpaired, |a| a.state().trust);
+    // A revoked agent is invited anew: its old key is gone, so a new one may be bound.
+    mint(&hub, &caller, &peer, trust, trust == Trust::Revoked, "enrolment token").await
+}
+
+#[utoipa::path(post, path = "/api/agents/{id}/rotate-key", params(("id" = String, Path)), responses((status = 200, body = EnrolToken)), tag = "agents")]
+/// Mint a token with which the agent may bind a new key in place of the old one. The old key holds until then.
+pub(super) async fn rotate_key(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<EnrolToken>, ApiError> {
+    let agent = in_reach(&hub, &caller, &id).await?;
+    let trust = agent.state().trust;
+    mint(&hub, &caller, &agent.id, trust, true, "key rotation token").await
+}
+
+async fn mint(
+    hub: &Hub,
+    caller: &Caller,
+    peer: &PeerId,
+    trust: Trust,
+    replaces_key: bool,
+    what: &str,
+) -> Result<Json<EnrolToken>, ApiError> {
+    let now = clock::now();
+    let token = clock::token("cve_");
+    let expires_at = now.after(hub.settings.seconds("kenny.enrol_token_ttl_s"));
+    let trust = trust.after(TrustEvent::Invited);
+    let row = convoke_store::EnrolToken { agent: peer.clone(), hash: token.hash(), expires_at, replaces_key };
+    hub.store.mint_enrol_token(row, trust, now, record(caller, Kind::Enrol, peer.as_str(), what)).await?;
+    hub.agents.find_or_add(peer).state().trust = trust;
+    Ok(Json(EnrolToken {
+        agent_id: peer.as_str().into(),
+        token: token.reveal().into(),
+        expires_at,
+        hub_public_key: hub.public_key(),
+    }))
+}
+
+#[utoipa::path(post, path = "/api/agents/{id}/enroll", params(("id" = String, Path)), request_body = EnrolRequest,
+    responses((status = 200, body = Enrolled), (status = 400), (status = 401), (status = 409)), tag = "agents")]
+/// An agent presents its key with its one-time token.
+pub(super) async fn enrol(
+    State(hub): State<Hub>,
+    From(address): From,
+    headers: HeaderMap,
+    PathOf(id): PathOf<String>,
+    MaybeJson(body): MaybeJson<serde_json::Value>,
+) -> Result<Json<Enrolled>, ApiError> {
+    let now = clock::now();
+    if hub.operators.throttle.is_blocked(address, now) {
+        return Err(ApiError::throttled());
+    }
+    let text = |key: &str| body.as_ref().and_then(|b| b.get(key)).and_then(serde_json::Value::as_str);
+    let header = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
+    let token = header.or_else(|| text("token").map(SecretText::new));
+    let refused = |why: &str| {
+        hub.operators.throttle.failed(address, now);
+        hub.strangers.refused(address, Door::Http);
+        ApiError::unauthorized(why).hint("an admin mints an enrolment token with `convoke enroll-token ID`")
+    };
+    let Some(token) = token else { return Err(refused("no enrolment token was given")) };
+    let Some(public_key) = text("public_key") else {
+        return Err(ApiError::bad_request("`public_key` is missing: send the base64 of the agent's 32-byte key"));
+    };
+    let key = convoke_kenny::enrol::parse_public_key(public_key, &hub.key.verifying_key())
+        .map_err(|why| ApiError::bad_request(format!("`public_key` {why}")))?;
+    let Ok(peer) = PeerId::kenny(&id) else { return Err(refused("this enrolment token is not valid here")) };
+    let mut draft = Draft::new(now, Kind::Enrol).detail(&json!({
+        "what": "key bound",
+        "fingerprint": hex::encode(Sha256::digest(key.as_bytes())),
+        "address": address.to_string(),
+    }));
+    draft.who = Some(format!("agent:{peer}"));
+    draft.door = Some(Door::Http);
+    draft.target = Some(peer.as_str().into());
+    draft.outcome = Some("ok".into());
+    let outcome = hub.store.enrol(&peer, &token.hash(), key.to_bytes(), now, draft).await?;
+    match outcome {
+        EnrolOutcome::Bound => {
+            let agent = hub.agents.find_or_add(&peer);
+            let replaced = {
+                let mut state = agent.state();
+                state.trust = Trust::Trusted;
+                state.enrolled_at = Some(now);
+                state.public_key.replace(key.to_bytes()).is_some()
+            };
+            if replaced {
+                // A link under the old key must not outlive it.
+                hub.agents.close_link(&agent, Close::Revoked);
+            }
+        }
+        EnrolOutcome::AlreadySame => {}
+        EnrolOutcome::BadToken => return Err(refused("this enrolment token is not valid here")),
+        EnrolOutcome::AlreadyEnrolled => {
+            return Err(ApiError::conflict(format!("agent {peer} has a key already"))
+                .hint("`convoke agents rotate-key` gives a token that may replace it"));
+        }
+    }
+    Ok(Json(Enrolled { ok: true, agent_id: id }))
+}
+
+#[utoipa::path(post, path = "/api/agents/{id}/revoke", params(("id" = String, Path)), responses((status = 200, body = AgentView)), tag = "agents")]
+/// Revoke an agent: its key is refused from now on and its link closed at once.
+pub(super) async fn revoke(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<AgentView>, ApiError> {
+    let agent = in_reach(&hub, &caller, &id).await?;
+    let before = {
+        let mut state = agent.state();
+        let before = (state.trust, state.public_key);
+        state.trust = Trust::Revoked;
+        state.public_key = None;
+        before
+    };
+    hub.agents.close_link(&agent, Close::Revoked);
+    let stored =
+        hub.store.set_trust(&agent.id, Trust::Revoked, true, record(&caller, Kind::Trust, &id, "revoked")).await;
+    match stored {
+        Ok(true) => Ok(Json(view(&agent))),
+        Ok(false) => Err(ApiError::no_agent(&id)),
+        Err(why) => {
+            // Not recorded, so not done: the operator is told and can try again.
+            let mut state = agent.state();
+            (state.trust, state.public_key) = before;
+            drop(state);
+            Err(why.into())
+        }
+    }
+}
+
+/// Time-out of a call that updates an agent: it downloads first.
+pub(super) const UPDATE_TIMEOUT: Duration = Duration::from_secs(120);

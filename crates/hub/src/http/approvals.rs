@@ -1,0 +1,70 @@
+//! Approvals over HTTP.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use convoke_api::approvals::{ApprovalList, ApprovalQuery, Decide, Decided};
+use convoke_core::approval::{ApprovalError, ApprovalState};
+use convoke_core::grant::{Right, Role};
+use convoke_core::id::ApprovalId;
+
+use super::ApiError;
+use super::doors::record_refusal;
+use super::extract::{Json, PathOf, QueryOf, limit};
+use crate::calls::{self, DecideError};
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+#[utoipa::path(get, path = "/api/approvals", params(ApprovalQuery), responses((status = 200, body = ApprovalList)), tag = "approvals")]
+/// Calls that wait for a person, or did. Who may approve (or is an admin) sees all within reach, others their own.
+pub(super) async fn list(
+    State(hub): State<Hub>,
+    caller: Caller,
+    QueryOf(query): QueryOf<ApprovalQuery>,
+) -> Result<Json<ApprovalList>, ApiError> {
+    let state = match query.state.as_deref() {
+        None => Some(ApprovalState::Pending),
+        Some("all") => None,
+        Some(name) => Some(ApprovalState::parse(name).ok_or_else(|| {
+            ApiError::bad_request("`state` must be pending, approved, denied, expired, used or all")
+        })?),
+    };
+    let limit = limit(query.limit)?;
+    let grant = &caller.token.grant;
+    let sees_all = grant.check(Right::Approve).is_ok() || grant.role == Role::Admin;
+    let rows = hub.store.approvals(state, limit).await?;
+    let visible = rows.iter().filter(|(_, row)| {
+        let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+        row.caller == caller.token.id || (sees_all && grant.scopes.reaches(row.target.as_str(), &tags))
+    });
+    Ok(Json(ApprovalList { approvals: visible.map(|(a, row)| calls::view(&hub, a, row)).collect() }))
+}
+
+#[utoipa::path(post, path = "/api/approvals/{id}", params(("id" = String, Path)), request_body = Decide,
+    responses((status = 200, body = Decided), (status = 403), (status = 404), (status = 409)), tag = "approvals")]
+/// Say yes or no to someone else's call.
+pub(super) async fn decide(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    Json(body): Json<Decide>,
+) -> Result<Json<Decided>, ApiError> {
+    let id: ApprovalId = id.parse().map_err(|_| ApiError::not_found("there is no such approval"))?;
+    if body.reason.as_ref().is_some_and(|r| r.len() > 1000) {
+        return Err(ApiError::bad_request("`reason` takes at most 1000 characters"));
+    }
+    match calls::decide(&hub, &caller, id, body.approve, body.reason.as_deref()).await {
+        Ok((state, call_id)) => Ok(Json(Decided { id, state: state.name().into(), call_id })),
+        Err(DecideError::Unknown) => Err(ApiError::not_found("there is no such approval")),
+        Err(DecideError::OutOfReach(missing)) => {
+            record_refusal(&hub, &caller, "an approval out of reach", None).await;
+            Err(ApiError::forbidden(&missing))
+        }
+        Err(DecideError::Refused(why @ ApprovalError::OwnCall)) => {
+            Err(ApiError::new(StatusCode::FORBIDDEN, "own_call", why.to_string()))
+        }
+        Err(DecideError::Refused(why)) => Err(ApiError::conflict(why.to_string())),
+        Err(DecideError::Store(why)) => Err(why.into()),
+    }
+}

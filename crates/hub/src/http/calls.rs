@@ -1,0 +1,189 @@
+//! Calls over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
+use convoke_api::calls::{CallFailure, CallPending, CallReply, CallRequest, CallStatus, PendingApproval, WaitQuery};
+use convoke_core::call::CallState;
+use convoke_core::grant::Role;
+use convoke_core::id::CallId;
+use convoke_store::JournalFilter;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::ApiError;
+use super::doors::record_refusal;
+use super::extract::{Json, PathOf, QueryOf};
+use crate::calls::{self, Ask, Call, Done, MAX_IDEMPOTENCY_KEY, PlaceError, Placed};
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+/// Longest wait on a call.
+const MAX_WAIT_S: f64 = 300.0;
+
+#[utoipa::path(post, path = "/api/agents/{id}/call", request_body = CallRequest, params(("id" = String, Path)),
+    responses((status = 200, body = CallReply), (status = 202, body = CallPending)), tag = "calls")]
+/// Ask an agent for something.
+pub(super) async fn call(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    Json(request): Json<CallRequest>,
+) -> Result<Response<Body>, ApiError> {
+    let agent = super::agents::in_reach(&hub, &caller, &id).await?;
+    let timeout = request.timeout_s.map(|s| seconds(s, "timeout_s")).transpose()?;
+    if request.tool.is_empty() || request.tool.len() > 128 {
+        return Err(ApiError::bad_request("`tool` must have 1 to 128 characters"));
+    }
+    if let Some(key) = &request.idempotency_key
+        && (key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY)
+    {
+        return Err(ApiError::bad_request("`idempotency_key` must have 1 to 128 characters"));
+    }
+    let args = match request.args {
+        Some(args) => args,
+        None => RawValue::from_string("{}".into()).map_err(|_| ApiError::internal())?,
+    };
+    let ask = Ask { caller, agent, tool: request.tool, args, timeout, idempotency_key: request.idempotency_key };
+    place(&hub, ask).await
+}
+
+/// Places a call and answers with its end, or with the approval it waits for.
+pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
+    match calls::place(hub, ask).await {
+        Ok(Placed::Running(call)) => Ok(Json(reply(&call, call.wait().await)).into_response()),
+        Ok(Placed::Pending { call, approval, expires_at }) => {
+            let approval = PendingApproval { id: approval, expires_at };
+            Ok((StatusCode::ACCEPTED, Json(CallPending { approval, call_id: call.id })).into_response())
+        }
+        Err(PlaceError::Denied(missing)) => Err(ApiError::forbidden(&missing)),
+        Err(PlaceError::BadArgs(why)) => Err(ApiError::bad_request(why)),
+        Err(error @ PlaceError::KeyReused) => Err(ApiError::conflict(error.to_string())),
+        Err(PlaceError::Busy(why)) => Err(ApiError::busy(why)),
+        Err(PlaceError::Store(error)) => Err(error.into()),
+    }
+}
+
+/// The answer to a call. The result goes out as the agent's own bytes.
+#[derive(Serialize)]
+pub(super) struct Reply<'a> {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<CallFailure>,
+    call_id: CallId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+}
+
+pub(super) fn reply<'a>(call: &Call, done: &'a Done) -> Reply<'a> {
+    let ok = done.is_ok();
+    Reply {
+        ok,
+        result: ok.then(|| done.result.as_deref().unwrap_or(RawValue::NULL)),
+        error: failure(done),
+        call_id: call.id,
+        duration_ms: done.duration_ms,
+    }
+}
+
+fn failure(done: &Done) -> Option<CallFailure> {
+    let message = done.message.clone().unwrap_or_default();
+    (!done.is_ok()).then(|| CallFailure { code: done.outcome.clone(), message })
+}
+
+#[utoipa::path(get, path = "/api/calls/{id}", params(("id" = String, Path), WaitQuery),
+    responses((status = 200, body = CallStatus)), tag = "calls")]
+/// Where a call stands; with `wait_s`, its end.
+pub(super) async fn show(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<WaitQuery>,
+) -> Result<Response<Body>, ApiError> {
+    let unknown = || ApiError::not_found("there is no such call");
+    let id: CallId = id.parse().map_err(|_| unknown())?;
+    let wait = query.wait_s.map(|s| seconds(s.clamp(0.0, MAX_WAIT_S), "wait_s")).transpose()?;
+    let call = match hub.calls.find(id) {
+        Some(call) => call,
+        None => match hub.store.call(id).await? {
+            Some(row) => hub.calls.revive(&row),
+            None => return from_journal(&hub, &caller, id).await,
+        },
+    };
+    // The result may hold what only the asker may see; an admin sees all, whoever may approve sees what waits.
+    if call.caller != caller.token.id && caller.token.grant.role < Role::Admin {
+        record_refusal(&hub, &caller, "another caller's call", Some(call.target.as_str())).await;
+        return Err(unknown());
+    }
+    if let Some(wait) = wait {
+        let _ = tokio::time::timeout(wait, call.wait()).await;
+    }
+    Ok(Json(status(&call)).into_response())
+}
+
+fn status(call: &Arc<Call>) -> CallStatus {
+    let done = call.done();
+    CallStatus {
+        call_id: call.id,
+        state: call.state().name().into(),
+        target: Some(call.target.as_str().into()),
+        tool: Some(call.tool.clone()),
+        outcome: done.map(|d| d.outcome.clone()),
+        result: done.and_then(|d| d.result.as_deref().map(ToOwned::to_owned)),
+        error: done.and_then(failure),
+        duration_ms: done.and_then(|d| d.duration_ms),
+        approval: call
+            .approval()
+            .filter(|_| call.state() == CallState::Waiting)
+            .map(|(id, expires_at)| PendingApproval { id, expires_at }),
+    }
+}
+
+/// A call that is only in the journal any more: its outcome without its result.
+async fn from_journal(hub: &Hub, caller: &Caller, id: CallId) -> Result<Response<Body>, ApiError> {
+    #[derive(Deserialize)]
+    struct Record {
+        who: Option<String>,
+        target: Option<String>,
+        tool: Option<String>,
+        phase: Option<String>,
+        outcome: Option<String>,
+        duration_ms: Option<u64>,
+    }
+    let filter = JournalFilter { call_id: Some(id), limit: 100, ..JournalFilter::default() };
+    let rows = hub.store.journal(filter).await?;
+    let record = rows
+        .iter()
+        .filter_map(|row| serde_json::from_str::<Record>(row.json.get()).ok())
+        .find(|r| r.phase.as_deref() == Some("outcome"));
+    let mine =
+        |r: &Record| r.who.as_deref() == Some(caller.token.name.as_str()) || caller.token.grant.role == Role::Admin;
+    let Some(record) = record.filter(mine) else { return Err(ApiError::not_found("there is no such call")) };
+    let failed = record.outcome.as_ref().filter(|o| *o != "ok");
+    let error = failed.map(|code| CallFailure { code: code.clone(), message: "see the journal".into() });
+    let status = CallStatus {
+        call_id: id,
+        state: CallState::Done.name().into(),
+        target: record.target,
+        tool: record.tool,
+        error,
+        outcome: record.outcome,
+        result: None,
+        duration_ms: record.duration_ms,
+        approval: None,
+    };
+    Ok(Json(status).into_response())
+}
+
+fn seconds(value: f64, name: &str) -> Result<Duration, ApiError> {
+    Duration::try_from_secs_f64(value)
+        .ok()
+        .filter(|d| !d.is_zero() || name == "wait_s")
+        .ok_or_else(|| ApiError::bad_request(format!("`{name}` must be a number of seconds above 0")))
+}

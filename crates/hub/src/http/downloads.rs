@@ -1,0 +1,110 @@
+//! Agent binaries: offering one to an agent, and the short-lived link it is fetched from.
+
+use std::path::{Path, PathBuf};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use convoke_api::agents::UpdateReply;
+use convoke_core::secret::SecretText;
+use futures_util::stream;
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+
+use super::ApiError;
+use super::extract::{Json, PathOf};
+use crate::calls::{Ask, PlaceError, Placed};
+use crate::clock;
+use crate::downloads::{Binary, newest, sha256};
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+#[utoipa::path(post, path = "/api/agents/{id}/update", params(("id" = String, Path)), responses((status = 200, body = UpdateReply), (status = 202), (status = 503)), tag = "agents")]
+/// Offer the agent the newest binary for its machine: `agent_update` with a short-lived link.
+pub(super) async fn update(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Response<Body>, ApiError> {
+    let agent = super::agents::in_reach(&hub, &caller, &id).await?;
+    let meta = agent.state().meta.as_deref().map(convoke_kenny::frame::Meta::read).unwrap_or_default();
+    let arch = meta.arch.unwrap_or_else(|| "x86_64".into());
+    let Some(dir) = hub.settings.text("kenny.update_dir").map(PathBuf::from) else {
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_binary", "this hub has no agent binaries")
+            .hint("set kenny.update_dir to a folder of kenny-agent-VERSION-OS-ARCH files"));
+    };
+    let (os, arch_name) = (meta.os, arch);
+    let found = tokio::task::spawn_blocking({
+        let (os, arch) = (os.clone(), arch_name.clone());
+        move || offer_of(&dir, &os, &arch)
+    })
+    .await
+    .map_err(|_| ApiError::internal())?;
+    let (binary, hash) = match found {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            let message = format!("there is no binary for {os} on {arch_name} in kenny.update_dir");
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_binary", message));
+        }
+        Err(why) => {
+            let message = format!("kenny.update_dir could not be read: {why}");
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_binary", message));
+        }
+    };
+    let now = clock::now();
+    let link = hub.downloads.offer(binary.path, now, now.after(hub.settings.seconds("kenny.update_link_ttl_s")));
+    let url = format!("{}/d/binary/{}", hub.base_url(), link.reveal());
+    let args = json!({ "version": binary.version, "url": url, "sha256": hash });
+    let args = serde_json::value::to_raw_value(&args).map_err(|_| ApiError::internal())?;
+    let timeout = Some(super::agents::UPDATE_TIMEOUT);
+    let ask = Ask { caller, agent, tool: "agent_update".into(), args, timeout, idempotency_key: None };
+    match crate::calls::place(&hub, ask).await {
+        Ok(Placed::Running(call)) => {
+            let done = call.wait().await;
+            let reply = serde_json::to_value(super::calls::reply(&call, done)).unwrap_or_default();
+            let mut reply = reply.as_object().cloned().unwrap_or_default();
+            reply.remove("ok");
+            let update = UpdateReply { ok: done.is_ok(), version: binary.version, sha256: hash, call: reply };
+            Ok(Json(update).into_response())
+        }
+        Ok(Placed::Pending { call, approval, expires_at }) => {
+            let body = json!({ "approval": { "id": approval, "expires_at": expires_at }, "call_id": call.id });
+            Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+        }
+        Err(PlaceError::Denied(missing)) => Err(ApiError::forbidden(&missing)),
+        Err(PlaceError::Store(why)) => Err(why.into()),
+        Err(other) => Err(ApiError::busy(other.to_string())),
+    }
+}
+
+fn offer_of(dir: &Path, os: &str, arch: &str) -> std::io::Result<Option<(Binary, String)>> {
+    let Some(binary) = newest(dir, os, arch)? else { return Ok(None) };
+    let hash = sha256(&binary.path)?;
+    Ok(Some((binary, hash)))
+}
+
+#[utoipa::path(get, path = "/d/binary/{link}", params(("link" = String, Path)), responses((status = 200), (status = 404)), tag = "agents")]
+/// The binary behind a short-lived link.
+pub(super) async fn binary(State(hub): State<Hub>, PathOf(link): PathOf<String>) -> Result<Response<Body>, ApiError> {
+    let gone = || ApiError::not_found("this link is not valid, or no longer");
+    let path = hub.downloads.find(&SecretText::new(link), clock::now()).ok_or_else(gone)?;
+    let file = tokio::fs::File::open(&path).await.map_err(|_| gone())?;
+    let length = file.metadata().await.map_err(|_| gone())?.len();
+    let chunks = stream::unfold(file, async |mut file| {
+        let mut chunk = vec![0; 64 * 1024];
+        match file.read(&mut chunk).await {
+            Ok(0) => None,
+            Ok(n) => {
+                chunk.truncate(n);
+                Some((Ok::<_, std::io::Error>(chunk), file))
+            }
+            Err(why) => Some((Err(why), file)),
+        }
+    });
+    let mut response = Response::new(Body::from_stream(chunks));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_LENGTH, length.into());
+    Ok(response)
+}

@@ -1,0 +1,142 @@
+//! Errors of one shape. A handler says what went wrong; the request's id is put in on the way out.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use convoke_api::{ErrorBody, ErrorDetail};
+use convoke_core::grant::Missing;
+use convoke_store::StoreError;
+
+/// What went wrong.
+#[derive(Clone, Debug)]
+pub struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+    retry_after: Option<u32>,
+}
+
+impl ApiError {
+    /// An error.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), hint: None, retry_after: None }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// 401.
+    pub fn unauthorized(message: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+            .hint("send `Authorization: Bearer <operator token>`; an admin mints one with `convoke tokens create`")
+    }
+
+    /// 403.
+    pub fn forbidden(missing: &Missing) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", missing.to_string())
+    }
+
+    /// 404.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// 404 for an agent.
+    pub fn no_agent(id: &str) -> Self {
+        Self::not_found(format!("there is no agent `{}`", clip(id)))
+            .hint("`convoke agents list` shows those there are; `convoke enroll-token ID` invites a new one")
+    }
+
+    /// 405.
+    pub fn method_not_allowed() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address does not take that method")
+    }
+
+    /// 409.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
+    /// 429, for an address that presented too many wrong tokens.
+    pub fn throttled() -> Self {
+        let message = "too many wrong tokens came from this address; it is not listened to for a minute";
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "throttled", message);
+        Self { retry_after: Some(60), ..error }
+    }
+
+    /// 503, for a limit that is reached.
+    pub fn busy(message: impl Into<String>) -> Self {
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+        Self { retry_after: Some(1), ..error }
+    }
+
+    /// 500.
+    pub fn internal() -> Self {
+        let message = "something went wrong inside the hub; its log has more under this request id";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+}
+
+impl std::convert::From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::Conflict { .. }) {
+            return Self::conflict(error.to_string());
+        }
+        tracing::error!(%error, "the store failed");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", format!("the hub's store failed: {error}"))
+            .hint("nothing was changed; look at the hub's log and at the free space of its data directory")
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.status;
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Gives an error its body, now that the request's id is known.
+pub(super) fn finish(mut response: Response<Body>, request_id: &str) -> Response<Body> {
+    let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
+    if error.status.is_server_error() {
+        tracing::warn!(request_id, code = error.code, message = error.message, "a request failed");
+    }
+    let body = ErrorBody {
+        error: ErrorDetail {
+            code: error.code.into(),
+            message: error.message,
+            hint: error.hint,
+            request_id: request_id.into(),
+        },
+    };
+    let headers = response.headers_mut();
+    // The router has counted the empty body; the real one is counted anew.
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if error.status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"convoke\""));
+    }
+    if let Some(seconds) = error.retry_after {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    let text = serde_json::to_string(&body).unwrap_or_else(|_| "{}".into());
+    *response.body_mut() = Body::from(text);
+    response
+}
+
+/// A caller's text is shown back short: an error is no place for a megabyte of it.
+pub(super) fn clip(text: &str) -> &str {
+    &text[..text.floor_char_boundary(160)]
+}

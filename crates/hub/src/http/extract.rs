@@ -1,0 +1,135 @@
+//! Extractors whose failures have the one shape of errors.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{ApiError, From};
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+/// A JSON body, in or out.
+#[derive(Debug)]
+pub(super) struct Json<T>(pub T);
+
+/// A JSON body that may be absent.
+#[derive(Debug)]
+pub(super) struct MaybeJson<T>(pub Option<T>);
+
+impl<T: DeserializeOwned> FromRequest<Hub> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, hub: &Hub) -> Result<Self, ApiError> {
+        let bytes = body(request, hub).await?;
+        parse(&bytes).map(Json)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<Hub> for MaybeJson<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, hub: &Hub) -> Result<Self, ApiError> {
+        let bytes = body(request, hub).await?;
+        if bytes.is_empty() { Ok(Self(None)) } else { parse(&bytes).map(|value| Self(Some(value))) }
+    }
+}
+
+async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
+    let limit = hub.settings.size("hub.max_body_bytes");
+    match Limited::new(request.into_body(), limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(why) if why.is::<LengthLimitError>() => {
+            let message = format!("the body is over the limit of {limit} bytes (hub.max_body_bytes)");
+            Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message))
+        }
+        Err(_) => Err(ApiError::bad_request("the body could not be read to its end")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(bytes).map_err(|why| {
+        // serde's text names the field and the place, and quotes a wrong value: enough to act on. Values of secret
+        // fields are texts of the right type, so they are not among those quoted.
+        ApiError::bad_request(format!("the body does not fit: {}", super::error::clip(&why.to_string())))
+    })
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response<Body> {
+        match serde_json::to_vec(&self.0) {
+            Ok(bytes) => json_bytes(bytes),
+            Err(why) => {
+                tracing::error!(%why, "an answer could not be written");
+                ApiError::internal().into_response()
+            }
+        }
+    }
+}
+
+/// An answer that is JSON text already.
+pub(super) fn json_bytes(bytes: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(bytes.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A path's parts.
+#[derive(Debug)]
+pub(super) struct PathOf<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Hub> for PathOf<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, ApiError> {
+        let Path(value) = Path::from_request_parts(parts, hub)
+            .await
+            .map_err(|why| ApiError::bad_request(format!("the address does not fit: {}", why.body_text())))?;
+        Ok(Self(value))
+    }
+}
+
+/// A query's values.
+#[derive(Debug)]
+pub(super) struct QueryOf<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<Hub> for QueryOf<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, ApiError> {
+        let Query(value) = Query::from_request_parts(parts, hub)
+            .await
+            .map_err(|why| ApiError::bad_request(format!("the query does not fit: {}", why.body_text())))?;
+        Ok(Self(value))
+    }
+}
+
+impl FromRequestParts<Hub> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
+        // Put there by the door's keeper; a route without one has no caller.
+        parts.extensions.get::<Self>().cloned().ok_or_else(ApiError::internal)
+    }
+}
+
+impl FromRequestParts<Hub> for From {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
+        parts.extensions.get::<Self>().copied().ok_or_else(ApiError::internal)
+    }
+}
+
+/// A page's length: 100 when nobody says, 1000 at most.
+pub(super) fn limit(asked: Option<u32>) -> Result<u32, ApiError> {
+    match asked {
+        None => Ok(100),
+        Some(n @ 1..=1000) => Ok(n),
+        Some(_) => Err(ApiError::bad_request("`limit` must be from 1 to 1000")),
+    }
+}

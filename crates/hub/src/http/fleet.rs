@@ -1,0 +1,125 @@
+//! The fleet's health and snapshots over HTTP.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Response;
+use convoke_api::fleet::{Fleet, FleetQuery, History, HistoryEntry, HistoryQuery, Snapshot, SnapshotQuery};
+use convoke_core::time::Timestamp;
+use convoke_store::SnapshotRow;
+use serde_json::value::RawValue;
+
+use super::ApiError;
+use super::extract::{Json, PathOf, QueryOf, json_bytes, limit};
+use crate::fleet;
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+#[utoipa::path(get, path = "/api/fleet", params(FleetQuery), responses((status = 200, body = Fleet)), tag = "fleet")]
+/// Every agent's health at a glance.
+pub(super) async fn overview(
+    State(hub): State<Hub>,
+    caller: Caller,
+    QueryOf(query): QueryOf<FleetQuery>,
+) -> Result<Response<Body>, ApiError> {
+    if query.limit == Some(0) {
+        return Err(ApiError::bad_request("`limit` must be at least 1"));
+    }
+    let limit = query.limit.map(|n| n as usize);
+    Ok(json_bytes(fleet::overview(&hub.agents, &caller, query.after.as_deref(), limit)))
+}
+
+async fn latest(hub: &Hub, caller: &Caller, id: &str) -> Result<SnapshotRow, ApiError> {
+    let agent = super::agents::in_reach(hub, caller, id).await?;
+    let row = hub.store.latest_snapshot(&agent.id).await?;
+    row.ok_or_else(|| ApiError::not_found(format!("agent {id} has not sent telemetry yet")))
+}
+
+fn raw(text: String) -> Result<Box<RawValue>, ApiError> {
+    RawValue::from_string(text).map_err(|_| ApiError::internal())
+}
+
+/// One member of a JSON object, as its exact text.
+fn member(object: &str, name: &str) -> Option<Box<RawValue>> {
+    let mut map: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_str(object).ok()?;
+    map.remove(name)
+}
+
+#[utoipa::path(get, path = "/api/agents/{id}/snapshot", params(("id" = String, Path), SnapshotQuery),
+    responses((status = 200, body = Snapshot)), tag = "fleet")]
+/// The latest telemetry of an agent with the hub's verdict; with `section`, that one only.
+pub(super) async fn snapshot(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<SnapshotQuery>,
+) -> Result<Json<Snapshot>, ApiError> {
+    let row = latest(&hub, &caller, &id).await?;
+    let (overall, _) = fleet::statuses(&row.health);
+    let (body, health) = match &query.section {
+        None => (raw(row.body)?, raw(row.health)?),
+        Some(section) => {
+            let missing = || {
+                ApiError::not_found(format!("the latest snapshot has no section `{}`", super::error::clip(section)))
+            };
+            let body = member(&row.body, section).ok_or_else(missing)?;
+            let health = member(&row.health, section).ok_or_else(missing)?;
+            let name = serde_json::to_string(section).map_err(|_| ApiError::internal())?;
+            (raw(format!("{{{name}:{}}}", body.get()))?, raw(format!("{{{name}:{}}}", health.get()))?)
+        }
+    };
+    Ok(Json(Snapshot {
+        agent_id: id,
+        collected_at: row.collected_at,
+        received_at: row.received_at.to_string(),
+        overall: overall.name().into(),
+        health,
+        snapshot: body,
+    }))
+}
+
+#[utoipa::path(get, path = "/api/agents/{id}/health", params(("id" = String, Path)), responses((status = 200)), tag = "fleet")]
+/// Status and summary of each section of an agent.
+pub(super) async fn health(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let row = latest(&hub, &caller, &id).await?;
+    let (overall, _) = fleet::statuses(&row.health);
+    let sections: serde_json::Value = serde_json::from_str(&row.health).map_err(|_| ApiError::internal())?;
+    Ok(Json(serde_json::json!({
+        "agent_id": id,
+        "overall": overall.name(),
+        "collected_at": row.collected_at,
+        "sections": sections,
+    })))
+}
+
+#[utoipa::path(get, path = "/api/agents/{id}/snapshots", params(("id" = String, Path), HistoryQuery),
+    responses((status = 200, body = History)), tag = "fleet")]
+/// An agent's past snapshots, newest first: the verdicts, without payloads.
+pub(super) async fn history(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<HistoryQuery>,
+) -> Result<Json<History>, ApiError> {
+    let agent = super::agents::in_reach(&hub, &caller, &id).await?;
+    let before = query
+        .before
+        .map(|text| Timestamp::parse(&text).ok_or_else(|| ApiError::bad_request("`before` must be an RFC 3339 time")))
+        .transpose()?;
+    let limit = limit(query.limit)?;
+    let rows = hub.store.snapshots(&agent.id, before, limit).await?;
+    let next = (rows.len() == limit as usize).then(|| rows.last().map(|r| r.received_at.to_string())).flatten();
+    let entry = |row: SnapshotRow| -> Result<HistoryEntry, ApiError> {
+        let (overall, _) = fleet::statuses(&row.health);
+        Ok(HistoryEntry {
+            collected_at: row.collected_at,
+            received_at: row.received_at.to_string(),
+            overall: overall.name().into(),
+            health: raw(row.health)?,
+        })
+    };
+    Ok(Json(History { snapshots: rows.into_iter().map(entry).collect::<Result<_, _>>()?, next }))
+}

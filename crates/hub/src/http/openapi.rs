@@ -1,0 +1,47 @@
+//! The OpenAPI document, made from the handlers.
+
+use axum::body::Body;
+use axum::http::Response;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+
+use super::extract::json_bytes;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Convoke hub", description = "Machines, agent programs, people and coding sessions under one identity, one policy and one record."),
+    paths(
+        super::agents::list, super::agents::show, super::agents::patch, super::agents::remove, super::agents::mint_token,
+        super::agents::enrol, super::agents::revoke, super::agents::rotate_key, super::downloads::update,
+        super::downloads::binary, super::calls::call, super::calls::show, super::fleet::overview, super::fleet::snapshot,
+        super::fleet::history, super::fleet::health, super::approvals::list, super::approvals::decide,
+        super::policy::deny_rules, super::policy::put_deny_rule, super::policy::delete_deny_rule,
+        super::policy::confirm_rules, super::policy::put_confirm_rule, super::policy::delete_confirm_rule,
+        super::tokens::list, super::tokens::mint, super::tokens::revoke, super::record::journal, super::record::logs,
+        super::operations::about,
+    ),
+    components(schemas(convoke_api::ErrorBody)),
+    security(("bearer" = [])),
+    modifiers(&Bearer),
+)]
+struct Document;
+
+struct Bearer;
+
+impl utoipa::Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// `/api/openapi.json`.
+pub(super) async fn document() -> Response<Body> {
+    json_bytes(text())
+}
+
+/// The document as text.
+pub(super) fn text() -> String {
+    Document::openapi().to_json().unwrap_or_else(|_| "{}".into())
+}

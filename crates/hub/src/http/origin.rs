@@ -1,0 +1,86 @@
+//! Whose page a request comes from. A browser on an operator's machine can reach a hub on loopback, so a page from
+//! elsewhere must not be able to use it: neither by a cross-origin request (`Origin`) nor by a name that its own DNS
+//! points at loopback (`Host`).
+
+use std::net::IpAddr;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
+
+use super::ApiError;
+use crate::hub::Hub;
+
+/// Refuses a request for another host, or from a foreign page.
+pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> {
+    let headers = request.headers();
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        (None, _) => request.uri().authority().map(|a| a.as_str()),
+        (Some(_), Some(_)) => None,
+    };
+    let Some(host) = host else {
+        return Err(ApiError::bad_request("the request must name one host"));
+    };
+    if !host_allowed(hub, name_of(host)) {
+        return Err(ApiError::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "wrong_host",
+            format!("this hub is not `{}`", super::error::clip(host)),
+        )
+        .hint("add the name to hub.allowed_hosts, or set hub.public_url"));
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or("null");
+    let same = origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host));
+    let listed = hub.settings.list("hub.allowed_origins").iter().any(|o| o.eq_ignore_ascii_case(origin));
+    let public = hub.settings.text("hub.public_url").is_some_and(|url| url.eq_ignore_ascii_case(origin));
+    if same || listed || public {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::FORBIDDEN,
+        "wrong_origin",
+        format!("pages of `{}` may not use this hub", super::error::clip(origin)),
+    )
+    .hint("add the origin to hub.allowed_origins"))
+}
+
+fn host_allowed(hub: &Hub, name: &str) -> bool {
+    // An address literal cannot be pointed elsewhere by DNS.
+    if name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    let public = hub.settings.text("hub.public_url").and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
+    let public = public.map(|rest| name_of(rest.split('/').next().unwrap_or_default()));
+    public.is_some_and(|p| p.eq_ignore_ascii_case(name))
+        || hub.settings.list("hub.allowed_hosts").iter().any(|h| h == "*" || h.eq_ignore_ascii_case(name))
+}
+
+/// A host without its port and brackets.
+fn name_of(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or_default();
+    }
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_of;
+
+    #[test]
+    fn hosts_lose_their_port() {
+        for (host, name) in [
+            ("a.example:80", "a.example"),
+            ("a.example", "a.example"),
+            ("[::1]:80", "::1"),
+            ("127.0.0.1", "127.0.0.1"),
+        ] {
+            assert_eq!(name_of(host), name);
+        }
+    }
+}

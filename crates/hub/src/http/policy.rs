@@ -1,0 +1,122 @@
+//! Deny rules and confirm rules over HTTP.
+
+use axum::extract::State;
+use convoke_api::policy::{ConfirmRules, DenyRules};
+use convoke_core::confirm::{self, ConfirmRule};
+use convoke_core::guard::{self, Guard, Rule};
+use convoke_core::journal::{Draft, Kind};
+use serde_json::json;
+
+use super::ApiError;
+use super::extract::{Json, PathOf};
+use crate::clock;
+use crate::hub::Hub;
+use crate::link::Command;
+use crate::operators::Caller;
+
+#[utoipa::path(get, path = "/api/policy/rules", responses((status = 200, body = DenyRules)), tag = "policy")]
+/// The deny rules in force.
+pub(super) async fn deny_rules(State(hub): State<Hub>, _: Caller) -> Json<DenyRules> {
+    let operator = hub.policy.current().deny.clone();
+    Json(DenyRules { builtin: Guard::builtin_rules().to_vec(), operator })
+}
+
+fn record(caller: &Caller, what: &str, rule: &str, body: &serde_json::Value) -> Draft {
+    let mut record = Draft::new(clock::now(), Kind::Policy).detail(&json!({ "what": what, "rule": body }));
+    record.who = Some(caller.token.name.clone());
+    record.door = Some(caller.door);
+    record.rule = Some(rule.into());
+    record
+}
+
+#[utoipa::path(post, path = "/api/policy/rules", responses((status = 200)), tag = "policy")]
+/// Add a deny rule, or replace one of the same id. Built-in rules can be neither replaced nor weakened.
+pub(super) async fn put_deny_rule(
+    State(hub): State<Hub>,
+    caller: Caller,
+    Json(rule): Json<Rule>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    guard::validate(&rule).map_err(|why| ApiError::bad_request(why.to_string()))?;
+    let policy = hub.policy.current();
+    let count = policy.deny.len();
+    if count >= guard::MAX_OPERATOR_RULES && !policy.deny.iter().any(|r| r.id == rule.id) {
+        return Err(ApiError::conflict(format!("there are {count} rules already, the most there may be")));
+    }
+    let body = serde_json::to_value(&rule).unwrap_or_default();
+    hub.store.put_deny_rule(&rule, record(&caller, "deny rule put", &rule.id, &body)).await?;
+    put_in_force(&hub).await?;
+    Ok(Json(json!({ "ok": true, "rule": rule })))
+}
+
+#[utoipa::path(delete, path = "/api/policy/rules/{rule}", params(("rule" = String, Path)), responses((status = 200), (status = 404)), tag = "policy")]
+/// Remove an operator's deny rule.
+pub(super) async fn delete_deny_rule(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    if Guard::builtin_rules().iter().any(|rule| rule.id == id) {
+        return Err(ApiError::conflict("built-in rules cannot be removed"));
+    }
+    let known = hub.policy.current().deny.iter().find(|r| r.id == id).cloned();
+    let Some(rule) = known else { return Err(ApiError::not_found("there is no such rule")) };
+    let body = serde_json::to_value(&rule).unwrap_or_default();
+    if !hub.store.delete_deny_rule(&id, record(&caller, "deny rule removed", &id, &body)).await? {
+        return Err(ApiError::not_found("there is no such rule"));
+    }
+    put_in_force(&hub).await?;
+    Ok(Json(json!({ "ok": true, "rule": rule })))
+}
+
+/// What is stored comes into force, here and at every agent. Read back rather than remembered, so that two operators
+/// who change rules at once end with what the store has.
+async fn put_in_force(hub: &Hub) -> Result<(), ApiError> {
+    hub.policy.set_deny(hub.store.deny_rules().await?);
+    for agent in hub.agents.list(None) {
+        if let Some(link) = agent.link() {
+            let _ = link.push(Command::PolicyChanged);
+        }
+    }
+    Ok(())
+}
+
+#[utoipa::path(get, path = "/api/policy/confirm", responses((status = 200, body = ConfirmRules)), tag = "policy")]
+/// The confirm rules in force.
+pub(super) async fn confirm_rules(State(hub): State<Hub>, _: Caller) -> Json<ConfirmRules> {
+    Json(ConfirmRules { rules: hub.policy.current().confirm.clone() })
+}
+
+#[utoipa::path(post, path = "/api/policy/confirm", responses((status = 200)), tag = "policy")]
+/// Add a confirm rule, or replace one of the same id: calls that match it need a person.
+pub(super) async fn put_confirm_rule(
+    State(hub): State<Hub>,
+    caller: Caller,
+    Json(rule): Json<ConfirmRule>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    rule.validate().map_err(|why| ApiError::bad_request(why.to_string()))?;
+    let rules = hub.policy.current().confirm.clone();
+    if rules.len() >= confirm::MAX_RULES && !rules.iter().any(|r| r.id == rule.id) {
+        return Err(ApiError::conflict(format!("there are {} rules already, the most there may be", rules.len())));
+    }
+    let body = serde_json::to_value(&rule).unwrap_or_default();
+    hub.store.put_confirm_rule(&rule, record(&caller, "confirm rule put", &rule.id, &body)).await?;
+    hub.policy.set_confirm(hub.store.confirm_rules().await?);
+    Ok(Json(json!({ "ok": true, "rule": rule })))
+}
+
+#[utoipa::path(delete, path = "/api/policy/confirm/{id}", params(("id" = String, Path)), responses((status = 200), (status = 404)), tag = "policy")]
+/// Remove a confirm rule.
+pub(super) async fn delete_confirm_rule(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let known = hub.policy.current().confirm.iter().find(|r| r.id == id).cloned();
+    let Some(rule) = known else { return Err(ApiError::not_found("there is no such rule")) };
+    let body = serde_json::to_value(&rule).unwrap_or_default();
+    if !hub.store.delete_confirm_rule(&id, record(&caller, "confirm rule removed", &id, &body)).await? {
+        return Err(ApiError::not_found("there is no such rule"));
+    }
+    hub.policy.set_confirm(hub.store.confirm_rules().await?);
+    Ok(Json(json!({ "ok": true, "rule": rule })))
+}

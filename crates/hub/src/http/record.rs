@@ -1,0 +1,103 @@
+//! The journal and the logs over HTTP.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use convoke_api::record::{JournalPage, JournalQuery, LogEntry, LogPage, LogQuery};
+use convoke_core::id::PeerId;
+use convoke_core::journal::Kind;
+use convoke_store::{JournalFilter, LogFilter, LogRow};
+use serde_json::value::RawValue;
+
+use super::ApiError;
+use super::extract::{Json, QueryOf, limit};
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+/// Whether a caller whose reach is narrowed may see what is about this peer. What is about no peer at all (tokens,
+/// policy, the hub) is not theirs to see.
+fn visible(hub: &Hub, caller: &Caller, target: Option<&str>) -> bool {
+    let scopes = &caller.token.grant.scopes;
+    if scopes.agents.is_none() && scopes.tags.is_none() {
+        return true;
+    }
+    let Some(target) = target else { return false };
+    let tags = hub.agents.find(target).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    scopes.reaches(target, &tags)
+}
+
+#[utoipa::path(get, path = "/api/journal", params(JournalQuery), responses((status = 200, body = JournalPage)), tag = "record")]
+/// The journal, in order.
+pub(super) async fn journal(
+    State(hub): State<Hub>,
+    caller: Caller,
+    QueryOf(query): QueryOf<JournalQuery>,
+) -> Result<Json<JournalPage>, ApiError> {
+    #[derive(serde::Deserialize)]
+    struct About {
+        target: Option<String>,
+    }
+    let limit = limit(query.limit)?;
+    if let Some(kind) = &query.kind
+        && Kind::parse(kind).is_none()
+    {
+        let names: Vec<_> = Kind::ALL.iter().map(|k| k.name()).collect();
+        return Err(ApiError::bad_request(format!("`kind` must be one of {}", names.join(", "))));
+    }
+    let filter = JournalFilter {
+        after: query.after,
+        limit,
+        agent: query.agent,
+        tool: query.tool,
+        kind: query.kind,
+        call_id: None,
+    };
+    let rows = hub.store.journal(filter).await?;
+    let next = (rows.len() == limit as usize).then(|| rows.last().map(|r| r.seq)).flatten();
+    let records = rows
+        .into_iter()
+        .filter(|row| {
+            let about = serde_json::from_str::<About>(row.json.get()).ok();
+            visible(&hub, &caller, about.and_then(|a| a.target).as_deref())
+        })
+        .map(|row| row.json)
+        .collect();
+    Ok(Json(JournalPage { records, next }))
+}
+
+#[utoipa::path(get, path = "/api/logs", params(LogQuery), responses((status = 200, body = LogPage)), tag = "record")]
+/// Log lines, in order of arrival.
+pub(super) async fn logs(
+    State(hub): State<Hub>,
+    caller: Caller,
+    QueryOf(query): QueryOf<LogQuery>,
+) -> Result<Json<LogPage>, ApiError> {
+    let limit = limit(query.limit)?;
+    let agent = query.agent.map(|id| PeerId::parse(&id)).transpose();
+    let agent = agent.map_err(|why| ApiError::bad_request(format!("`agent`: {why}")))?;
+    const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+    if query.level.as_deref().is_some_and(|l| !LEVELS.contains(&l)) {
+        return Err(ApiError::bad_request("`level` must be error, warn, info, debug or trace"));
+    }
+    let filter = LogFilter { agent, level: query.level, after: query.after, limit };
+    let rows = hub.store.logs(filter).await?;
+    let next = (rows.len() == limit as usize).then(|| rows.last().map(|r| r.id)).flatten();
+    let entries = rows
+        .into_iter()
+        .filter(|row| visible(&hub, &caller, row.agent.as_ref().map(PeerId::as_str)))
+        .map(entry)
+        .collect();
+    Ok(Json(LogPage { entries, next }))
+}
+
+fn entry(row: LogRow) -> LogEntry {
+    LogEntry {
+        at: row.at,
+        agent: row.agent.map(|a| a.as_str().into()),
+        source: row.source,
+        level: row.level,
+        target: row.target,
+        message: row.message,
+        fields: row.fields.and_then(|text| RawValue::from_string(text).ok()),
+    }
+}

@@ -1,0 +1,125 @@
+//! Operator tokens over HTTP.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use convoke_api::tokens::{TokenList, TokenMinted, TokenRequest, TokenView};
+use convoke_core::grant::{Right, Scopes};
+use convoke_core::id::TokenId;
+use convoke_core::journal::{Draft, Kind};
+use convoke_store::TokenRow;
+use serde_json::json;
+
+use super::ApiError;
+use super::doors::record_refusal;
+use super::extract::{Json, PathOf};
+use crate::clock;
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+/// Most tokens a hub keeps in force.
+const MAX_TOKENS: usize = 10_000;
+/// Most entries in one list of a scope.
+const MAX_SCOPE_LIST: usize = 100;
+
+#[utoipa::path(get, path = "/api/tokens", responses((status = 200, body = TokenList)), tag = "tokens")]
+/// All tokens, without their secrets.
+pub(super) async fn list(State(hub): State<Hub>, _: Caller) -> Json<TokenList> {
+    let now = clock::now();
+    let view = |token: std::sync::Arc<crate::operators::Token>| TokenView {
+        id: token.id,
+        name: token.name.clone(),
+        role: token.grant.role,
+        scopes: token.grant.scopes.clone(),
+        state: token.state(now).into(),
+        created_at: token.created_at,
+        expires_at: token.expires_at,
+        last_used: token.last_used(),
+    };
+    Json(TokenList { tokens: hub.operators.list().into_iter().map(view).collect() })
+}
+
+#[utoipa::path(post, path = "/api/tokens", request_body = TokenRequest, responses((status = 200, body = TokenMinted), (status = 409)), tag = "tokens")]
+/// Mint a token. It is shown once.
+pub(super) async fn mint(
+    State(hub): State<Hub>,
+    caller: Caller,
+    Json(request): Json<TokenRequest>,
+) -> Result<Json<TokenMinted>, ApiError> {
+    let name_ok = (1..=64).contains(&request.name.chars().count())
+        && request.name.chars().all(|c| c.is_alphanumeric() || "._-@ ".contains(c))
+        && request.name.trim() == request.name;
+    if !name_ok {
+        return Err(ApiError::bad_request("`name` must be 1 to 64 letters, digits, '.', '_', '-', '@' or spaces"));
+    }
+    let scopes = request.scopes.unwrap_or_default();
+    check_scopes(&scopes)?;
+    if scopes.approve == Some(true)
+        && let Err(missing) = caller.token.grant.check(Right::Approve)
+    {
+        record_refusal(&hub, &caller, "minting a token that may approve", None).await;
+        return Err(ApiError::forbidden(&missing).hint("only who may approve can hand that right on"));
+    }
+    if hub.operators.list().len() >= MAX_TOKENS {
+        return Err(ApiError::conflict("there are as many tokens as there may be; revoke some"));
+    }
+    let now = clock::now();
+    let expires_at = match request.expires_in_s {
+        Some(0) => return Err(ApiError::bad_request("`expires_in_s` must be at least 1")),
+        other => other.map(|s| now.after(Duration::from_secs(s))),
+    };
+    let secret = clock::token("cvk_");
+    let row = TokenRow {
+        id: TokenId::new(clock::uuid()),
+        name: request.name,
+        hash: secret.hash(),
+        role: request.role,
+        scopes,
+        created_at: now,
+        expires_at,
+        revoked_at: None,
+        last_used: None,
+    };
+    let mut record = Draft::new(now, Kind::Token).detail(&json!({
+        "what": "minted", "id": row.id, "name": row.name, "role": row.role, "scopes": row.scopes,
+        "expires_at": row.expires_at,
+    }));
+    record.who = Some(caller.token.name.clone());
+    record.door = Some(caller.door);
+    let id = row.id;
+    hub.store.put_token(row.clone(), record).await?;
+    hub.operators.add(row);
+    Ok(Json(TokenMinted { id, token: secret.reveal().into() }))
+}
+
+fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
+    for (name, list) in [("tools", &scopes.tools), ("agents", &scopes.agents), ("tags", &scopes.tags)] {
+        let Some(list) = list else { continue };
+        if list.len() > MAX_SCOPE_LIST || list.iter().any(|g| g.is_empty() || g.len() > 128) {
+            let message = format!("`scopes.{name}` takes at most {MAX_SCOPE_LIST} entries of 1 to 128 characters");
+            return Err(ApiError::bad_request(message));
+        }
+    }
+    Ok(())
+}
+
+#[utoipa::path(delete, path = "/api/tokens/{id}", params(("id" = String, Path)), responses((status = 200), (status = 404)), tag = "tokens")]
+/// Revoke a token: it is refused from this moment on.
+pub(super) async fn revoke(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let unknown = || ApiError::not_found("there is no such token");
+    let id: TokenId = id.parse().map_err(|_| unknown())?;
+    let token = hub.operators.find(id).ok_or_else(unknown)?;
+    let now = clock::now();
+    let mut record = Draft::new(now, Kind::Token).detail(&json!({ "what": "revoked", "id": id, "name": token.name }));
+    record.who = Some(caller.token.name.clone());
+    record.door = Some(caller.door);
+    if !hub.store.revoke_token(id, now, record).await? {
+        return Err(unknown());
+    }
+    hub.operators.revoke(id);
+    Ok(Json(json!({ "ok": true, "id": id })))
+}

@@ -1,0 +1,57 @@
+//! Doors that become WebSockets.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode, header};
+use axum::response::IntoResponse;
+
+use super::{ApiError, From};
+use crate::hub::Hub;
+use crate::kenny;
+use crate::ws;
+
+/// `/agent/ws`: kenny agents. No token here: the handshake on the socket is the credential.
+pub(super) async fn kenny(State(hub): State<Hub>, From(address): From, mut request: Request) -> Response<Body> {
+    match ws::upgrade(&mut request) {
+        Ok((response, upgrade)) => {
+            let guard = ConnectionGuard::new(&hub);
+            tokio::spawn(async move {
+                match upgrade.stream().await {
+                    Some(ws::Upgraded::Plain(io, read)) => kenny::serve(guard.hub(), io, read, address).await,
+                    Some(ws::Upgraded::Tls(io, read)) => kenny::serve(guard.hub(), io, read, address).await,
+                    None => {}
+                }
+            });
+            response
+        }
+        Err((status, message)) => {
+            let code = if status == StatusCode::UPGRADE_REQUIRED { "upgrade_required" } else { "bad_request" };
+            let mut response = ApiError::new(status, code, message).into_response();
+            if status == StatusCode::UPGRADE_REQUIRED {
+                let websocket = axum::http::HeaderValue::from_static("websocket");
+                response.headers_mut().insert(header::UPGRADE, websocket);
+            }
+            response
+        }
+    }
+}
+
+/// An upgraded connection leaves its HTTP task, so it counts itself.
+struct ConnectionGuard(Hub);
+
+impl ConnectionGuard {
+    fn new(hub: &Hub) -> Self {
+        hub.connections.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Self(hub.clone())
+    }
+
+    fn hub(&self) -> Hub {
+        self.0.clone()
+    }
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,199 @@
+//! The hub's shared state: one cheap handle that every door and every task holds.
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use convoke_core::journal::Draft;
+use convoke_core::secret::SecretBytes;
+use convoke_store::Store;
+use ed25519_dalek::SigningKey;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agents::Agents;
+use crate::calls::{Deadlines, Recent};
+use crate::downloads::Downloads;
+use crate::metrics::{Gauges, Metrics};
+use crate::operators::Operators;
+use crate::policy::Policy;
+use crate::settings::Settings;
+use crate::strangers::Strangers;
+
+/// A handle on the hub.
+#[derive(Clone, Debug)]
+pub struct Hub(Arc<HubState>);
+
+/// What all doors share.
+#[derive(Debug)]
+pub struct HubState {
+    /// The settings in force.
+    pub settings: Settings,
+    /// Where things are kept.
+    pub store: Arc<dyn Store>,
+    /// The data directory.
+    pub data: PathBuf,
+    /// The hub's key: agents pin its public half, checkpoints are signed with it.
+    pub key: SigningKey,
+    /// The agents.
+    pub agents: Agents,
+    /// The operators' tokens.
+    pub operators: Operators,
+    /// Deny rules and confirm rules.
+    pub policy: Policy,
+    /// Calls.
+    pub calls: Recent,
+    /// How long calls may take.
+    pub deadlines: Deadlines,
+    /// Refusals of strangers.
+    pub strangers: Strangers,
+    /// Short-lived download links.
+    pub downloads: Downloads,
+    /// Counters.
+    pub metrics: Metrics,
+    /// The hub stops: no new calls, no new connections.
+    pub stopping: CancellationToken,
+    /// Calls and what must be finished before the store closes.
+    pub tasks: TaskTracker,
+    /// Open connections.
+    pub connections: AtomicUsize,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Whether it serves TLS.
+    pub tls: bool,
+    digest_key: SecretBytes,
+    started: Instant,
+}
+
+impl Deref for Hub {
+    type Target = HubState;
+
+    fn deref(&self) -> &HubState {
+        &self.0
+    }
+}
+
+/// What [`Hub::new`] needs besides the defaults.
+#[derive(Debug)]
+pub struct Parts {
+    /// The settings.
+    pub settings: Settings,
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The data directory.
+    pub data: PathBuf,
+    /// The hub's key.
+    pub key: SigningKey,
+    /// The key of argument digests.
+    pub digest_key: SecretBytes,
+    /// Agents, as stored.
+    pub agents: Agents,
+    /// Tokens, as stored.
+    pub operators: Operators,
+    /// Rules, as stored.
+    pub policy: Policy,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Whether it serves TLS.
+    pub tls: bool,
+}
+
+impl Hub {
+    /// Puts the parts together.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { settings, store, data, key, digest_key, agents, operators, policy, listen, tls } = parts;
+        let deadlines = Deadlines {
+            default: settings.seconds("calls.default_timeout_s"),
+            grace: settings.seconds("calls.grace_s"),
+            max: settings.seconds("calls.max_timeout_s"),
+        };
+        Self(Arc::new(HubState {
+            calls: Recent::new(settings.size("hub.max_concurrent_calls"), settings.size("approvals.max_waiting")),
+            downloads: Downloads::default(),
+            settings,
+            store,
+            data,
+            key,
+            agents,
+            operators,
+            policy,
+            deadlines,
+            strangers: Strangers::default(),
+            metrics: Metrics::default(),
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            connections: AtomicUsize::new(0),
+            listen,
+            tls,
+            digest_key,
+            started: Instant::now(),
+        }))
+    }
+
+    /// The hub's own clock: it only goes forward, so that a wall clock set back cannot hold a dead call open.
+    pub fn mono(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// When the hub's clock shows `mono`.
+    pub fn instant(&self, mono: Duration) -> Instant {
+        self.started.checked_add(mono).unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400))
+    }
+
+    /// The public key that agents pin.
+    pub fn public_key(&self) -> String {
+        STANDARD.encode(self.key.verifying_key().as_bytes())
+    }
+
+    /// The keyed digest of a call's exact arguments. Keyed, because a plain hash in an exported journal would let
+    /// anyone test guesses of a password among the arguments.
+    pub fn digest(&self, bytes: &[u8]) -> String {
+        // HMAC-SHA-256 (RFC 2104) with a key of one block.
+        let mut block = [0u8; 64];
+        let key = self.digest_key.reveal();
+        let len = key.len().min(64);
+        block[..len].copy_from_slice(&key[..len]);
+        let inner = Sha256::new().chain_update(block.map(|b| b ^ 0x36)).chain_update(bytes).finalize();
+        let outer = Sha256::new().chain_update(block.map(|b| b ^ 0x5c)).chain_update(inner).finalize();
+        format!("hmac-sha256:{}", hex::encode(outer))
+    }
+
+    /// Where agents and people reach the hub.
+    pub fn base_url(&self) -> String {
+        match self.settings.text("hub.public_url") {
+            Some(url) => url.to_owned(),
+            None => format!("{}://{}", if self.tls { "https" } else { "http" }, self.listen),
+        }
+    }
+
+    /// Takes a record that nobody waits for; a failure is told in the log.
+    pub async fn note(&self, record: Draft) {
+        if let Err(why) = self.store.enqueue(convoke_store::Lossy::Record(record)).await {
+            tracing::error!(%why, "a record was not taken");
+        }
+    }
+
+    /// Numbers that are read when someone asks.
+    pub fn gauges(&self) -> Gauges {
+        let store = self.store.stats();
+        let link_queue = self.agents.list(None).iter().filter_map(|a| a.link()).map(|l| l.depth()).sum();
+        Gauges {
+            agents: self.agents.count(),
+            links: self.agents.online(),
+            calls_running: self.calls.running(),
+            calls_waiting: self.calls.waiting(),
+            link_queue,
+            store_queue: store.queued,
+            store_commits: store.commits,
+            store_writes: store.writes,
+            journal_seq: store.journal_seq,
+            connections_open: self.connections.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The kenny door: `/agent/ws`. Drives [`convoke_kenny::hub::HubSession`] over a socket.
+
+mod live;
+mod logs;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::door::Door;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::peer::Trust;
+use convoke_core::secret::SecretText;
+use convoke_kenny::frame::Register;
+use convoke_kenny::hub::{Accepted, Event, HubConfig, HubSession, MAX_HANDSHAKE_FRAME, Proof, Refusal, Step};
+use convoke_store::Lossy;
+use ed25519_dalek::VerifyingKey;
+use serde_json::json;
+
+use crate::agents::{Agent, AuthWay, os_named};
+use crate::clock;
+use crate::hub::Hub;
+use crate::link::{Answer, Link};
+use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+
+/// Where the answer to a call goes.
+type Waiter = tokio::sync::oneshot::Sender<Answer>;
+type Session = HubSession<Waiter>;
+
+/// How long a peer may take to read our close frame.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Serves one connection, from its first byte to its last.
+pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr) {
+    let mut socket = Socket::new(io, &read, MAX_HANDSHAKE_FRAME);
+    let mut session = Session::new(config(&hub), hub.mono());
+    // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
+    let accepted = Box::pin(handshake(&hub, &mut socket, &mut session)).await;
+    match accepted {
+        Ok(accepted) => enter(hub, socket, session, accepted, address).await,
+        Err(Ended::Refused(refusal)) => {
+            tracing::info!(%address, %refusal, "an agent was refused");
+            hub.strangers.refused(address, Door::Wire);
+            hub.metrics.refused("wire", "stranger");
+            let close = refusal.close();
+            say_goodbye(socket, close.code, close.reason).await;
+        }
+        Err(Ended::Broken(code)) => {
+            hub.strangers.refused(address, Door::Wire);
+            hub.metrics.refused("wire", "stranger");
+            say_goodbye(socket, code, "protocol error").await;
+        }
+        Err(Ended::Gone) => {}
+    }
+}
+
+fn config(hub: &Hub) -> HubConfig {
+    HubConfig {
+        heartbeat: hub.settings.seconds("kenny.heartbeat_s"),
+        max_frame_bytes: hub.settings.size("kenny.max_frame_bytes"),
+        max_in_flight: hub.settings.size("kenny.max_in_flight"),
+        allow_token_auth: hub.settings.flag("kenny.allow_token_auth"),
+        ..HubConfig::default()
+    }
+}
+
+enum Ended {
+    Refused(Refusal),
+    Broken(u16),
+    Gone,
+}
+
+async fn handshake<S: Stream>(
+    hub: &Hub,
+    socket: &mut Socket<S>,
+    session: &mut Session,
+) -> Result<Box<Accepted>, Ended> {
+    loop {
+        let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
+        let event = tokio::select! {
+            event = socket.next() => event,
+            () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
+                for output in session.on_tick(hub.mono()) {
+                    if let convoke_kenny::hub::Output::Close(refusal) = output {
+                        return Err(Ended::Refused(refusal));
+                    }
+                }
+                continue;
+            }
+            () = hub.stopping.cancelled() => return Err(Ended::Broken(convoke_kenny::close::GOING_AWAY)),
+        };
+        let text = match event {
+            Ok(WsEvent::Text(text)) => text,
+            Ok(WsEvent::Ping(payload)) => {
+                socket.queue_pong(&payload);
+                continue;
+            }
+            Ok(WsEvent::Pong) => continue,
+            // Frames are text: a binary first message is no register.
+            Ok(WsEvent::Binary(_)) => "not a text frame".to_owned(),
+            Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
+            Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
+        };
+        let step = match session.on_text(&text, hub.mono()) {
+            Event::Register(register) => on_register(hub, session, &register).await,
+            Event::Accepted(accepted) => return Ok(accepted),
+            Event::Close(refusal) => return Err(Ended::Refused(refusal)),
+            _ => continue,
+        };
+        match step {
+            Step::Challenge(frame) => socket.queue_text(&frame.encode()),
+            Step::Accepted(accepted) => return Ok(accepted),
+            Step::Close(refusal) => return Err(Ended::Refused(refusal)),
+            Step::CheckToken { .. } => return Err(Ended::Refused(Refusal::BadToken)),
+        }
+    }
+}
+
+async fn on_register(hub: &Hub, session: &mut Session, register: &Register<'_>) -> Step {
+    let stored: Vec<VerifyingKey> = hub
+        .agents
+        .find(&register.agent_id)
+        .and_then(|agent| trusted_key(&agent))
+        .and_then(|key| VerifyingKey::from_bytes(&key).ok())
+        .into_iter()
+        .collect();
+    match session.on_register(register, clock::random(), &hub.key, &stored, hub.mono()) {
+        Step::CheckToken { agent, token } => {
+            let valid = token_is_valid(hub, &agent, &token).await;
+            session.on_token_checked(valid, hub.mono())
+        }
+        step => step,
+    }
+}
+
+fn trusted_key(agent: &Agent) -> Option<[u8; 32]> {
+    let state = agent.state();
+    (state.trust == Trust::Trusted).then_some(state.public_key).flatten()
+}
+
+/// The legacy path: a token from the settings, or an enrolment token that is still alive.
+async fn token_is_valid(hub: &Hub, agent: &convoke_core::id::PeerId, token: &SecretText) -> bool {
+    let state = hub.agents.find(agent.as_str());
+    if state.as_ref().is_some_and(|a| a.state().trust == Trust::Revoked) {
+        return false;
+    }
+    let presented = token.hash();
+    let listed = hub.settings.list("kenny.agent_tokens").iter().any(|entry| {
+        entry
+            .split_once('=')
+            .is_some_and(|(id, secret)| id == agent.as_str() && SecretText::new(secret).hash().matches(&presented))
+    });
+    if listed {
+        return hub.store.ensure_agent(agent, clock::now()).await.is_ok();
+    }
+    hub.store.enrol_token_valid(agent, &presented, clock::now()).await.unwrap_or(false)
+}
+
+/// The agent has proved itself: it speaks for its id from now on.
+async fn enter<S: Stream>(
+    hub: Hub,
+    mut socket: Socket<S>,
+    session: Session,
+    accepted: Box<Accepted>,
+    address: IpAddr,
+) {
+    let agent = hub.agents.find_or_add(&accepted.agent);
+    let link = Link::new(hub.agents.next_link());
+    let now = clock::now();
+    let auth = match accepted.proof {
+        Proof::Signature(_) => AuthWay::Signature,
+        Proof::Token => AuthWay::Token,
+    };
+    let version = accepted.protocol.map(|p| p.to_string());
+    let entered = hub.agents.linked(
+        &agent,
+        &link,
+        |state| {
+            state.meta.clone_from(&accepted.meta_raw);
+            state.protocol_version = version.as_deref().map(Into::into);
+            state.os = os_named(&accepted.meta.os);
+            state.remote_control = accepted.meta.remote_control.map(|r| r.is_enabled());
+            state.connected_at = Some(now);
+            state.last_seen = Some(now);
+            state.auth = Some(auth);
+        },
+        // Looked at again under the lock: a revocation during the handshake must not be outrun.
+        |state| match accepted.proof {
+            Proof::Signature(key) => {
+                state.trust == Trust::Trusted && state.public_key.as_ref() == Some(key.as_bytes())
+            }
+            Proof::Token => state.trust != Trust::Revoked,
+        },
+    );
+    if !entered {
+        say_goodbye(socket, convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        return;
+    }
+    if auth == AuthWay::Token {
+        tracing::warn!(agent = %agent.id, "an agent connected by its legacy bearer token; enrol it");
+    }
+    hub.metrics.handshakes.inc();
+    socket.set_limit(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2));
+    let mut record = Draft::new(now, Kind::Auth);
+    record.who = Some(format!("agent:{}", agent.id));
+    record.door = Some(Door::Wire);
+    record.target = Some(agent.id.as_str().into());
+    record.outcome = Some("ok".into());
+    let record = record.detail(&json!({
+        "address": address.to_string(),
+        "auth": auth.name(),
+        "protocol": version,
+    }));
+    let hello = accepted.meta_raw.map(|meta| (meta, version));
+    let seen = Lossy::Seen { agent: agent.id.clone(), at: now, hello };
+    for item in [Lossy::Record(record), seen] {
+        if let Err(why) = hub.store.enqueue(item).await {
+            tracing::error!(%why, "a connection was not recorded");
+        }
+    }
+    let (dialect, link_id) = (accepted.dialect, link.id);
+    let close = live::run(&hub, &mut socket, session, &agent, &link, dialect).await;
+    // First out of the registry, so that nothing new is sent here; then every call that waited learns of it.
+    let last_seen = clock::now();
+    if hub.agents.ended(&agent, link_id, last_seen) {
+        let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
+        if let Err(why) = hub.store.enqueue(seen).await {
+            tracing::error!(%why, "a disconnection was not recorded");
+        }
+    }
+    drop(Arc::clone(&link));
+    if let Some(close) = close {
+        say_goodbye(socket, close.code, close.reason).await;
+    }
+}
+
+/// Sends a close frame and lets the other side go, within a bound.
+async fn say_goodbye<S: Stream>(mut socket: Socket<S>, code: u16, reason: &str) {
+    socket.queue_close(code, reason);
+    let farewell = async {
+        socket.flush().await?;
+        // Waiting for the other side's close lets it read ours: a reset would discard it.
+        loop {
+            match socket.next().await {
+                Ok(WsEvent::Close(_)) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        socket.shutdown().await
+    };
+    let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
+}

@@ -1,0 +1,351 @@
+//! An authenticated tunnel: commands out, frames in, heartbeats between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::call::code;
+use convoke_core::door::Door;
+use convoke_core::id::CallId;
+use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_kenny::close::{self, Close};
+use convoke_kenny::frame::{HubFrame, Response, Telemetry};
+use convoke_kenny::hub::{Event, Output, Unreadable};
+use convoke_kenny::inflight::{Match, StartError};
+use convoke_kenny::policy::Dialect;
+use convoke_store::{Lossy, SnapshotRow};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::logs::LogBudget;
+use super::{Session, Waiter};
+use crate::agents::Agent;
+use crate::clock;
+use crate::fleet;
+use crate::hub::Hub;
+use crate::link::{Close as LinkClose, Command, Failure, Link};
+use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+
+/// Bytes that may wait to be written before no more commands are taken.
+const HIGH_WATER: usize = 256 * 1024;
+/// Odd answers of one connection that are recorded one by one; the rest are counted.
+const MAX_ODD_RECORDS: u32 = 50;
+
+/// The state of one live tunnel beyond the protocol's own.
+pub(super) struct Tunnel<'a> {
+    pub(super) hub: &'a Hub,
+    pub(super) agent: &'a Arc<Agent>,
+    link: &'a Arc<Link>,
+    dialect: Dialect,
+    pub(super) budget: LogBudget,
+    last_heard: Duration,
+    overdue: bool,
+    /// WebSocket pings since anything at all was read: a half-open socket answers none.
+    pings_unanswered: u32,
+    /// Bytes written when a backlog was first seen.
+    stalled_at: Option<u64>,
+    odd_answers: u32,
+}
+
+/// Runs the tunnel until it ends. Returns what to tell the peer, if it is still there.
+pub(super) async fn run<S: Stream>(
+    hub: &Hub,
+    socket: &mut Socket<S>,
+    mut session: Session,
+    agent: &Arc<Agent>,
+    link: &Arc<Link>,
+    dialect: Dialect,
+) -> Option<Close> {
+    let mut tunnel = Tunnel {
+        hub,
+        agent,
+        link,
+        dialect,
+        budget: LogBudget::new(hub.settings.number("kenny.log_lines_per_minute")),
+        last_heard: hub.mono(),
+        overdue: false,
+        pings_unanswered: 0,
+        stalled_at: None,
+        odd_answers: 0,
+    };
+    // There is no "accepted" frame: the policy, even an empty one, is what tells the agent that it is in.
+    tunnel.send_policy(socket);
+    let end = tunnel.drive(socket, &mut session).await;
+    // Every call that waits learns at once that this agent is gone; nobody else's does.
+    let gone = || Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call", agent.id));
+    for command in link.end() {
+        if let Command::Call { reply, .. } = command {
+            let _ = reply.send(Err(gone()));
+        }
+    }
+    for (_, waiter) in session.end() {
+        let _ = waiter.send(Err(gone()));
+    }
+    end
+}
+
+impl Tunnel<'_> {
+    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Option<Close> {
+        let sleep = tokio::time::sleep_until(Instant::now());
+        tokio::pin!(sleep);
+        loop {
+            let deadline = session.next_deadline().unwrap_or_else(|| self.hub.mono());
+            let due: Instant = self.hub.instant(deadline).into();
+            if sleep.deadline() != due {
+                sleep.as_mut().reset(due);
+            }
+            tokio::select! {
+                event = socket.next() => match event {
+                    Ok(event) => {
+                        self.pings_unanswered = 0;
+                        if let Some(end) = self.on_event(event, socket, session).await {
+                            return end.close();
+                        }
+                    }
+                    Err(SocketError::Broken(error)) => {
+                        tracing::warn!(agent = %self.agent.id, %error, "an agent's connection was closed");
+                        return Some(Close { code: error.close_code(), reason: "protocol error" });
+                    }
+                    Err(SocketError::Ended | SocketError::Io(_)) => return None,
+                },
+                command = self.link.next(), if socket.backlog() < HIGH_WATER => {
+                    if let Some(close) = self.on_command(command, socket, session) {
+                        return Some(close);
+                    }
+                    // What else waits goes out in the same write.
+                    while socket.backlog() < HIGH_WATER {
+                        let Some(command) = self.link.pop() else { break };
+                        if let Some(close) = self.on_command(command, socket, session) {
+                            return Some(close);
+                        }
+                    }
+                }
+                () = &mut sleep => {
+                    if let Some(close) = self.on_tick(socket, session) {
+                        return Some(close);
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_command<S: Stream>(
+        &self,
+        command: Command,
+        socket: &mut Socket<S>,
+        session: &mut Session,
+    ) -> Option<Close> {
+        match command {
+            Command::Call { id, frame, deadline, reply } => match session.start(id, deadline, reply) {
+                Ok(()) => socket.queue_text(&frame),
+                Err((why, reply)) => {
+                    let failure = match why {
+                        StartError::Full => Failure::new(code::BUSY, "too many calls are under way on this agent"),
+                        _ => Failure::new(code::INTERNAL, "the call could not be started"),
+                    };
+                    let _ = reply.send(Err(failure));
+                }
+            },
+            Command::Forget(id) => drop(session.cancel(id)),
+            Command::Send(frame) => socket.queue_text(&frame),
+            Command::PolicyChanged => self.send_policy(socket),
+            Command::Close(LinkClose::Replaced) => return Some(close::REPLACED),
+            Command::Close(LinkClose::Revoked) => return Some(close::REVOKED),
+            Command::Close(LinkClose::Stopping) => return Some(close::SHUTTING_DOWN),
+        }
+        None
+    }
+
+    fn send_policy<S: Stream>(&self, socket: &mut Socket<S>) {
+        let rules = self.dialect.filter(self.hub.policy.current().wire_rules());
+        socket.queue_text(&HubFrame::policy(rules).encode());
+    }
+
+    fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Option<Close> {
+        let now = self.hub.mono();
+        for output in session.on_tick(now) {
+            match output {
+                Output::Send(frame) => {
+                    if let Some(close) = self.on_heartbeat(now, socket) {
+                        return Some(close);
+                    }
+                    socket.queue_text(&frame.encode());
+                }
+                Output::Expired(_, waiter) => {
+                    let message = format!("agent {} did not answer in time; it may still finish", self.agent.id);
+                    let _ = waiter.send(Err(Failure::new(code::TIMEOUT, message)));
+                }
+                Output::Close(refusal) => {
+                    tracing::info!(agent = %self.agent.id, %refusal, "an agent is gone");
+                    return Some(refusal.close());
+                }
+            }
+        }
+        None
+    }
+
+    /// Once an interval: notices a peer that is overdue, half-open, or does not read.
+    fn on_heartbeat<S: Stream>(&mut self, now: Duration, socket: &mut Socket<S>) -> Option<Close> {
+        let interval = self.hub.settings.seconds("kenny.heartbeat_s");
+        let overdue = now.saturating_sub(self.last_heard) >= interval.saturating_mul(2);
+        self.set_overdue(overdue);
+        if self.pings_unanswered >= 2 {
+            tracing::info!(agent = %self.agent.id, "an agent's socket is half-open");
+            return Some(Close { code: close::GOING_AWAY, reason: "no answer to pings" });
+        }
+        if socket.backlog() == 0 {
+            self.stalled_at = None;
+        } else if self.stalled_at == Some(socket.progress()) {
+            tracing::info!(agent = %self.agent.id, "an agent does not read what it is sent");
+            return Some(Close { code: close::GOING_AWAY, reason: "not reading" });
+        } else {
+            self.stalled_at = Some(socket.progress());
+        }
+        self.pings_unanswered += 1;
+        socket.queue_ping();
+        None
+    }
+
+    fn set_overdue(&mut self, overdue: bool) {
+        if self.overdue != overdue {
+            self.overdue = overdue;
+            self.hub.agents.set_overdue(self.agent, self.link.id, overdue);
+        }
+    }
+
+    async fn on_event<S: Stream>(
+        &mut self,
+        event: WsEvent,
+        socket: &mut Socket<S>,
+        session: &mut Session,
+    ) -> Option<End> {
+        let text = match event {
+            WsEvent::Text(text) => text,
+            WsEvent::Binary(bytes) => {
+                self.complain(format!("a binary message of {} bytes was dropped: frames are text", bytes.len()))
+                    .await;
+                return None;
+            }
+            WsEvent::Ping(payload) => {
+                socket.queue_pong(&payload);
+                return None;
+            }
+            WsEvent::Pong => return None,
+            WsEvent::Close(code) => return Some(End::Theirs(code)),
+        };
+        let now = self.hub.mono();
+        self.last_heard = now;
+        self.set_overdue(false);
+        match session.on_text(&text, now) {
+            Event::Response { response, call } => self.on_response(response, call).await,
+            Event::Telemetry(telemetry) => self.on_telemetry(&telemetry).await,
+            Event::Log(log) => self.on_log(&log).await,
+            Event::Reply(frame) => socket.queue_text(&frame.encode()),
+            Event::Alive => {}
+            Event::Unreadable { why, call } => self.on_unreadable(&why, call).await,
+            Event::Ignored(why) => self.complain(format!("a frame was ignored: {why}")).await,
+            Event::Close(refusal) => return Some(End::Ours(refusal.close())),
+            Event::Register(_) | Event::Accepted(_) => {}
+        }
+        None
+    }
+
+    async fn on_response(&mut self, response: Response<'_>, call: Match<Waiter>) {
+        let id = CallId::new(response.id);
+        let answer = response.outcome();
+        match call {
+            Match::Answered(waiter) => {
+                let answer =
+                    answer.map(ToOwned::to_owned).map_err(|error| Failure::new(error.code.as_str(), error.message));
+                let _ = waiter.send(answer);
+            }
+            Match::Late => {
+                let mut record = self.record(id);
+                record.kind = Kind::Call;
+                record.phase = Some(Phase::Late);
+                record.outcome = Some(answer.map_or_else(|error| error.code.as_str().to_owned(), |_| "ok".into()));
+                if let Some(call) = self.hub.calls.find(id) {
+                    record.tool = Some(call.tool.clone());
+                }
+                self.hub.note(record).await;
+            }
+            Match::Stranger => {
+                self.odd_answers += 1;
+                if self.odd_answers > MAX_ODD_RECORDS {
+                    self.hub.metrics.dropped("odd_answers", 1);
+                    return;
+                }
+                let mut record = self.record(id);
+                record.decision = Some(Decision::Denied);
+                let record = record.detail(&json!({ "what": "an answer to a call that is not this connection's" }));
+                self.hub.note(record).await;
+            }
+        }
+    }
+
+    fn record(&self, call: CallId) -> Draft {
+        let mut record = Draft::new(clock::now(), Kind::Refusal);
+        record.who = Some(format!("agent:{}", self.agent.id));
+        record.door = Some(Door::Wire);
+        record.target = Some(self.agent.id.as_str().into());
+        record.call_id = Some(call);
+        record
+    }
+
+    async fn on_telemetry(&self, telemetry: &Telemetry<'_>) {
+        let now = clock::now();
+        let os = self.agent.state().os;
+        let verdict = fleet::judge(telemetry.snapshot.iter().map(|(name, raw)| (&**name, *raw)), os, now);
+        let row = SnapshotRow {
+            agent: self.agent.id.clone(),
+            collected_at: telemetry.collected_at.to_string(),
+            received_at: now,
+            body: telemetry.body.get().to_owned(),
+            health: verdict.health,
+        };
+        {
+            let mut state = self.agent.state();
+            state.last_seen = Some(now);
+            state.overall = verdict.overall;
+            state.sections = Some(verdict.sections);
+            state.remote_control = verdict.remote_control.or(state.remote_control);
+        }
+        self.hub.metrics.snapshots.inc();
+        if let Err(why) = self.hub.store.enqueue(Lossy::Snapshot(row)).await {
+            self.hub.metrics.dropped("snapshots", 1);
+            tracing::error!(agent = %self.agent.id, %why, "a snapshot was not kept");
+        }
+    }
+
+    async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Waiter)>) {
+        if let Some((_, waiter)) = call {
+            let failure = match why {
+                Unreadable::TooLarge(size) => {
+                    let limit = self.hub.settings.number("kenny.max_frame_bytes");
+                    let message =
+                        format!("the answer of {size} bytes is over the limit of {limit} (kenny.max_frame_bytes)");
+                    Failure::new(code::TOO_LARGE, message)
+                }
+                Unreadable::Frame(error) => {
+                    Failure::new(code::INTERNAL, format!("the agent's answer could not be read: {error}"))
+                }
+            };
+            let _ = waiter.send(Err(failure));
+        }
+        self.complain(format!("a frame was dropped: {why}")).await;
+    }
+}
+
+enum End {
+    Theirs(Option<u16>),
+    Ours(Close),
+}
+
+impl End {
+    /// A close is answered with a close.
+    fn close(self) -> Option<Close> {
+        match self {
+            Self::Theirs(code) => Some(Close { code: code.unwrap_or(1000), reason: "" }),
+            Self::Ours(close) => Some(close),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A link: a live, authenticated connection to a peer. A bounded outbound queue and nothing else.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use convoke_core::id::{CallId, LinkId};
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, oneshot};
+
+/// Most commands that wait on one link.
+pub const MAX_QUEUED: usize = 2048;
+/// Most bytes that wait on one link.
+pub const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
+
+/// What a peer answered, or why it did not.
+pub type Answer = Result<Box<RawValue>, Failure>;
+
+/// Why a call did not succeed: the peer's own words or the hub's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The code.
+    pub code: String,
+    /// A sentence.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure in the hub's words.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+/// What a link is asked to do.
+#[derive(Debug)]
+pub enum Command {
+    /// Send a request and deliver its answer.
+    Call {
+        /// The call.
+        id: CallId,
+        /// The frame to send.
+        frame: String,
+        /// When to give up, on the hub's own clock.
+        deadline: Duration,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer>,
+    },
+    /// Nobody waits for this call any longer: its answer will be late.
+    Forget(CallId),
+    /// Send a frame.
+    Send(String),
+    /// The deny rules changed: send those this peer understands.
+    PolicyChanged,
+    /// Close the connection.
+    Close(Close),
+}
+
+/// Why the hub closes a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// A newer connection of the same peer.
+    Replaced,
+    /// An operator revoked or removed the peer, or its key changed.
+    Revoked,
+    /// The hub stops.
+    Stopping,
+}
+
+/// The hub's end of a connection.
+#[derive(Debug)]
+pub struct Link {
+    /// Which connection.
+    pub id: LinkId,
+    queue: Mutex<Queue>,
+    wake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    commands: VecDeque<Command>,
+    bytes: usize,
+    ended: bool,
+}
+
+/// A command was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The connection has ended.
+    Ended,
+    /// The queue is full.
+    Full,
+}
+
+impl Link {
+    /// A new link.
+    pub fn new(id: LinkId) -> Arc<Self> {
+        Arc::new(Self { id, queue: Mutex::default(), wake: Notify::new() })
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+        // A panic while holding it leaves a queue that is still whole.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a command. A close is always taken: it must get through when the queue is full.
+    pub fn push(&self, command: Command) -> Result<(), Refused> {
+        let mut queue = self.queue();
+        if queue.ended {
+            return Err(Refused::Ended);
+        }
+        let size = command.size();
+        match command {
+            Command::Close(_) => queue.commands.push_front(command),
+            Command::Forget(_) => queue.commands.push_back(command),
+            _ if queue.commands.len() >= MAX_QUEUED || queue.bytes + size > MAX_QUEUED_BYTES => {
+                return Err(Refused::Full);
+            }
+            _ => queue.commands.push_back(command),
+        }
+        queue.bytes += size;
+        drop(queue);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Waits for the next command. Cancel-safe: a command is taken in the same poll that returns it.
+    pub async fn next(&self) -> Command {
+        loop {
+            // `notified` is made before looking, so that a push in between is not missed.
+            let notified = self.wake.notified();
+            if let Some(command) = self.pop() {
+                return command;
+            }
+            notified.await;
+        }
+    }
+
+    /// The next command, if there is one.
+    pub fn pop(&self) -> Option<Command> {
+        let mut queue = self.queue();
+        let command = queue.commands.pop_front()?;
+        queue.bytes -= command.size();
+        if queue.commands.is_empty() {
+            // An idle link holds no memory for its queue.
+            queue.commands = VecDeque::new();
+        }
+        Some(command)
+    }
+
+    /// The connection has ended: nothing is taken any more. Returns what was left.
+    pub fn end(&self) -> VecDeque<Command> {
+        let mut queue = self.queue();
+        queue.ended = true;
+        queue.bytes = 0;
+        std::mem::take(&mut queue.commands)
+    }
+
+    /// How many commands wait.
+    pub fn depth(&self) -> usize {
+        self.queue().commands.len()
+    }
+}
+
+impl Command {
+    fn size(&self) -> usize {
+        match self {
+            Self::Call { frame, .. } | Self::Send(frame) => frame.len(),
+            Self::Forget(_) | Self::PolicyChanged | Self::Close(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_refuses_but_still_takes_a_close() {
+        let link = Link::new(LinkId(1));
+        for _ in 0..MAX_QUEUED {
+            link.push(Command::Send("x".into())).expect("room");
+        }
+        assert_eq!(link.push(Command::Send("x".into())), Err(Refused::Full));
+        link.push(Command::Close(Close::Revoked)).expect("always taken");
+        assert!(matches!(link.pop(), Some(Command::Close(Close::Revoked))), "and comes first");
+    }
+
+    #[test]
+    fn bytes_are_bounded_too() {
+        let link = Link::new(LinkId(1));
+        link.push(Command::Send("x".repeat(MAX_QUEUED_BYTES))).expect("fits");
+        assert_eq!(link.push(Command::Send("x".into())), Err(Refused::Full));
+        link.pop();
+        link.push(Command::Send("x".into())).expect("room again");
+    }
+
+    #[test]
+    fn an_ended_link_takes_nothing_and_gives_back_what_waited() {
+        let link = Link::new(LinkId(1));
+        link.push(Command::PolicyChanged).expect("room");
+        assert_eq!(link.end().len(), 1);
+        assert_eq!(link.push(Command::PolicyChanged), Err(Refused::Ended));
+    }
+
+    #[tokio::test]
+    async fn waiting_sees_what_is_pushed_later() {
+        let link = Link::new(LinkId(1));
+        let waiting = tokio::spawn({
+            let link = Arc::clone(&link);
+            async move { link.next().await }
+        });
+        link.push(Command::PolicyChanged).expect("room");
+        assert!(matches!(waiting.await, Ok(Command::PolicyChanged)));
+    }
+}

@@ -1,0 +1,172 @@
+//! Numbers for `/metrics`, in Prometheus' text format. One registry per hub, no global state.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Labels of a call: few and bounded (an agent's own odd codes are counted as `other`).
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct CallLabels {
+    /// `ok` or a code.
+    pub outcome: &'static str,
+    /// `observe`, `interact`, `manage`.
+    pub effect: &'static str,
+}
+
+/// Labels of something dropped.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct DropLabels {
+    /// What.
+    pub what: &'static str,
+}
+
+/// Labels of a door's refusals.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RefusalLabels {
+    /// Which door.
+    pub door: &'static str,
+    /// `stranger` or `known`.
+    pub caller: &'static str,
+}
+
+/// The hub's counters.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// Calls by outcome and effect.
+    pub calls: Family<CallLabels, Counter>,
+    /// From the door to the answer, in seconds.
+    pub call_seconds: Histogram,
+    /// Handshakes that succeeded.
+    pub handshakes: Counter,
+    /// Snapshots taken.
+    pub snapshots: Counter,
+    /// Log lines taken.
+    pub log_lines: Counter,
+    /// What was dropped.
+    pub drops: Family<DropLabels, Counter>,
+    /// What was refused.
+    pub refusals: Family<RefusalLabels, Counter>,
+    /// Connections accepted.
+    pub connections: Counter,
+}
+
+/// Numbers that are read when someone asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gauges {
+    /// Agents known.
+    pub agents: usize,
+    /// Agents with a link.
+    pub links: usize,
+    /// Calls under way.
+    pub calls_running: usize,
+    /// Calls that wait for a person.
+    pub calls_waiting: usize,
+    /// Commands that wait on links.
+    pub link_queue: usize,
+    /// Writes that wait for the disk.
+    pub store_queue: usize,
+    /// Commits.
+    pub store_commits: u64,
+    /// Writes in them.
+    pub store_writes: u64,
+    /// Last record.
+    pub journal_seq: u64,
+    /// Open connections.
+    pub connections_open: usize,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("convoke");
+        let buckets =
+            [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+        let metrics = Self {
+            registry: Registry::default(),
+            calls: Family::default(),
+            call_seconds: Histogram::new(buckets),
+            handshakes: Counter::default(),
+            snapshots: Counter::default(),
+            log_lines: Counter::default(),
+            drops: Family::default(),
+            refusals: Family::default(),
+            connections: Counter::default(),
+        };
+        registry.register("calls", "Calls by outcome", metrics.calls.clone());
+        registry.register("call_seconds", "From the door to the answer", metrics.call_seconds.clone());
+        registry.register("handshakes", "Handshakes that succeeded", metrics.handshakes.clone());
+        registry.register("snapshots", "Telemetry snapshots taken", metrics.snapshots.clone());
+        registry.register("log_lines", "Log lines taken", metrics.log_lines.clone());
+        registry.register("drops", "What was dropped at a limit", metrics.drops.clone());
+        registry.register("refusals", "Requests refused", metrics.refusals.clone());
+        registry.register("connections", "Connections accepted", metrics.connections.clone());
+        Self { registry, ..metrics }
+    }
+}
+
+impl Metrics {
+    /// Counts a call. Codes that agents invent do not become labels.
+    pub fn call(&self, outcome: &str, effect: &'static str, seconds: f64) {
+        const KNOWN: &[&str] = &[
+            "ok",
+            "offline",
+            "timeout",
+            "disconnected",
+            "too_large",
+            "busy",
+            "blocked",
+            "disabled",
+            "denied",
+            "rejected",
+            "expired",
+            "interrupted",
+            "cancelled",
+            "internal",
+            "not_found",
+            "exec_failed",
+            "unsupported",
+            "bad_args",
+            "paused",
+        ];
+        let outcome = KNOWN.iter().find(|k| **k == outcome).copied().unwrap_or("other");
+        self.calls.get_or_create(&CallLabels { outcome, effect }).inc();
+        self.call_seconds.observe(seconds);
+    }
+
+    /// Counts something dropped.
+    pub fn dropped(&self, what: &'static str, count: u64) {
+        self.drops.get_or_create(&DropLabels { what }).inc_by(count);
+    }
+
+    /// Counts a refusal.
+    pub fn refused(&self, door: &'static str, caller: &'static str) {
+        self.refusals.get_or_create(&RefusalLabels { door, caller }).inc();
+    }
+
+    /// The whole page.
+    pub fn render(&self, gauges: &Gauges) -> String {
+        use std::fmt::Write as _;
+        let mut out = String::new();
+        let lines: [(&str, &str, u64); 10] = [
+            ("agents", "Agents known", gauges.agents as u64),
+            ("links", "Agents with a live link", gauges.links as u64),
+            ("calls_running", "Calls under way", gauges.calls_running as u64),
+            ("calls_waiting", "Calls that wait for a person", gauges.calls_waiting as u64),
+            ("link_queue", "Commands waiting on links", gauges.link_queue as u64),
+            ("store_queue", "Writes waiting for the disk (journal lag)", gauges.store_queue as u64),
+            ("store_commits", "Transactions committed", gauges.store_commits),
+            ("store_writes", "Writes committed", gauges.store_writes),
+            ("journal_seq", "Last record of the journal", gauges.journal_seq),
+            ("connections_open", "Open connections", gauges.connections_open as u64),
+        ];
+        for (name, help, value) in lines {
+            // Writing to a String does not fail.
+            let _ =
+                writeln!(out, "# HELP convoke_{name} {help}.\n# TYPE convoke_{name} gauge\nconvoke_{name} {value}");
+        }
+        let _ = prometheus_client::encoding::text::encode(&mut out, &self.registry);
+        out
+    }
+}

@@ -1,0 +1,233 @@
+//! Operators: tokens, who a request comes from, and how guessing is slowed.
+
+pub mod throttle;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use convoke_core::door::Door;
+use convoke_core::grant::Grant;
+use convoke_core::id::TokenId;
+use convoke_core::secret::{SecretText, TokenHash};
+use convoke_core::time::Timestamp;
+use convoke_store::TokenRow;
+
+/// The name of the token a data directory starts with.
+pub const FIRST_TOKEN: &str = "operator";
+
+/// A token that lives in memory while the hub runs.
+#[derive(Debug)]
+pub struct Token {
+    /// Its id.
+    pub id: TokenId,
+    /// Its name: the journal's `who`.
+    pub name: String,
+    /// What it may do.
+    pub grant: Grant,
+    /// When it was minted.
+    pub created_at: Timestamp,
+    /// When it lapses.
+    pub expires_at: Option<Timestamp>,
+    revoked: std::sync::atomic::AtomicBool,
+    last_used: AtomicI64,
+    last_address: Mutex<Option<IpAddr>>,
+}
+
+impl Token {
+    /// Whether it may be used.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        !self.revoked.load(Ordering::Acquire) && self.expires_at.is_none_or(|at| now < at)
+    }
+
+    /// `active`, `expired` or `revoked`.
+    pub fn state(&self, now: Timestamp) -> &'static str {
+        if self.revoked.load(Ordering::Acquire) {
+            "revoked"
+        } else if self.is_active(now) {
+            "active"
+        } else {
+            "expired"
+        }
+    }
+
+    /// When it was last used.
+    pub fn last_used(&self) -> Option<Timestamp> {
+        match self.last_used.load(Ordering::Relaxed) {
+            i64::MIN => None,
+            millis => Some(Timestamp::from_millis(millis)),
+        }
+    }
+
+    /// Notes a use. True when the store should hear of it: once a minute is enough.
+    pub fn used(&self, now: Timestamp, from: IpAddr) -> bool {
+        let before = self.last_used.load(Ordering::Relaxed);
+        if before != i64::MIN && now.millis() < before + 60_000 {
+            return false;
+        }
+        self.last_used.store(now.millis(), Ordering::Relaxed);
+        *self.last_address.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
+        true
+    }
+
+    fn is_known_at(&self, from: IpAddr) -> bool {
+        *self.last_address.lock().unwrap_or_else(PoisonError::into_inner) == Some(from)
+    }
+}
+
+/// Who makes a request.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Their token.
+    pub token: Arc<Token>,
+    /// The door they came through.
+    pub door: Door,
+    /// From where.
+    pub address: IpAddr,
+}
+
+/// All tokens.
+#[derive(Debug, Default)]
+pub struct Operators {
+    by_hash: RwLock<HashMap<TokenHash, Arc<Token>>>,
+    /// Slows guessing.
+    pub throttle: throttle::Throttle,
+}
+
+/// Why a bearer token was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthError {
+    /// None was given.
+    Missing,
+    /// Not a token of this hub, or lapsed, or revoked.
+    Unknown,
+    /// Too many wrong ones from this address; not even looked at.
+    Throttled,
+}
+
+impl Operators {
+    /// Starts from what is stored.
+    pub fn load(rows: Vec<TokenRow>) -> Self {
+        let operators = Self::default();
+        for row in rows {
+            operators.add(row);
+        }
+        operators
+    }
+
+    /// Takes a token in.
+    pub fn add(&self, row: TokenRow) {
+        let token = Token {
+            id: row.id,
+            name: row.name,
+            grant: Grant { role: row.role, scopes: row.scopes },
+            created_at: row.created_at,
+            expires_at: row.expires_at,
+            revoked: row.revoked_at.is_some().into(),
+            last_used: AtomicI64::new(row.last_used.map_or(i64::MIN, Timestamp::millis)),
+            last_address: Mutex::new(None),
+        };
+        self.by_hash.write().unwrap_or_else(PoisonError::into_inner).insert(row.hash, Arc::new(token));
+    }
+
+    /// Marks a token revoked: it is refused from this moment on.
+    pub fn revoke(&self, id: TokenId) {
+        if let Some(token) = self.find(id) {
+            token.revoked.store(true, Ordering::Release);
+        }
+    }
+
+    /// A token by id.
+    pub fn find(&self, id: TokenId) -> Option<Arc<Token>> {
+        let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        map.values().find(|t| t.id == id).cloned()
+    }
+
+    /// All tokens, by name.
+    pub fn list(&self) -> Vec<Arc<Token>> {
+        let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = map.values().cloned().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Who presents this token. The map is keyed by a hash of 256 random bits, so that looking it up tells nothing.
+    pub fn authenticate(
+        &self,
+        bearer: Option<&SecretText>,
+        from: IpAddr,
+        now: Timestamp,
+    ) -> Result<Arc<Token>, AuthError> {
+        let Some(bearer) = bearer else { return Err(AuthError::Missing) };
+        let found = self.by_hash.read().unwrap_or_else(PoisonError::into_inner).get(&bearer.hash()).cloned();
+        if self.throttle.is_blocked(from, now) {
+            // Someone guesses from this address. Whoever has been working from it goes on; nobody else is looked at.
+            return match found {
+                Some(token) if token.is_active(now) && token.is_known_at(from) => Ok(token),
+                _ => Err(AuthError::Throttled),
+            };
+        }
+        match found {
+            Some(token) if token.is_active(now) => Ok(token),
+            _ => {
+                self.throttle.failed(from, now);
+                Err(AuthError::Unknown)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::grant::{Role, Scopes};
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 1));
+    const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn operators(secret: &SecretText, expires_at: Option<Timestamp>) -> Operators {
+        Operators::load(vec![TokenRow {
+            id: TokenId::new(uuid::Uuid::from_u128(1)),
+            name: "x".into(),
+            hash: secret.hash(),
+            role: Role::Viewer,
+            scopes: Scopes::default(),
+            created_at: at(0),
+            expires_at,
+            revoked_at: None,
+            last_used: None,
+        }])
+    }
+
+    #[test]
+    fn lapsed_and_revoked_tokens_are_unknown() {
+        let secret = SecretText::new("s");
+        let all = operators(&secret, Some(at(10)));
+        assert!(all.authenticate(Some(&secret), HERE, at(9)).is_ok());
+        assert_eq!(all.authenticate(Some(&secret), HERE, at(10)).err(), Some(AuthError::Unknown));
+        all.revoke(TokenId::new(uuid::Uuid::from_u128(1)));
+        assert_eq!(all.authenticate(Some(&secret), HERE, at(9)).err(), Some(AuthError::Unknown));
+        assert_eq!(all.authenticate(None, HERE, at(9)).err(), Some(AuthError::Missing));
+    }
+
+    #[test]
+    fn guessing_blocks_the_address_but_not_who_works_from_it() {
+        let secret = SecretText::new("s");
+        let all = operators(&secret, None);
+        let token = all.authenticate(Some(&secret), HERE, at(0)).expect("valid");
+        token.used(at(0), HERE);
+        let wrong = SecretText::new("w");
+        for address in [HERE, THERE] {
+            while all.authenticate(Some(&wrong), address, at(1)).err() != Some(AuthError::Throttled) {}
+        }
+        assert!(all.authenticate(Some(&secret), HERE, at(2)).is_ok());
+        assert_eq!(all.authenticate(Some(&secret), THERE, at(2)).err(), Some(AuthError::Throttled));
+        assert!(all.authenticate(Some(&secret), THERE, at(2 + 60_000)).is_ok(), "a minute later all is well");
+    }
+}

@@ -1,0 +1,48 @@
+//! Wrong tokens per address and minute. Tokens have 256 bits, so this is less about luck than about noise: a script
+//! that hammers the door learns at once that it is not being listened to.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use convoke_core::time::Timestamp;
+
+/// Wrong tokens an address may present in a minute.
+pub const MAX_FAILURES: u32 = 10;
+/// The window.
+pub const WINDOW_MS: i64 = 60_000;
+/// Addresses remembered; past it the oldest windows go first.
+const MAX_ADDRESSES: usize = 10_000;
+
+/// Failures per address.
+#[derive(Debug, Default)]
+pub struct Throttle {
+    failures: Mutex<HashMap<IpAddr, (i64, u32)>>,
+}
+
+impl Throttle {
+    /// Whether an address has used up its failures.
+    pub fn is_blocked(&self, from: IpAddr, now: Timestamp) -> bool {
+        let map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        map.get(&from).is_some_and(|(since, count)| now.millis() < since + WINDOW_MS && *count >= MAX_FAILURES)
+    }
+
+    /// Counts a failure.
+    pub fn failed(&self, from: IpAddr, now: Timestamp) {
+        let mut map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if map.len() >= MAX_ADDRESSES && !map.contains_key(&from) {
+            map.retain(|_, (since, _)| now.millis() < *since + WINDOW_MS);
+            if map.len() >= MAX_ADDRESSES
+                && let Some(oldest) = map.iter().min_by_key(|(_, (since, _))| *since).map(|(a, _)| *a)
+            {
+                map.remove(&oldest);
+            }
+        }
+        let entry = map.entry(from).or_insert((now.millis(), 0));
+        // The window slides only once it is over, or a steady guesser would never be heard again — and never again.
+        if now.millis() >= entry.0 + WINDOW_MS || now.millis() < entry.0 {
+            *entry = (now.millis(), 0);
+        }
+        entry.1 += 1;
+    }
+}

@@ -1,0 +1,129 @@
+//! The listener: accepts connections, within a bound, plain or TLS, and serves HTTP/1.1 on them.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
+
+use crate::http;
+use crate::hub::Hub;
+
+/// How long a client may take over a request's head, and over a TLS handshake.
+const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Accepts until the hub stops, then waits for requests under way.
+pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: Option<TlsAcceptor>) {
+    let connections = TaskTracker::new();
+    let max = hub.settings.size("hub.max_connections");
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = hub.stopping.cancelled() => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(why) => {
+                // Out of file descriptors, most likely: going on at once would spin.
+                tracing::error!(%why, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        if hub.connections.load(Ordering::Relaxed) >= max {
+            hub.metrics.dropped("connections", 1);
+            continue;
+        }
+        hub.metrics.connections.inc();
+        let _ = stream.set_nodelay(true);
+        let open = OpenConnection::new(&hub);
+        let (router, from) = (router.clone(), peer.ip());
+        match tls.clone() {
+            None => connections.spawn(async move { connection(&open.0, TokioIo::new(stream), router, from).await }),
+            Some(tls) => connections.spawn(async move {
+                if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_PATIENCE, tls.accept(stream)).await {
+                    connection(&open.0, TokioIo::new(stream), router, from).await;
+                }
+            }),
+        };
+    }
+    drop(listener);
+    connections.close();
+    let _ = tokio::time::timeout(hub.settings.seconds("hub.drain_s"), connections.wait()).await;
+}
+
+/// Serves one connection until it ends, is upgraded, or the hub stops: then the request under way is finished.
+async fn connection<S>(hub: &Hub, io: TokioIo<S>, router: Router, from: IpAddr)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let service = service_fn(|request: Request<Incoming>| {
+        let (hub, router) = (hub.clone(), router.clone());
+        async move { Ok::<_, Infallible>(http::answer(&hub, router, from, request.map(Body::new)).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE)
+        .max_buf_size(16 * 1024)
+        .serve_connection(io, service)
+        .with_upgrades();
+    tokio::pin!(connection);
+    tokio::select! {
+        // A client that breaks off or sends nonsense is its own affair.
+        _ = connection.as_mut() => return,
+        () = hub.stopping.cancelled() => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+struct OpenConnection(Hub);
+
+impl OpenConnection {
+    fn new(hub: &Hub) -> Self {
+        hub.connections.fetch_add(1, Ordering::Relaxed);
+        Self(hub.clone())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads a certificate chain and its key.
+pub(crate) fn tls(cert: &Path, key: &Path) -> io::Result<TlsAcceptor> {
+    let named = |path: &Path, why: &dyn std::fmt::Display| io::Error::other(format!("{}: {why}", path.display()));
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_file_iter(cert).and_then(Iterator::collect).map_err(|why| named(cert, &why))?;
+    if chain.is_empty() {
+        return Err(named(cert, &"there is no certificate in it"));
+    }
+    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|why| named(key, &why))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key_der)
+        .map_err(|why| named(cert, &why))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,63 @@
+//! The table of settings: the one place that names them. `docs/settings.md` is checked against it by a test.
+
+use super::value::Kind;
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its dotted name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Its default, as text.
+    pub default: &'static str,
+    /// What it does, in a sentence.
+    pub doc: &'static str,
+}
+
+const fn setting(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Setting {
+    Setting { name, kind, default, doc }
+}
+
+const fn number(min: u64, max: u64) -> Kind {
+    Kind::Number { min, max }
+}
+
+const DAY_S: u64 = 86_400;
+const MIB: u64 = 1024 * 1024;
+
+/// Every setting, by name.
+#[rustfmt::skip]
+pub const SETTINGS: &[Setting] = &[
+    setting("approvals.elicitation", Kind::Bool, "false", "Whether a client's own prompt counts as a person's approval."),
+    setting("approvals.max_waiting", number(1, 100_000), "1000", "Most calls that may wait for a person at once; one more is refused."),
+    setting("approvals.ttl_s", number(1, 30 * DAY_S), "900", "How long a call waits for a person."),
+    setting("calls.default_timeout_s", number(1, DAY_S), "30", "How long a call may take when nobody says."),
+    setting("calls.grace_s", number(0, 300), "5", "Added to the agent's own time-out before the hub gives up."),
+    setting("calls.max_result_bytes_kept", number(0, 64 * MIB), "1048576", "Largest result kept for a later look at the call."),
+    setting("calls.max_timeout_s", number(1, 7 * DAY_S), "3600", "Longest time-out a caller may ask for."),
+    setting("hub.allowed_hosts", Kind::List, "", "Host names, besides its own address, that requests may name; `*` for any."),
+    setting("hub.allowed_origins", Kind::List, "", "Browser origins, besides the hub's own, that may use the API."),
+    setting("hub.drain_s", number(0, 600), "10", "How long running calls are waited for at a stop."),
+    setting("hub.insecure_listen", Kind::Bool, "false", "Allow plain HTTP on an address other than loopback."),
+    setting("hub.listen", Kind::Address, "127.0.0.1:7410", "The address everything is served on."),
+    setting("hub.log_level", Kind::Word(&["error", "warn", "info", "debug", "trace"]), "info", "How much the hub tells on standard error."),
+    setting("hub.max_body_bytes", number(1024, 64 * MIB), "1048576", "Largest body of a request."),
+    setting("hub.max_connections", number(16, 1_000_000), "18000", "Most open connections; one more is closed at once."),
+    setting("hub.max_concurrent_calls", number(1, 1_000_000), "10000", "Most calls under way; one more is refused with `busy`."),
+    setting("hub.public_url", Kind::Url, "", "How agents and people reach the hub, where it is not the listen address."),
+    setting("kenny.agent_tokens", Kind::SecretList, "", "Legacy bearer tokens, `id=token` each; only with kenny.allow_token_auth."),
+    setting("kenny.allow_token_auth", Kind::Bool, "false", "Accept agents that only have a bearer token (the migration window)."),
+    setting("kenny.enrol_token_ttl_s", number(60, 30 * DAY_S), "3600", "How long an enrolment token lives."),
+    setting("kenny.heartbeat_s", number(1, 3600), "30", "Seconds between heartbeats; offline after three are missed."),
+    setting("kenny.log_lines_per_minute", number(1, 1_000_000), "600", "Log lines taken from one agent a minute; more are dropped and counted."),
+    setting("kenny.max_frame_bytes", number(65_536, 256 * MIB), "8388608", "Largest frame of an agent; a call whose answer is larger fails, at twice that the socket closes."),
+    setting("kenny.max_in_flight", number(1, 65_536), "1024", "Most calls under way on one agent."),
+    setting("kenny.update_dir", Kind::Text, "", "Folder of agent binaries, named kenny-agent-VERSION-OS-ARCH, for `agents update`."),
+    setting("kenny.update_link_ttl_s", number(10, DAY_S), "600", "How long a download link for an update lives."),
+    setting("retention.logs_days", number(0, 36_500), "30", "Days log lines are kept; 0 keeps them for ever."),
+    setting("retention.telemetry_days", number(0, 36_500), "30", "Days snapshots are kept; 0 keeps them for ever. Each agent's latest stays."),
+    setting("store.queue_limit", number(64, 1_000_000), "8192", "Most writes that may wait for the disk."),
+    setting("tls.cert", Kind::Text, "", "Certificate chain (PEM) to serve TLS with."),
+    setting("tls.key", Kind::Text, "", "Its private key (PEM)."),
+];

@@ -1,0 +1,251 @@
+//! Bringing a hub up, and down again.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::grant::{Role, Scopes};
+use convoke_core::id::TokenId;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::secret::{SecretBytes, SecretText};
+use convoke_store::{OpenOptions, SqliteStore, Store, StoreError};
+use convoke_store::{Retention, TokenRow};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::agents::Agents;
+use crate::clock;
+use crate::http;
+use crate::hub::{Hub, Parts};
+use crate::link::Close;
+use crate::operators::{FIRST_TOKEN, Operators};
+use crate::policy::Policy;
+use crate::serve;
+use crate::settings::Settings;
+
+/// The first operator token, sealed, so that `--reveal-token` and the local command line can find it again.
+pub const OPERATOR_TOKEN_SECRET: &str = "operator_token";
+/// The key of argument digests.
+const DIGEST_KEY_SECRET: &str = "digest_key";
+
+/// What a start needs besides the settings.
+#[derive(Debug)]
+pub struct HubOptions {
+    /// The data directory.
+    pub data: PathBuf,
+    /// The settings.
+    pub settings: Settings,
+    /// The data key, where it does not come from the data directory.
+    pub data_key: Option<SecretBytes>,
+    /// The hub's key, where it does not come from the store.
+    pub hub_seed: Option<SecretBytes>,
+    /// The first operator token, where it should not be random.
+    pub operator_token: Option<SecretText>,
+}
+
+/// Why a hub did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The listener.
+    #[error("cannot listen on {address}: {why}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        why: io::Error,
+    },
+    /// TLS.
+    #[error("TLS: {0}")]
+    Tls(io::Error),
+    /// Plain HTTP for everyone.
+    #[error(
+        "{0} can be reached from other machines, and tokens would cross the network in the clear: set tls.cert and tls.key, or allow it with --insecure-listen"
+    )]
+    Insecure(SocketAddr),
+    /// A key from outside that is no key.
+    #[error("{0}")]
+    Key(&'static str),
+}
+
+/// A hub that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// The hub.
+    pub hub: Hub,
+    /// Its address.
+    pub http: String,
+    /// The operator token: only on the first start of a data directory.
+    pub first_token: Option<SecretText>,
+    serving: tokio::task::JoinHandle<()>,
+    upkeep: tokio::task::JoinHandle<()>,
+}
+
+/// Starts a hub.
+pub async fn start(options: HubOptions) -> Result<Running, StartError> {
+    let HubOptions { data, settings, data_key, hub_seed, operator_token } = options;
+    let address = settings.address("hub.listen").ok_or(StartError::Key("hub.listen is not an address"))?;
+    let acceptor = match (settings.text("tls.cert"), settings.text("tls.key")) {
+        (Some(cert), Some(key)) => Some(serve::tls(cert.as_ref(), key.as_ref()).map_err(StartError::Tls)?),
+        _ => None,
+    };
+    if acceptor.is_none() && !address.ip().is_loopback() && !settings.flag("hub.insecure_listen") {
+        return Err(StartError::Insecure(address));
+    }
+    if hub_seed.as_ref().is_some_and(|seed| seed.reveal().len() != 32) {
+        return Err(StartError::Key("CONVOKE_KENNY_PRIVATE_KEY must be the base64 of a 32-byte seed"));
+    }
+    let queue_limit = settings.size("store.queue_limit");
+    let options = OpenOptions { queue_limit, data_key, hub_seed, ..OpenOptions::new(&data) };
+    // Opening reads, migrates and locks: not on the runtime's threads.
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await;
+    let store = Arc::new(opened.map_err(|_| StartError::Key("opening the store panicked"))??);
+    let key = store.hub_key().clone();
+    // Bound before anything is announced, after the store is locked: two hubs on one directory never both listen.
+    let listener = TcpListener::bind(address).await.map_err(|why| StartError::Listen { address, why })?;
+    let listen = listener.local_addr().map_err(|why| StartError::Listen { address, why })?;
+
+    let first_token = first_token(&*store, operator_token).await?;
+    let digest_key = match store.secret(DIGEST_KEY_SECRET).await? {
+        Some(key) => key,
+        None => {
+            let key = SecretBytes::new(clock::random::<32>());
+            store.put_secret(DIGEST_KEY_SECRET, &key).await?;
+            key
+        }
+    };
+    let parts = Parts {
+        agents: Agents::load(store.agents().await?),
+        operators: Operators::load(store.tokens().await?),
+        policy: Policy::new(store.deny_rules().await?, store.confirm_rules().await?),
+        settings,
+        store,
+        data,
+        key,
+        digest_key,
+        listen,
+        tls: acceptor.is_some(),
+    };
+    let hub = Hub::new(parts);
+    crate::calls::recover(&hub).await?;
+    let started = Draft::new(clock::now(), Kind::Hub)
+        .detail(&json!({ "what": "started", "version": env!("CARGO_PKG_VERSION") }));
+    hub.store.append(started).await?;
+    if hub.settings.flag("kenny.allow_token_auth") {
+        tracing::warn!("kenny.allow_token_auth is on: agents may connect with a bearer token instead of a signature");
+    }
+    let router = http::doors(&hub).router();
+    let serving = tokio::spawn(serve::serve(hub.clone(), listener, router, acceptor));
+    let upkeep = tokio::spawn(upkeep(hub.clone()));
+    Ok(Running { http: hub.base_url(), hub, first_token, serving, upkeep })
+}
+
+/// Mints the first operator token, once per data directory.
+async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Option<SecretText>, StoreError> {
+    let known = store.tokens().await?;
+    if let Some(first) = known.iter().find(|t| t.name == FIRST_TOKEN) {
+        if given.is_some_and(|given| !given.hash().matches(&first.hash)) {
+            tracing::warn!(
+                "CONVOKE_OPERATOR_TOKEN is not the token this data directory was made with; it is not in force"
+            );
+        }
+        return Ok(None);
+    }
+    let secret = given.unwrap_or_else(|| clock::token("cvk_"));
+    let now = clock::now();
+    let row = TokenRow {
+        id: TokenId::new(clock::uuid()),
+        name: FIRST_TOKEN.into(),
+        hash: secret.hash(),
+        role: Role::Admin,
+        scopes: Scopes { approve: Some(true), ..Scopes::default() },
+        created_at: now,
+        expires_at: None,
+        revoked_at: None,
+        last_used: None,
+    };
+    // Sealed first: a stop in between leaves a sealed text that nothing refers to, not a token nobody knows.
+    store.put_secret(OPERATOR_TOKEN_SECRET, &SecretBytes::new(secret.reveal().as_bytes())).await?;
+    let mut record = Draft::new(now, Kind::Token);
+    record.who = Some("hub".into());
+    let record = record.detail(&json!({ "what": "minted", "id": row.id, "name": row.name, "role": row.role }));
+    store.put_token(row, record).await?;
+    Ok(Some(secret))
+}
+
+/// What happens by the clock: lapsed approvals every second; counts, checkpoints and retention every minute.
+async fn upkeep(hub: Hub) {
+    let mut seconds: u64 = 0;
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = hub.stopping.cancelled() => return,
+        }
+        crate::calls::expire_due(&hub).await;
+        seconds += 1;
+        if seconds.is_multiple_of(60) {
+            let now = clock::now();
+            for record in hub.strangers.drain(now) {
+                hub.note(record).await;
+            }
+            if let Err(why) = hub.store.checkpoint(now).await {
+                tracing::error!(%why, "the journal's end could not be signed");
+            }
+        }
+        if seconds % 3600 == 60 {
+            prune(&hub).await;
+        }
+    }
+}
+
+async fn prune(hub: &Hub) {
+    let now = clock::now();
+    let before = |name| match hub.settings.number(name) {
+        0 => None,
+        days => Some(convoke_core::time::Timestamp::from_millis(
+            now.millis().saturating_sub(i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(86_400_000)),
+        )),
+    };
+    let retention = Retention {
+        telemetry_before: before("retention.telemetry_days"),
+        logs_before: before("retention.logs_days"),
+    };
+    match hub.store.prune(retention, now).await {
+        Ok(pruned) => tracing::debug!(?pruned, "old telemetry and logs are gone"),
+        Err(why) => tracing::error!(%why, "old telemetry and logs could not be removed"),
+    }
+}
+
+impl Running {
+    /// Stops in order: no new connections and calls, running calls drained, agents told, the store closed.
+    pub async fn stop(self) -> Result<(), StoreError> {
+        let Self { hub, serving, upkeep, .. } = self;
+        hub.stopping.cancel();
+        let _ = upkeep.await;
+        let drain = hub.settings.seconds("hub.drain_s");
+        hub.tasks.close();
+        if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {
+            tracing::warn!("some calls were still running at the stop; their outcome is recorded as disconnected");
+        }
+        for agent in hub.agents.list(None) {
+            hub.agents.close_link(&agent, Close::Stopping);
+        }
+        // Their calls end as disconnected and are recorded before the store closes.
+        let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
+        let _ = serving.await;
+        let now = clock::now();
+        for record in hub.strangers.drain(now) {
+            hub.note(record).await;
+        }
+        let stopped = Draft::new(now, Kind::Hub).detail(&json!({ "what": "stopped" }));
+        hub.store.append(stopped).await?;
+        hub.store.checkpoint(now).await?;
+        hub.store.close().await
+    }
+}

@@ -1,0 +1,349 @@
+//! WebSocket frames (RFC 6455, server side) from bytes, with a limit that can change while the connection lives.
+//!
+//! The header parser is tungstenite's. Its connection type is not used, for two reasons: it reserves a frame's
+//! announced length before a byte of it has come, so that a stranger could make the hub reserve sixteen megabytes with
+//! fourteen bytes; and it keeps a read buffer for as long as the connection lives, which ten thousand idle agents pay
+//! for. Here an idle connection holds no buffer at all.
+
+use std::io::Cursor;
+
+use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+use tungstenite::protocol::frame::{FrameHeader, coding::CloseCode};
+
+/// Something that arrived whole.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A text message.
+    Text(String),
+    /// A binary message.
+    Binary(Vec<u8>),
+    /// A ping, to be answered with the same bytes.
+    Ping(Vec<u8>),
+    /// A pong.
+    Pong,
+    /// The other side closes, with its code.
+    Close(Option<u16>),
+}
+
+/// Why the connection must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WsError {
+    /// A message over the limit.
+    #[error("a message of {size} bytes is over the limit of {limit}")]
+    TooLarge {
+        /// Announced or gathered.
+        size: u64,
+        /// In force.
+        limit: usize,
+    },
+    /// Text that is not UTF-8.
+    #[error("a text message is not UTF-8")]
+    NotUtf8,
+    /// Something RFC 6455 does not allow.
+    #[error("{0}")]
+    Protocol(&'static str),
+}
+
+impl WsError {
+    /// The code to close with.
+    pub const fn close_code(self) -> u16 {
+        match self {
+            Self::TooLarge { .. } => 1009,
+            Self::NotUtf8 => 1007,
+            Self::Protocol(_) => 1002,
+        }
+    }
+}
+
+/// The decoder: bytes in, events out.
+#[derive(Debug)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+    /// Where in `buffer` the next frame starts.
+    start: usize,
+    header: Option<(FrameHeader, usize)>,
+    /// A message that comes in several frames: its kind and what is there.
+    partial: Option<(Data, Vec<u8>)>,
+    limit: usize,
+}
+
+impl Decoder {
+    /// A decoder that takes messages of at most `limit` bytes.
+    pub const fn new(limit: usize) -> Self {
+        Self { buffer: Vec::new(), start: 0, header: None, partial: None, limit }
+    }
+
+    /// Takes messages of at most `limit` bytes from now on.
+    pub const fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Takes bytes that arrived.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The buffer to read into directly, and how many bytes the frame under way still needs. Only worth it for large
+    /// frames: it makes room for at most `chunk` bytes, whatever was announced.
+    pub fn room(&mut self, chunk: usize) -> Option<&mut Vec<u8>> {
+        let (_, length) = self.header.as_ref()?;
+        let missing = (self.start + length).saturating_sub(self.buffer.len());
+        if missing <= chunk {
+            return None;
+        }
+        self.buffer.reserve(chunk);
+        Some(&mut self.buffer)
+    }
+
+    /// The next event, once it is whole.
+    pub fn next_event(&mut self) -> Result<Option<Event>, WsError> {
+        loop {
+            let Some((header, length)) = self.header()? else { return Ok(None) };
+            if self.buffer.len() - self.start < length {
+                self.header = Some((header, length));
+                return Ok(None);
+            }
+            let end = self.start + length;
+            let payload = &mut self.buffer[self.start..end];
+            let Some(mask) = header.mask else {
+                return Err(WsError::Protocol("a client's frame must be masked"));
+            };
+            unmask(payload, mask);
+            let event = match header.opcode {
+                OpCode::Control(control) => Some(control_event(control, payload)?),
+                OpCode::Data(data) => gather(&mut self.partial, data, header.is_final, payload)?,
+            };
+            self.start = end;
+            self.give_back();
+            if let Some(event) = event {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// The header of the frame under way, checked.
+    fn header(&mut self) -> Result<Option<(FrameHeader, usize)>, WsError> {
+        if let Some(header) = self.header.take() {
+            return Ok(Some(header));
+        }
+        let mut cursor = Cursor::new(&self.buffer[self.start..]);
+        let parsed = FrameHeader::parse(&mut cursor).map_err(|_| WsError::Protocol("malformed frame header"))?;
+        let Some((header, length)) = parsed else { return Ok(None) };
+        if header.rsv1 || header.rsv2 || header.rsv3 {
+            return Err(WsError::Protocol("reserved bits are set, but no extension was agreed on"));
+        }
+        if matches!(header.opcode, OpCode::Control(_)) && (length > 125 || !header.is_final) {
+            return Err(WsError::Protocol("a control frame is small and whole"));
+        }
+        let gathered = self.partial.as_ref().map_or(0, |(_, bytes)| bytes.len());
+        let size = length.saturating_add(gathered as u64);
+        if size > self.limit as u64 {
+            return Err(WsError::TooLarge { size, limit: self.limit });
+        }
+        self.start += usize::try_from(cursor.position()).unwrap_or(usize::MAX);
+        Ok(Some((header, usize::try_from(length).unwrap_or(usize::MAX))))
+    }
+
+    /// Once all is read the buffer goes back: an idle connection holds none.
+    fn give_back(&mut self) {
+        if self.start == self.buffer.len() {
+            self.buffer = Vec::new();
+            self.start = 0;
+        } else if self.start > 64 * 1024 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+    }
+}
+
+fn control_event(control: Control, payload: &[u8]) -> Result<Event, WsError> {
+    match control {
+        Control::Ping => Ok(Event::Ping(payload.to_vec())),
+        Control::Pong => Ok(Event::Pong),
+        Control::Close => match payload {
+            [] => Ok(Event::Close(None)),
+            [high, low, reason @ ..] => {
+                let code = u16::from_be_bytes([*high, *low]);
+                if !CloseCode::from(code).is_allowed() || std::str::from_utf8(reason).is_err() {
+                    return Err(WsError::Protocol("malformed close frame"));
+                }
+                Ok(Event::Close(Some(code)))
+            }
+            [_] => Err(WsError::Protocol("malformed close frame")),
+        },
+        Control::Reserved(_) => Err(WsError::Protocol("unknown control frame")),
+    }
+}
+
+fn gather(
+    partial: &mut Option<(Data, Vec<u8>)>,
+    data: Data,
+    is_final: bool,
+    payload: &[u8],
+) -> Result<Option<Event>, WsError> {
+    let (kind, bytes) = match (data, partial.take()) {
+        (Data::Continue, Some((kind, mut bytes))) => {
+            bytes.extend_from_slice(payload);
+            (kind, bytes)
+        }
+        (Data::Continue, None) => return Err(WsError::Protocol("a continuation of nothing")),
+        (Data::Text | Data::Binary, Some(_)) => {
+            return Err(WsError::Protocol("a new message inside another"));
+        }
+        (kind @ (Data::Text | Data::Binary), None) => (kind, payload.to_vec()),
+        (Data::Reserved(_), _) => return Err(WsError::Protocol("unknown data frame")),
+    };
+    if !is_final {
+        *partial = Some((kind, bytes));
+        return Ok(None);
+    }
+    match kind {
+        Data::Text => String::from_utf8(bytes).map(|text| Some(Event::Text(text))).map_err(|_| WsError::NotUtf8),
+        _ => Ok(Some(Event::Binary(bytes))),
+    }
+}
+
+/// Eight bytes at a time: the compiler turns the inner loop into one instruction.
+fn unmask(payload: &mut [u8], mask: [u8; 4]) {
+    let [a, b, c, d] = mask;
+    let wide = [a, b, c, d, a, b, c, d];
+    let mut chunks = payload.chunks_exact_mut(8);
+    for chunk in &mut chunks {
+        for (byte, mask) in chunk.iter_mut().zip(wide) {
+            *byte ^= mask;
+        }
+    }
+    for (byte, mask) in chunks.into_remainder().iter_mut().zip(wide) {
+        *byte ^= mask;
+    }
+}
+
+/// The fuzz target's body: whatever the bytes, in whatever pieces, the decoder ends in order and within its limit.
+pub fn exercise(bytes: &[u8]) {
+    let mut decoder = Decoder::new(1024);
+    for piece in bytes.chunks(bytes.len() % 7 + 1) {
+        decoder.feed(piece);
+        loop {
+            match decoder.next_event() {
+                Ok(Some(Event::Text(text))) => assert!(text.len() <= 1024),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+        assert!(decoder.buffer.len() <= 1024 + 32 + 64 * 1024 + 7);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tungstenite::protocol::frame::Frame;
+
+    use super::*;
+
+    fn client_frame(data: &[u8], opcode: OpCode, is_final: bool) -> Vec<u8> {
+        let mask = Some([1, 2, 3, 4]);
+        let header = FrameHeader { is_final, rsv1: false, rsv2: false, rsv3: false, opcode, mask };
+        let frame = Frame::from_payload(header, data.to_vec().into());
+        let mut out = Vec::new();
+        frame.format(&mut out).expect("writes to memory");
+        out
+    }
+
+    fn text(data: &[u8]) -> Vec<u8> {
+        client_frame(data, OpCode::Data(Data::Text), true)
+    }
+
+    fn run(bytes: &[u8], limit: usize) -> Result<Vec<Event>, WsError> {
+        let mut decoder = Decoder::new(limit);
+        decoder.feed(bytes);
+        let mut events = Vec::new();
+        while let Some(event) = decoder.next_event()? {
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    #[test]
+    fn a_message_comes_out_as_it_was_sent() {
+        assert_eq!(run(&text("grüße".as_bytes()), 100), Ok(vec![Event::Text("grüße".into())]));
+    }
+
+    #[test]
+    fn fragments_join_with_a_ping_between() {
+        let mut bytes = client_frame(b"ab", OpCode::Data(Data::Text), false);
+        bytes.extend(client_frame(b"?", OpCode::Control(Control::Ping), true));
+        bytes.extend(client_frame(b"cd", OpCode::Data(Data::Continue), true));
+        assert_eq!(run(&bytes, 100), Ok(vec![Event::Ping(b"?".to_vec()), Event::Text("abcd".into())]));
+    }
+
+    #[test]
+    fn fragments_count_together_against_the_limit() {
+        let mut bytes = client_frame(&[b'x'; 60], OpCode::Data(Data::Text), false);
+        bytes.extend(client_frame(&[b'x'; 60], OpCode::Data(Data::Continue), true));
+        assert_eq!(run(&bytes, 100), Err(WsError::TooLarge { size: 120, limit: 100 }));
+    }
+
+    #[test]
+    fn an_announced_length_reserves_nothing() {
+        let header = &text(&vec![b'x'; 100_000])[..14];
+        let mut decoder = Decoder::new(1 << 24);
+        decoder.feed(header);
+        assert_eq!(decoder.next_event(), Ok(None));
+        assert!(decoder.buffer.capacity() < 1024);
+    }
+
+    #[test]
+    fn the_limit_can_grow_while_the_connection_lives() {
+        let mut decoder = Decoder::new(10);
+        decoder.feed(&text(b"short"));
+        assert_eq!(decoder.next_event(), Ok(Some(Event::Text("short".into()))));
+        assert_eq!(decoder.buffer.capacity(), 0, "an idle connection holds no buffer");
+        decoder.set_limit(100);
+        decoder.feed(&text(&[b'x'; 50]));
+        assert!(matches!(decoder.next_event(), Ok(Some(Event::Text(_)))));
+    }
+
+    #[test]
+    fn what_the_rfc_forbids_ends_the_connection() {
+        let mut unmasked = Vec::new();
+        Frame::message(b"x".to_vec(), OpCode::Data(Data::Text), true).format(&mut unmasked).expect("memory");
+        assert!(matches!(run(&unmasked, 10), Err(WsError::Protocol(_))));
+        assert_eq!(run(&text(&[0xff]), 10), Err(WsError::NotUtf8));
+        let orphan = client_frame(b"x", OpCode::Data(Data::Continue), true);
+        assert!(matches!(run(&orphan, 10), Err(WsError::Protocol(_))));
+        let mut reserved = text(b"x");
+        reserved[0] |= 0x40;
+        assert!(matches!(run(&reserved, 10), Err(WsError::Protocol(_))));
+        let close = client_frame(&[0x03, 0xed], OpCode::Control(Control::Close), true);
+        assert!(matches!(run(&close, 10), Err(WsError::Protocol(_))), "1005 is never sent");
+        let close = client_frame(&[0x03, 0xe8], OpCode::Control(Control::Close), true);
+        assert_eq!(run(&close, 10), Ok(vec![Event::Close(Some(1000))]));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+            exercise(&bytes);
+        }
+
+        #[test]
+        fn messages_survive_any_cutting(
+            messages in prop::collection::vec(".{0,300}", 0..6),
+            cut in 1usize..50,
+        ) {
+            let bytes: Vec<u8> = messages.iter().flat_map(|m| text(m.as_bytes())).collect();
+            let mut decoder = Decoder::new(10_000);
+            let mut got = Vec::new();
+            for piece in bytes.chunks(cut) {
+                decoder.feed(piece);
+                while let Some(event) = decoder.next_event().expect("well formed") {
+                    let Event::Text(text) = event else { panic!("only texts were sent") };
+                    got.push(text);
+                }
+            }
+            prop_assert_eq!(got, messages);
+        }
+    }
+}

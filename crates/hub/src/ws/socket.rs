@@ -1,0 +1,161 @@
+//! One WebSocket connection: frames in and out of a byte stream.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tungstenite::protocol::frame::FrameHeader;
+use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+
+use super::decode::{Decoder, Event, WsError};
+
+/// Read at once from the socket: on the stack, so that an idle connection holds nothing.
+const READ: usize = 4096;
+/// Read at once into a large frame.
+const CHUNK: usize = 64 * 1024;
+/// Write buffers up to this size are kept between writes while there is something to write.
+const KEEP: usize = 16 * 1024;
+
+/// The largest header of a frame that a server sends.
+const HEADER: usize = 10;
+
+/// A connection.
+#[derive(Debug)]
+pub struct Socket<S> {
+    io: S,
+    decoder: Decoder,
+    out: Vec<u8>,
+    written: usize,
+    /// Bytes ever written: the caller sees by it whether a slow reader makes progress.
+    progress: u64,
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The other side broke the rules.
+    #[error(transparent)]
+    Broken(#[from] WsError),
+    /// The stream failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The stream ended without a close frame.
+    #[error("the connection ended without a close frame")]
+    Ended,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    /// A connection over `io`, of which `read` has been read already.
+    pub fn new(io: S, read: &[u8], limit: usize) -> Self {
+        let mut decoder = Decoder::new(limit);
+        decoder.feed(read);
+        Self { io, decoder, out: Vec::new(), written: 0, progress: 0 }
+    }
+
+    /// Takes messages of at most `limit` bytes from now on.
+    pub const fn set_limit(&mut self, limit: usize) {
+        self.decoder.set_limit(limit);
+    }
+
+    /// Bytes that wait to be written.
+    pub const fn backlog(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    /// Bytes ever written.
+    pub const fn progress(&self) -> u64 {
+        self.progress
+    }
+
+    /// Queues a text message; [`Socket::next`] writes it.
+    pub fn queue_text(&mut self, text: &str) {
+        self.queue(OpCode::Data(Data::Text), text.as_bytes());
+    }
+
+    /// Queues a ping.
+    pub fn queue_ping(&mut self) {
+        self.queue(OpCode::Control(Control::Ping), b"convoke");
+    }
+
+    /// Queues the answer to a ping.
+    pub fn queue_pong(&mut self, payload: &[u8]) {
+        self.queue(OpCode::Control(Control::Pong), payload);
+    }
+
+    /// Queues a close frame. `reason` must be short and is cut to what a close frame holds.
+    pub fn queue_close(&mut self, code: u16, reason: &str) {
+        let reason = &reason[..reason.floor_char_boundary(123)];
+        let mut payload = Vec::with_capacity(2 + reason.len());
+        payload.extend_from_slice(&code.to_be_bytes());
+        payload.extend_from_slice(reason.as_bytes());
+        self.queue(OpCode::Control(Control::Close), &payload);
+    }
+
+    fn queue(&mut self, opcode: OpCode, payload: &[u8]) {
+        let header = FrameHeader { is_final: true, rsv1: false, rsv2: false, rsv3: false, opcode, mask: None };
+        self.out.reserve(HEADER + payload.len());
+        // Writing to memory does not fail.
+        let _ = header.format(payload.len() as u64, &mut self.out);
+        self.out.extend_from_slice(payload);
+    }
+
+    /// The next event; writes what is queued meanwhile. Cancel-safe: all state is in `self`.
+    pub async fn next(&mut self) -> Result<Event, SocketError> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Writes all that is queued.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_write(cx)).await
+    }
+
+    /// Writes what is queued and ends the stream.
+    pub async fn shutdown(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SocketError>> {
+        if let Poll::Ready(Err(error)) = self.poll_write(cx) {
+            return Poll::Ready(Err(error.into()));
+        }
+        loop {
+            if let Some(event) = self.decoder.next_event()? {
+                return Poll::Ready(Ok(event));
+            }
+            if ready!(self.poll_read(cx))? == 0 {
+                return Poll::Ready(Err(SocketError::Ended));
+            }
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Some(buffer) = self.decoder.room(CHUNK) {
+            return tokio_util::io::poll_read_buf(Pin::new(&mut self.io), cx, buffer);
+        }
+        let mut scratch = [0; READ];
+        let mut buffer = ReadBuf::new(&mut scratch);
+        ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+        self.decoder.feed(buffer.filled());
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.out.len() {
+            let n = ready!(Pin::new(&mut self.io).poll_write(cx, &self.out[self.written..]))?;
+            if n == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += n;
+            self.progress += n as u64;
+        }
+        self.written = 0;
+        if self.out.capacity() > KEEP || self.out.is_empty() {
+            self.out = Vec::new();
+        }
+        self.out.clear();
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+}

@@ -1,0 +1,155 @@
+//! The confirm step: pending at once, bound, single-use, expiring, never by who asked, checked again before it runs.
+
+use serde_json::{Value, json};
+
+use crate::support::{TOKEN, TestHub, key_of};
+
+/// A hub where calls that change something need a person, and a token that asks.
+async fn confirming(settings: &[(&str, &str)]) -> (TestHub, String) {
+    let hub = TestHub::with(settings).await;
+    let rule = json!({ "id": "all-changes", "effects": ["interact", "manage"] });
+    assert_eq!(hub.post("/api/policy/confirm", rule).await.status, 200);
+    let asker = hub.token("asker", "operator", json!({})).await;
+    (hub, asker)
+}
+
+fn shell() -> Value {
+    json!({ "tool": "shell_exec", "args": { "command": "uptime" } })
+}
+
+async fn ask(hub: &TestHub, asker: &str) -> (String, String) {
+    let reply = hub.post_as(asker, "/api/agents/pc/call", shell()).await;
+    assert_eq!(reply.status, 202, "{reply:?}");
+    let text = |v: &Value| v.as_str().expect("a text").to_owned();
+    (text(&reply.body["approval"]["id"]), text(&reply.body["call_id"]))
+}
+
+#[tokio::test]
+async fn an_approved_call_runs_once_and_its_outcome_is_the_askers() {
+    let (hub, asker) = confirming(&[]).await;
+    let mut agent = hub.agent("pc").await;
+    let (approval, call) = ask(&hub, &asker).await;
+    let listed = hub.get("/api/approvals").await.body;
+    assert_eq!(listed["approvals"][0]["args"], json!({ "command": "uptime" }));
+    assert_eq!(listed["approvals"][0]["caller"], "asker");
+    let path = format!("/api/approvals/{approval}");
+    let own = hub.post_as(&asker, &path, json!({ "approve": true })).await;
+    assert_eq!(own.status, 403, "no token may approve unless it was given that right");
+    let waiting = format!("/api/calls/{call}?wait_s=20");
+    let answer = async {
+        let decided = hub.post(&path, json!({ "approve": true, "reason": "go" })).await;
+        assert_eq!((decided.status, &decided.body["state"]), (200, &json!("approved")), "{decided:?}");
+        let request = agent.request().await;
+        assert_eq!(request.id, call);
+        agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
+    };
+    let (done, ()) = tokio::join!(hub.request("GET", &waiting, Some(&asker), None), answer);
+    assert_eq!((&done.body["state"], &done.body["result"]["stdout"]), (&json!("done"), &json!("up")));
+    let again = hub.post(&path, json!({ "approve": true })).await;
+    assert_eq!(again.status, 409, "single-use");
+    let phases: Vec<_> = hub.journal("kind=call&agent=pc").await;
+    assert_eq!(phases.len(), 2);
+    assert!(phases.iter().all(|r| r["decision"] == "confirmed" && r["approval"] == json!(approval)));
+}
+
+#[tokio::test]
+async fn who_asked_can_never_approve_even_with_the_right() {
+    let (hub, _) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let both = hub.token("both", "operator", json!({ "approve": true })).await;
+    let (approval, _) = ask(&hub, &both).await;
+    let reply = hub.post_as(&both, &format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+    assert_eq!((reply.status, reply.body["error"]["code"].as_str()), (403, Some("own_call")));
+}
+
+#[tokio::test]
+async fn a_denied_call_ends_as_rejected() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let (approval, call) = ask(&hub, &asker).await;
+    let path = format!("/api/approvals/{approval}");
+    assert_eq!(hub.post(&path, json!({ "approve": false })).await.status, 200);
+    let done = hub.request("GET", &format!("/api/calls/{call}"), Some(&asker), None).await.body;
+    assert_eq!((&done["state"], &done["outcome"]), (&json!("done"), &json!("rejected")));
+}
+
+#[tokio::test]
+async fn nobodys_answer_is_a_no() {
+    let (hub, asker) = confirming(&[("approvals.ttl_s", "1")]).await;
+    let _agent = hub.agent("pc").await;
+    let (approval, call) = ask(&hub, &asker).await;
+    let done = hub.request("GET", &format!("/api/calls/{call}?wait_s=20"), Some(&asker), None).await.body;
+    assert_eq!(done["outcome"], "expired");
+    let late = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+    assert_eq!(late.status, 409);
+}
+
+#[tokio::test]
+async fn an_approved_call_is_authorised_and_guarded_again() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let (approval, call) = ask(&hub, &asker).await;
+    let rule = json!({ "id": "op_uptime", "applies_to": "posix", "pattern": "uptime", "reason": "changed our mind" });
+    assert_eq!(hub.post("/api/policy/rules", rule).await.status, 200);
+    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+    let done = hub.request("GET", &format!("/api/calls/{call}?wait_s=20"), Some(&asker), None).await.body;
+    assert_eq!(done["outcome"], "blocked");
+
+    let rule = "/api/policy/rules/op_uptime";
+    assert_eq!(hub.request("DELETE", rule, Some(TOKEN), None).await.status, 200);
+    let (approval, call) = ask(&hub, &asker).await;
+    let tokens = hub.get("/api/tokens").await.body;
+    let id = tokens["tokens"].as_array().expect("a list").iter().find(|t| t["name"] == "asker").expect("there")["id"]
+        .clone();
+    let path = format!("/api/tokens/{}", id.as_str().expect("an id"));
+    assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
+    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+    let done = hub.get(&format!("/api/calls/{call}?wait_s=20")).await.body;
+    assert_eq!(done["outcome"], "denied", "its token was revoked meanwhile");
+}
+
+#[tokio::test]
+async fn what_waits_survives_a_restart() {
+    let (mut hub, asker) = confirming(&[]).await;
+    hub.enrol("pc").await;
+    let (approval, call) = ask(&hub, &asker).await;
+    hub.restart(&[]).await;
+    let shown = hub.request("GET", &format!("/api/calls/{call}"), Some(&asker), None).await.body;
+    assert_eq!((&shown["state"], &shown["approval"]["id"]), (&json!("waiting"), &json!(approval)));
+    let mut agent = hub.connect("pc", key_of("pc")).await;
+    let answer = async {
+        assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+        let request = agent.request().await;
+        assert_eq!(request.args, json!({ "command": "uptime" }), "the exact arguments were kept");
+        agent.answer(&request.id, json!({})).await;
+    };
+    let path = format!("/api/calls/{call}?wait_s=20");
+    let (done, ()) = tokio::join!(hub.request("GET", &path, Some(&asker), None), answer);
+    assert_eq!(done.body["outcome"], "ok");
+}
+
+#[tokio::test]
+async fn arguments_that_wait_are_sealed_on_disk() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let call = json!({ "tool": "shell_exec", "args": { "command": "login --password canary-in-args" } });
+    let reply = hub.post_as(&asker, "/api/agents/pc/call", call).await;
+    assert_eq!(reply.status, 202);
+    assert!(!hub.get("/api/approvals").await.body.to_string().contains("canary-in-args"));
+    for entry in std::fs::read_dir(hub.data()).expect("reads") {
+        let bytes = std::fs::read(entry.expect("an entry").path()).expect("reads");
+        let found = bytes.windows(14).any(|w| w == b"canary-in-args");
+        assert!(!found, "a secret lies open in the data directory");
+    }
+}
+
+#[tokio::test]
+async fn another_caller_does_not_see_the_call() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let (_, call) = ask(&hub, &asker).await;
+    let other = hub.token("other", "operator", json!({})).await;
+    assert_eq!(hub.request("GET", &format!("/api/calls/{call}"), Some(&other), None).await.status, 404);
+    let listed = hub.request("GET", "/api/approvals", Some(&other), None).await.body;
+    assert_eq!(listed["approvals"], json!([]));
+}

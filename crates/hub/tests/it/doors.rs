@@ -1,0 +1,163 @@
+//! Every door, tried without the right it needs. The list is the router's own, so a new door is tried too.
+
+use convoke_core::grant::Right;
+use convoke_hub::http;
+use serde_json::json;
+
+use crate::support::{TOKEN, TestHub};
+
+fn fill(path: &str) -> String {
+    path.replace("{id}", "pc").replace("{rule}", "x").replace("{link}", "x")
+}
+
+#[tokio::test]
+async fn every_door_but_the_public_ones_refuses_a_stranger() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    for door in http::doors(hub.hub()).list() {
+        let reply = hub.request(door.method.as_str(), &fill(door.path), None, Some(json!({}))).await;
+        match door.right {
+            Right::Public => assert_eq!(reply.status, 200, "{door:?}"),
+            Right::OwnCredential => assert!([401, 404, 426].contains(&reply.status), "{door:?} {reply:?}"),
+            _ => {
+                assert_eq!(reply.status, 401, "{door:?}");
+                assert_eq!(reply.body["error"]["code"], "unauthorized");
+                assert!(reply.body["error"]["request_id"].is_string());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    let viewer = hub.token("viewer", "viewer", json!({})).await;
+    for door in http::doors(hub.hub()).list() {
+        let body = match door.path {
+            "/api/agents/{id}/call" => json!({ "tool": "shell_exec", "args": { "command": "uptime" } }),
+            _ => json!({}),
+        };
+        let weak = matches!(door.right, Right::Approve | Right::Policy | Right::Tokens | Right::Trust)
+            || door.path == "/api/agents/{id}/call";
+        if !weak {
+            continue;
+        }
+        let before = hub.journal("").await.len();
+        let reply = hub.request(door.method.as_str(), &fill(door.path), Some(&viewer), Some(body)).await;
+        assert_eq!(reply.status, 403, "{door:?} {reply:?}");
+        let records = hub.journal("").await;
+        assert_eq!(records.len(), before + 1, "{door:?}");
+        let record = records.last().expect("one");
+        assert_eq!((&record["who"], &record["decision"]), (&json!("viewer"), &json!("denied")), "{door:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_for_one_tag_reaches_nothing_else() {
+    let hub = TestHub::start().await;
+    for (id, tag) in [("lab-pc", "lab"), ("hq-pc", "hq")] {
+        hub.enrol(id).await;
+        let tags = json!({ "tags": [tag] });
+        let reply = hub.request("PATCH", &format!("/api/agents/{id}"), Some(TOKEN), Some(tags)).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let lab = hub.token("lab", "operator", json!({ "tags": ["lab"], "tools": ["fs_*"] })).await;
+    let get = async |path: &str| hub.request("GET", path, Some(&lab), None).await;
+    let agents = get("/api/agents").await.body;
+    assert_eq!(agents["agents"].as_array().map(Vec::len), Some(1));
+    assert_eq!(get("/api/fleet").await.body["agents"].as_array().map(Vec::len), Some(1));
+    for path in ["/api/agents/hq-pc", "/api/agents/hq-pc/snapshot", "/api/agents/nobody"] {
+        assert_eq!(get(path).await.status, 403, "{path}");
+    }
+    let call = async |id: &str, tool: &str| {
+        let body = json!({ "tool": tool, "args": {} });
+        hub.post_as(&lab, &format!("/api/agents/{id}/call"), body).await.status
+    };
+    assert_eq!(call("hq-pc", "fs_list").await, 403);
+    assert_eq!(call("lab-pc", "net_config").await, 403, "not among its tools");
+    assert_eq!(call("lab-pc", "fs_list").await, 200);
+    let seen = get("/api/journal?limit=1000").await.body;
+    let seen = seen["records"].as_array().expect("a list");
+    assert!(!seen.is_empty() && seen.iter().all(|r| r["target"] == "lab-pc"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn tokens_are_shown_once_named_once_and_revoked_at_once() {
+    let hub = TestHub::start().await;
+    let token = hub.token("t", "viewer", json!({})).await;
+    let listed = hub.get("/api/tokens").await.body;
+    assert!(!listed.to_string().contains(&token));
+    let again = hub.post("/api/tokens", json!({ "name": "t", "role": "viewer" })).await;
+    assert_eq!(again.status, 409, "a name is never used twice");
+    for bad in [
+        json!({ "name": "", "role": "viewer" }),
+        json!({ "name": "x", "role": "king" }),
+        json!({ "name": "x", "role": "viewer", "scopes": { "agent": ["pc"] } }),
+        json!({ "name": "x", "role": "viewer", "expires_in_s": 0 }),
+    ] {
+        assert_eq!(hub.post("/api/tokens", bad.clone()).await.status, 400, "{bad}");
+    }
+    let id =
+        listed["tokens"].as_array().expect("list").iter().find(|t| t["name"] == "t").expect("there")["id"].clone();
+    assert_eq!(hub.request("GET", "/api/agents", Some(&token), None).await.status, 200);
+    let path = format!("/api/tokens/{}", id.as_str().expect("an id"));
+    assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
+    assert_eq!(hub.request("GET", "/api/agents", Some(&token), None).await.status, 401);
+}
+
+#[tokio::test]
+async fn only_who_may_approve_hands_that_right_on() {
+    let hub = TestHub::start().await;
+    let admin = hub.token("admin2", "admin", json!({})).await;
+    let body = json!({ "name": "x", "role": "viewer", "scopes": { "approve": true } });
+    assert_eq!(hub.post_as(&admin, "/api/tokens", body.clone()).await.status, 403);
+    assert_eq!(hub.post("/api/tokens", body).await.status, 200);
+}
+
+#[tokio::test]
+async fn guessing_is_slowed_and_whoever_worked_from_there_goes_on() {
+    let hub = TestHub::start().await;
+    assert_eq!(hub.get("/api/agents").await.status, 200);
+    let mut last = 0;
+    for n in 0..12 {
+        last = hub.request("GET", "/api/agents", Some(&format!("wrong-{n}")), None).await.status;
+    }
+    assert_eq!(last, 429);
+    assert_eq!(hub.get("/api/agents").await.status, 200);
+}
+
+#[tokio::test]
+async fn foreign_pages_and_foreign_hosts_are_refused() {
+    let hub = TestHub::start().await;
+    let ask = async |header: &str, value: &str| {
+        let request =
+            hub.http_client.get(format!("{}/api/agents", hub.http)).bearer_auth(TOKEN).header(header, value);
+        request.send().await.expect("answers").status().as_u16()
+    };
+    assert_eq!(ask("origin", "https://evil.example").await, 403);
+    assert_eq!(ask("origin", "null").await, 403);
+    assert_eq!(ask("origin", &hub.http).await, 200);
+    assert_eq!(ask("host", "evil.example").await, 421);
+    assert_eq!(ask("host", "localhost:7410").await, 200);
+}
+
+#[tokio::test]
+async fn unknown_addresses_and_methods_have_the_one_shape_of_errors() {
+    let hub = TestHub::start().await;
+    let missing = hub.get("/api/nothing").await;
+    assert_eq!((missing.status, missing.body["error"]["code"].as_str()), (404, Some("not_found")));
+    let wrong = hub.request("PUT", "/api/agents", Some(TOKEN), None).await;
+    assert_eq!((wrong.status, wrong.body["error"]["code"].as_str()), (405, Some("method_not_allowed")));
+}
+
+#[tokio::test]
+async fn the_openapi_document_names_every_door_of_the_api() {
+    let hub = TestHub::start().await;
+    let document = hub.get("/api/openapi.json").await.body;
+    for door in http::doors(hub.hub()).list() {
+        let in_document = !document["paths"][door.path][door.method.as_str().to_lowercase()].is_null();
+        let documented = door.path.starts_with("/api/") && door.path != "/api/openapi.json";
+        assert!(in_document || !documented, "{door:?} is not in the document");
+    }
+}

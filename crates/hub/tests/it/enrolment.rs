@@ -1,0 +1,110 @@
+//! Enrolment, key rotation, revocation, removal.
+
+use serde_json::json;
+
+use crate::support::{TOKEN, TestAgent, TestHub, base64, key_of};
+
+async fn mint(hub: &TestHub, path: &str) -> String {
+    let reply = hub.post(path, json!({})).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.body["token"].as_str().expect("a token").to_owned()
+}
+
+#[tokio::test]
+async fn a_token_binds_one_key_once() {
+    let hub = TestHub::start().await;
+    let token = mint(&hub, "/api/agents/pc/token").await;
+    assert_eq!(hub.get("/api/agents/pc").await.body["trust"], "pending");
+    assert_eq!(hub.enrol_with("pc", &token, &key_of("pc")).await.status, 200);
+    assert_eq!(hub.enrol_with("pc", &token, &key_of("pc")).await.status, 200, "a lost reply strands nobody");
+    assert_eq!(hub.enrol_with("pc", &token, &key_of("other")).await.status, 401);
+    let second = mint(&hub, "/api/agents/pc/token").await;
+    assert_eq!(hub.enrol_with("pc", &second, &key_of("other")).await.status, 409, "a key is bound already");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_enrolment_is_told_apart() {
+    let hub = TestHub::start().await;
+    let token = mint(&hub, "/api/agents/pc/token").await;
+    let path = "/api/agents/pc/enroll";
+    let ask = async |token: Option<&str>, body| hub.request("POST", path, token, Some(body)).await.status;
+    let good = base64(key_of("pc").verifying_key().as_bytes());
+    assert_eq!(ask(Some(&token), json!({})).await, 400);
+    assert_eq!(ask(Some(&token), json!({ "public_key": "%%" })).await, 400);
+    assert_eq!(ask(Some(&token), json!({ "public_key": base64(&[1; 31]) })).await, 400);
+    assert_eq!(ask(None, json!({ "public_key": good })).await, 401);
+    assert_eq!(ask(Some("wrong"), json!({ "public_key": good })).await, 401);
+    let elsewhere = hub.enrol_with("other-pc", &token, &key_of("pc")).await;
+    assert_eq!(elsewhere.status, 401, "a token is good for its own agent only");
+    assert_eq!(ask(None, json!({ "public_key": good, "token": token })).await, 200, "in the body it counts too");
+}
+
+#[tokio::test]
+async fn an_id_that_no_agent_can_have_is_refused_at_minting() {
+    let hub = TestHub::start().await;
+    for id in ["a%20b", "sonde:x", "%C3%BC", &"x".repeat(129)] {
+        assert_eq!(hub.post(&format!("/api/agents/{id}/token"), json!({})).await.status, 400, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn rotation_binds_a_new_key_and_ends_the_old_ones_link() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let token = mint(&hub, "/api/agents/pc/rotate-key").await;
+    assert_eq!(hub.get("/api/agents/pc").await.body["online"], true, "the old key holds until then");
+    assert_eq!(hub.enrol_with("pc", &token, &key_of("new")).await.status, 200);
+    assert_eq!(agent.socket.closed().await, Some(4401));
+    let refused = TestAgent::open(&hub, "pc", key_of("pc")).await.handshake().await;
+    assert_eq!(refused, Err(Some(4401)));
+    hub.connect("pc", key_of("new")).await;
+}
+
+#[tokio::test]
+async fn revocation_closes_the_link_at_once_and_only_a_new_token_brings_it_back() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let reply = hub.post("/api/agents/pc/revoke", json!({})).await;
+    assert_eq!((&reply.body["trust"], &reply.body["online"]), (&json!("revoked"), &json!(false)), "{reply:?}");
+    assert_eq!(agent.socket.closed().await, Some(4401));
+    let refused = TestAgent::open(&hub, "pc", key_of("pc")).await.handshake().await;
+    assert_eq!(refused, Err(Some(4401)));
+    let token = mint(&hub, "/api/agents/pc/token").await;
+    assert_eq!(hub.enrol_with("pc", &token, &key_of("pc")).await.status, 200);
+    hub.connect("pc", key_of("pc")).await;
+    let records = hub.journal("kind=trust&agent=pc").await;
+    assert_eq!(records[0]["detail"]["what"], "revoked");
+}
+
+#[tokio::test]
+async fn a_removed_agent_is_gone_and_its_records_stay() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    assert_eq!(hub.request("DELETE", "/api/agents/pc", Some(TOKEN), None).await.status, 200);
+    assert_eq!(agent.socket.closed().await, Some(4401));
+    assert_eq!(hub.get("/api/agents/pc").await.status, 404);
+    assert!(!hub.journal("agent=pc").await.is_empty());
+    let refused = TestAgent::open(&hub, "pc", key_of("pc")).await.handshake().await;
+    assert_eq!(refused, Err(Some(4401)));
+}
+
+#[tokio::test]
+async fn an_update_offers_the_newest_binary_by_a_short_lived_link() {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::write(dir.path().join("kenny-agent-0.2.0-linux-x86_64"), b"the new agent").expect("writes");
+    let hub = TestHub::with(&[("kenny.update_dir", dir.path().to_str().expect("UTF-8"))]).await;
+    let mut agent = hub.agent("pc").await;
+    let answer = async {
+        let request = agent.request().await;
+        assert_eq!(request.tool, "agent_update");
+        agent.answer(&request.id, json!({ "ok": true, "staged_version": "0.2.0" })).await;
+        request.args
+    };
+    let (reply, args) = tokio::join!(hub.post("/api/agents/pc/update", json!({})), answer);
+    assert_eq!((&reply.body["ok"], &reply.body["version"]), (&json!(true), &json!("0.2.0")), "{reply:?}");
+    let url = args["url"].as_str().expect("an address");
+    let body = hub.http_client.get(url).send().await.expect("answers").bytes().await.expect("a body");
+    assert_eq!(&body[..], b"the new agent");
+    assert_eq!(args["sha256"], reply.body["sha256"]);
+    assert_eq!(hub.http_client.get(format!("{url}x")).send().await.expect("answers").status(), 404);
+}

@@ -1,0 +1,11 @@
+//! The hub as its users meet it: real sockets, a real store.
+
+mod approvals;
+mod calls;
+mod doors;
+mod enrolment;
+mod handshake;
+mod operations;
+mod policy;
+mod support;
+mod telemetry;

@@ -1,0 +1,90 @@
+//! What operators of the hub itself look at, and TLS.
+
+use serde_json::json;
+
+use crate::support::TestHub;
+
+#[tokio::test]
+async fn health_readiness_and_metrics() {
+    let hub = TestHub::start().await;
+    let _agent = hub.agent("pc").await;
+    assert_eq!(hub.request("GET", "/healthz", None, None).await.body["status"], "ok");
+    assert_eq!(hub.request("GET", "/readyz", None, None).await.body["status"], "ready");
+    hub.enrol("gone").await;
+    hub.post("/api/agents/gone/call", json!({ "tool": "fs_list", "args": {} })).await;
+    let metrics = hub.get("/metrics").await.body;
+    let metrics = metrics.as_str().expect("text");
+    for line in [
+        "convoke_links 1",
+        "convoke_agents 2",
+        "convoke_calls_total{outcome=\"offline\",effect=\"observe\"} 1",
+        "convoke_handshakes_total 1",
+        "convoke_call_seconds_bucket",
+        "convoke_store_queue",
+        "convoke_journal_seq",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn the_front_page_says_what_is_running_and_no_secret() {
+    let hub = TestHub::start().await;
+    let page = hub.request("GET", "/", None, None).await.body;
+    let page = page.as_str().expect("HTML");
+    assert!(page.contains("A Convoke hub is running here") && page.contains(&hub.http));
+    assert!(!page.contains(crate::support::TOKEN));
+}
+
+#[tokio::test]
+async fn strangers_are_counted_not_listed() {
+    let mut hub = TestHub::start().await;
+    for _ in 0..20 {
+        let mut socket = hub.socket().await;
+        socket.send("{}").await;
+        socket.closed().await;
+    }
+    hub.restart(&[]).await;
+    let refusals = hub.journal("kind=refusal").await;
+    assert_eq!(refusals.len(), 1, "one record for the address: {refusals:?}");
+    assert_eq!(refusals[0]["detail"]["count"], 20);
+}
+
+#[tokio::test]
+async fn the_journal_pages_and_filters() {
+    let hub = TestHub::start().await;
+    for id in ["a", "b", "c"] {
+        hub.enrol(id).await;
+    }
+    let mut seqs = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = hub.get(&format!("/api/journal?limit=2&after={after}")).await.body;
+        seqs.extend(page["records"].as_array().expect("list").iter().map(|r| r["seq"].as_u64().expect("a number")));
+        match page["next"].as_u64() {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    assert_eq!(hub.journal("agent=b&kind=enrol").await.len(), 2);
+    assert_eq!(hub.get("/api/journal?kind=nonsense").await.status, 400);
+    assert_eq!(hub.get("/api/journal?limit=0").await.status, 400);
+}
+
+#[tokio::test]
+async fn tls_is_served_in_process() {
+    let issued =
+        rcgen::generate_simple_self_signed(vec!["localhost".into(), "127.0.0.1".into()]).expect("a certificate");
+    let dir = tempfile::tempdir().expect("a folder");
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    std::fs::write(&cert, issued.cert.pem()).expect("writes");
+    std::fs::write(&key, issued.signing_key.serialize_pem()).expect("writes");
+    let path = |p: &std::path::Path| p.to_str().expect("UTF-8").to_owned();
+    let hub = TestHub::with(&[("tls.cert", &path(&cert)), ("tls.key", &path(&key))]).await;
+    assert!(hub.http.starts_with("https://"));
+    let trusted = reqwest::Certificate::from_pem(issued.cert.pem().as_bytes()).expect("a certificate");
+    let client = reqwest::Client::builder().no_proxy().add_root_certificate(trusted).build().expect("a client");
+    let reply = client.get(format!("{}/healthz", hub.http)).send().await.expect("answers");
+    assert_eq!(reply.status(), 200);
+}

@@ -1,0 +1,87 @@
+//! Telemetry, health and logs.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestAgent, TestHub};
+
+async fn push(agent: &mut TestAgent, snapshot: Value) {
+    let frame = json!({ "type": "telemetry", "agent_id": agent.id, "collected_at": "2026-06-04T18:00:00Z", "snapshot": snapshot });
+    agent.socket.send(frame.to_string()).await;
+}
+
+#[tokio::test]
+async fn the_hubs_rules_decide_over_the_agents_own_status() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let volumes = json!([{ "mount": "/", "total_bytes": 100, "free_bytes": 9, "percent_used": 91 }]);
+    let snapshot = json!({
+        "disk": { "status": "crit", "summary": "/ 91% full", "volumes": volumes },
+        "uptime": { "status": "warn", "summary": "40 days" },
+        "brand_new": { "status": "ok", "summary": "fine", "x": [1, 2] },
+    });
+    push(&mut agent, snapshot.clone()).await;
+    let fleet = hub.until("/api/fleet", |f| f["agents"][0]["overall"] != "unknown").await;
+    assert_eq!(fleet["overall"], "warn");
+    assert_eq!(fleet["agents"][0]["sections"], json!({ "disk": "warn", "uptime": "warn", "brand_new": "ok" }));
+    let shown = hub.until("/api/agents/pc/snapshot", |s| s["snapshot"].is_object()).await;
+    assert_eq!(shown["snapshot"], snapshot, "kept as it came, unknown sections too");
+    assert_eq!(shown["health"]["disk"], json!({ "status": "warn", "summary": "/ 91% full", "ruled": true }));
+    let one = hub.get("/api/agents/pc/snapshot?section=uptime").await.body;
+    assert_eq!(one["snapshot"], json!({ "uptime": snapshot["uptime"] }));
+    assert_eq!(hub.get("/api/agents/pc/snapshot?section=nope").await.status, 404);
+    let health = hub.get("/api/agents/pc/health").await.body;
+    assert_eq!(health["sections"]["uptime"]["status"], "warn");
+    let history = hub.get("/api/agents/pc/snapshots").await.body;
+    assert_eq!(history["snapshots"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn health_survives_a_restart() {
+    let mut hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    push(&mut agent, json!({ "disk": { "status": "crit", "summary": "full" } })).await;
+    let before = hub.until("/api/agents/pc/snapshot", |s| s["overall"] == "crit").await;
+    hub.restart(&[]).await;
+    assert_eq!(hub.get("/api/fleet").await.body["agents"][0]["overall"], "crit");
+    assert_eq!(hub.get("/api/agents/pc/snapshot").await.body, before);
+}
+
+#[tokio::test]
+async fn an_agent_can_only_speak_for_itself() {
+    let hub = TestHub::start().await;
+    let mut liar = hub.agent("liar").await;
+    let _victim = hub.agent("victim").await;
+    let forged = json!({ "type": "telemetry", "agent_id": "victim", "collected_at": "x",
+        "snapshot": { "disk": { "status": "crit", "summary": "forged" } } });
+    liar.socket.send(forged.to_string()).await;
+    let log = json!({ "type": "log", "agent_id": "victim", "at": "2026-06-04T18:00:01Z", "level": "error", "target": "t", "message": "forged" });
+    liar.socket.send(log.to_string()).await;
+    let lines = |p: &Value| p["entries"].as_array().is_some_and(|e| e.len() == 2);
+    let logs = hub.until("/api/logs?agent=liar", lines).await;
+    assert_eq!(logs["entries"][0]["source"], "hub");
+    assert_eq!(hub.get("/api/agents/victim/snapshot").await.status, 404);
+    assert_eq!(hub.get("/api/logs?agent=victim").await.body["entries"], json!([]));
+}
+
+#[tokio::test]
+async fn logs_are_kept_with_source_and_level_and_limited_per_agent() {
+    let hub = TestHub::with(&[("kenny.log_lines_per_minute", "3")]).await;
+    let mut agent = hub.agent("pc").await;
+    let line = |level: &str, n: u32| {
+        json!({ "type": "log", "agent_id": "pc", "at": "2026-06-04T18:00:01Z", "level": level,
+            "target": "kenny_agent::tunnel", "message": format!("line {n}"), "fields": { "n": n } })
+        .to_string()
+    };
+    for (level, n) in [("info", 1), ("error", 2), ("debug", 3), ("warn", 4), ("warn", 5)] {
+        agent.socket.send(line(level, n)).await;
+    }
+    let logs = hub.until("/api/logs?agent=pc", |p| p["entries"].as_array().is_some_and(|e| e.len() >= 3)).await;
+    let entries = logs["entries"].as_array().expect("a list");
+    // The minute may turn between two lines; then the hub says first what it dropped.
+    let lines: Vec<_> = entries.iter().filter(|e| e["source"] == "agent").collect();
+    assert!(lines.len() < 5, "{logs}");
+    assert_eq!(lines[1]["fields"], json!({ "n": 2 }));
+    let errors = hub.get("/api/logs?agent=pc&level=error").await.body;
+    assert_eq!(errors["entries"].as_array().map(Vec::len), Some(1));
+    assert_eq!(hub.get("/api/logs?level=loud").await.status, 400);
+}
