@@ -1,1 +1,65 @@
-fn main() {}
+//! Developer commands: `cargo xtask setup | test | bench | tidy`.
+//!
+//! Everything a contributor or a build machine runs goes through here, so that there is one list of what "all checks"
+//! means. Messages go to standard error, as cargo's own do.
+
+mod bench;
+mod check;
+mod run;
+mod setup;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+const USAGE: &str = "\
+Usage: cargo xtask <command>
+
+  setup            install what the tests need and this machine lacks
+  test [--fast]    format check, tidy checks, lints, all tests, doc tests, fuzz targets compile
+                   (--fast leaves out the doc tests and the fuzz targets)
+  bench [args]     build the release binary and run `convoke bench` with these arguments
+  tidy [folder]    the tidy checks alone, on this checkout or another";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["setup"] => setup::run(&root()),
+        ["test"] => check::run(&root(), check::Scope::All),
+        ["test", "--fast"] => check::run(&root(), check::Scope::Fast),
+        ["bench", rest @ ..] => bench::run(&root(), rest),
+        ["tidy"] => tidy::run(&root()),
+        ["tidy", folder] => tidy::run(Path::new(folder)),
+        ["help" | "--help" | "-h"] => {
+            eprintln!("{USAGE}");
+            Ok(())
+        }
+        other => {
+            if !other.is_empty() {
+                eprintln!("cargo xtask does not know `{}`.\n", other.join(" "));
+            }
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    finish(outcome)
+}
+
+fn finish(outcome: Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("\nxtask: {why:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The checkout that this program was built from.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}

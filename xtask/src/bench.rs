@@ -1,0 +1,39 @@
+//! `cargo xtask bench`: the figures of a release build.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::run;
+
+/// Builds the binary as it is shipped and hands over to its own `bench`.
+pub(crate) fn run(root: &Path, args: &[&str]) -> Result<()> {
+    run::shown(run::cargo(root).args(["build", "--release", "--package", "convoke"]))?;
+    let binary = target_dir(root)?.join("release").join(format!("convoke{}", std::env::consts::EXE_SUFFIX));
+    run::shown(Command::new(binary).arg("bench").args(args))
+}
+
+/// Where cargo builds. Asked of cargo, which knows of `CARGO_TARGET_DIR` and of its own configuration.
+pub(crate) fn target_dir(root: &Path) -> Result<PathBuf> {
+    let metadata = run::output(run::cargo(root).args(["metadata", "--format-version", "1", "--no-deps"]))
+        .context("`cargo metadata` failed")?;
+    target_directory(&metadata).context("`cargo metadata` names no target_directory")
+}
+
+fn target_directory(metadata: &str) -> Option<PathBuf> {
+    let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
+    metadata.get("target_directory")?.as_str().map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_folder_is_read_from_cargos_answer() {
+        assert_eq!(target_directory(r#"{"target_directory":"t"}"#), Some(PathBuf::from("t")));
+        assert_eq!(target_directory("{}"), None);
+        assert_eq!(target_directory("no JSON"), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! `cargo xtask setup`: installs what the tests need and the machine lacks, and says what it does.
+//!
+//! The lists are kept short on purpose: whoever can compile this program has a linker and a C compiler already, and
+//! everything else that the tests need is built by cargo.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::run;
+
+/// A Debian package that something here needs.
+struct Package {
+    /// Its name.
+    name: &'static str,
+    /// The program whose absence means that it is missing.
+    program: &'static str,
+    /// The file of this checkout that makes it necessary.
+    needed_if: &'static str,
+    /// Why.
+    why: &'static str,
+}
+
+const PACKAGES: &[Package] = &[
+    Package {
+        name: "git",
+        program: "git",
+        needed_if: "Cargo.toml",
+        why: "the tidy checks ask it which files belong to the project",
+    },
+    Package {
+        name: "g++",
+        program: "c++",
+        needed_if: "fuzz/Cargo.toml",
+        why: "libFuzzer, which the fuzz targets link, is written in C++",
+    },
+    Package {
+        name: "nodejs",
+        program: "node",
+        needed_if: "web/package.json",
+        why: "the pages are built and tested with it",
+    },
+    Package {
+        name: "npm",
+        program: "npm",
+        needed_if: "web/package.json",
+        why: "fetches the packages that the pages are built from",
+    },
+];
+
+/// A component of the Rust toolchain, and the cargo command that it brings.
+const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
+
+/// What is missing.
+struct Missing {
+    packages: Vec<&'static Package>,
+    components: Vec<&'static str>,
+    node_packages: bool,
+}
+
+impl Missing {
+    fn look(root: &Path) -> Self {
+        let lacks = |package: &&Package| {
+            root.join(package.needed_if).is_file() && run::find_program(package.program).is_none()
+        };
+        let absent = |command: &str| !run::succeeds(run::cargo(root).args([command, "--version"]));
+        Self {
+            packages: PACKAGES.iter().filter(lacks).collect(),
+            components: COMPONENTS.iter().filter(|(_, command)| absent(command)).map(|(name, _)| *name).collect(),
+            node_packages: root.join("web/package.json").is_file() && !root.join("web/node_modules").is_dir(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.packages.is_empty() && self.components.is_empty() && !self.node_packages
+    }
+}
+
+/// Whether [`run`] would do anything.
+pub(crate) fn is_needed(root: &Path) -> bool {
+    !Missing::look(root).is_empty()
+}
+
+/// Installs what is missing.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let missing = Missing::look(root);
+    if missing.is_empty() {
+        eprintln!("setup: nothing is missing");
+        return Ok(());
+    }
+    if !missing.components.is_empty() {
+        eprintln!("setup: adding to the Rust toolchain: {}", missing.components.join(", "));
+        let mut add = Command::new("rustup");
+        run::shown(add.current_dir(root).args(["component", "add"]).args(&missing.components))
+            .context("add these components to the Rust toolchain by hand")?;
+    }
+    if !missing.packages.is_empty() {
+        for package in &missing.packages {
+            eprintln!("setup: `{}` is missing: {}", package.program, package.why);
+        }
+        let names: Vec<_> = missing.packages.iter().map(|package| package.name).collect();
+        install(&names)?;
+    }
+    if missing.node_packages {
+        eprintln!("setup: fetching the Node packages of web/");
+        run::shown(Command::new("npm").current_dir(root.join("web")).args(["ci", "--no-audit", "--no-fund"]))?;
+    }
+    Ok(())
+}
+
+/// How packages can be installed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Installer {
+    AsRoot,
+    WithSudo,
+}
+
+fn install(names: &[&str]) -> Result<()> {
+    let has_apt = run::find_program("apt-get").is_some();
+    let is_root = run::output(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
+    // `-n`: a build machine must not hang on a question for a password.
+    let has_sudo = !is_root && run::succeeds(Command::new("sudo").args(["-n", "true"]));
+    let installer = choose(has_apt, is_root, has_sudo).map_err(|why| by_hand(why, names))?;
+    eprintln!("setup: installing {}", names.join(", "));
+    run::shown(apt_get(installer).arg("update").arg("-q"))?;
+    run::shown(apt_get(installer).args(["install", "-y", "-q", "--no-install-recommends"]).args(names))
+}
+
+fn choose(has_apt: bool, is_root: bool, has_sudo: bool) -> Result<Installer, &'static str> {
+    match (has_apt, is_root, has_sudo) {
+        (false, ..) => Err("this is not a Debian system"),
+        (true, true, _) => Ok(Installer::AsRoot),
+        (true, false, true) => Ok(Installer::WithSudo),
+        (true, false, false) => Err("installing packages needs root, or sudo without a password"),
+    }
+}
+
+fn by_hand(why: &str, names: &[&str]) -> anyhow::Error {
+    anyhow::anyhow!("{why}: please install these by hand (Debian's names): {}", names.join(" "))
+}
+
+fn apt_get(installer: Installer) -> Command {
+    match installer {
+        Installer::AsRoot => {
+            let mut command = Command::new("apt-get");
+            command.env("DEBIAN_FRONTEND", "noninteractive");
+            command
+        }
+        Installer::WithSudo => {
+            let mut command = Command::new("sudo");
+            command.args(["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+            command
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_can_be_installed_it_says_what_to_do() {
+        assert_eq!(choose(true, true, false), Ok(Installer::AsRoot));
+        assert_eq!(choose(true, false, true), Ok(Installer::WithSudo));
+        let why = choose(true, false, false).expect_err("needs root");
+        let text = by_hand(why, &["g++", "git"]).to_string();
+        assert!(text.contains("root") && text.ends_with("g++ git"), "{text}");
+        assert!(choose(false, true, false).is_err_and(|why| why.contains("Debian")));
+    }
+
+    #[test]
+    fn what_no_file_asks_for_is_not_missing() {
+        // An empty folder has no web page and no fuzz crate, so nothing of theirs is needed.
+        let nowhere = Path::new("no-such-folder-here");
+        assert!(Missing::look(nowhere).packages.is_empty());
+        assert!(!Missing::look(nowhere).node_packages);
+    }
+}

@@ -1,0 +1,30 @@
+//! No file is longer than a reader's patience.
+
+use super::Finding;
+use super::house::House;
+
+const MAX_LINES: usize = 800;
+
+pub(super) fn check(house: &House) -> Vec<Finding> {
+    let long = |file: &&super::house::File| file.is_source() && file.text.lines().count() > MAX_LINES;
+    let finding = |file: &super::house::File| {
+        let lines = file.text.lines().count();
+        Finding::in_file(&file.path, format!("{lines} lines are over {MAX_LINES}: look for the second noun in it"))
+    };
+    house.files.iter().filter(long).map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_too_many_is_found() {
+        let fits = "x\n".repeat(MAX_LINES);
+        let over = "x\n".repeat(MAX_LINES + 1);
+        assert!(check(&House::of(&[("a.rs", &fits), ("data.json", &over)])).is_empty());
+        for path in ["a.rs", "web/b.ts", "web/c.svelte"] {
+            assert_eq!(check(&House::of(&[(path, &over)])).len(), 1);
+        }
+    }
+}
