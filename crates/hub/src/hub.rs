@@ -14,6 +14,7 @@ use convoke_core::secret::SecretBytes;
 use convoke_store::Store;
 use ed25519_dalek::SigningKey;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -63,6 +64,8 @@ pub struct HubState {
     pub tasks: TaskTracker,
     /// Open connections.
     pub connections: AtomicUsize,
+    /// Places for agents that are proving themselves: strangers must not crowd out those that are in.
+    pub handshakes: Arc<Semaphore>,
     /// Where it listens.
     pub listen: SocketAddr,
     /// Whether it serves TLS.
@@ -116,6 +119,7 @@ impl Hub {
         Self(Arc::new(HubState {
             calls: Recent::new(settings.size("hub.max_concurrent_calls"), settings.size("approvals.max_waiting")),
             downloads: Downloads::default(),
+            handshakes: Arc::new(Semaphore::new(settings.size("kenny.max_handshakes"))),
             settings,
             store,
             data,

@@ -16,6 +16,7 @@ use convoke_kenny::hub::{Accepted, Event, HubConfig, HubSession, MAX_HANDSHAKE_F
 use convoke_store::Lossy;
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
@@ -31,11 +32,12 @@ type Session = HubSession<Waiter>;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Serves one connection, from its first byte to its last.
-pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr) {
+pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
     let mut socket = Socket::new(io, &read, MAX_HANDSHAKE_FRAME);
     let mut session = Session::new(config(&hub), hub.mono());
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
     let accepted = Box::pin(handshake(&hub, &mut socket, &mut session)).await;
+    drop(place);
     match accepted {
         Ok(accepted) => enter(hub, socket, session, accepted, address).await,
         Err(Ended::Refused(refusal)) => {

@@ -25,8 +25,8 @@ use tokio_util::task::TaskTracker;
 use crate::http;
 use crate::hub::Hub;
 
-/// How long a client may take over a request's head, and over a TLS handshake.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take over a request's head (the pause between two requests counts), and over a TLS handshake.
+const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Accepts until the hub stops, then waits for requests under way.
 pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: Option<TlsAcceptor>) {
@@ -74,8 +74,8 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = service_fn(|request: Request<Incoming>| {
-        let (hub, router) = (hub.clone(), router.clone());
-        async move { Ok::<_, Infallible>(http::answer(&hub, router, from, request.map(Body::new)).await) }
+        let router = router.clone();
+        async move { Ok::<_, Infallible>(http::answer(router, from, request.map(Body::new)).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -17,7 +17,7 @@ use convoke_core::secret::SecretText;
 use convoke_store::Lossy;
 use serde_json::json;
 
-use super::{ApiError, From};
+use super::{ApiError, From, origin};
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::{AuthError, Caller};
@@ -84,7 +84,14 @@ struct Keeper {
 /// Stands before every route: authenticates, checks the right, records a refusal of a known caller.
 async fn keep(State(keeper): State<Keeper>, mut request: Request, next: Next) -> Response<Body> {
     let Keeper { hub, right } = keeper;
-    if matches!(right, Right::Public | Right::OwnCredential) {
+    // Agents prove themselves on the door itself and are no browsers: whatever name they reached it by is fine.
+    if right == Right::OwnCredential {
+        return next.run(request).await;
+    }
+    if let Err(refused) = origin::check(&hub, &request) {
+        return refused.into_response();
+    }
+    if right == Right::Public {
         return next.run(request).await;
     }
     let caller = match authenticate(&hub, &request) {

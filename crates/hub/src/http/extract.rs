@@ -1,5 +1,7 @@
 //! Extractors whose failures have the one shape of errors.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -12,6 +14,9 @@ use serde::de::DeserializeOwned;
 use super::{ApiError, From};
 use crate::hub::Hub;
 use crate::operators::Caller;
+
+/// How long a client may take over a body: one that drips holds its connection no longer.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A JSON body, in or out.
 #[derive(Debug)]
@@ -41,7 +46,11 @@ impl<T: DeserializeOwned> FromRequest<Hub> for MaybeJson<T> {
 
 async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
     let limit = hub.settings.size("hub.max_body_bytes");
-    match Limited::new(request.into_body(), limit).collect().await {
+    let collected = Limited::new(request.into_body(), limit).collect();
+    let Ok(collected) = tokio::time::timeout(BODY_PATIENCE, collected).await else {
+        return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time"));
+    };
+    match collected {
         Ok(body) => Ok(body.to_bytes()),
         Err(why) if why.is::<LengthLimitError>() => {
             let message = format!("the body is over the limit of {limit} bytes (hub.max_body_bytes)");

@@ -1,5 +1,7 @@
 //! Doors that become WebSockets.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode, header};
@@ -12,13 +14,17 @@ use crate::ws;
 
 /// `/agent/ws`: kenny agents. No token here: the handshake on the socket is the credential.
 pub(super) async fn kenny(State(hub): State<Hub>, From(address): From, mut request: Request) -> Response<Body> {
+    let Ok(place) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
+        hub.metrics.dropped("handshakes", 1);
+        return ApiError::busy("too many agents are proving themselves at once; come again shortly").into_response();
+    };
     match ws::upgrade(&mut request) {
         Ok((response, upgrade)) => {
             let guard = ConnectionGuard::new(&hub);
             tokio::spawn(async move {
                 match upgrade.stream().await {
-                    Some(ws::Upgraded::Plain(io, read)) => kenny::serve(guard.hub(), io, read, address).await,
-                    Some(ws::Upgraded::Tls(io, read)) => kenny::serve(guard.hub(), io, read, address).await,
+                    Some(ws::Upgraded::Plain(io, read)) => kenny::serve(guard.hub(), io, read, address, place).await,
+                    Some(ws::Upgraded::Tls(io, read)) => kenny::serve(guard.hub(), io, read, address, place).await,
                     None => {}
                 }
             });

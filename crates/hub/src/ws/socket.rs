@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
-use super::decode::{Decoder, Event, WsError};
+use convoke_ws::{Decoder, Event, WsError};
 
 /// Read at once from the socket: on the stack, so that an idle connection holds nothing.
 const READ: usize = 4096;
