@@ -14,7 +14,10 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 use crate::files::Paths;
 use crate::interface::Result;
-use crate::sqlite::{Raw, checkpoints, hub_public_key, meta, open_readable, schema_version, walk};
+use crate::sqlite::{
+    Bits, Raw, Value, block_ended_by, checkpoints, hub_public_key, kept_bits, meta, open_readable, schema_version,
+    walk,
+};
 
 /// Longest line of an export that is looked at. A record is far smaller; more is no export.
 const MAX_LINE: u64 = 64 << 20;
@@ -120,15 +123,24 @@ pub(crate) fn verify_db(conn: &Connection, mut expected: Expected) -> Result<Ver
     expected.hub_id.get_or_insert(hub_id);
     let mut verifier = Verifier::new(expected);
     let mut signed = Signed::new(&conn, hub_id)?;
+    let mut bits = Bits::default();
     let walked = walk(&conn, |row| {
         let before = verifier.seq();
         verifier.record(row.body, row.hash);
-        // The record itself comes first: what is wrong with it says more than its columns do.
-        if verifier.seq() > before
-            && let Some(column) = disagreeing_column(&row)
-        {
+        // The record itself comes first: what is wrong with it says more than what is around it.
+        if verifier.seq() > before {
             // Filters would hide the record, or show it for what it is not.
-            verifier.flag(verifier.seq(), format!("the column {column} does not agree with the record"));
+            if let Some(column) = disagreeing_column(&row) {
+                verifier.flag(verifier.seq(), format!("the column {column} does not agree with the record"));
+            }
+            Value::of(row.kind, row.target, row.tool, row.call_id).for_each(|value| bits.add(value));
+            if let Some(block) = block_ended_by(verifier.seq()) {
+                if !kept_bits(&conn, block)?.is_some_and(|kept| bits.is(&kept)) {
+                    verifier
+                        .flag(verifier.seq(), "what filters use to find records up to here does not agree with them");
+                }
+                bits = Bits::default();
+            }
         }
         while let Some(checkpoint) = signed.next_up_to(row.seq as u64)? {
             verifier.checkpoint(&checkpoint);
@@ -163,16 +175,15 @@ fn disagreeing_column(row: &Raw<'_>) -> Option<&'static str> {
     else {
         return None;
     };
-    let text = |value: &Option<String>| value.as_ref().map(|text| text.as_bytes().to_owned());
     if place.seq != row.seq {
         Some("seq")
     } else if row.kind != Some(draft.kind.name().as_bytes()) {
         Some("kind")
-    } else if row.target != text(&draft.target).as_deref() {
+    } else if row.target != draft.target.as_deref().map(str::as_bytes) {
         Some("target")
-    } else if row.tool != text(&draft.tool).as_deref() {
+    } else if row.tool != draft.tool.as_deref().map(str::as_bytes) {
         Some("tool")
-    } else if row.call_id != draft.call_id {
+    } else if row.call_id != draft.call_id.map(|id| id.uuid().into_bytes()).as_ref().map(|id| &id[..]) {
         Some("call_id")
     } else {
         None

@@ -1,8 +1,8 @@
 //! Backups: one file, made while the hub runs.
 //!
 //! A backup is a copy of the database (an ordinary SQLite file) with a manifest after it and, at the very end, the
-//! manifest's length and a mark. The manifest has the copy's length and hash, so that a damaged file is found before
-//! anything is restored from it. The data key is left out unless a passphrase is given; then it is in the manifest,
+//! manifest's SHA-256, its length and a mark. The manifest has the copy's length and hash, so that a damaged file is
+//! found before anything is restored from it. The data key is left out unless a passphrase is given; then it is in the manifest,
 //! sealed under that passphrase.
 
 mod key;
@@ -32,8 +32,8 @@ use key::WrappedKey;
 const FORMAT: u32 = 1;
 /// The last bytes of a backup.
 const MARK: &[u8; 16] = b"convoke-backup\r\n";
-/// Mark and length of the manifest.
-const TAIL: u64 = MARK.len() as u64 + 4;
+/// What follows the manifest: its hash, its length, the mark.
+const TAIL: u64 = 32 + 4 + MARK.len() as u64;
 /// A manifest is far smaller; more is no manifest.
 const MAX_MANIFEST: u64 = 64 << 10;
 
@@ -198,6 +198,7 @@ fn write_backup(db: &Path, to: &Path, key: Option<(&DataKey, &SecretText)>) -> R
     let manifest_bytes = serde_json::to_vec(&manifest).expect("plain fields serialise");
     let length = u32::try_from(manifest_bytes.len()).expect("a manifest is a few hundred bytes");
     file.write_all(&manifest_bytes)
+        .and_then(|()| file.write_all(&Sha256::digest(&manifest_bytes)))
         .and_then(|()| file.write_all(&length.to_be_bytes()))
         .and_then(|()| file.write_all(MARK))
         .and_then(|()| file.sync_all())
@@ -216,7 +217,8 @@ fn read_manifest(path: &Path) -> Result<Manifest> {
     file.seek(SeekFrom::Start(length - TAIL)).map_err(io)?;
     let mut tail = [0; TAIL as usize];
     file.read_exact(&mut tail).map_err(io)?;
-    let (size, mark) = tail.split_first_chunk::<4>().ok_or_else(no_backup)?;
+    let (hash, rest) = tail.split_first_chunk::<32>().ok_or_else(no_backup)?;
+    let (size, mark) = rest.split_first_chunk::<4>().ok_or_else(no_backup)?;
     let size = u64::from(u32::from_be_bytes(*size));
     if mark != MARK || size > MAX_MANIFEST || size + TAIL > length {
         return Err(no_backup());
@@ -224,6 +226,9 @@ fn read_manifest(path: &Path) -> Result<Manifest> {
     file.seek(SeekFrom::Start(length - TAIL - size)).map_err(io)?;
     let mut bytes = Vec::new();
     file.take(size).read_to_end(&mut bytes).map_err(io)?;
+    if Sha256::digest(&bytes)[..] != hash[..] {
+        return Err(bad(path, "its manifest was changed or damaged"));
+    }
     let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|_| bad(path, "its manifest cannot be read"))?;
     if manifest.convoke_backup != FORMAT {
         return Err(bad(path, "it was made by a newer convoke"));

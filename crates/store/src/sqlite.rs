@@ -8,6 +8,7 @@ mod operators;
 mod readers;
 mod row;
 mod schema;
+mod skip;
 mod telemetry;
 mod wal;
 mod writer;
@@ -37,6 +38,7 @@ pub(crate) use calls::args_purpose;
 pub(crate) use journal::{Raw, checkpoints, walk};
 pub(crate) use operators::secret_purpose;
 pub(crate) use schema::{CURRENT as CURRENT_SCHEMA, open_readable, open_writable, version as schema_version};
+pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits};
 
 /// The secret under which the hub's own key is kept.
 const HUB_KEY: &str = "hub_key";
@@ -173,3 +175,6 @@ pub(crate) fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
+
+#[cfg(test)]
+mod tests;

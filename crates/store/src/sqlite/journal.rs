@@ -1,16 +1,14 @@
 //! The journal's rows: appending, signing, reading by filter.
 
-use std::fmt::Write as _;
-
-use convoke_core::id::{CallId, HubId};
-use convoke_core::journal::{Chain, Checkpoint, Draft, GENESIS, Kind, Phase, shown};
+use convoke_core::id::HubId;
+use convoke_core::journal::{Chain, Checkpoint, Draft, GENESIS, Phase, shown};
 use convoke_core::time::Timestamp;
 use ed25519_dalek::SigningKey;
-use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::value::RawValue;
 
-use super::row::{blob, time, uuid};
+use super::row::{blob, time};
+use super::skip;
 use crate::error::StoreError;
 use crate::interface::{JournalFilter, JournalRow, Result};
 
@@ -46,6 +44,9 @@ pub(super) fn append(conn: &Connection, chain: &mut Chain, draft: &Draft) -> Res
         }
         _ => {}
     }
+    if skip::block_ended_by(sealed.seq).is_some() {
+        skip::keep(conn, sealed.seq)?;
+    }
     Ok(sealed.seq)
 }
 
@@ -80,52 +81,34 @@ pub(super) fn end(conn: &Connection, hub_id: HubId) -> Result<(Chain, u64)> {
     Ok((Chain::resume(hub_id, seq, head), signed as u64))
 }
 
-/// Records in order. A filter by call, by target or by a kind other than `call` goes through an index; one by tool
-/// alone walks the journal from `after` until the page is full.
+/// Records in order. With a filter, blocks of records that cannot have what is asked for are passed over.
 pub(super) fn read(conn: &Connection, filter: &JournalFilter) -> Result<Vec<JournalRow>> {
-    let after = filter.after.unwrap_or(0) as i64;
-    let limit = filter.limit.min(MAX_PAGE);
+    let limit = filter.limit.min(MAX_PAGE) as usize;
     let call_id = filter.call_id.map(|id| id.uuid().into_bytes());
-    let call_id = call_id.as_ref().map(|id| &id[..]);
-    let rare_kind = filter.kind.as_deref().is_some_and(|kind| kind != Kind::Call.name());
-    let index = if call_id.is_some() {
-        "INDEXED BY journal_call"
-    } else if filter.agent.is_some() {
-        "INDEXED BY journal_target"
-    } else if rare_kind {
-        "INDEXED BY journal_kind"
-    } else {
-        "NOT INDEXED"
-    };
-    let mut sql = format!("SELECT seq, hash, body FROM journal {index} WHERE seq > ?1");
-    let mut values: Vec<&dyn ToSql> = vec![&after];
-    if rare_kind {
-        // The very words of the partial index, without which SQLite would not use it.
-        sql.push_str(" AND kind <> 'call'");
-    }
-    for (column, value) in [
-        ("call_id", call_id.as_ref().map(|v| v as &dyn ToSql)),
-        ("target", filter.agent.as_ref().map(|v| v as &dyn ToSql)),
-        ("kind", filter.kind.as_ref().map(|v| v as &dyn ToSql)),
-        ("tool", filter.tool.as_ref().map(|v| v as &dyn ToSql)),
-    ] {
-        if let Some(value) = value {
-            values.push(value);
-            // Writing to a String cannot fail.
-            let _ = write!(sql, " AND {column} = ?{}", values.len());
-        }
-    }
-    values.push(&limit);
-    let _ = write!(sql, " ORDER BY seq LIMIT ?{}", values.len());
-    let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(&values[..])?;
+    let mut statement = conn.prepare_cached(
+        "SELECT seq, hash, body FROM journal WHERE seq > ?1 AND seq <= ?2 AND (?3 IS NULL OR target = ?3)
+         AND (?4 IS NULL OR tool = ?4) AND (?5 IS NULL OR kind = ?5) AND (?6 IS NULL OR call_id = ?6)
+         ORDER BY seq LIMIT ?7",
+    )?;
     let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
-        let seq = row.get::<_, i64>(0)? as u64;
-        let body = row.get_ref(2)?.as_str().map_err(|_| damaged(seq))?;
-        let json = RawValue::from_string(shown(body, &blob(row, 1)?)).map_err(|_| damaged(seq))?;
-        records.push(JournalRow { seq, json });
-    }
+    skip::ranges(conn, filter, |after, last| {
+        let mut rows = statement.query(params![
+            after as i64,
+            last as i64,
+            filter.agent,
+            filter.tool,
+            filter.kind,
+            call_id.as_ref().map(|id| &id[..]),
+            (limit - records.len()) as i64,
+        ])?;
+        while let Some(row) = rows.next()? {
+            let seq = row.get::<_, i64>(0)? as u64;
+            let body = row.get_ref(2)?.as_str().map_err(|_| damaged(seq))?;
+            let json = RawValue::from_string(shown(body, &blob(row, 1)?)).map_err(|_| damaged(seq))?;
+            records.push(JournalRow { seq, json });
+        }
+        Ok(records.len() < limit)
+    })?;
     Ok(records)
 }
 
@@ -174,7 +157,7 @@ pub(crate) struct Raw<'a> {
     pub(crate) kind: Option<&'a [u8]>,
     pub(crate) target: Option<&'a [u8]>,
     pub(crate) tool: Option<&'a [u8]>,
-    pub(crate) call_id: Option<CallId>,
+    pub(crate) call_id: Option<&'a [u8]>,
 }
 
 /// Walks all rows in order until `each` says stop.
@@ -190,7 +173,7 @@ pub(crate) fn walk(conn: &Connection, mut each: impl FnMut(Raw<'_>) -> Result<bo
             kind: bytes(row, 3),
             target: bytes(row, 4),
             tool: bytes(row, 5),
-            call_id: bytes(row, 6).and_then(|_| uuid(row, 6).ok()).map(CallId::new),
+            call_id: bytes(row, 6),
         };
         if !each(raw)? {
             break;

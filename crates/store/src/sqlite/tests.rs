@@ -1,0 +1,155 @@
+//! What only this engine has: its disk can be full, and its groups can fail.
+
+use std::sync::Arc;
+
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::time::Timestamp;
+
+use super::*;
+use crate::audit;
+use crate::interface::{JournalFilter, Lossy, Store};
+
+fn record() -> Draft {
+    let mut draft = Draft::new(Timestamp::from_millis(0), Kind::Hub);
+    draft.who = Some("x".repeat(2_000));
+    draft
+}
+
+fn open(dir: &tempfile::TempDir) -> Arc<SqliteStore> {
+    Arc::new(SqliteStore::open(OpenOptions::new(dir.path())).expect("opens"))
+}
+
+/// Lets the database grow by no more than `pages`; none lifts the limit.
+async fn limit(store: &SqliteStore, pages: Option<i64>) {
+    let set = move |tx: &mut writer::Tx<'_>| {
+        let now: i64 = tx.conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        let limit = pages.map_or(i64::from(i32::MAX), |pages| now + pages);
+        tx.conn.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
+        Ok(())
+    };
+    store.queue.run(0, set).await.expect("sets");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_acknowledges_nothing_and_is_left_behind_when_there_is_space() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    store.append(record()).await.expect("appends");
+    limit(&store, Some(4)).await;
+    let mut acknowledged = vec![1];
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..64 {
+        let store = Arc::clone(&store);
+        tasks.spawn(async move { store.append(record()).await });
+    }
+    let answers = tasks.join_all().await;
+    let refused = answers.iter().filter(|a| matches!(a, Err(StoreError::DiskFull))).count();
+    acknowledged.extend(answers.into_iter().flatten());
+    assert!(refused > 0);
+    assert_eq!(acknowledged.len() + refused, 65, "everyone has an answer");
+    // What is lost while nobody waits for it is counted.
+    for _ in 0..32 {
+        store.enqueue(Lossy::Record(record())).await.expect("takes");
+    }
+    let full = store.append(record()).await;
+    assert!(matches!(full, Err(StoreError::DiskFull)), "{full:?}");
+    assert!(store.stats().failing && store.stats().lost > 0, "{:?}", store.stats());
+    assert_eq!(store.stats().journal_seq as usize, records(&store).await);
+
+    limit(&store, None).await;
+    assert!(!store.stats().failing);
+    let next = store.append(record()).await.expect("appends again");
+    assert_eq!(next as usize, records(&store).await, "no place was used up by what failed");
+    acknowledged.sort_unstable();
+    acknowledged.push(next);
+    assert!(acknowledged.is_sorted_by(|a, b| a < b));
+    store.close().await.expect("closes");
+    assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
+}
+
+async fn records(store: &SqliteStore) -> usize {
+    store.journal(JournalFilter { limit: 10_000, ..JournalFilter::default() }).await.expect("reads").len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_fails_is_undone_alone_with_its_records() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..60 {
+        let store = Arc::clone(&store);
+        tasks.spawn(async move {
+            let work = move |tx: &mut writer::Tx<'_>| {
+                tx.append(&record())?;
+                set_meta(tx.conn, &format!("n{n}"), "there")?;
+                if n % 3 == 0 { Err(StoreError::Conflict("no".into())) } else { Ok(()) }
+            };
+            (n, store.queue.run(0, work).await.is_ok())
+        });
+    }
+    for (n, kept) in tasks.join_all().await {
+        assert_eq!(kept, n % 3 != 0);
+        let there = store.readers.read(move |conn| meta(conn, &format!("n{n}"))).await.expect("reads");
+        assert_eq!(there.is_some(), kept);
+    }
+    assert_eq!(records(&store).await, 40);
+    store.close().await.expect("closes");
+    assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_find_across_many_blocks() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    for n in 1..=3_000_u32 {
+        let mut draft = Draft::new(Timestamp::from_millis(0), Kind::Call);
+        draft.target = Some(if n == 700 || n == 2_900 { "rare".into() } else { format!("pc-{}", n % 50) });
+        store.enqueue(Lossy::Record(draft)).await.expect("takes");
+    }
+    store.checkpoint(Timestamp::from_millis(0)).await.expect("commits");
+    let find = async |agent: &str, after, limit| {
+        let filter = JournalFilter { agent: Some(agent.into()), after, limit, ..JournalFilter::default() };
+        store.journal(filter).await.expect("reads").iter().map(|r| r.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(find("rare", None, 10).await, [700, 2_900]);
+    assert_eq!(find("rare", None, 1).await, [700]);
+    assert_eq!(find("rare", Some(700), 10).await, [2_900]);
+    assert_eq!(find("nobody", None, 10).await, [0; 0]);
+    assert_eq!(find("pc-7", Some(1_100), 2).await, [1_107, 1_157]);
+    assert_eq!(find("pc-7", None, 10_000).await.len(), 60);
+    // Without its bits a block is read, not lost.
+    store
+        .queue
+        .run(0, |tx| Ok(tx.conn.execute("DELETE FROM journal_skips WHERE block IN (1, 3)", [])?))
+        .await
+        .expect("deletes");
+    assert_eq!(find("rare", None, 10).await, [700, 2_900]);
+    assert_eq!(find("pc-7", None, 10_000).await.len(), 60);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_hub_is_kept_out_and_told_who_has_the_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    let second = SqliteStore::open(OpenOptions::new(dir.path())).map(drop);
+    let Err(StoreError::Locked { holder, .. }) = second else { panic!("{second:?}") };
+    assert_eq!(holder, format!("process {}", std::process::id()));
+    store.close().await.expect("closes");
+    open(&dir).close().await.expect("free again");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_owner_may_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = tempfile::tempdir().expect("a directory");
+    let dir = parent.path().join("data");
+    let store = SqliteStore::open(OpenOptions::new(&dir)).expect("opens");
+    store.append(record()).await.expect("appends");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    for name in ["hub.db", "hub.db-wal", "hub.db-shm", "data.key", "hub.lock"] {
+        assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
+    }
+    store.close().await.expect("closes");
+}

@@ -1,0 +1,106 @@
+//! Backups: made while the hub runs, checked, restored.
+
+use std::fs;
+use std::path::Path;
+
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::secret::{SecretBytes, SecretText};
+use convoke_core::time::Timestamp;
+use convoke_store::{OpenOptions, SqliteStore, Store, StoreError, audit, backup};
+
+fn record() -> Draft {
+    Draft::new(Timestamp::from_millis(0), Kind::Hub)
+}
+
+fn open(dir: &Path) -> SqliteStore {
+    SqliteStore::open(OpenOptions::new(dir)).expect("opens")
+}
+
+async fn running() -> (tempfile::TempDir, SqliteStore) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir.path().join("data"));
+    store.put_secret("ca", &SecretBytes::new(*b"sealed")).await.expect("keeps");
+    for _ in 0..20 {
+        store.append(record()).await.expect("appends");
+    }
+    (dir, store)
+}
+
+#[tokio::test]
+async fn a_backup_of_a_running_hub_restores_what_was_there() {
+    let (dir, store) = running().await;
+    let (data, file, again) = (dir.path().join("data"), dir.path().join("one ?#%.backup"), dir.path().join("again"));
+    let phrase = SecretText::new("correct horse");
+    let manifest = backup::create(&data, &file, Some(&phrase), None).expect("copies");
+    assert_eq!((manifest.journal_seq, manifest.hub_id, manifest.has_key()), (20, store.hub_id(), true));
+    store.append(record()).await.expect("the hub goes on");
+    store.close().await.expect("closes");
+
+    let (_, summary) = backup::verify(&file).expect("whole");
+    assert_eq!(summary.last_seq, 20);
+    let wrong = backup::restore(&file, &again, Some(&SecretText::new("wrong")));
+    assert!(matches!(wrong, Err(StoreError::BadPassphrase)), "{wrong:?}");
+    assert!(!again.exists(), "and nothing was begun");
+    assert!(backup::restore(&file, &again, Some(&phrase)).expect("restores").with_key);
+    assert!(audit::verify_dir(&again, Default::default()).expect("reads").is_good());
+    let restored = open(&again);
+    assert_eq!(restored.hub_key().as_bytes(), store.hub_key().as_bytes());
+    assert_eq!(restored.secret("ca").await.expect("opens"), Some(SecretBytes::new(*b"sealed")));
+    assert_eq!(restored.append(record()).await.expect("goes on"), 21);
+    restored.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn without_a_passphrase_the_key_stays_where_it_is() {
+    let (dir, store) = running().await;
+    let (file, again) = (dir.path().join("b"), dir.path().join("again"));
+    store.backup(&file).await.expect("copies");
+    let text = fs::read_to_string(store.paths().key.clone()).expect("reads");
+    let bytes = fs::read(&file).expect("reads");
+    assert!(!bytes.windows(text.trim().len()).any(|w| w == text.trim().as_bytes()));
+    assert!(!backup::restore(&file, &again, None).expect("restores").with_key);
+    assert!(matches!(SqliteStore::open(OpenOptions::new(&again)), Err(StoreError::KeyMissing { .. })));
+    fs::copy(&store.paths().key, again.join("data.key")).expect("copies");
+    open(&again).close().await.expect("closes");
+    let nothing = backup::restore(&file, &dir.path().join("x"), Some(&SecretText::new("p")));
+    assert!(matches!(nothing, Err(StoreError::BadBackup { .. })), "{nothing:?}");
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn nothing_is_overwritten() {
+    let (dir, store) = running().await;
+    let file = dir.path().join("b");
+    store.backup(&file).await.expect("copies");
+    assert!(matches!(store.backup(&file).await, Err(StoreError::Exists(_))));
+    let taken = backup::restore(&file, &store.paths().dir, None);
+    assert!(matches!(taken, Err(StoreError::Exists(_))), "{taken:?}");
+    let left: Vec<_> = fs::read_dir(dir.path()).expect("lists").map(|e| e.expect("an entry").file_name()).collect();
+    assert_eq!(left.len(), 2, "nothing half done lies about: {left:?}");
+    store.close().await.expect("closes");
+    let nowhere = backup::create(&dir.path().join("nowhere"), &dir.path().join("c"), None, None);
+    assert!(matches!(nowhere, Err(StoreError::NoData(_))), "{nowhere:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_backup_is_found_before_anything_is_restored() {
+    let (dir, store) = running().await;
+    let (file, again) = (dir.path().join("b"), dir.path().join("again"));
+    store.backup(&file).await.expect("copies");
+    store.close().await.expect("closes");
+    let good = fs::read(&file).expect("reads");
+    let step = good.len() / 23;
+    for at in (0..good.len()).step_by(step).chain([good.len() - 1, good.len() - 20, good.len() - 100]) {
+        let mut bad = good.clone();
+        bad[at] ^= 4;
+        fs::write(&file, &bad).expect("writes");
+        assert!(backup::restore(&file, &again, None).is_err(), "byte {at} of {}", good.len());
+        assert!(!again.exists());
+    }
+    for length in [0, 10, good.len() / 2, good.len() - 1] {
+        fs::write(&file, &good[..length]).expect("writes");
+        assert!(matches!(backup::verify(&file), Err(StoreError::BadBackup { .. })), "{length} bytes");
+    }
+    fs::write(&file, &good).expect("writes");
+    backup::restore(&file, &again, None).expect("the good one still does");
+}

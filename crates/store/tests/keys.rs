@@ -1,0 +1,169 @@
+//! The data key: made once, never made twice, rotated whole.
+
+use std::fs;
+use std::path::Path;
+
+use convoke_core::approval::ApprovalState;
+use convoke_core::call::CallState;
+use convoke_core::door::Door;
+use convoke_core::id::{CallId, PeerId, TokenId};
+use convoke_core::secret::{SecretBytes, SecretText};
+use convoke_core::time::Timestamp;
+use convoke_store::{CallRow, OpenOptions, SqliteStore, Store, StoreError, keys};
+use uuid::Uuid;
+
+const SECRET: &[u8] = b"the-secret-of-the-test";
+const ARGS: &[u8] = b"{\"password\":\"in-the-arguments\"}";
+
+async fn fill(store: &SqliteStore) {
+    store.put_secret("ca", &SecretBytes::new(SECRET)).await.expect("keeps");
+    let now = Timestamp::from_millis(0);
+    let call = CallRow {
+        id: CallId::new(Uuid::from_u128(1)),
+        caller: TokenId::new(Uuid::from_u128(2)),
+        idempotency_key: None,
+        target: PeerId::kenny("pc-1").expect("valid"),
+        tool: "shell_exec".into(),
+        args_digest: "d".into(),
+        door: Door::Mcp,
+        args: Some(SecretBytes::new(ARGS)),
+        timeout_ms: None,
+        state: CallState::Waiting,
+        outcome: None,
+        created_at: now,
+        keep_until: now,
+    };
+    store.put_call(call, None, None).await.expect("keeps");
+}
+
+async fn check(store: &SqliteStore) {
+    assert_eq!(store.secret("ca").await.expect("opens"), Some(SecretBytes::new(SECRET)));
+    let call = store.call(CallId::new(Uuid::from_u128(1))).await.expect("opens").expect("there");
+    assert_eq!(call.args, Some(SecretBytes::new(ARGS)));
+    assert!(store.approvals(Some(ApprovalState::Pending), 1).await.expect("reads").is_empty());
+}
+
+fn open(dir: &Path, key: Option<&SecretBytes>) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(OpenOptions { data_key: key.cloned(), ..OpenOptions::new(dir) })
+}
+
+/// A filled directory, closed; with the hub's public key.
+async fn filled(key: Option<&SecretBytes>) -> (tempfile::TempDir, [u8; 32]) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), key).expect("opens");
+    fill(&store).await;
+    store.close().await.expect("closes");
+    let public_key = store.hub_key().verifying_key().to_bytes();
+    (dir, public_key)
+}
+
+#[tokio::test]
+async fn nothing_secret_is_on_the_disk_in_the_open() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), None).expect("opens");
+    fill(&store).await;
+    for entry in fs::read_dir(dir.path()).expect("lists") {
+        let bytes = fs::read(entry.expect("an entry").path()).expect("reads");
+        for secret in [SECRET, ARGS, store.hub_key().as_bytes()] {
+            assert!(!bytes.windows(secret.len()).any(|w| w == secret));
+        }
+    }
+    assert!(!format!("{store:?}").contains("secret-of-the-test"));
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_lost_or_wrong_key_is_named_and_never_replaced() {
+    let (dir, _) = filled(None).await;
+    let file = dir.path().join("data.key");
+    let right = fs::read(&file).expect("reads");
+    fs::remove_file(&file).expect("removes");
+    let error = open(dir.path(), None).map(drop).expect_err("no key");
+    assert!(matches!(error, StoreError::KeyMissing { .. }) && error.to_string().contains("data.key"), "{error}");
+    assert!(!file.exists(), "a new key would only hide that the old one is gone");
+    fs::write(&file, "bm90IGEga2V5").expect("writes");
+    assert!(matches!(open(dir.path(), None), Err(StoreError::MalformedKey { .. })));
+    fs::write(&file, format!("{}=\n", "A".repeat(43))).expect("writes");
+    let error = open(dir.path(), None).map(drop).expect_err("wrong key");
+    assert!(matches!(error, StoreError::WrongKey { .. }) && error.to_string().contains("data.key"), "{error}");
+    let given = SecretBytes::new([9; 32]);
+    assert!(matches!(open(dir.path(), Some(&given)), Err(StoreError::WrongKey { .. })));
+    fs::write(&file, right).expect("writes");
+    let store = open(dir.path(), None).expect("opens");
+    check(&store).await;
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_key_from_outside_leaves_no_file() {
+    let key = keys::parse(&SecretText::new(format!("{}=", "B".repeat(43)))).map_err(drop);
+    assert!(key.is_err(), "the last digit of 32 bytes has two bits to spare, which must be zero");
+    let key = keys::parse(&SecretText::new(format!(" {}=\n", "A".repeat(43)))).expect("a key");
+    let (dir, _) = filled(Some(&key)).await;
+    assert!(!dir.path().join("data.key").exists());
+    let store = open(dir.path(), Some(&key)).expect("opens");
+    check(&store).await;
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_rotation_seals_everything_anew() {
+    let (dir, hub_key) = filled(None).await;
+    let file = dir.path().join("data.key");
+    let old = fs::read(&file).expect("reads");
+    let rotated = keys::rotate(dir.path(), None, None).expect("rotates");
+    assert_eq!((rotated.values, rotated.in_file), (3, true));
+    assert_ne!(fs::read(&file).expect("reads"), old);
+    assert!(!dir.path().join("data.key.new").exists());
+    let store = open(dir.path(), None).expect("opens");
+    check(&store).await;
+    assert_eq!(store.hub_key().verifying_key().to_bytes(), hub_key, "the hub is still the same one");
+    let busy = keys::rotate(dir.path(), None, None);
+    assert!(matches!(busy, Err(StoreError::Locked { .. })), "{busy:?}");
+    store.close().await.expect("closes");
+
+    // To a key from outside, and back into a file.
+    let outside = SecretBytes::new([7; 32]);
+    assert!(!keys::rotate(dir.path(), None, Some(&outside)).expect("rotates").in_file);
+    assert!(!file.exists());
+    assert!(keys::rotate(dir.path(), Some(&outside), None).expect("rotates").in_file);
+    let store = open(dir.path(), None).expect("opens");
+    check(&store).await;
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn an_interrupted_rotation_is_undone_or_finished() {
+    let (dir, _) = filled(None).await;
+    let (file, next) = (dir.path().join("data.key"), dir.path().join("data.key.new"));
+    // Before its commit: the next key is there, whole or cut off, and nothing is sealed with it.
+    for leftover in [format!("{}=\n", "A".repeat(43)), "QUJD".into(), String::new()] {
+        fs::write(&next, leftover).expect("writes");
+        let store = open(dir.path(), None).expect("opens with the old key");
+        check(&store).await;
+        store.close().await.expect("closes");
+        assert!(!next.exists());
+    }
+    // After its commit: only the rename is missing.
+    let old = fs::read(&file).expect("reads");
+    keys::rotate(dir.path(), None, None).expect("rotates");
+    fs::rename(&file, &next).expect("renames");
+    fs::write(&file, &old).expect("writes");
+    let store = open(dir.path(), None).expect("opens with the new key");
+    check(&store).await;
+    store.close().await.expect("closes");
+    assert!(!next.exists() && fs::read(&file).expect("reads") != old);
+}
+
+#[tokio::test]
+async fn a_hub_key_from_outside_is_used_and_not_written() {
+    let (dir, kept) = filled(None).await;
+    let seed = SecretBytes::new([5; 32]);
+    let options = OpenOptions { hub_seed: Some(seed), ..OpenOptions::new(dir.path()) };
+    let store = SqliteStore::open(options).expect("opens");
+    assert_ne!(store.hub_key().verifying_key().to_bytes(), kept);
+    store.close().await.expect("closes");
+    let store = open(dir.path(), None).expect("opens");
+    assert_eq!(store.hub_key().verifying_key().to_bytes(), kept);
+    store.close().await.expect("closes");
+}

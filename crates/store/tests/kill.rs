@@ -1,0 +1,92 @@
+//! A hub killed at any moment starts again with everything it acknowledged.
+#![allow(clippy::print_stdout)]
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use convoke_core::id::CallId;
+use convoke_core::journal::{Draft, Kind, Phase};
+use convoke_core::time::Timestamp;
+use convoke_store::{JournalFilter, OpenOptions, SqliteStore, Store, audit};
+use uuid::Uuid;
+
+const DIR: &str = "CONVOKE_KILL_TEST_DIR";
+
+/// Not a test of its own: what the killed process runs. It appends for ever and prints what was acknowledged.
+#[test]
+#[ignore = "started and killed by a_killed_writer_keeps_what_it_acknowledged"]
+fn appends_until_killed() {
+    let Some(dir) = std::env::var_os(DIR) else { return };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let store = Arc::new(SqliteStore::open(OpenOptions::new(dir)).expect("opens"));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let store = Arc::clone(&store);
+            tasks.spawn(async move {
+                loop {
+                    let draft = Draft {
+                        phase: Some(Phase::Intent),
+                        call_id: Some(CallId::new(Uuid::new_v4())),
+                        who: Some("y".repeat(500)),
+                        ..Draft::new(Timestamp::from_millis(0), Kind::Call)
+                    };
+                    println!("ack {}", store.append(draft).await.expect("appends"));
+                }
+            });
+        }
+        tasks.join_all().await;
+    });
+}
+
+#[test]
+fn a_killed_writer_keeps_what_it_acknowledged() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut acknowledged = BTreeSet::new();
+    for round in 0..5 {
+        let mut child = Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", "appends_until_killed", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(DIR, dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut seen = 0;
+        for line in output.lines() {
+            // The end of the pipe may cut a line; a cut line was not acknowledged to anyone.
+            let Ok(line) = line else { break };
+            let Some((_, seq)) = line.split_once("ack ") else { continue };
+            acknowledged.insert(seq.trim().parse::<u64>().expect("a whole line"));
+            seen += 1;
+            if seen == 150 + round * 97 {
+                child.kill().expect("kills");
+            }
+        }
+        child.wait().expect("ends");
+        assert!(seen >= 150, "it wrote something: {seen}");
+        // Before anything is repaired or closed: the files as the kill left them.
+        let verdict = audit::verify_dir(dir.path(), Default::default()).expect("reads");
+        assert!(verdict.is_good(), "{verdict:?}");
+    }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens again");
+        let mut kept = BTreeSet::new();
+        loop {
+            let after = kept.last().copied();
+            let page = JournalFilter { after, limit: 10_000, ..JournalFilter::default() };
+            let rows = store.journal(page).await.expect("reads");
+            if rows.is_empty() {
+                break;
+            }
+            kept.extend(rows.iter().map(|row| row.seq));
+        }
+        let lost: Vec<_> = acknowledged.difference(&kept).collect();
+        assert!(lost.is_empty(), "acknowledged and gone: {lost:?}");
+        assert_eq!(store.open_intents().await.expect("reads").len(), kept.len());
+        store.close().await.expect("closes");
+    });
+    assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
+}
