@@ -1,1 +1,37 @@
-//! Simulated agents.
+//! Simulated kenny agents by the thousand in one process, and what is needed to measure a hub with them.
+//!
+//! The agents run the real [`AgentSession`](convoke_kenny::agent::AgentSession), signatures included, over a WebSocket
+//! of their own that holds no buffer while idle: the simulator must not be what a measurement shows. Everything is
+//! bounded in count and time, and only loopback is meant.
+//!
+//! Deliberately absent: the hub. It is another process, reached through its doors like any hub, so a figure read here
+//! is a figure of the product.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`roster`] | ids and keys of the agents, the same in every process that has the seed |
+//! | [`swarm`] | agents that connect, answer, push and reconnect on command |
+//! | [`answer`] | what an agent answers to a request |
+//! | [`telemetry`] | the snapshot that agents push |
+//! | [`enrol`] | enrols a roster through the HTTP API |
+//! | [`load`] | callers that keep a hub busy, and how long they wait |
+//! | [`forwarder`] | the raw limit: HTTP in, WebSocket to the agent and back, HTTP out |
+//! | [`usage`] | CPU and memory of a process |
+//! | [`control`] | commands to a swarm in another process |
+//! | [`stage`] | the processes of a measurement: hub, forwarder, swarm |
+//! | [`http`] | one keep-alive connection to an HTTP server |
+//! | [`ws`] | one WebSocket, either side |
+
+mod agent;
+pub mod answer;
+pub mod control;
+pub mod enrol;
+pub mod forwarder;
+pub mod http;
+pub mod load;
+pub mod roster;
+pub mod stage;
+pub mod swarm;
+pub mod telemetry;
+pub mod usage;
+pub mod ws;

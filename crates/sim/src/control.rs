@@ -1,0 +1,115 @@
+//! Commands to a swarm in another process: one JSON object a line, answered by one line each.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::swarm::{Report, Swarm};
+
+/// Most agents, reconnections or snapshots in one command.
+pub const MAX_COUNT: u64 = 10_000_000;
+
+/// What a swarm is told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Connect agents, or let some leave, until there are so many.
+    Resize {
+        /// So many.
+        agents: u64,
+    },
+    /// Reconnect agents in turn.
+    Reconnect {
+        /// How often in all.
+        count: u64,
+    },
+    /// Push snapshots, by agents in turn.
+    Push {
+        /// How many in all.
+        count: u64,
+        /// At most so many a second.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        per_second: Option<f64>,
+    },
+    /// Say what happened so far.
+    Report,
+}
+
+/// What it answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    /// What happened so far.
+    #[serde(flatten)]
+    pub report: Report,
+    /// How long this command took.
+    pub took_ms: u64,
+    /// The last thing that went wrong while it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl Command {
+    /// How long the answer may take.
+    pub fn patience(self) -> Duration {
+        let (count, rate) = match self {
+            Self::Resize { agents } => (agents, None),
+            Self::Reconnect { count } => (count, None),
+            Self::Push { count, per_second } => (count, per_second),
+            Self::Report => (0, None),
+        };
+        let each = 0.02 + rate.filter(|rate| *rate > 0.0).map_or(0.0, |rate| 1.0 / rate);
+        Duration::from_secs_f64((30.0 + count.min(MAX_COUNT) as f64 * each).min(86_400.0))
+    }
+}
+
+/// Does what a line says.
+pub async fn obey(swarm: &mut Swarm, line: &str) -> Reply {
+    let began = Instant::now();
+    let mut problem = None;
+    match serde_json::from_str::<Command>(line) {
+        Ok(Command::Resize { agents }) => {
+            let agents = usize::try_from(agents.min(MAX_COUNT)).unwrap_or(usize::MAX);
+            problem = swarm.resize(agents).await.1.map(|why| why.to_string());
+        }
+        Ok(Command::Reconnect { count }) => {
+            swarm.reconnect(count.min(MAX_COUNT)).await;
+        }
+        Ok(Command::Push { count, per_second }) => {
+            swarm.push(count.min(MAX_COUNT), per_second).await;
+        }
+        Ok(Command::Report) => {}
+        Err(why) => problem = Some(format!("not a command: {why}")),
+    }
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Reply { report: swarm.report(), took_ms, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_look_like_this() {
+        for (text, command) in [
+            (r#"{"do":"resize","agents":10000}"#, Command::Resize { agents: 10_000 }),
+            (r#"{"do":"reconnect","count":3000}"#, Command::Reconnect { count: 3000 }),
+            (r#"{"do":"push","count":5}"#, Command::Push { count: 5, per_second: None }),
+            (r#"{"do":"push","count":5,"per_second":2.5}"#, Command::Push { count: 5, per_second: Some(2.5) }),
+            (r#"{"do":"report"}"#, Command::Report),
+        ] {
+            assert_eq!(serde_json::from_str::<Command>(text).unwrap(), command);
+            assert_eq!(serde_json::to_string(&command).unwrap(), text);
+        }
+        let text = r#"{"connected":1,"handshakes":1,"refused":0,"lost":0,"answered":0,"pushed":0,"frames_sent":2,"took_ms":7}"#;
+        let reply: Reply = serde_json::from_str(text).unwrap();
+        assert_eq!(reply.report.connected, 1);
+        assert_eq!(serde_json::to_string(&reply).unwrap(), text);
+    }
+
+    #[test]
+    fn patience_is_bounded_whatever_is_asked() {
+        let push = Command::Push { count: u64::MAX, per_second: Some(1e-300) };
+        assert_eq!(push.patience(), Duration::from_secs(86_400));
+        assert!(Command::Report.patience() >= Duration::from_secs(30));
+    }
+}

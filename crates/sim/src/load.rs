@@ -1,0 +1,174 @@
+//! Callers that keep a hub busy: each sends a call, waits for its answer, and sends the next, over its own keep-alive
+//! connection, to the agents in turn.
+
+mod latency;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{Method, StatusCode};
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use crate::http::{self, Client, HttpError};
+
+pub use latency::Latency;
+
+/// What is called, how often and for how long.
+#[derive(Clone, Debug)]
+pub struct LoadConfig {
+    /// The hub, or the forwarder.
+    pub target: SocketAddr,
+    /// The operator's token, where one is needed.
+    pub token: Option<String>,
+    /// The agents that are called in turn.
+    pub agents: Arc<[String]>,
+    /// Callers at once.
+    pub callers: usize,
+    /// Ends after so many calls,
+    pub calls: u64,
+    /// or after so long, whichever comes first; calls under way are waited for.
+    pub time: Duration,
+    /// How long a caller waits for one answer.
+    pub timeout: Duration,
+    /// What is asked.
+    pub body: Bytes,
+}
+
+impl LoadConfig {
+    /// One caller that lists a directory of `agents` in turn, for three seconds.
+    pub fn new(target: SocketAddr, agents: Arc<[String]>) -> Self {
+        Self {
+            target,
+            token: None,
+            agents,
+            callers: 1,
+            calls: u64::MAX,
+            time: Duration::from_secs(3),
+            timeout: Duration::from_secs(30),
+            body: Bytes::from_static(br#"{"tool":"fs_list","args":{"path":"/"}}"#),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct LoadReport {
+    /// Calls that were answered with `ok`.
+    pub answered: u64,
+    /// Calls that were answered with an error of the agent, or of the hub about it.
+    pub failed: u64,
+    /// Calls that were answered with another status than 200.
+    pub refused: u64,
+    /// Calls that were not answered in time.
+    pub timed_out: u64,
+    /// Calls whose connection broke.
+    pub broken: u64,
+    /// From the first call to the last answer.
+    pub elapsed: Duration,
+    /// How long the answered ones took.
+    pub latency: Latency,
+}
+
+impl LoadReport {
+    /// Calls that were not answered with `ok`.
+    pub const fn errors(&self) -> u64 {
+        self.failed + self.refused + self.timed_out + self.broken
+    }
+
+    /// Answered calls per second.
+    pub fn rate(&self) -> f64 {
+        self.answered as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.answered += other.answered;
+        self.failed += other.failed;
+        self.refused += other.refused;
+        self.timed_out += other.timed_out;
+        self.broken += other.broken;
+        self.latency.merge(&other.latency);
+    }
+}
+
+/// Runs the callers to their end.
+pub async fn run(config: &LoadConfig) -> Result<LoadReport, HttpError> {
+    let bearer = config.token.as_deref().map(http::bearer).transpose()?;
+    let turn = Arc::new(AtomicU64::new(0));
+    let began = Instant::now();
+    let mut callers = JoinSet::new();
+    for _ in 0..config.callers {
+        let caller = Caller {
+            client: Client::new(config.target),
+            bearer: bearer.clone(),
+            config: config.clone(),
+            until: began + config.time,
+            turn: Arc::clone(&turn),
+            report: LoadReport::default(),
+        };
+        callers.spawn(caller.run());
+    }
+    let mut report = LoadReport::default();
+    while let Some(caller) = callers.join_next().await {
+        // A caller neither panics nor is it cancelled while we hold the set.
+        if let Ok(part) = caller {
+            report.merge(&part);
+        }
+    }
+    report.elapsed = began.elapsed();
+    Ok(report)
+}
+
+struct Caller {
+    client: Client,
+    bearer: Option<HeaderValue>,
+    config: LoadConfig,
+    until: Instant,
+    turn: Arc<AtomicU64>,
+    report: LoadReport,
+}
+
+impl Caller {
+    async fn run(mut self) -> LoadReport {
+        while Instant::now() < self.until {
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+            if turn >= self.config.calls || self.config.agents.is_empty() {
+                break;
+            }
+            self.call(turn as usize % self.config.agents.len()).await;
+        }
+        self.report
+    }
+
+    async fn call(&mut self, agent: usize) {
+        let path = format!("/api/agents/{}/call", self.config.agents[agent]);
+        let began = Instant::now();
+        let call = self.client.send(Method::POST, &path, self.bearer.as_ref(), self.config.body.clone());
+        match tokio::time::timeout(self.config.timeout, call).await {
+            Ok(Ok((StatusCode::OK, answer))) if is_ok(&answer) => {
+                self.report.answered += 1;
+                self.report.latency.record(began.elapsed());
+            }
+            Ok(Ok((StatusCode::OK, _))) => self.report.failed += 1,
+            Ok(Ok(_)) => self.report.refused += 1,
+            Ok(Err(_)) => {
+                self.report.broken += 1;
+                // A server that is gone would otherwise be knocked at as fast as the machine can.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Err(_) => self.report.timed_out += 1,
+        }
+    }
+}
+
+fn is_ok(answer: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Outcome {
+        ok: bool,
+    }
+    serde_json::from_slice::<Outcome>(answer).is_ok_and(|outcome| outcome.ok)
+}

@@ -1,0 +1,91 @@
+//! CPU and memory of a process, read from Linux' `/proc`.
+
+use std::io;
+use std::time::Duration;
+
+/// The kernel counts CPU time for user space in hundredths of a second on every architecture we build for (`USER_HZ`).
+const TICK: Duration = Duration::from_millis(10);
+
+/// What a process has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time of all its threads since it began, in user space and in the kernel on its behalf. Steps of 10 ms.
+    pub cpu: Duration,
+    /// Anonymous resident memory now, in bytes: heap and stacks, without the program's file and without what the
+    /// kernel keeps for its sockets.
+    pub user_memory: u64,
+}
+
+/// Why it is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    /// Not Linux, or no such process.
+    #[error("the usage of process {pid} cannot be read (it takes Linux' /proc): {why}")]
+    Unreadable {
+        /// The process.
+        pid: u32,
+        /// Why.
+        why: io::Error,
+    },
+    /// A `/proc` that we do not understand.
+    #[error("/proc/{pid}/{file} is not as expected")]
+    Odd {
+        /// The process.
+        pid: u32,
+        /// The file.
+        file: &'static str,
+    },
+}
+
+impl Usage {
+    /// What process `pid` has used so far.
+    pub fn of(pid: u32) -> Result<Self, UsageError> {
+        let read = |file: &'static str| {
+            std::fs::read_to_string(format!("/proc/{pid}/{file}")).map_err(|why| UsageError::Unreadable { pid, why })
+        };
+        let cpu = cpu(&read("stat")?).ok_or(UsageError::Odd { pid, file: "stat" })?;
+        let user_memory = user_memory(&read("status")?).ok_or(UsageError::Odd { pid, file: "status" })?;
+        Ok(Self { cpu, user_memory })
+    }
+}
+
+fn cpu(stat: &str) -> Option<Duration> {
+    // The second field is the program's name in brackets and may itself hold brackets and blanks.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(11);
+    let user: u32 = fields.next()?.parse().ok()?;
+    let system: u32 = fields.next()?.parse().ok()?;
+    Some(TICK * user.checked_add(system)?)
+}
+
+fn user_memory(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_proc_says() {
+        let stat = "4711 (a ) name) S 1 4711 4711 0 -1 4194560 100 0 0 0 250 17 0 0 20 0 3 0 100 1000 50";
+        assert_eq!(cpu(stat), Some(Duration::from_millis(2670)));
+        assert_eq!(user_memory("Name:\tx\nVmRSS:\t 9 kB\nRssAnon:\t    2048 kB\n"), Some(2 << 20));
+        assert_eq!(cpu("nonsense"), None);
+        assert_eq!(user_memory("RssAnon: many"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_uses_something() {
+        let usage = Usage::of(std::process::id()).unwrap();
+        assert!(usage.user_memory > 0);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_an_error() {
+        assert!(matches!(Usage::of(u32::MAX), Err(UsageError::Unreadable { .. })));
+    }
+}

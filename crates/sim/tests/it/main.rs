@@ -1,0 +1,6 @@
+//! The simulator against its own forwarder: no hub is needed to know that it measures what it says.
+
+mod answers;
+mod forwarder;
+mod support;
+mod swarm;
