@@ -1,0 +1,192 @@
+//! The command line as a type.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{
+    agents, approvals, audit, backup, call, calls, completions, enrol, hub, keys, logs, policy, tokens,
+};
+
+/// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
+#[derive(Debug, Parser)]
+#[command(name = "convoke", version, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Which hub, and how to answer")]
+pub(crate) struct Global {
+    /// The hub's address, such as http://127.0.0.1:7410 [env: CONVOKE_HUB; else the hub on this machine]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) hub: Option<String>,
+    /// The operator token [env: CONVOKE_TOKEN, which other users cannot see; else the local hub's own]
+    #[arg(long, global = true, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// The hub's data directory [env: CONVOKE_DATA; else the platform's]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Answer with the API's JSON instead of tables
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the whole thing on this machine with embedded defaults
+    Up(hub::ServeArgs),
+    /// Run the server
+    Hub(hub::HubArgs),
+    /// See and manage agents
+    #[command(subcommand)]
+    Agents(agents::AgentsCommand),
+    /// Invite an agent: a one-time token, and how to use it
+    EnrollToken(enrol::EnrolArgs),
+    /// Ask an agent for something
+    Call(call::CallArgs),
+    /// Look at calls
+    #[command(subcommand)]
+    Calls(calls::CallsCommand),
+    /// Say yes or no to calls that wait for a person
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
+    /// What is refused, and what needs a person
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Read, export and verify the journal
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Operators' tokens
+    #[command(subcommand)]
+    Tokens(tokens::TokensCommand),
+    /// Log lines of agents and of the hub about them
+    Logs(logs::LogsArgs),
+    /// Every agent's health at a glance
+    Fleet,
+    /// Back up and restore a data directory
+    #[command(subcommand)]
+    Backup(backup::BackupCommand),
+    /// The hub's keys
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Completions for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[track_caller]
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// An argument of a verb with the name of a global one would silently take its value.
+    #[test]
+    fn no_argument_of_a_verb_hides_a_global_one() {
+        fn walk(command: &clap::Command, path: &str) {
+            for inner in command.get_subcommands() {
+                let path = format!("{path} {}", inner.get_name());
+                for arg in inner.get_arguments() {
+                    let id = arg.get_id().as_str();
+                    assert!(!["hub", "token", "data", "json"].contains(&id), "{path}: {id}");
+                }
+                walk(inner, &path);
+            }
+        }
+        walk(&Cli::command(), "convoke");
+    }
+
+    #[test]
+    fn global_flags_stand_before_and_after_the_verb() {
+        for line in [
+            "convoke --json --hub http://h --token t agents list",
+            "convoke agents list --json --hub http://h --token t",
+        ] {
+            let cli = parse(line).expect("parses");
+            assert!(cli.global.json);
+            assert_eq!(cli.global.hub.as_deref(), Some("http://h"));
+            assert_eq!(cli.global.token.as_deref(), Some("t"));
+        }
+    }
+
+    #[test]
+    fn every_verb_parses() {
+        for line in [
+            "convoke up --data d --listen 127.0.0.1:0 --set kenny.heartbeat_s=5 --set hub.drain_s=1",
+            "convoke hub --print-json --reveal-token --config f.toml --insecure-listen",
+            "convoke hub --tls-cert c --tls-key k",
+            "convoke hub --check-config --json",
+            "convoke agents list --online --tag lab --protocol kenny",
+            "convoke agents show pc-1",
+            "convoke agents tag pc-1 lab floor:2",
+            "convoke agents tag pc-1 --clear",
+            "convoke agents revoke pc-1",
+            "convoke agents remove pc-1 --yes",
+            "convoke agents rotate-key pc-1",
+            "convoke agents update pc-1",
+            "convoke enroll-token pc-1",
+            "convoke call pc-1 fs_list --args {} --timeout 2.5 --idempotency-key k --wait",
+            "convoke calls show 0190f3a0-0000-7000-8000-000000000001 --wait",
+            "convoke calls show 0190f3a0-0000-7000-8000-000000000001 --wait 5",
+            "convoke approvals list --all",
+            "convoke approvals approve 0190f3a0-0000-7000-8000-000000000001 --reason fine",
+            "convoke approvals deny 0190f3a0-0000-7000-8000-000000000001",
+            "convoke policy list",
+            "convoke policy add --id x --applies-to posix --pattern reboot --reason no",
+            "convoke policy remove x",
+            "convoke policy confirm list",
+            "convoke policy confirm add --id x --effects interact,manage --doors cli --tools shell_*",
+            "convoke policy confirm remove x",
+            "convoke audit list --agent pc-1 --tool fs_list --kind call --after 3 --limit 10",
+            "convoke audit export -",
+            "convoke audit verify",
+            "convoke tokens list",
+            "convoke tokens create anna --role operator --effects observe --agents lab-* --approve --expires 30d",
+            "convoke tokens revoke anna",
+            "convoke logs --agent pc-1 --level warn --follow --limit 5",
+            "convoke fleet",
+            "convoke backup create f --with-key",
+            "convoke backup restore f --data d",
+            "convoke backup verify f",
+            "convoke keys show",
+            "convoke keys rotate",
+            "convoke completions bash",
+        ] {
+            parse(line).unwrap_or_else(|why| panic!("{line}: {why}"));
+        }
+    }
+
+    #[test]
+    fn mistakes_are_found_before_anything_is_tried() {
+        for (line, expect) in [
+            ("convoke agents show a/b", "an id is letters"),
+            ("convoke agents list --online --offline", "cannot be used with"),
+            ("convoke agents tag pc-1", "required"),
+            ("convoke call pc-1 fs_list --timeout 0", "above 0"),
+            ("convoke tokens create anna --role king", "possible values"),
+            ("convoke tokens create anna --role admin --expires soon", "a number and a unit"),
+            ("convoke policy add --id x --applies-to cmd --pattern p --reason r", "possible values"),
+            ("convoke approvals approve nonsense", "invalid"),
+            ("convoke hub --tls-cert c", "--tls-key"),
+            ("convoke hub --set heartbeat", "name=value"),
+        ] {
+            let text = parse(line).expect_err(line).to_string();
+            assert!(text.contains(expect), "{line}: {text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The commands: one file per noun, each with its arguments and what it does.
+
+pub(crate) mod agents;
+pub(crate) mod approvals;
+pub(crate) mod audit;
+pub(crate) mod backup;
+pub(crate) mod call;
+pub(crate) mod calls;
+pub(crate) mod completions;
+mod config;
+pub(crate) mod enrol;
+pub(crate) mod fleet;
+pub(crate) mod hub;
+pub(crate) mod keys;
+pub(crate) mod logs;
+mod pages;
+pub(crate) mod policy;
+mod prompt;
+mod result;
+mod signals;
+pub(crate) mod tokens;
+mod verdict;
+
+use anyhow::{Context as _, Result};
+use convoke_api::Client;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::args::{Cli, Command, Global};
+use crate::connect;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// What a verb works with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verb<'a> {
+    /// Where results go.
+    pub(crate) output: &'a Output,
+    /// What every command takes.
+    pub(crate) global: &'a Global,
+}
+
+impl Verb<'_> {
+    /// A client of the hub in question.
+    fn client(&self) -> Result<Client> {
+        connect::client(self.global)
+    }
+}
+
+/// Does what the command line says.
+pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
+    let Cli { global, command } = cli;
+    let verb = Verb { output, global: &global };
+    match command {
+        Command::Up(args) => hub::up(verb, args),
+        Command::Hub(args) => hub::run(verb, args),
+        Command::Agents(command) => against_a_hub(agents::run(verb, command)),
+        Command::EnrollToken(args) => against_a_hub(enrol::run(verb, args)),
+        Command::Call(args) => against_a_hub(call::run(verb, args)),
+        Command::Calls(command) => against_a_hub(calls::run(verb, command)),
+        Command::Approvals(command) => against_a_hub(approvals::run(verb, command)),
+        Command::Policy(command) => against_a_hub(policy::run(verb, command)),
+        Command::Audit(command) => against_a_hub(audit::run(verb, command)),
+        Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
+        Command::Logs(args) => against_a_hub(logs::run(verb, args)),
+        Command::Fleet => against_a_hub(fleet::run(verb)),
+        Command::Backup(command) => backup::run(verb, command),
+        Command::Keys(command) => against_a_hub(keys::run(verb, command)),
+        Command::Completions(args) => completions::run(verb, &args),
+    }
+}
+
+/// Runs a verb. One thread is enough for a client, and is there sooner.
+fn against_a_hub(verb: impl Future<Output = Result<Exit>>) -> Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(verb)
+}
+
+/// Reads the hub's JSON as a type. The text itself is kept for `--json`, so that a newer hub's fields get through.
+fn typed<T: DeserializeOwned>(json: &RawValue) -> Result<T> {
+    serde_json::from_str(json.get()).context("the hub's answer does not fit; is it a newer version?")
+}
+
+/// No query.
+const NO_QUERY: [(); 0] = [];

@@ -1,0 +1,267 @@
+//! `convoke agents`: who there is, and whom to trust.
+
+use anyhow::{Result, bail};
+use clap::Subcommand;
+use convoke_api::agents::{Agent, AgentPatch, AgentQuery, UpdateReply};
+use convoke_api::calls::CallPending;
+use convoke_core::id::{PeerId, Protocol};
+use convoke_core::time::Timestamp;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::pages::{Pages, joined};
+use super::{NO_QUERY, Verb, call, enrol, prompt, typed};
+use crate::exit::Exit;
+use crate::parse;
+use crate::show;
+use crate::table::{Field, Grid, Tone};
+use crate::when;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// Who there is
+    List {
+        /// Only those with a live link
+        #[arg(long, conflicts_with = "offline")]
+        online: bool,
+        /// Only those without
+        #[arg(long)]
+        offline: bool,
+        /// Only those with this tag
+        #[arg(long)]
+        tag: Option<String>,
+        /// Only those of this protocol
+        #[arg(long, value_parser = parse::protocol())]
+        protocol: Option<Protocol>,
+    },
+    /// All about one
+    Show {
+        #[arg(value_parser = parse::agent)]
+        id: PeerId,
+    },
+    /// Set an agent's tags: those given, in place of all before
+    Tag {
+        #[arg(value_parser = parse::agent)]
+        id: PeerId,
+        #[arg(required_unless_present = "clear", conflicts_with = "clear")]
+        tags: Vec<String>,
+        /// Take all tags away
+        #[arg(long)]
+        clear: bool,
+    },
+    /// Refuse an agent from now on; its link is closed at once
+    Revoke {
+        #[arg(value_parser = parse::agent)]
+        id: PeerId,
+    },
+    /// Forget an agent with its key, telemetry and logs; the journal stays
+    Remove {
+        #[arg(value_parser = parse::agent)]
+        id: PeerId,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Let an agent bind a new key: a one-time token; the old key holds until then
+    RotateKey {
+        #[arg(value_parser = parse::agent)]
+        id: PeerId,
+    },
+    /// Offer an agent the newest binary for its machine
+    Update {
+        #[arg(value_parser = parse::agent)]
+        id: PeerId,
+    },
+}
+
+pub(crate) async fn run(verb: Verb<'_>, command: AgentsCommand) -> Result<Exit> {
+    let client = verb.client()?;
+    let output = verb.output;
+    let path = |id: &PeerId| format!("/api/agents/{id}");
+    match command {
+        AgentsCommand::List { online, offline, tag, protocol } => {
+            let online = (online || offline).then_some(online);
+            let protocol = protocol.map(|p| p.name().to_owned());
+            let query = AgentQuery { protocol, tag, online, ..AgentQuery::default() };
+            let items = Pages::new(&client, "/api/agents", "agents", &query, None)?.all().await?;
+            if output.json {
+                output.json(&joined("agents", &items))?;
+                return Ok(Exit::Done);
+            }
+            let agents = items.iter().map(|item| typed(item)).collect::<Result<Vec<Agent>>>()?;
+            output.table(&list(&agents, when::now()), "no agents; invite one with `convoke enroll-token ID`")?;
+        }
+        AgentsCommand::Show { id } => {
+            let json: Box<RawValue> = client.get(&path(&id), &NO_QUERY).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                output.table(&sheet(&typed(&json)?, when::now()), "")?;
+            }
+        }
+        AgentsCommand::Tag { id, tags, clear: _ } => {
+            let json: Box<RawValue> = client.patch(&path(&id), &AgentPatch { tags }).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                let agent: Agent = typed(&json)?;
+                output.text(&format!("{} has the tags: {}", agent.id, show::clean(&show::list(&agent.tags))))?;
+            }
+        }
+        AgentsCommand::Revoke { id } => {
+            let json: Box<RawValue> = client.post(&format!("{}/revoke", path(&id)), &Map::new()).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                output.text(&format!("{id} is revoked: its link is closed and its key is refused"))?;
+            }
+        }
+        AgentsCommand::Remove { id, yes } => {
+            let question = format!("Remove {id} with its key, telemetry and logs?");
+            if !yes && !prompt::confirm(&question, "give --yes to remove it without being asked")? {
+                bail!("{id} was not removed");
+            }
+            let json: Box<RawValue> = client.delete(&path(&id)).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                output.text(&format!("{id} is removed"))?;
+            }
+        }
+        AgentsCommand::RotateKey { id } => {
+            let json: Box<RawValue> = client.post(&format!("{}/rotate-key", path(&id)), &Map::new()).await?;
+            enrol::show(verb, &client, &json, enrol::What::NewKey).await?;
+        }
+        AgentsCommand::Update { id } => {
+            let json: Box<RawValue> = client.post(&format!("{}/update", path(&id)), &Map::new()).await?;
+            return updated(verb, &id, &json);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn updated(verb: Verb<'_>, id: &PeerId, json: &RawValue) -> Result<Exit> {
+    let output = verb.output;
+    if let Ok(pending) = serde_json::from_str::<CallPending>(json.get()) {
+        return call::pending(verb, json, &pending);
+    }
+    let update: UpdateReply = typed(json)?;
+    let exit = if update.ok { Exit::Done } else { Exit::Failed };
+    if output.json {
+        output.raw_json(json)?;
+    } else if update.ok {
+        output.text(&format!("{id} takes version {} (sha256 {})", show::clean(&update.version), update.sha256))?;
+    } else {
+        let text = |name: &str| {
+            let error = update.call.get("error").and_then(|e| e.get(name)).and_then(Value::as_str);
+            show::clean(error.unwrap_or_default())
+        };
+        output.note(format_args!(
+            "error: {id} did not take version {}: {} ({})",
+            update.version,
+            text("message"),
+            text("code")
+        ));
+    }
+    Ok(exit)
+}
+
+/// What an agent says of itself that people look for.
+#[derive(Default, serde::Deserialize)]
+struct Meta {
+    #[serde(default)]
+    hostname: Option<Value>,
+    #[serde(default)]
+    os: Option<Value>,
+    #[serde(default)]
+    version: Option<Value>,
+}
+
+fn meta(agent: &Agent) -> Meta {
+    agent.meta.as_ref().and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default()
+}
+
+fn said(value: &Option<Value>) -> &str {
+    value.as_ref().and_then(Value::as_str).unwrap_or("-")
+}
+
+fn list(agents: &[Agent], now: Timestamp) -> Grid {
+    let mut grid = Grid::new(&["ID", "STATE", "TRUST", "HEALTH", "HOST", "OS", "VERSION", "TAGS", "LAST SEEN"]);
+    for agent in agents {
+        let meta = meta(agent);
+        let seen = agent.last_seen.map_or_else(|| "never".into(), |at| when::shown(at, now));
+        grid.row([
+            agent.id.as_str().into(),
+            state(agent),
+            Field::state(agent.trust.name()),
+            Field::state(&agent.health),
+            said(&meta.hostname).into(),
+            said(&meta.os).into(),
+            said(&meta.version).into(),
+            show::list(&agent.tags).into(),
+            seen.into(),
+        ]);
+    }
+    grid
+}
+
+/// Its liveness; that remote control is switched off at the machine matters as much.
+fn state(agent: &Agent) -> Field {
+    match agent.remote_control {
+        Some(false) => Field::new(format!("{}, switched off", agent.liveness), Tone::Warn),
+        _ => Field::state(agent.liveness.name()),
+    }
+}
+
+fn sheet(agent: &Agent, now: Timestamp) -> Grid {
+    let time = |at: Option<Timestamp>| at.map(|at| when::shown(at, now));
+    let mut grid = Grid::facts();
+    grid.fact("id", agent.id.as_str());
+    grid.fact("state", state(agent));
+    grid.fact("trust", Field::state(agent.trust.name()));
+    grid.fact("health", Field::state(&agent.health));
+    grid.fact("tags", show::list(&agent.tags));
+    grid.fact("last seen", time(agent.last_seen).unwrap_or_else(|| "never".into()));
+    grid.fact_if("connected", time(agent.connected_at));
+    grid.fact_if("signed in with", agent.auth.as_deref());
+    grid.fact_if("enrolled", time(agent.enrolled_at));
+    grid.fact_if("key (sha256)", agent.key_fingerprint.as_deref());
+    let version = agent.protocol_version.as_deref();
+    grid.fact("protocol", format!("{} {}", agent.protocol, version.unwrap_or_default()).trim_end());
+    let meta = agent.meta.as_ref().and_then(|meta| serde_json::from_str::<Map<String, Value>>(meta.get()).ok());
+    for (name, value) in meta.into_iter().flatten() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        grid.fact(&format!("meta {name}"), text);
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agents() -> Vec<Agent> {
+        let text = r#"[
+            {"id":"pc-1","protocol":"kenny","online":true,"trust":"trusted","liveness":"online","health":"warn",
+             "meta":{"hostname":"PC\u001b[31m","os":"linux","version":"1.2"},"protocol_version":"0.17",
+             "remote_control":false,"auth":"signature","tags":["lab","x"],"last_seen":"2026-06-04T18:00:00.000Z",
+             "key_fingerprint":"ab12"},
+            {"id":"pc-2","protocol":"kenny","online":false,"trust":"pending","liveness":"offline","health":"unknown",
+             "tags":[]}]"#;
+        serde_json::from_str(text).expect("agents")
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::parse("2026-06-04T18:03:00Z").expect("a time")
+    }
+
+    #[test]
+    fn the_list_shows_who_is_there() {
+        insta::assert_snapshot!(list(&agents(), now()).render_plain());
+    }
+
+    #[test]
+    fn one_agent_is_shown_with_all_that_is_known() {
+        insta::assert_snapshot!(sheet(&agents()[0], now()).render_plain());
+    }
+}

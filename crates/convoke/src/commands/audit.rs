@@ -1,0 +1,252 @@
+//! `convoke audit`: what happened, and whether the record of it holds.
+
+use std::fs;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Subcommand;
+use convoke_api::Client;
+use convoke_api::record::JournalQuery;
+use convoke_core::id::HubId;
+use convoke_core::journal::{Anchor, Expected, ExportHeader, Kind};
+use convoke_core::time::Timestamp;
+use convoke_store::audit;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::pages::{Pages, joined};
+use super::{NO_QUERY, Verb, verdict};
+use crate::exit::{Exit, usage};
+use crate::table::{Field, Grid};
+use crate::{connect, local, parse, when};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Records in order, oldest first
+    List {
+        /// Only about this agent
+        #[arg(long)]
+        agent: Option<String>,
+        /// Only of this tool
+        #[arg(long)]
+        tool: Option<String>,
+        /// Only of this kind
+        #[arg(long, value_parser = parse::kind())]
+        kind: Option<Kind>,
+        /// Only after this record
+        #[arg(long, value_name = "SEQ")]
+        after: Option<u64>,
+        /// At most so many
+        #[arg(long)]
+        limit: Option<u64>,
+    },
+    /// Write the whole journal to a file that can be verified anywhere
+    Export {
+        /// A new file, or - for standard output
+        file: PathBuf,
+    },
+    /// Check a data directory or an exported file: any changed, missing or reordered record is found
+    Verify {
+        /// A data directory or an export; the local hub's data when absent
+        path: Option<PathBuf>,
+        /// The hub's public key (base64), kept elsewhere; another key's signatures are then refused
+        #[arg(long, value_name = "KEY", value_parser = public_key)]
+        public_key: Vec<[u8; 32]>,
+        /// A place in the journal that was kept elsewhere; a journal cut off before it is then found
+        #[arg(long, value_name = "SEQ:HASH")]
+        checkpoint: Vec<Anchor>,
+    },
+}
+
+fn public_key(text: &str) -> Result<[u8; 32], String> {
+    let bytes = STANDARD.decode(text.trim()).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "a public key is 32 bytes in base64, as `convoke keys show` prints it".into())
+}
+
+pub(crate) async fn run(verb: Verb<'_>, command: AuditCommand) -> Result<Exit> {
+    match command {
+        AuditCommand::List { agent, tool, kind, after, limit } => {
+            let kind = kind.map(|kind| kind.name().to_owned());
+            let query = JournalQuery { after, limit: None, agent, tool, kind };
+            list(verb, &query, limit).await
+        }
+        AuditCommand::Export { file } => export(verb, &file).await,
+        AuditCommand::Verify { path, public_key, checkpoint } => {
+            let expected = Expected { hub_id: None, keys: public_key, kept: checkpoint };
+            verify(verb, path.as_deref(), expected)
+        }
+    }
+}
+
+/// A record, as far as a table has room for it.
+#[derive(Deserialize)]
+struct Record {
+    seq: u64,
+    at: Timestamp,
+    kind: String,
+    phase: Option<String>,
+    who: Option<String>,
+    door: Option<String>,
+    target: Option<String>,
+    tool: Option<String>,
+    decision: Option<String>,
+    rule: Option<String>,
+    outcome: Option<String>,
+    duration_ms: Option<u64>,
+    detail: Option<Detail>,
+}
+
+#[derive(Deserialize)]
+struct Detail {
+    what: Option<String>,
+}
+
+async fn list(verb: Verb<'_>, query: &JournalQuery, limit: Option<u64>) -> Result<Exit> {
+    let client = verb.client()?;
+    let mut pages = Pages::new(&client, "/api/journal", "records", query, limit)?;
+    if verb.output.json {
+        verb.output.json(&joined("records", &pages.all().await?))?;
+        return Ok(Exit::Done);
+    }
+    // A table for each page: a journal of years does not fit into memory as one.
+    let mut shown = false;
+    while let Some(page) = pages.next().await? {
+        if page.is_empty() {
+            continue;
+        }
+        shown = true;
+        let records = page.iter().map(|record| super::typed(record)).collect::<Result<Vec<Record>>>()?;
+        verb.output.table(&table(&records, when::now()), "")?;
+    }
+    if !shown {
+        verb.output.note("no such records");
+    }
+    Ok(Exit::Done)
+}
+
+fn table(records: &[Record], now: Timestamp) -> Grid {
+    let head =
+        &["SEQ", "WHEN", "KIND", "PHASE", "WHO", "DOOR", "TARGET", "TOOL", "DECISION", "OUTCOME", "MS", "WHAT"];
+    let mut grid = Grid::new(head);
+    for record in records {
+        let text = |value: &Option<String>| Field::from(value.as_deref().unwrap_or("-"));
+        let state = |value: &Option<String>| Field::state(value.as_deref().unwrap_or("-"));
+        let what = record.detail.as_ref().and_then(|detail| detail.what.clone());
+        let rule = record.rule.as_ref().map(|rule| format!("rule {rule}"));
+        grid.row([
+            record.seq.to_string().into(),
+            when::shown(record.at, now).into(),
+            record.kind.as_str().into(),
+            text(&record.phase),
+            text(&record.who),
+            text(&record.door),
+            text(&record.target),
+            text(&record.tool),
+            state(&record.decision),
+            state(&record.outcome),
+            record.duration_ms.map_or_else(|| "-".into(), |ms| ms.to_string()).into(),
+            text(&what.or(rule)),
+        ]);
+    }
+    grid
+}
+
+async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
+    let to_stdout = file == Path::new("-");
+    let out: Box<dyn Write> = if to_stdout {
+        Box::new(std::io::stdout().lock())
+    } else {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        // Who asked whom for what is nobody else's business.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Box::new(options.open(file).with_context(|| format!("cannot make the new file {}", file.display()))?)
+    };
+    let mut out = BufWriter::new(out);
+    let records = if connect::is_named(verb.global) {
+        let client = verb.client()?;
+        verb.output
+            .note("note: exported over the network, without the signed checkpoints that the data directory has");
+        export_over_http(&client, &mut out).await
+    } else {
+        let data = local::data_dir(verb.global.data.as_deref())?;
+        audit::export(&data, &mut out, when::now()).map_err(Into::into)
+    };
+    let records = match records.and_then(|records| Ok(out.flush().map(|()| records)?)) {
+        Ok(records) => records,
+        Err(why) => {
+            if !to_stdout {
+                // Half an export would be taken for one.
+                let _ = fs::remove_file(file);
+            }
+            return Err(why);
+        }
+    };
+    verb.output.note(format_args!("{records} records"));
+    Ok(Exit::Done)
+}
+
+async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> {
+    #[derive(Deserialize)]
+    struct About {
+        hub_id: HubId,
+        kenny_public_key: String,
+    }
+    let about: About = client.get("/api/hub", &NO_QUERY).await?;
+    let key =
+        public_key(&about.kenny_public_key).map_err(|why| anyhow!("the hub's public key does not fit: {why}"))?;
+    writeln!(out, "{}", ExportHeader::new(about.hub_id, key, when::now()).line())?;
+    let mut pages = Pages::new(client, "/api/journal", "records", &JournalQuery::default(), None)?;
+    let mut records = 0;
+    while let Some(page) = pages.next().await? {
+        for record in &page {
+            // The exact text: its hash is over it.
+            writeln!(out, "{}", RawValue::get(record))?;
+            records += 1;
+        }
+    }
+    Ok(records)
+}
+
+fn verify(verb: Verb<'_>, path: Option<&Path>, expected: Expected) -> Result<Exit> {
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => local::data_dir(verb.global.data.as_deref())?,
+    };
+    let found = fs::metadata(&path).map_err(|why| usage(format!("cannot look at {}: {why}", path.display())))?;
+    let verdict = if found.is_dir() {
+        audit::verify_dir(&path, expected)?
+    } else {
+        let file = fs::File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        audit::verify_export(BufReader::new(file), expected)?
+    };
+    verdict::show(verb.output, &path, &verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_shown_a_line_each() {
+        let text = r#"[
+            {"hub_id":"x","seq":1,"at":"2026-06-04T18:00:00.000Z","kind":"hub","detail":{"what":"started"},"hash":"00"},
+            {"hub_id":"x","seq":2,"at":"2026-06-04T18:01:00.000Z","kind":"call","phase":"outcome","who":"operator",
+             "door":"cli","target":"pc-1","tool":"shell_exec","decision":"blocked","rule":"posix-wipe",
+             "outcome":"blocked","duration_ms":3}]"#;
+        let records: Vec<Record> = serde_json::from_str(text).expect("records");
+        let now = Timestamp::parse("2026-06-04T18:05:00Z").expect("a time");
+        insta::assert_snapshot!(table(&records, now).render_plain());
+    }
+
+    #[test]
+    fn a_public_key_is_32_bytes() {
+        assert!(public_key(&STANDARD.encode([7; 32])).is_ok());
+        assert!(public_key(&STANDARD.encode([7; 31])).is_err());
+        assert!(public_key("nonsense!").is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! `convoke backup`: copies of a data directory, made while the hub runs.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Subcommand;
+use convoke_store::backup::{self, Manifest};
+use serde_json::json;
+
+use super::{Verb, prompt, verdict};
+use crate::exit::{Exit, usage};
+use crate::table::Grid;
+use crate::{local, show, when};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackupCommand {
+    /// Copy the data directory into a new file; the hub may be running
+    Create {
+        /// The new file
+        file: PathBuf,
+        /// Add the data key, sealed under a passphrase (CONVOKE_PASSPHRASE, or asked for)
+        #[arg(long)]
+        with_key: bool,
+    },
+    /// Put a backup into the empty directory named by --data
+    Restore {
+        /// The backup
+        file: PathBuf,
+        /// Leave the data key out, although the backup has it
+        #[arg(long)]
+        without_key: bool,
+    },
+    /// Check that a backup is whole and that the journal in it holds
+    Verify {
+        /// The backup
+        file: PathBuf,
+    },
+}
+
+pub(crate) fn run(verb: Verb<'_>, command: BackupCommand) -> Result<Exit> {
+    match command {
+        BackupCommand::Create { file, with_key } => {
+            let data = local::data_dir(verb.global.data.as_deref())?;
+            let passphrase = with_key.then(|| prompt::passphrase(true)).transpose()?;
+            let data_key = local::data_key()?;
+            let manifest = backup::create(&data, &file, passphrase.as_ref(), data_key.as_ref())
+                .with_context(|| format!("cannot back up {}", data.display()))?;
+            if verb.output.json {
+                verb.output.json(&json!({ "ok": true, "file": file, "backup": manifest }))?;
+                return Ok(Exit::Done);
+            }
+            verb.output.text(&format!("{} is backed up in {}", data.display(), file.display()))?;
+            verb.output.table(&facts(&manifest), "")?;
+            if !manifest.has_key() {
+                verb.output.note(
+                    "The data key is not in it. Keep data.key (or CONVOKE_DATA_KEY) in another safe place, or add it \
+                     under a passphrase with --with-key: without it the secrets in the backup are lost.",
+                );
+            }
+            Ok(Exit::Done)
+        }
+        BackupCommand::Restore { file, without_key } => restore(verb, &file, without_key),
+        BackupCommand::Verify { file } => {
+            let (manifest, summary) = backup::verify(&file)?;
+            if verb.output.json {
+                verb.output
+                    .json(&json!({ "ok": true, "file": file, "backup": manifest, "records": summary.last_seq }))?;
+                return Ok(Exit::Done);
+            }
+            verb.output.text(&format!("{} is whole, and the journal in it holds", file.display()))?;
+            verb.output.table(&facts(&manifest), "")?;
+            verb.output.table(&verdict::facts(&summary), "")?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn restore(verb: Verb<'_>, file: &std::path::Path, without_key: bool) -> Result<Exit> {
+    // Into the platform's directory by accident would be the wrong surprise.
+    let Some(data) = verb.global.data.as_deref() else {
+        return Err(usage("name the directory to restore into with --data"));
+    };
+    let (manifest, _) = backup::verify(file)?;
+    let passphrase = (manifest.has_key() && !without_key).then(|| prompt::passphrase(false)).transpose()?;
+    let restored = backup::restore(file, data, passphrase.as_ref())
+        .with_context(|| format!("cannot restore into {}", data.display()))?;
+    if verb.output.json {
+        verb.output.json(&json!({ "ok": true, "data": data, "with_key": restored.with_key, "backup": manifest }))?;
+        return Ok(Exit::Done);
+    }
+    verb.output.text(&format!("{} is restored from {}", data.display(), file.display()))?;
+    verb.output.table(&facts(&manifest), "")?;
+    if !restored.with_key {
+        verb.output.note(format_args!(
+            "Before the hub starts, put the data key into {} (readable by its owner only), or set CONVOKE_DATA_KEY.",
+            data.join("data.key").display()
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn facts(manifest: &Manifest) -> Grid {
+    let mut grid = Grid::facts();
+    grid.fact("hub", manifest.hub_id.to_string());
+    grid.fact("made", when::shown(manifest.created_at, when::now()));
+    grid.fact("size", show::bytes(manifest.db_bytes));
+    grid.fact("journal up to", manifest.journal_seq.to_string());
+    grid.fact("data key", if manifest.has_key() { "in it, under a passphrase" } else { "not in it" });
+    grid
+}

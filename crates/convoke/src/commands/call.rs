@@ -1,0 +1,128 @@
+//! `convoke call`: asks an agent for something and shows what it answers.
+
+use std::io::Read as _;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use convoke_api::calls::{CallPending, CallReply, CallRequest};
+use convoke_core::id::PeerId;
+use serde_json::value::RawValue;
+
+use super::result::{self, Ended};
+use super::{Verb, calls, typed};
+use crate::exit::{Exit, usage};
+use crate::parse;
+use crate::when;
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The agent's id
+    #[arg(value_parser = parse::agent)]
+    agent: PeerId,
+    /// The tool, such as fs_list
+    tool: String,
+    /// Its arguments: a JSON object, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    args: Option<String>,
+    /// Give up after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
+    timeout: Option<f64>,
+    /// The same key again within a day returns the first call's outcome
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// If the call needs a person, wait for them
+    #[arg(long)]
+    wait: bool,
+}
+
+pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
+    let request = CallRequest {
+        tool: args.tool.clone(),
+        args: args.args.as_deref().map(read_args).transpose()?,
+        timeout_s: args.timeout,
+        idempotency_key: args.idempotency_key,
+    };
+    let client = verb.client()?;
+    let json: Box<RawValue> = client.post(&format!("/api/agents/{}/call", args.agent), &request).await?;
+    if let Ok(pending) = serde_json::from_str::<CallPending>(json.get()) {
+        if !args.wait {
+            return self::pending(verb, &json, &pending);
+        }
+        let expires = when::relative(pending.approval.expires_at, when::now());
+        verb.output.note(format_args!(
+            "waiting for a person to approve: convoke approvals approve {} (expires {expires})",
+            pending.approval.id
+        ));
+        let (json, status) = calls::wait(&client, pending.call_id, None).await?;
+        return calls::ended(verb, &json, &status);
+    }
+    let reply: CallReply = typed(&json)?;
+    if verb.output.json {
+        verb.output.raw_json(&json)?;
+        return Ok(if reply.ok { Exit::Done } else { Exit::Failed });
+    }
+    let ended = Ended {
+        tool: &args.tool,
+        result: reply.result.as_deref(),
+        error: reply.error.as_ref(),
+        duration_ms: reply.duration_ms,
+    };
+    result::show(verb.output, &ended)
+}
+
+/// Says that a call waits for a person, and what to do about it.
+pub(super) fn pending(verb: Verb<'_>, json: &RawValue, pending: &CallPending) -> Result<Exit> {
+    if verb.output.json {
+        verb.output.raw_json(json)?;
+        return Ok(Exit::Pending);
+    }
+    let CallPending { approval, call_id } = pending;
+    verb.output.note(format_args!(
+        "the call {call_id} waits for a person until {}\n\
+         \x20 someone else approves it:  convoke approvals approve {}\n\
+         \x20 wait for its result:       convoke calls show {call_id} --wait",
+        when::shown(approval.expires_at, when::now()),
+        approval.id,
+    ));
+    Ok(Exit::Pending)
+}
+
+/// Reads the arguments and checks what can be checked here, so that a slip costs no call.
+fn read_args(given: &str) -> Result<Box<RawValue>> {
+    let text = match given.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?,
+        None if given == "-" => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from standard input")?;
+            text
+        }
+        None => given.to_owned(),
+    };
+    let text = text.trim();
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(args) if args.get().starts_with('{') => Ok(args.to_owned()),
+        Ok(_) => Err(usage("--args must be a JSON object, such as {\"path\": \"/tmp\"}")),
+        Err(why) => Err(usage(format!("--args is not JSON: {why}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_come_from_the_line_or_a_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("args.json");
+        std::fs::write(&file, "{\"path\": \"/tmp\"}\n").expect("written");
+        let read = |text: &str| read_args(text).map(|args| args.get().to_owned());
+        assert_eq!(read("{\"a\":1}").expect("fits"), "{\"a\":1}");
+        assert_eq!(read(&format!("@{}", file.display())).expect("fits"), "{\"path\": \"/tmp\"}");
+        for (bad, expect) in
+            [("[1]", "must be a JSON object"), ("{a:1}", "not JSON"), ("@/no/such/file", "cannot read")]
+        {
+            let why = format!("{:#}", read(bad).expect_err(bad));
+            assert!(why.contains(expect), "{why}");
+        }
+    }
+}

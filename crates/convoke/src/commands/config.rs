@@ -1,0 +1,174 @@
+//! The server's settings: where they come from, and `convoke hub --check-config`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use convoke_core::secret::{SecretBytes, SecretText};
+use convoke_hub::settings::{Settings, Sources};
+use convoke_hub::{HubOptions, StartError};
+use serde_json::json;
+
+use super::Verb;
+use super::hub::ServeArgs;
+use crate::args::Global;
+use crate::exit::{Exit, usage};
+use crate::local;
+use crate::table::{Field, Grid, Tone};
+
+/// What a server starts with.
+#[derive(Debug)]
+pub(super) struct Config {
+    /// The data directory.
+    pub(super) data: PathBuf,
+    /// The settings in force.
+    pub(super) settings: Settings,
+}
+
+impl Config {
+    /// Reads flags, environment and file.
+    pub(super) fn read(global: &Global, args: &ServeArgs) -> Result<Self> {
+        let (data, sources) = sources(global, args)?;
+        let settings = Settings::resolve(&sources).map_err(|why| usage(why.to_string()))?;
+        Ok(Self { data, settings })
+    }
+
+    /// With the secrets that only the environment has.
+    pub(super) fn into_options(self) -> Result<HubOptions> {
+        let Self { data, settings } = self;
+        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+        let hub_seed = match variable("CONVOKE_KENNY_PRIVATE_KEY") {
+            None => None,
+            Some(text) => {
+                let bytes =
+                    STANDARD.decode(text.trim()).map_err(|_| usage("CONVOKE_KENNY_PRIVATE_KEY is not base64"))?;
+                Some(SecretBytes::new(bytes))
+            }
+        };
+        let operator_token = variable("CONVOKE_OPERATOR_TOKEN").map(SecretText::new);
+        Ok(HubOptions { data, settings, data_key: local::data_key()?, hub_seed, operator_token })
+    }
+}
+
+fn sources(global: &Global, args: &ServeArgs) -> Result<(PathBuf, Sources)> {
+    let data = local::data_dir(global.data.as_deref())?;
+    let mut flags = args.set.clone();
+    let mut flag =
+        |name: &str, value: Option<&str>| flags.extend(value.map(|value| (name.to_owned(), value.to_owned())));
+    flag("hub.listen", args.listen.as_deref());
+    flag("hub.insecure_listen", args.insecure_listen.then_some("true"));
+    flag("tls.cert", args.tls_cert.as_deref());
+    flag("tls.key", args.tls_key.as_deref());
+    // A variable that is not UTF-8 is none of ours.
+    let env =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let named = args.config.clone().or_else(|| std::env::var_os("CONVOKE_CONFIG").map(PathBuf::from));
+    let file = file(named.as_deref(), &data)?;
+    Ok((data, Sources { flags, env: env.collect(), file }))
+}
+
+/// The settings file: one that is named must be there, the default one need not.
+fn file(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf, String)>> {
+    let named = named.filter(|path| !path.as_os_str().is_empty());
+    let path = named.map_or_else(|| data.join("convoke.toml"), Path::to_owned);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(why) if named.is_none() && why.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(usage(format!("cannot read the settings file {}: {why}", path.display()))),
+    }
+}
+
+/// Lists every setting, or every mistake.
+pub(super) fn check(verb: Verb<'_>, args: &ServeArgs) -> Result<Exit> {
+    let (data, sources) = sources(verb.global, args)?;
+    let file = sources.file.as_ref().map(|(path, _)| path.clone());
+    let (settings, mistakes) = match Settings::resolve(&sources) {
+        Ok(settings) => {
+            let mistakes = refusals(&settings);
+            (Some(settings), mistakes)
+        }
+        Err(why) => (None, why.0.iter().map(ToString::to_string).collect()),
+    };
+    let exit = if mistakes.is_empty() { Exit::Done } else { Exit::Usage };
+    if verb.output.json {
+        let listed = settings.iter().flat_map(Settings::listing).map(|(setting, value, source)| {
+            json!({ "name": setting.name, "value": value, "source": source.to_string(), "default": setting.default,
+                    "allowed": setting.kind.allowed(), "about": setting.doc })
+        });
+        let listed: Vec<_> = listed.collect();
+        verb.output.json(&json!({
+            "ok": mistakes.is_empty(), "data": data, "config": file, "settings": listed, "errors": mistakes,
+        }))?;
+        return Ok(exit);
+    }
+    let file = file.map_or_else(|| "none".into(), |path| path.display().to_string());
+    verb.output.note(format_args!("data directory: {}\nsettings file: {file}\n", data.display()));
+    if let Some(settings) = &settings {
+        verb.output.table(&table(settings), "")?;
+    }
+    for mistake in &mistakes {
+        verb.output.note(format_args!("error: {mistake}"));
+    }
+    Ok(exit)
+}
+
+/// What is well-formed and would still be refused at the start.
+fn refusals(settings: &Settings) -> Vec<String> {
+    let mut found = Vec::new();
+    let tls = settings.text("tls.cert").is_some();
+    if let Some(address) = settings.address("hub.listen")
+        && !tls
+        && !address.ip().is_loopback()
+        && !settings.flag("hub.insecure_listen")
+    {
+        found.push(StartError::Insecure(address).to_string());
+    }
+    for name in ["tls.cert", "tls.key"] {
+        if let Some(path) = settings.text(name)
+            && let Err(why) = std::fs::File::open(path)
+        {
+            found.push(format!("`{name}`: cannot read {path}: {why}"));
+        }
+    }
+    found
+}
+
+fn table(settings: &Settings) -> Grid {
+    let mut grid = Grid::new(&["SETTING", "VALUE", "FROM"]);
+    for (setting, value, source) in settings.listing() {
+        let value = if value.is_empty() { Field::new("-", Tone::Dim) } else { value.into() };
+        let source = source.to_string();
+        let tone = if source == "default" { Tone::Dim } else { Tone::Plain };
+        grid.row([setting.name.into(), value, Field::new(source, tone)]);
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit;
+
+    #[test]
+    fn a_named_file_must_be_there_and_the_default_one_need_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert_eq!(file(None, dir.path()).expect("no file is fine"), None);
+        let why = file(Some(&dir.path().join("x.toml")), dir.path()).expect_err("named and not there");
+        assert_eq!(exit::of(&why), Exit::Usage);
+        std::fs::write(dir.path().join("convoke.toml"), "[kenny]\n").expect("written");
+        assert!(file(None, dir.path()).expect("readable").is_some());
+    }
+
+    #[test]
+    fn plain_http_for_everyone_is_found_before_the_start() {
+        let resolve = |flags: &[(&str, &str)]| {
+            let flags = flags.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+            Settings::resolve(&Sources { flags, ..Sources::default() }).expect("well-formed")
+        };
+        assert!(refusals(&resolve(&[])).is_empty());
+        assert_eq!(refusals(&resolve(&[("hub.listen", "0.0.0.0:1")])).len(), 1);
+        assert!(refusals(&resolve(&[("hub.listen", "0.0.0.0:1"), ("hub.insecure_listen", "true")])).is_empty());
+        assert_eq!(refusals(&resolve(&[("tls.cert", "/no/c"), ("tls.key", "/no/k")])).len(), 2);
+    }
+}

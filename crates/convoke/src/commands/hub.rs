@@ -1,0 +1,217 @@
+//! `convoke up` and `convoke hub`: runs the server, from its settings to its last word.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use convoke_core::secret::SecretText;
+use convoke_hub::hub::Hub;
+use convoke_hub::{OPERATOR_TOKEN_SECRET, Running, StartError};
+use serde_json::json;
+
+use super::Verb;
+use super::config::{self, Config};
+use super::signals::Signals;
+use crate::exit::{Exit, usage};
+use crate::local::Whereabouts;
+use crate::output::Output;
+use crate::table::Grid;
+use crate::{logging, parse};
+
+/// What a server takes.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The address to serve on; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Option<String>,
+    /// The TOML file with settings [env: CONVOKE_CONFIG; else convoke.toml in the data directory, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<std::path::PathBuf>,
+    /// Set one setting; may be given again
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse::assignment)]
+    pub(super) set: Vec<(String, String)>,
+    /// Allow plain HTTP on an address that other machines can reach
+    #[arg(long)]
+    pub(super) insecure_listen: bool,
+    /// Certificate chain (PEM) to serve TLS with
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(super) tls_cert: Option<String>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(super) tls_key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HubArgs {
+    #[command(flatten)]
+    serve: ServeArgs,
+    /// When ready, write one line of JSON to standard output: http, data, operator_token, kenny_public_key
+    #[arg(long, conflicts_with = "check_config")]
+    print_json: bool,
+    /// Tell the first operator's token, not only on the first start of a data directory
+    #[arg(long, conflicts_with = "check_config")]
+    reveal_token: bool,
+    /// List every setting with its value and where that came from, and stop
+    #[arg(long)]
+    check_config: bool,
+}
+
+/// How a server tells that it is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announce {
+    /// To a person who has just started.
+    Welcome,
+    /// In its log.
+    Log,
+    /// To a program.
+    Json,
+}
+
+pub(crate) fn up(verb: Verb<'_>, args: ServeArgs) -> Result<Exit> {
+    let config = Config::read(verb.global, &args)?;
+    serve(verb, config, Announce::Welcome, false)
+}
+
+pub(crate) fn run(verb: Verb<'_>, args: HubArgs) -> Result<Exit> {
+    if args.check_config {
+        return config::check(verb, &args.serve);
+    }
+    let config = Config::read(verb.global, &args.serve)?;
+    let announce = if args.print_json { Announce::Json } else { Announce::Log };
+    serve(verb, config, announce, args.reveal_token)
+}
+
+fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool) -> Result<Exit> {
+    logging::start(config.settings.text("hub.log_level").unwrap_or("info"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let data = config.data.clone();
+    runtime.context("cannot start the runtime")?.block_on(async {
+        // From the first moment on, so that a stop during a long start is a clean one.
+        let mut signals = Signals::listen()?;
+        let started = tokio::select! {
+            started = convoke_hub::start(config.into_options()?) => started,
+            () = signals.next() => return Ok(Exit::Done),
+        };
+        let running = started.map_err(|why| refused(why, &data))?;
+        let here = Whereabouts { http: reachable_here(&running.hub), pid: std::process::id() };
+        let announced = here.announce(&data)?;
+        let token = token(&running, reveal_token).await?;
+        tell(verb, &running, &data, token.as_ref(), announce)?;
+
+        signals.next().await;
+        tracing::info!("stopping; once more stops at once");
+        drop(announced);
+        tokio::select! {
+            stopped = running.stop() => stopped.context("the store did not close cleanly")?,
+            () = signals.next() => {
+                tracing::warn!("stopped at once; what was under way is recorded as such at the next start");
+                std::process::exit(Exit::Failed as i32);
+            }
+        }
+        tracing::info!("stopped");
+        Ok(Exit::Done)
+    })
+}
+
+/// What is a mistake in the settings, and what the machine said no to.
+fn refused(why: StartError, data: &Path) -> anyhow::Error {
+    match why {
+        StartError::Insecure(_) | StartError::Tls(_) | StartError::Key(_) => usage(why.to_string()),
+        StartError::Store(_) => {
+            anyhow::Error::new(why).context(format!("cannot open the data directory {}", data.display()))
+        }
+        other => other.into(),
+    }
+}
+
+/// The first operator's token: when it was made just now, or when it is asked for.
+async fn token(running: &Running, reveal: bool) -> Result<Option<SecretText>> {
+    if running.first_token.is_some() || !reveal {
+        return Ok(running.first_token.clone());
+    }
+    let sealed = running.hub.store.secret(OPERATOR_TOKEN_SECRET).await.context("cannot read the operator token")?;
+    let text = sealed.and_then(|bytes| String::from_utf8(bytes.reveal().to_vec()).ok());
+    Ok(text.map(SecretText::new))
+}
+
+/// Where the hub listens, as a program on this machine writes it.
+fn listening(hub: &Hub) -> String {
+    let mut address = hub.listen;
+    if address.ip().is_unspecified() {
+        let loopback: std::net::IpAddr = match address {
+            std::net::SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            std::net::SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        };
+        address.set_ip(loopback);
+    }
+    format!("{}://{address}", if hub.tls { "https" } else { "http" })
+}
+
+/// How the commands on this machine reach the hub. A certificate is for the public name, if there is one.
+fn reachable_here(hub: &Hub) -> String {
+    match hub.settings.text("hub.public_url") {
+        Some(url) if hub.tls => url.to_owned(),
+        _ => listening(hub),
+    }
+}
+
+fn tell(
+    verb: Verb<'_>,
+    running: &Running,
+    data: &Path,
+    token: Option<&SecretText>,
+    announce: Announce,
+) -> Result<()> {
+    let http = listening(&running.hub);
+    let key = running.hub.public_key();
+    match announce {
+        Announce::Json => {
+            let mut line = json!({ "http": http, "data": data, "kenny_public_key": key });
+            if let Some(token) = token {
+                line["operator_token"] = token.reveal().into();
+            }
+            verb.output.json(&line)?;
+        }
+        Announce::Welcome => welcome(verb, &reachable_here(&running.hub), data, &key, token),
+        Announce::Log => reveal(verb.output, token),
+    }
+    tracing::info!(http, data = %data.display(), kenny_public_key = key, "ready");
+    Ok(())
+}
+
+fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&SecretText>) {
+    let mut facts = Grid::facts();
+    facts.fact("  address", http);
+    facts.fact("  data directory", data.display().to_string());
+    facts.fact("  public key", key);
+    if let Some(token) = token {
+        facts.fact("  operator token", token.reveal());
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    verb.output.note(format_args!("Convoke {version} is running.\n\n{}\n", facts.render_plain()));
+    if token.is_some() {
+        verb.output.note("The token is shown only now. Commands on this machine find it by themselves.\n");
+    }
+    let at = verb.global.data.as_ref().map(|dir| format!(" --data {}", dir.display())).unwrap_or_default();
+    verb.output.note(format_args!(
+        "Next, in another terminal:\n\n\
+         \x20 convoke enroll-token my-pc{at}    invites a machine\n\
+         \x20 convoke agents list{at}           shows who is there\n\n\
+         Ctrl-C stops it.\n"
+    ));
+}
+
+/// A log that is kept is no place for a token: it is only told to a person who looks on.
+fn reveal(output: &Output, token: Option<&SecretText>) {
+    match token {
+        Some(token) if std::io::stderr().is_terminal() => {
+            output.note(format_args!("operator token: {}", token.reveal()));
+        }
+        Some(_) => tracing::info!(
+            "the first operator's token is sealed in the data directory; commands on this machine find it, and \
+             `convoke hub --print-json --reveal-token` tells it"
+        ),
+        None => {}
+    }
+}

@@ -1,0 +1,71 @@
+//! `convoke keys`: the key that agents know the hub by, and the key that seals what the hub keeps.
+
+use anyhow::{Context as _, Result};
+use clap::Subcommand;
+use convoke_store::keys;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{NO_QUERY, Verb, typed};
+use crate::exit::Exit;
+use crate::local;
+use crate::table::Grid;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// The hub's public key, which agents pin and which signs the journal
+    Show,
+    /// Seal all secrets anew under a new data key; the hub must not be running
+    Rotate,
+}
+
+pub(crate) async fn run(verb: Verb<'_>, command: KeysCommand) -> Result<Exit> {
+    match command {
+        KeysCommand::Show => show(verb).await,
+        KeysCommand::Rotate => rotate(verb),
+    }
+}
+
+async fn show(verb: Verb<'_>) -> Result<Exit> {
+    #[derive(Deserialize)]
+    struct About {
+        hub_id: String,
+        http: String,
+        kenny_public_key: String,
+    }
+    let client = verb.client()?;
+    let json: Box<RawValue> = client.get("/api/hub", &NO_QUERY).await?;
+    let about: About = typed(&json)?;
+    if verb.output.json {
+        verb.output.json(&json!({ "hub_id": about.hub_id, "kenny_public_key": about.kenny_public_key }))?;
+        return Ok(Exit::Done);
+    }
+    let mut grid = Grid::facts();
+    grid.fact("hub", about.hub_id);
+    grid.fact("address", about.http);
+    grid.fact("public key", about.kenny_public_key);
+    verb.output.text(&grid.render_plain())?;
+    Ok(Exit::Done)
+}
+
+fn rotate(verb: Verb<'_>) -> Result<Exit> {
+    let data = local::data_dir(verb.global.data.as_deref())?;
+    let current = local::data_key()?;
+    let rotated = keys::rotate(&data, current.as_ref(), None)
+        .with_context(|| format!("the data key of {} was not replaced", data.display()))?;
+    if verb.output.json {
+        verb.output.json(&json!({ "ok": true, "values": rotated.values }))?;
+        return Ok(Exit::Done);
+    }
+    verb.output.text(&format!("{} values are sealed with a new data key", rotated.values))?;
+    let file = data.join("data.key");
+    if current.is_some() {
+        verb.output.note(format_args!(
+            "The new key is in {}. Unset CONVOKE_DATA_KEY, or set it to what that file has and remove the file.",
+            file.display()
+        ));
+    }
+    verb.output.note("Backups made before this need the old key: keep it as long as you keep them.");
+    Ok(Exit::Done)
+}

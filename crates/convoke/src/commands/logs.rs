@@ -1,0 +1,150 @@
+//! `convoke logs`: log lines of agents and of the hub about them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use convoke_api::Client;
+use convoke_api::record::{LogEntry, LogQuery};
+use convoke_core::id::PeerId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::pages::{MOST, joined};
+use super::{Verb, typed};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::parse;
+use crate::show::clean;
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Only of this agent
+    #[arg(long, value_parser = parse::agent)]
+    agent: Option<PeerId>,
+    /// Only at or above this level
+    #[arg(long, value_parser = PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"]))]
+    level: Option<String>,
+    /// Go on as lines come in, until Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// The newest so many
+    #[arg(long, default_value_t = 1000)]
+    limit: usize,
+}
+
+/// How often a follower asks.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
+    let client = verb.client()?;
+    let agent = args.agent.map(|id| id.to_string());
+    let query = LogQuery { agent, level: args.level, after: None, limit: None };
+    let mut cursor = Cursor { client: &client, query };
+    let mut newest = VecDeque::new();
+    while let Some(page) = cursor.advance().await? {
+        newest.extend(page);
+        newest.drain(..newest.len().saturating_sub(args.limit));
+    }
+    if !args.follow {
+        let newest = Vec::from(newest);
+        if verb.output.json {
+            verb.output.json(&joined("entries", &newest))?;
+        } else if newest.is_empty() {
+            verb.output.note("no log lines");
+        } else {
+            print(verb.output, &newest)?;
+        }
+        return Ok(Exit::Done);
+    }
+    print(verb.output, newest.make_contiguous())?;
+    loop {
+        match cursor.advance().await? {
+            Some(page) => print(verb.output, &page)?,
+            None => tokio::time::sleep(ASK_EVERY).await,
+        }
+    }
+}
+
+/// Where in the logs we are.
+struct Cursor<'a> {
+    client: &'a Client,
+    query: LogQuery,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    entries: Vec<Box<RawValue>>,
+    next: Option<i64>,
+}
+
+impl Cursor<'_> {
+    /// The lines after those before; nothing when there are none for now.
+    async fn advance(&mut self) -> Result<Option<Vec<Box<RawValue>>>> {
+        let mut page = self.page(MOST).await?;
+        if page.next.is_none() && !page.entries.is_empty() {
+            // Only a full page says where it ends, so a part of one is asked for again at its exact length.
+            page = self.page(u32::try_from(page.entries.len()).unwrap_or(MOST)).await?;
+        }
+        match page.next {
+            Some(next) => {
+                self.query.after = Some(next);
+                Ok(Some(page.entries))
+            }
+            None => Ok(None),
+        }
+    }
+
+    async fn page(&self, limit: u32) -> Result<Page> {
+        let query = LogQuery { limit: Some(limit), ..self.query.clone() };
+        Ok(self.client.get("/api/logs", &query).await?)
+    }
+}
+
+/// A line each; for a program one JSON object each.
+fn print(output: &Output, entries: &[Box<RawValue>]) -> Result<()> {
+    for entry in entries {
+        if output.json {
+            output.raw_json(entry)?;
+        } else {
+            output.text(&line(&typed(entry)?))?;
+        }
+    }
+    Ok(())
+}
+
+fn line(entry: &LogEntry) -> String {
+    let mut line = format!(
+        "{} {:5} {} {}: {}",
+        clean(&entry.at),
+        clean(&entry.level).to_uppercase(),
+        clean(entry.agent.as_deref().unwrap_or(&entry.source)),
+        clean(&entry.target),
+        clean(&entry.message)
+    );
+    let fields = entry.fields.as_ref().and_then(|f| serde_json::from_str::<Map<String, Value>>(f.get()).ok());
+    for (name, value) in fields.into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        line.push_str(&format!(" {}={}", clean(&name), clean(&value)));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_line_whatever_the_agent_writes() {
+        let entry = r#"{"at":"2026-06-04T18:00:00Z","agent":"pc-1","source":"agent","level":"warn","target":"disk",
+            "message":"almost\nfull\u001b[0m","fields":{"percent":93,"mount":"/"}}"#;
+        let entry: LogEntry = serde_json::from_str(entry).expect("an entry");
+        let shown = line(&entry);
+        assert!(shown.starts_with("2026-06-04T18:00:00Z WARN  pc-1 disk: almost full\\u{1b}[0m"), "{shown}");
+        assert!(shown.contains(" percent=93") && shown.contains(" mount=/"), "{shown}");
+        assert_eq!(shown.lines().count(), 1);
+    }
+}

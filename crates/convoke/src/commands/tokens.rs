@@ -1,0 +1,195 @@
+//! `convoke tokens`: who may do what at the hub.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use convoke_api::Client;
+use convoke_api::tokens::{TokenList, TokenMinted, TokenRequest, TokenView};
+use convoke_core::effect::Effect;
+use convoke_core::grant::{Role, Scopes};
+use convoke_core::id::TokenId;
+use convoke_core::time::Timestamp;
+use serde_json::value::RawValue;
+
+use super::{NO_QUERY, Verb, typed};
+use crate::exit::{Exit, usage};
+use crate::parse;
+use crate::show::clean;
+use crate::table::{Field, Grid, Tone};
+use crate::when;
+
+const TOKENS: &str = "/api/tokens";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokensCommand {
+    /// All tokens, without their secrets
+    List,
+    /// Mint a token; it is shown once
+    Create(CreateArgs),
+    /// Refuse a token from now on
+    Revoke {
+        /// Its id or its name
+        #[arg(value_name = "ID|NAME")]
+        which: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// Who or what it is for; never used twice, so that the journal stays unambiguous
+    name: String,
+    /// Viewers look; operators call; admins also change policy, tokens and trust
+    #[arg(long, value_parser = parse::role())]
+    role: Role,
+    /// Only calls with these effects
+    #[arg(long, value_delimiter = ',', value_parser = parse::effect())]
+    effects: Option<Vec<Effect>>,
+    /// Only these tools; `*` is a wild card
+    #[arg(long, value_delimiter = ',')]
+    tools: Option<Vec<String>>,
+    /// Only these agents; `*` is a wild card
+    #[arg(long, value_delimiter = ',')]
+    agents: Option<Vec<String>>,
+    /// Only agents with one of these tags; `*` is a wild card
+    #[arg(long, value_delimiter = ',')]
+    tags: Option<Vec<String>>,
+    /// May decide on others' calls that wait for a person
+    #[arg(long)]
+    approve: bool,
+    /// How long it lives, such as 12h or 30d; for ever when absent
+    #[arg(long, value_name = "TIME", value_parser = parse::span)]
+    expires: Option<Duration>,
+}
+
+impl From<CreateArgs> for TokenRequest {
+    fn from(args: CreateArgs) -> Self {
+        let CreateArgs { name, role, effects, tools, agents, tags, approve, expires } = args;
+        let scopes = Scopes { effects, tools, agents, tags, approve: approve.then_some(true) };
+        let scopes = (scopes != Scopes::default()).then_some(scopes);
+        Self { name, role, scopes, expires_in_s: expires.map(|span| span.as_secs()) }
+    }
+}
+
+pub(crate) async fn run(verb: Verb<'_>, command: TokensCommand) -> Result<Exit> {
+    let client = verb.client()?;
+    let output = verb.output;
+    match command {
+        TokensCommand::List => {
+            let json: Box<RawValue> = client.get(TOKENS, &NO_QUERY).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                let TokenList { tokens } = typed(&json)?;
+                output.table(&list(&tokens, when::now()), "there are no tokens")?;
+            }
+        }
+        TokensCommand::Create(args) => {
+            let request = TokenRequest::from(args);
+            let json: Box<RawValue> = client.post(TOKENS, &request).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                let minted: TokenMinted = typed(&json)?;
+                output.note(format_args!(
+                    "{} has the id {}; its token is shown only now:",
+                    clean(&request.name),
+                    minted.id
+                ));
+                output.text(&minted.token)?;
+            }
+        }
+        TokensCommand::Revoke { which } => {
+            let (id, name) = find(&client, &which).await?;
+            let json: Box<RawValue> = client.delete(&format!("{TOKENS}/{id}")).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                output.text(&format!("{} is revoked", clean(&name)))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The token of this id or name.
+async fn find(client: &Client, wanted: &str) -> Result<(TokenId, String)> {
+    let TokenList { tokens } = client.get(TOKENS, &NO_QUERY).await?;
+    let id = wanted.parse::<TokenId>().ok();
+    // Names may look like ids; an id is what was meant then.
+    let found = tokens.iter().find(|t| Some(t.id) == id).or_else(|| tokens.iter().find(|t| t.name == wanted));
+    found
+        .map(|token| (token.id, token.name.clone()))
+        .ok_or_else(|| usage(format!("there is no token `{wanted}`; `convoke tokens list` shows those there are")))
+}
+
+fn list(tokens: &[TokenView], now: Timestamp) -> Grid {
+    let mut grid = Grid::new(&["NAME", "ROLE", "STATE", "ONLY", "APPROVES", "EXPIRES", "LAST USED", "ID"]);
+    for token in tokens {
+        let time = |at: Option<Timestamp>| {
+            at.map_or_else(|| Field::new("never", Tone::Dim), |at| when::shown(at, now).into())
+        };
+        grid.row([
+            token.name.as_str().into(),
+            token.role.name().into(),
+            Field::state(&token.state),
+            scopes(&token.scopes),
+            if token.scopes.approve == Some(true) { "yes".into() } else { Field::new("no", Tone::Dim) },
+            time(token.expires_at),
+            time(token.last_used),
+            token.id.to_string().into(),
+        ]);
+    }
+    grid
+}
+
+/// What narrows the role.
+fn scopes(scopes: &Scopes) -> Field {
+    let texts =
+        |name: &str, list: &Option<Vec<String>>| list.as_ref().map(|list| format!("{name} {}", list.join(",")));
+    let effects = scopes.effects.as_ref().map(|list| list.iter().map(|e| e.name()).collect::<Vec<_>>().join(","));
+    let all: Vec<String> = [
+        effects.map(|effects| format!("effects {effects}")),
+        texts("tools", &scopes.tools),
+        texts("agents", &scopes.agents),
+        texts("tags", &scopes.tags),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if all.is_empty() { Field::new("-", Tone::Dim) } else { all.join("; ").into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_shown_with_what_narrows_it() {
+        let text = r#"[{"id":"0190f3a0-0000-7000-8000-000000000001","name":"anna","role":"operator","state":"active",
+            "scopes":{"effects":["observe"],"agents":["lab-*"],"approve":true},"created_at":"2026-06-04T18:00:00Z",
+            "expires_at":"2026-07-04T18:00:00Z"}]"#;
+        let tokens: Vec<TokenView> = serde_json::from_str(text).expect("tokens");
+        let now = Timestamp::parse("2026-06-04T18:05:00Z").expect("a time");
+        insta::assert_snapshot!(list(&tokens, now).render_plain());
+    }
+
+    #[test]
+    fn a_token_without_limits_asks_for_no_scopes() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: CreateArgs,
+        }
+        let request = |line: &str| {
+            let line = Line::try_parse_from(line.split(' ')).unwrap_or_else(|why| panic!("{why}"));
+            serde_json::to_string(&TokenRequest::from(line.args)).expect("serialises")
+        };
+        assert_eq!(request("x anna --role viewer"), r#"{"name":"anna","role":"viewer"}"#);
+        assert_eq!(
+            request("x anna --role admin --effects observe,interact --approve --expires 1d"),
+            r#"{"name":"anna","role":"admin","scopes":{"effects":["observe","interact"],"approve":true},"expires_in_s":86400}"#
+        );
+    }
+}

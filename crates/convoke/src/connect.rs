@@ -1,0 +1,116 @@
+//! How a verb finds its hub and who it is there: flags, then the environment, then the hub on this machine.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use convoke_api::Client;
+use convoke_core::secret::SecretText;
+
+use crate::args::Global;
+use crate::exit::usage;
+use crate::local::{self, Whereabouts};
+
+/// A client of the hub that the command line, the environment or the data directory names.
+pub(crate) fn client(global: &Global) -> Result<Client> {
+    let data = local::data_dir(global.data.as_deref())?;
+    let (base, token) = choose(global, &environment("CONVOKE_HUB"), &environment("CONVOKE_TOKEN"), &data)?;
+    Ok(Client::new(&base, token)?)
+}
+
+/// Whether a hub is named by its address, rather than by its data directory.
+pub(crate) fn is_named(global: &Global) -> bool {
+    global.hub.is_some() || (global.data.is_none() && environment("CONVOKE_HUB").is_some())
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn choose(
+    global: &Global,
+    env_hub: &Option<String>,
+    env_token: &Option<String>,
+    data: &Path,
+) -> Result<(String, SecretText)> {
+    // A directory named on the command line says more than an address that was exported once.
+    let env_hub = env_hub.as_ref().filter(|_| global.data.is_none());
+    let named = global.hub.as_ref().or(env_hub);
+    let token = global.token.as_ref().or(env_token.as_ref()).map(SecretText::new);
+    let here = Whereabouts::read(data)?;
+    let base = match (named, &here) {
+        (Some(url), _) => address(url)?,
+        (None, Some(here)) => here.http.clone(),
+        (None, None) => return Err(usage(no_hub(data))),
+    };
+    let token = match token {
+        Some(token) => token,
+        // The local hub's token goes to the local hub and to nobody else.
+        None if here.is_some_and(|here| here.http == base) => local::operator_token(data)
+            .with_context(|| format!("cannot read the operator token in {}", data.display()))?,
+        None => return Err(usage(format!("{base} needs a token: give --token, or set CONVOKE_TOKEN"))),
+    };
+    Ok((base, token))
+}
+
+fn address(url: &str) -> Result<String> {
+    let url = url.trim_end_matches('/');
+    if ["http://", "https://"].iter().any(|scheme| url.strip_prefix(scheme).is_some_and(|host| !host.is_empty())) {
+        return Ok(url.to_owned());
+    }
+    Err(usage(format!("`{url}` is no address of a hub; write it like http://127.0.0.1:7410")))
+}
+
+fn no_hub(data: &Path) -> String {
+    format!(
+        "no hub runs in {}; start one with `convoke up`, name its directory with --data, or its address with --hub \
+         and a token",
+        data.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn global(hub: Option<&str>, token: Option<&str>, data: bool) -> Global {
+        let data = data.then(|| "named".into());
+        Global { hub: hub.map(Into::into), token: token.map(Into::into), data, json: false }
+    }
+
+    #[track_caller]
+    fn check(global: &Global, env_hub: Option<&str>, env_token: Option<&str>, expect: Result<(&str, &str), &str>) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id() };
+        let _announced = here.announce(dir.path()).expect("announced");
+        let found = choose(global, &env_hub.map(Into::into), &env_token.map(Into::into), dir.path());
+        match (found, expect) {
+            (Ok((base, token)), Ok(expect)) => assert_eq!((base.as_str(), token.reveal()), expect),
+            (Err(why), Err(expect)) => assert!(format!("{why:#}").contains(expect), "{why:#}"),
+            (found, expect) => panic!("{found:?} instead of {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_come_before_the_environment_and_that_before_the_local_hub() {
+        let flags = global(Some("http://flag/"), Some("flag"), false);
+        check(&flags, Some("http://env"), Some("env"), Ok(("http://flag", "flag")));
+        check(&global(None, None, false), Some("http://env"), Some("env"), Ok(("http://env", "env")));
+        check(&global(None, Some("flag"), false), None, None, Ok(("http://127.0.0.1:1", "flag")));
+        check(&global(None, Some("flag"), true), Some("http://env"), None, Ok(("http://127.0.0.1:1", "flag")));
+        check(&global(None, None, true), None, Some("env"), Ok(("http://127.0.0.1:1", "env")));
+    }
+
+    #[test]
+    fn the_local_token_goes_to_no_other_hub() {
+        check(&global(Some("http://elsewhere"), None, false), None, None, Err("needs a token"));
+        // There is no data in the directory, so the look for the token itself fails; that it looked is the point.
+        check(&global(Some("http://127.0.0.1:1"), None, false), None, None, Err("cannot read the operator token"));
+    }
+
+    #[test]
+    fn what_is_no_address_is_told() {
+        for bad in ["127.0.0.1:7410", "ftp://h", "http://"] {
+            check(&global(Some(bad), Some("t"), false), None, None, Err("is no address of a hub"));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The hub on this machine, as its data directory tells: where it listens, and the first operator's token.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use convoke_core::secret::{SecretBytes, SecretText};
+use convoke_hub::OPERATOR_TOKEN_SECRET;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::usage;
+
+/// The file in which a running hub says where it is.
+const WHEREABOUTS: &str = "hub.json";
+
+/// The data directory: as named, else as the environment says, else the platform's.
+pub(crate) fn data_dir(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(dir) = named {
+        return Ok(dir.to_owned());
+    }
+    if let Some(dir) = std::env::var_os("CONVOKE_DATA").filter(|dir| !dir.is_empty()) {
+        return Ok(dir.into());
+    }
+    let base = dirs::data_local_dir();
+    base.map(|base| base.join("convoke"))
+        .ok_or_else(|| usage("this account has no place for data of its own; name a directory with --data"))
+}
+
+/// The data key, where the environment has it and not the data directory.
+pub(crate) fn data_key() -> Result<Option<SecretBytes>> {
+    let text = std::env::var("CONVOKE_DATA_KEY").ok().filter(|text| !text.is_empty()).map(SecretText::new);
+    text.map(|text| convoke_store::keys::parse(&text).map_err(|why| usage(why.to_string()))).transpose()
+}
+
+/// The first operator's token. Who may read the data directory and its key may act as its owner.
+pub(crate) fn operator_token(data: &Path) -> Result<SecretText> {
+    let sealed = convoke_store::peek_secret(data, OPERATOR_TOKEN_SECRET, data_key()?.as_ref())?;
+    let sealed = sealed.context("this data directory has no operator token yet")?;
+    let text = String::from_utf8(sealed.reveal().to_vec()).context("the operator token is no text")?;
+    Ok(SecretText::new(text))
+}
+
+/// Where a running hub is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Whereabouts {
+    /// Its address, as seen from this machine.
+    pub(crate) http: String,
+    /// Its process.
+    pub(crate) pid: u32,
+}
+
+impl Whereabouts {
+    /// What the data directory says; nothing when no hub runs there.
+    pub(crate) fn read(data: &Path) -> Result<Option<Self>> {
+        let path = data.join(WHEREABOUTS);
+        let (text, file) = match fs::read_to_string(&path).and_then(|text| Ok((text, fs::metadata(&path)?))) {
+            Ok(found) => found,
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(why) => return Err(why).with_context(|| format!("cannot read {}", path.display())),
+        };
+        let here: Self = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not what a hub writes there", path.display()))?;
+        Ok(here.still_runs(&file).then_some(here))
+    }
+
+    /// Whether the process that wrote `file` still runs. A hub that was killed leaves it behind, and whoever takes its
+    /// port next must not be sent the operator's token: another user's process cannot pass for it.
+    #[cfg(target_os = "linux")]
+    fn still_runs(&self, file: &fs::Metadata) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        match fs::metadata(format!("/proc/{}", self.pid)) {
+            Ok(process) => process.uid() == file.uid(),
+            Err(_) => !Path::new("/proc/self").exists(),
+        }
+    }
+
+    /// Elsewhere there is no way to tell without a library; a port that nobody answers on says it as well.
+    #[cfg(not(target_os = "linux"))]
+    fn still_runs(&self, _: &fs::Metadata) -> bool {
+        true
+    }
+
+    /// Announces a hub that is ready. Whole or not at all: a command that starts at this moment reads no half of it.
+    pub(crate) fn announce(&self, data: &Path) -> Result<Announced> {
+        let path = data.join(WHEREABOUTS);
+        let partial = data.join(format!("{WHEREABOUTS}.tmp"));
+        let write = || -> std::io::Result<()> {
+            // What a killed hub left behind may have other permissions.
+            let _ = fs::remove_file(&partial);
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            options.open(&partial)?.write_all(&serde_json::to_vec(self)?)?;
+            fs::rename(&partial, &path)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Announced { path })
+    }
+}
+
+/// A hub that is announced; withdrawn when dropped.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    path: PathBuf,
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        // Gone already, or not ours to remove: either way nobody is misled for long.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_is_found_while_it_is_announced() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None);
+        let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id() };
+        let announced = here.announce(dir.path()).expect("announced");
+        assert_eq!(Whereabouts::read(dir.path()).expect("readable"), Some(here));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(dir.path().join(WHEREABOUTS)).expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        drop(announced);
+        assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None);
+    }
+
+    #[test]
+    fn the_named_directory_comes_first() {
+        assert_eq!(data_dir(Some(Path::new("here"))).expect("named"), PathBuf::from("here"));
+    }
+}

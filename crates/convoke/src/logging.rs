@@ -1,0 +1,47 @@
+//! What a server tells while it runs: lines on standard error.
+
+use std::io::IsTerminal as _;
+
+use anyhow::Result;
+use tracing_subscriber::EnvFilter;
+
+use crate::exit::usage;
+use crate::output::wants_colour;
+
+/// Begins to write what happens at `level` and above; `CONVOKE_LOG` (`warn,convoke_hub=debug`) says it in more detail.
+pub(crate) fn start(level: &str) -> Result<()> {
+    let filter = match std::env::var("CONVOKE_LOG").ok().filter(|text| !text.is_empty()) {
+        Some(text) => EnvFilter::try_new(&text).map_err(|why| usage(format!("CONVOKE_LOG: {why}")))?,
+        None => EnvFilter::new(directives(level)),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && wants_colour())
+        .init();
+    Ok(())
+}
+
+/// Details are told of our own crates only: those of the libraries below drown them.
+fn directives(level: &str) -> String {
+    match level {
+        "debug" | "trace" => {
+            let ours = ["convoke", "convoke_hub", "convoke_store", "convoke_kenny", "convoke_core"];
+            let ours: Vec<String> = ours.iter().map(|name| format!("{name}={level}")).collect();
+            format!("info,{}", ours.join(","))
+        }
+        other => other.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_is_a_filter() {
+        for level in ["error", "warn", "info", "debug", "trace"] {
+            assert!(EnvFilter::try_new(directives(level)).is_ok(), "{level}");
+        }
+    }
+}

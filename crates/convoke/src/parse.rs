@@ -1,0 +1,130 @@
+//! How the command line's values are read: once, into types that cannot be wrong.
+
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use convoke_core::door::Door;
+use convoke_core::effect::Effect;
+use convoke_core::grant::Role;
+use convoke_core::guard::AppliesTo;
+use convoke_core::id::{PeerId, Protocol};
+use convoke_core::journal::Kind;
+
+/// An agent's id.
+pub(crate) fn agent(text: &str) -> Result<PeerId, String> {
+    PeerId::parse(text).map_err(|why| why.to_string())
+}
+
+/// A rule's id. It becomes part of an address, so what could lead elsewhere is refused here.
+pub(crate) fn rule(text: &str) -> Result<String, String> {
+    let fits = (1..=64).contains(&text.len())
+        && text != "."
+        && text != ".."
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    if fits { Ok(text.into()) } else { Err("a rule's id is 1 to 64 letters, digits, '_', '.' or '-'".into()) }
+}
+
+/// A length of time: `90s`, `15m`, `12h`, `30d`, `2w`.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let help = || "write a number and a unit: 90s, 15m, 12h, 30d or 2w".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        "w" => 604_800,
+        _ => return Err(help()),
+    };
+    let count: u64 = digits.parse().map_err(|_| help())?;
+    match count.checked_mul(unit) {
+        Some(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
+        _ => Err(help()),
+    }
+}
+
+/// A number of seconds above zero.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds),
+        _ => Err("write a number of seconds above 0".into()),
+    }
+}
+
+/// `name=value`.
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().into(), value.into())),
+        _ => Err("write name=value; `convoke hub --check-config` lists the names".into()),
+    }
+}
+
+/// An effect.
+pub(crate) fn effect() -> impl TypedValueParser<Value = Effect> {
+    words(Effect::ALL.map(Effect::name), |name| Effect::ALL.into_iter().find(|e| e.name() == name))
+}
+
+/// A door.
+pub(crate) fn door() -> impl TypedValueParser<Value = Door> {
+    words(Door::ALL.map(Door::name), Door::parse)
+}
+
+/// A role.
+pub(crate) fn role() -> impl TypedValueParser<Value = Role> {
+    words(Role::ALL.map(Role::name), Role::parse)
+}
+
+/// A group of deny rules.
+pub(crate) fn group() -> impl TypedValueParser<Value = AppliesTo> {
+    words(AppliesTo::ALL.map(AppliesTo::name), AppliesTo::parse)
+}
+
+/// A kind of journal records.
+pub(crate) fn kind() -> impl TypedValueParser<Value = Kind> {
+    words(Kind::ALL.map(Kind::name), Kind::parse)
+}
+
+/// A protocol.
+pub(crate) fn protocol() -> impl TypedValueParser<Value = Protocol> {
+    let all = [Protocol::Kenny, Protocol::Sonde, Protocol::Yonexus];
+    words(all.map(Protocol::name), Protocol::parse)
+}
+
+/// One of some words, so that help and completions list them.
+fn words<T: Clone + Send + Sync + 'static, const N: usize>(
+    names: [&'static str; N],
+    read: impl Fn(&str) -> Option<T> + Clone + Send + Sync + 'static,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).map(move |name| read(&name).expect("clap lets only the listed names through"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_a_unit() {
+        assert_eq!(span("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(span("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        for bad in ["", "30", "d", "0d", "-1d", "1y", "99999999999999999999w", "18446744073709551615w", "1 d"] {
+            assert!(span(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_cannot_lead_to_another_address() {
+        for bad in ["", "..", "a/b", "a?b", "a%2fb", "a b"] {
+            assert!(rule(bad).is_err(), "{bad}");
+            assert!(agent(bad).is_err(), "{bad}");
+        }
+        assert!(rule("no-reboots.1").is_ok());
+        assert!(agent("yonexus:client-a").is_ok());
+    }
+
+    #[test]
+    fn assignments_keep_further_equals_signs() {
+        assert_eq!(assignment("a.b=c=d"), Ok(("a.b".into(), "c=d".into())));
+        assert!(assignment("a.b").is_err());
+        assert!(assignment("=x").is_err());
+    }
+}

@@ -1,0 +1,184 @@
+//! Tables for people: aligned columns and nothing else, so that they can be grepped and cut as well.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
+
+use crate::show::clean;
+
+/// How a field should strike the eye.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Not at all.
+    Plain,
+    /// All is well.
+    Good,
+    /// Worth a look.
+    Warn,
+    /// Needs someone.
+    Bad,
+    /// Less than the others.
+    Dim,
+}
+
+impl Tone {
+    /// The tone of a state's name, wherever it comes up: health, liveness, trust, approvals, tokens, decisions, levels.
+    pub(crate) fn of(state: &str) -> Self {
+        match state {
+            "ok" | "online" | "trusted" | "approved" | "active" | "used" | "allowed" | "confirmed" => Self::Good,
+            "warn" | "unstable" | "pending" | "waiting" | "running" => Self::Warn,
+            "crit" | "revoked" | "denied" | "blocked" | "rejected" | "error" | "failed" => Self::Bad,
+            "offline" | "unknown" | "unpaired" | "expired" | "debug" | "trace" => Self::Dim,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// One field of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    text: String,
+    tone: Tone,
+}
+
+impl Field {
+    /// A text in a tone.
+    pub(crate) fn new(text: impl AsRef<str>, tone: Tone) -> Self {
+        Self { text: clean(text.as_ref()), tone }
+    }
+
+    /// A state in its own tone.
+    pub(crate) fn state(name: impl AsRef<str>) -> Self {
+        let tone = Tone::of(name.as_ref());
+        Self::new(name, tone)
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Field {
+    fn from(text: T) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+}
+
+/// A table with or without a head.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    head: &'static [&'static str],
+    rows: Vec<Vec<Field>>,
+}
+
+impl Grid {
+    /// A table with these columns.
+    pub(crate) const fn new(head: &'static [&'static str]) -> Self {
+        Self { head, rows: Vec::new() }
+    }
+
+    /// A sheet of facts: a name and a value on each line.
+    pub(crate) const fn facts() -> Self {
+        Self::new(&[])
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<const N: usize>(&mut self, fields: [Field; N]) {
+        debug_assert!(self.head.is_empty() || self.head.len() == N);
+        self.rows.push(fields.into());
+    }
+
+    /// Adds a fact.
+    pub(crate) fn fact(&mut self, name: &str, value: impl Into<Field>) {
+        self.row([Field::new(name, Tone::Dim), value.into()]);
+    }
+
+    /// Adds a fact that is known.
+    pub(crate) fn fact_if(&mut self, name: &str, value: Option<impl Into<Field>>) {
+        if let Some(value) = value {
+            self.fact(name, value);
+        }
+    }
+
+    /// Whether there is nothing to show.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table as text: on a terminal it fits the width and, with `colour`, has tones; elsewhere lines are as long
+    /// as they need to be.
+    pub(crate) fn render(&self, colour: bool) -> String {
+        let mut table = Table::new();
+        table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        if table.is_tty() && !colour {
+            // Without tones, but still as wide as the terminal.
+            if let Some(width) = table.width() {
+                table.set_width(width);
+            }
+            table.force_no_tty();
+        }
+        self.fill(table)
+    }
+
+    /// The table as text that is never wrapped or coloured: for what people copy.
+    pub(crate) fn render_plain(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(NOTHING).force_no_tty();
+        self.fill(table)
+    }
+
+    fn fill(&self, mut table: Table) -> String {
+        if !self.head.is_empty() {
+            table.set_header(self.head.iter().map(|name| Cell::new(name).add_attribute(Attribute::Bold)));
+        }
+        for row in &self.rows {
+            table.add_row(row.iter().map(cell));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        table.trim_fmt()
+    }
+}
+
+fn cell(field: &Field) -> Cell {
+    let cell = Cell::new(&field.text);
+    match field.tone {
+        Tone::Plain => cell,
+        Tone::Good => cell.fg(Color::Green),
+        Tone::Warn => cell.fg(Color::Yellow),
+        Tone::Bad => cell.fg(Color::Red),
+        Tone::Dim => cell.fg(Color::DarkGrey),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_nothing_trails() {
+        let mut grid = Grid::new(&["ID", "STATE"]);
+        grid.row(["pc-1".into(), Field::state("online")]);
+        grid.row(["a-longer-name".into(), Field::state("offline")]);
+        insta::assert_snapshot!(grid.render_plain(), @r"
+        ID             STATE
+        pc-1           online
+        a-longer-name  offline
+        ");
+    }
+
+    #[test]
+    fn facts_have_no_head() {
+        let mut grid = Grid::facts();
+        grid.fact("id", "pc-1");
+        grid.fact_if("seen", None::<&str>);
+        grid.fact("tags", "-");
+        insta::assert_snapshot!(grid.render_plain(), @r"
+        id    pc-1
+        tags  -
+        ");
+    }
+
+    #[test]
+    fn a_name_with_escapes_in_it_stays_text() {
+        let mut grid = Grid::new(&["ID"]);
+        grid.row(["\u{1b}]0;owned\u{7}".into()]);
+        assert!(!grid.render_plain().contains('\u{1b}'));
+    }
+}
