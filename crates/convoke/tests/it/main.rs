@@ -1,0 +1,12 @@
+//! The program as people and scripts use it: real processes, real sockets.
+
+#![cfg(unix)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod approvals;
+mod configuration;
+mod records;
+mod start;
+mod verbs;
