@@ -77,6 +77,11 @@ pub(crate) enum Command {
     Keys(keys::KeysCommand),
     /// Completions for a shell
     Completions(completions::CompletionsArgs),
+    /// What this hub costs on this machine, beside the machine's own limits
+    Bench(crate::bench::BenchArgs),
+    /// Simulated agents and the bare forwarder, as `bench` starts them
+    #[command(hide = true)]
+    Sim(crate::bench::SimArgs),
 }
 
 #[cfg(test)]

@@ -67,6 +67,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Backup(command) => backup::run(verb, command),
         Command::Keys(command) => against_a_hub(keys::run(verb, command)),
         Command::Completions(args) => completions::run(verb, &args),
+        Command::Bench(args) => on_all_threads(crate::bench::run(args)),
+        Command::Sim(args) => on_all_threads(crate::bench::run_sim(args)),
     }
 }
 
@@ -74,6 +76,12 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
 fn against_a_hub(verb: impl Future<Output = Result<Exit>>) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(verb)
+}
+
+/// Runs what keeps the whole machine busy.
+fn on_all_threads(work: impl Future<Output = Result<()>>) -> Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(work).map(|()| Exit::Done)
 }
 
 /// Reads the hub's JSON as a type. The text itself is kept for `--json`, so that a newer hub's fields get through.

@@ -2,6 +2,7 @@
 //! told where their hub is, and what comes back is shown to a person or a program.
 
 mod args;
+mod bench;
 mod commands;
 mod connect;
 mod exit;

@@ -162,10 +162,8 @@ fn upgrade(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Answer {
     let (upgrade, shared) = (hyper::upgrade::on(&mut request), Arc::clone(shared));
     // A task of its own, as in the hub: it outlives the HTTP connection, and is smaller.
     tokio::spawn(async move {
-        if let Ok(upgraded) = upgrade.await
-            && let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>()
-        {
-            link::run(&shared, parts.io.into_inner(), parts.read_buf.to_vec()).await;
+        if let Some((io, read)) = stream(upgrade).await {
+            link::run(&shared, io, read).await;
         }
     });
     let mut response = text(StatusCode::SWITCHING_PROTOCOLS, String::new());
@@ -175,6 +173,13 @@ fn upgrade(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Answer {
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
     response
+}
+
+/// The stream of an upgraded connection and what was read of it already. Hyper's own buffer ends here: an idle link
+/// would carry its kilobytes for as long as it lives.
+async fn stream(upgrade: hyper::upgrade::OnUpgrade) -> Option<(TcpStream, Vec<u8>)> {
+    let parts = upgrade.await.ok()?.downcast::<TokioIo<TcpStream>>().ok()?;
+    Some((parts.io.into_inner(), parts.read_buf.to_vec()))
 }
 
 /// The hub's names, so that one reader understands both.

@@ -57,6 +57,11 @@ impl Client {
         Self { target, host: target.to_string(), open: None }
     }
 
+    /// Reads what is at `path`.
+    pub async fn get(&mut self, path: &str, bearer: Option<&HeaderValue>) -> Result<(StatusCode, Bytes), HttpError> {
+        self.send(Method::GET, path, bearer, Bytes::new()).await
+    }
+
     /// Sends one request and reads the whole answer. When it is cancelled, the next request opens a new connection.
     pub async fn send(
         &mut self,

@@ -35,3 +35,11 @@ pub mod swarm;
 pub mod telemetry;
 pub mod usage;
 pub mod ws;
+
+pub use convoke_kenny::enrol::{BadKey, parse_key};
+pub use ed25519_dalek::VerifyingKey;
+
+/// A public key as text: what [`parse_key`] reads.
+pub fn key_text(key: &VerifyingKey) -> String {
+    convoke_kenny::wire_bytes::encode(key.as_bytes())
+}

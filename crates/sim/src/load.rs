@@ -3,6 +3,7 @@
 
 mod latency;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::http::{self, Client, HttpError};
@@ -95,8 +97,32 @@ impl LoadReport {
     }
 }
 
+/// Why there was no load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The token cannot be sent.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// Its thread could not be started, or broke.
+    #[error("the callers' thread failed: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// Runs the callers on a thread of their own, so that they are the same callers whatever runtime asks for them. When
+/// this is cancelled, the thread goes on until the load's time is up.
+pub async fn run_on_own_thread(config: LoadConfig) -> Result<LoadReport, LoadError> {
+    let (done, report) = oneshot::channel();
+    std::thread::Builder::new().name("callers".into()).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let outcome = runtime.map_err(LoadError::from).and_then(|runtime| runtime.block_on(run(&config)));
+        // Who asked may have stopped waiting.
+        let _ = done.send(outcome);
+    })?;
+    report.await.unwrap_or_else(|_| Err(io::Error::other("it ended without a report").into()))
+}
+
 /// Runs the callers to their end.
-pub async fn run(config: &LoadConfig) -> Result<LoadReport, HttpError> {
+pub async fn run(config: &LoadConfig) -> Result<LoadReport, LoadError> {
     let bearer = config.token.as_deref().map(http::bearer).transpose()?;
     let turn = Arc::new(AtomicU64::new(0));
     let began = Instant::now();

@@ -10,7 +10,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use convoke_kenny::enrol::{BadKey, parse_key};
-use convoke_kenny::wire_bytes;
 use ed25519_dalek::VerifyingKey;
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -18,6 +17,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command as Program};
 
 use crate::control::{Command, Reply};
+use crate::key_text;
 use crate::usage::{Usage, UsageError};
 
 /// How long a process may take to be ready.
@@ -126,8 +126,8 @@ impl Stage {
     pub fn swarm(&self, server: &Server, seed: &str) -> Result<SwarmProcess, StageError> {
         let mut program = Program::new(&self.program);
         program
-            .args(["sim", "agents", "--hub", &format!("http://{}", server.address), "--seed", seed])
-            .args(["--hub-key", &wire_bytes::encode(server.key.as_bytes())])
+            .args(["sim", "agents", "--target", &server.address.to_string(), "--seed", seed])
+            .args(["--target-key", &key_text(&server.key)])
             .stdin(Stdio::piped());
         let log = self.directory().join(format!("swarm-{}.log", server.address.port()));
         Ok(SwarmProcess { process: Process::start("the swarm", program, &log)? })

@@ -16,4 +16,4 @@ mod sqlite;
 pub use error::StoreError;
 pub use files::Paths;
 pub use interface::*;
-pub use sqlite::{OpenOptions, SqliteStore};
+pub use sqlite::{OpenOptions, SqliteStore, peek_secret};

@@ -176,5 +176,18 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// A sealed secret by name, read without taking the directory; a hub may be running.
+pub fn peek_secret(dir: &std::path::Path, name: &str, data_key: Option<&SecretBytes>) -> Result<Option<SecretBytes>> {
+    let paths = Paths::existing(dir)?;
+    let conn = schema::open_readable(&paths.db)?;
+    schema::version(&conn)?;
+    let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
+    let key = keys::peek(&paths, data_key, &key_id)?;
+    match operators::sealed_secret(&conn, name)? {
+        Some(sealed) => Ok(Some(key.open(&secret_purpose(name), &sealed)?)),
+        None => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests;

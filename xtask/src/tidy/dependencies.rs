@@ -10,10 +10,6 @@ use super::house::House;
 
 const PAGE: &str = "docs/dependencies.md";
 
-/// Declared in the workspace ahead of the crate that will use them. A name leaves this list when a crate takes the
-/// dependency up, or when it is dropped from the workspace.
-const AHEAD: &[&str] = &["aho-corasick", "aws-lc-rs", "dirs", "rcgen", "sha1"];
-
 pub(super) fn check(house: &House) -> Vec<Finding> {
     let Some(page) = house.file(PAGE) else { return vec![Finding::in_file(PAGE, "this page is missing")] };
     let documented: BTreeSet<&str> = page.text.lines().filter_map(documented).collect();
@@ -26,7 +22,7 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
     for name in documented.iter().filter(|name| !used.contains(**name) && !declared.contains(**name)) {
         findings.push(Finding::in_file(PAGE, format!("`{name}` is not used any more")));
     }
-    for name in declared.iter().filter(|name| !used.contains(*name) && !AHEAD.contains(&name.as_str())) {
+    for name in declared.iter().filter(|name| !used.contains(*name)) {
         findings.push(Finding::in_file("Cargo.toml", format!("`{name}` is used by no crate")));
     }
     findings

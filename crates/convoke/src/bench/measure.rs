@@ -1,0 +1,280 @@
+//! The run: which process does what, in which order.
+//!
+//! The order matters. Memory comes first, at a hub that has just been started on a data directory in which the agents
+//! are enrolled already: what enrolment left in the allocator would hide what a connection takes. Calls come before
+//! telemetry, so that they meet a store of the same size in every run. Forwarder and hub take turns wherever one is
+//! compared with the other, since a machine that others use is not the same machine a minute later.
+
+use std::env;
+
+use anyhow::Context as _;
+use convoke_sim::enrol::enrol;
+use convoke_sim::roster::Roster;
+use convoke_sim::stage::{Server, Stage};
+
+use super::Measure;
+use super::calls::CallSeries;
+use super::plan::Plan;
+use super::table::{Goal, Row};
+use super::target::Target;
+
+/// The keys of the simulated agents follow from this.
+const SEED: &str = "bench";
+/// The hubs of a bench listen on loopback, live for minutes and guard simulated agents: their token may be known.
+const TOKEN: &str = "bench-operator-token-0123456789abcdef0123456789abcdef";
+/// Connections over which agents are enrolled.
+const ENROL_CONNECTIONS: usize = 32;
+/// Callers of a loaded hub.
+const MANY_CALLERS: usize = 32;
+
+/// Measures everything that the plan wants.
+pub(super) async fn all(plan: &Plan) -> anyhow::Result<Vec<Row>> {
+    let program = env::current_exe().context("where is this program?")?;
+    let stage = Stage::new(program, plan.scratch.as_deref())?;
+    let mut bench = Bench { plan, stage: &stage, rows: Vec::new() };
+    let hub = bench.hub("fleet", plan.agents).await?;
+    let mut hub = Target::new(&stage, plan, hub, Some(TOKEN), SEED)?;
+    let mut forwarder = Target::new(&stage, plan, stage.forwarder().await?, None, SEED)?;
+    if plan.wants(Measure::Memory) {
+        bench.memory(&mut hub, &mut forwarder).await?;
+    }
+    if plan.wants(Measure::Handshakes) {
+        bench.handshakes(&mut hub, &mut forwarder).await?;
+    }
+    if plan.wants(Measure::Growth) {
+        bench.growth(&mut hub, &mut forwarder).await?;
+    }
+    if plan.wants(Measure::Calls) {
+        bench.calls(&mut hub, &mut forwarder).await?;
+    }
+    if plan.wants(Measure::Telemetry) {
+        bench.telemetry(&mut hub, &mut forwarder).await?;
+    }
+    drop(forwarder);
+    if plan.wants(Measure::Fleet) {
+        bench.fleet(hub).await?;
+    }
+    bench.rows.sort_by_key(|(order, _)| *order as u8);
+    Ok(bench.rows.into_iter().map(|(_, row)| row).collect())
+}
+
+struct Bench<'a> {
+    plan: &'a Plan,
+    stage: &'a Stage,
+    rows: Vec<(Measure, Row)>,
+}
+
+impl Bench<'_> {
+    /// A hub, freshly started, that knows `agents` agents.
+    async fn hub(&self, data: &str, agents: usize) -> anyhow::Result<Server> {
+        say(&format!("enrolling {agents} agents"));
+        let settings = &self.plan.settings;
+        let first = self.stage.hub(data, TOKEN, settings).await?;
+        let roster = Roster::new(SEED);
+        let enrolled = enrol(first.address, TOKEN, &roster, 0..agents, ENROL_CONNECTIONS).await?;
+        say(&format!("  {:.0} a second", enrolled.count as f64 / enrolled.took.as_secs_f64()));
+        // Killed, not stopped: what it acknowledged is there all the same, or the next step fails.
+        first.stop().await?;
+        Ok(self.stage.hub(data, TOKEN, settings).await?)
+    }
+
+    async fn memory(&mut self, hub: &mut Target, forwarder: &mut Target) -> anyhow::Result<()> {
+        let agents = self.plan.agents;
+        say(&format!("memory of {agents} idle agents"));
+        let bare = forwarder.memory(self.plan, agents).await? / 1024.0;
+        let own = hub.memory(self.plan, agents).await? / 1024.0;
+        self.row(
+            Measure::Memory,
+            Row {
+                measure: format!("user memory per idle agent, {agents} agents"),
+                unit: "KiB",
+                hub: own,
+                forwarder: Some(bare),
+                goal: Goal::at_most(12.0),
+                original: Some("31 kB"),
+                note: String::new(),
+            },
+        );
+        Ok(())
+    }
+
+    async fn handshakes(&mut self, hub: &mut Target, forwarder: &mut Target) -> anyhow::Result<()> {
+        let count = self.plan.handshakes;
+        self.connect(hub, forwarder, self.plan.agents).await?;
+        say(&format!("a storm of {count} reconnections"));
+        let (bare, _) = forwarder.handshakes(count).await?;
+        let (own, rate) = hub.handshakes(count).await?;
+        self.row(
+            Measure::Handshakes,
+            Row {
+                measure: "CPU per mutual-auth handshake".into(),
+                unit: "ms",
+                hub: own,
+                forwarder: Some(bare),
+                goal: Goal::at_most(0.25),
+                original: Some("1.1 ms"),
+                note: format!("{rate:.0}/s in a storm of {count}; the forwarder signs and does not verify"),
+            },
+        );
+        Ok(())
+    }
+
+    async fn growth(&mut self, hub: &mut Target, forwarder: &mut Target) -> anyhow::Result<()> {
+        let Plan { agents, few, .. } = *self.plan;
+        self.connect(hub, forwarder, agents).await?;
+        say(&format!("calls with {agents} agents connected"));
+        let (own_many, bare_many) = self.load(hub, forwarder, MANY_CALLERS).await?;
+        self.connect(hub, forwarder, few).await?;
+        say(&format!("calls with {few} agents connected"));
+        let (own_few, bare_few) = self.load(hub, forwarder, MANY_CALLERS).await?;
+        let change = |many: f64, few: f64| (many / few - 1.0) * 100.0;
+        self.row(
+            Measure::Growth,
+            Row {
+                measure: format!("calls/s with {agents} agents, against {few}"),
+                unit: "%",
+                hub: change(own_many.rate(), own_few.rate()),
+                forwarder: Some(change(bare_many.rate(), bare_few.rate())),
+                goal: Goal::at_least(-10.0),
+                original: None,
+                note: format!(
+                    "{:.0}/s against {:.0}/s; CPU {:.3} against {:.3} ms",
+                    own_many.rate(),
+                    own_few.rate(),
+                    own_many.cpu_ms(),
+                    own_few.cpu_ms(),
+                ),
+            },
+        );
+        Ok(())
+    }
+
+    async fn calls(&mut self, hub: &mut Target, forwarder: &mut Target) -> anyhow::Result<()> {
+        self.connect(hub, forwarder, self.plan.few).await?;
+        for callers in [1, 8, MANY_CALLERS] {
+            say(&format!("calls, {callers} at once"));
+            let (own, bare) = self.load(hub, forwarder, callers).await?;
+            let plural = if callers == 1 { "caller" } else { "callers" };
+            self.row(
+                Measure::Calls,
+                Row {
+                    measure: format!("CPU per durable call, {callers} {plural}"),
+                    unit: "ms",
+                    hub: own.cpu_ms(),
+                    forwarder: Some(bare.cpu_ms()),
+                    goal: Goal::at_most(0.15).and_times_forwarder(2.5),
+                    original: Some("2.1 ms"),
+                    note: format!("{}; forwarder {}", own.describe(), bare.describe()),
+                },
+            );
+            if callers == MANY_CALLERS {
+                self.row(
+                    Measure::Calls,
+                    Row {
+                        measure: format!("p99 latency, {callers} callers"),
+                        unit: "ms",
+                        hub: own.p99_ms(),
+                        forwarder: Some(bare.p99_ms()),
+                        goal: Goal::at_most(10.0),
+                        original: Some("182 ms"),
+                        note: String::new(),
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    async fn telemetry(&mut self, hub: &mut Target, forwarder: &mut Target) -> anyhow::Result<()> {
+        let count = self.plan.snapshots;
+        self.connect(hub, forwarder, self.plan.agents).await?;
+        say(&format!("{count} snapshots"));
+        let (bare, _) = forwarder.telemetry(count).await?;
+        let (own, rate) = hub.telemetry(count).await?;
+        self.row(
+            Measure::Telemetry,
+            Row {
+                measure: "CPU per durable snapshot of 6 kB".into(),
+                unit: "ms",
+                hub: own,
+                forwarder: Some(bare),
+                goal: Goal::at_most(0.08),
+                original: Some("0.40 ms"),
+                note: format!("{rate:.0}/s; the forwarder reads and forgets"),
+            },
+        );
+        Ok(())
+    }
+
+    async fn fleet(&mut self, mut hub: Target) -> anyhow::Result<()> {
+        let Plan { agents, small_fleet, overviews, .. } = *self.plan;
+        if !self.plan.wants(Measure::Telemetry) {
+            hub.connect(self.plan, agents).await?;
+            hub.telemetry(agents as u64).await?;
+        }
+        say(&format!("overviews of {agents} agents"));
+        let (large, bytes) = hub.overviews(overviews).await?;
+        drop(hub);
+        let server = self.hub("small-fleet", small_fleet).await?;
+        let mut hub = Target::new(self.stage, self.plan, server, Some(TOKEN), SEED)?;
+        hub.connect(self.plan, small_fleet).await?;
+        hub.telemetry(small_fleet as u64).await?;
+        say(&format!("overviews of {small_fleet} agents"));
+        // Ten times as many of a tenth of the size: the same work, and so the same precision.
+        let (small, _) = hub.overviews(overviews * 10).await?;
+        self.row(
+            Measure::Fleet,
+            Row {
+                measure: format!("CPU per fleet overview, {agents} agents"),
+                unit: "ms",
+                hub: large,
+                forwarder: None,
+                goal: Goal::at_most(10.0),
+                original: Some("59 ms at 200 agents"),
+                note: format!("{:.1} MB each", bytes as f64 / 1e6),
+            },
+        );
+        self.row(
+            Measure::Fleet,
+            Row {
+                measure: format!("its cost per agent, against {small_fleet} agents"),
+                unit: "×",
+                hub: (large / agents as f64) / (small / small_fleet as f64),
+                forwarder: None,
+                goal: Goal::at_most(1.25),
+                original: None,
+                note: format!("{small:.3} ms for {small_fleet} agents; 1 is linear"),
+            },
+        );
+        Ok(())
+    }
+
+    /// The same load on both, in turns.
+    async fn load(
+        &self,
+        hub: &Target,
+        forwarder: &Target,
+        callers: usize,
+    ) -> anyhow::Result<(CallSeries, CallSeries)> {
+        let (mut own, mut bare) = (CallSeries::default(), CallSeries::default());
+        for _ in 0..self.plan.rounds {
+            bare.push(forwarder.calls(self.plan, callers).await?);
+            own.push(hub.calls(self.plan, callers).await?);
+        }
+        Ok((own, bare))
+    }
+
+    async fn connect(&self, hub: &mut Target, forwarder: &mut Target, agents: usize) -> anyhow::Result<()> {
+        forwarder.connect(self.plan, agents).await?;
+        hub.connect(self.plan, agents).await
+    }
+
+    fn row(&mut self, measure: Measure, row: Row) {
+        self.rows.push((measure, row));
+    }
+}
+
+/// Tells whoever waits what is going on.
+fn say(what: &str) {
+    eprintln!("{what}");
+}

@@ -1,0 +1,68 @@
+//! How much of what is measured.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{BenchArgs, Measure};
+
+/// The sizes of one run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Agents in the fleet.
+    pub(super) agents: usize,
+    /// Agents connected while calls are measured.
+    pub(super) few: usize,
+    /// Agents in the small fleet, for the cost of the overview as it grows.
+    pub(super) small_fleet: usize,
+    /// Each load.
+    pub(super) load: Duration,
+    /// Before each load, unmeasured.
+    pub(super) warm_up: Duration,
+    /// Loads of each kind.
+    pub(super) rounds: u32,
+    /// Reconnections.
+    pub(super) handshakes: u64,
+    /// Snapshots.
+    pub(super) snapshots: u64,
+    /// Overviews of the whole fleet.
+    pub(super) overviews: u32,
+    /// The time in which a process comes to rest.
+    pub(super) settle: Duration,
+    /// Where the data goes.
+    pub(super) scratch: Option<PathBuf>,
+    /// Settings of the hub.
+    pub(super) settings: Vec<String>,
+    /// Whether the figures are rough.
+    pub(super) quick: bool,
+    only: Vec<Measure>,
+}
+
+impl Plan {
+    pub(super) fn new(args: &BenchArgs) -> Self {
+        let size = |full: u32, quick: u32| if args.quick { quick } else { full };
+        let agents = size(args.agents, 200) as usize;
+        let seconds = if args.quick { 0.5 } else { args.seconds };
+        Self {
+            agents,
+            few: agents.min(if args.quick { 50 } else { 100 }),
+            small_fleet: (agents / 10).max(1),
+            load: Duration::from_secs_f64(seconds),
+            warm_up: Duration::from_secs_f64(seconds / 6.0),
+            rounds: size(args.rounds, 1),
+            handshakes: size(args.handshakes, 200).into(),
+            // The overview wants one of each agent.
+            snapshots: u64::from(size(args.snapshots, 400)).max(agents as u64),
+            overviews: size(50, 10),
+            settle: Duration::from_millis(size(2000, 200).into()),
+            scratch: args.scratch.clone(),
+            settings: args.set.clone(),
+            quick: args.quick,
+            only: args.only.clone(),
+        }
+    }
+
+    /// Whether this is measured.
+    pub(super) fn wants(&self, measure: Measure) -> bool {
+        self.only.is_empty() || self.only.contains(&measure)
+    }
+}
