@@ -111,6 +111,12 @@ impl Stage {
         for setting in settings {
             program.args(["--set", setting]);
         }
+        // The settings of whoever runs this are for another hub.
+        for (name, _) in std::env::vars_os() {
+            if ["CONVOKE_", "KENNY_"].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes())) {
+                program.env_remove(name);
+            }
+        }
         program.env("CONVOKE_OPERATOR_TOKEN", operator_token).stdin(Stdio::null());
         Server::start("the hub", program, &self.directory().join(format!("{data}.log"))).await
     }
@@ -186,6 +192,20 @@ impl SwarmProcess {
     /// What it has used so far.
     pub fn usage(&self) -> Result<Usage, StageError> {
         Ok(Usage::of(self.process.pid)?)
+    }
+}
+
+impl Drop for Process {
+    /// Ends the process and waits for its end, within a bound: while it writes, the scratch directory cannot go.
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.child.start_kill();
+        for _ in 0..100 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

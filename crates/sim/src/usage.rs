@@ -49,6 +49,12 @@ impl Usage {
     }
 }
 
+/// How many processes have wanted a CPU during the last minute, on average; nothing where `/proc` does not say.
+pub fn load_average() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
 fn cpu(stat: &str) -> Option<Duration> {
     // The second field is the program's name in brackets and may itself hold brackets and blanks.
     let (_, fields) = stat.rsplit_once(')')?;
