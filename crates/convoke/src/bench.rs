@@ -58,7 +58,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// Something that can be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Measure {
     /// Durable calls at 1, 8 and 32 callers.
     Calls,
@@ -77,12 +77,13 @@ enum Measure {
 /// Measures and prints one table. A missed goal is in the table, not in the exit code: machines are noisy.
 pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
     let plan = Plan::new(&args);
+    let busy = convoke_sim::usage::load_average();
     let rows = tokio::select! {
         rows = measure::all(&plan) => rows?,
         // Returning drops the handles of all children, which ends them.
         () = interrupted() => bail!("interrupted"),
     };
-    let text = if args.json { table::json(&plan, &rows) } else { table::text(&plan, &rows) };
+    let text = if args.json { table::json(&plan, &rows, busy) } else { table::text(&plan, &rows, busy) };
     writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())
 }

@@ -6,6 +6,9 @@ use serde_json::json;
 
 use super::plan::Plan;
 
+/// The load average up to which nobody else uses the machine.
+const IDLE: f64 = 0.5;
+
 /// One measure.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
@@ -56,10 +59,10 @@ impl Goal {
         Self { times_forwarder: Some(times), ..self }
     }
 
-    fn text(&self, decimals: usize) -> String {
+    fn text(&self) -> String {
         let parts = [
-            self.at_most.map(|most| format!("≤ {most:.decimals$}")),
-            self.at_least.map(|least| format!("≥ {least:.decimals$}")),
+            self.at_most.map(|most| format!("≤ {most}")),
+            self.at_least.map(|least| format!("≥ {least}")),
             self.times_forwarder.map(|times| format!("≤ {times}×")),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -102,7 +105,7 @@ impl Row {
     /// Digits after the point that mean something.
     fn decimals(&self) -> usize {
         match self.unit {
-            "ms" if self.hub < 1.0 => 3,
+            "ms" if self.hub < 5.0 => 3,
             "×" => 2,
             _ => 1,
         }
@@ -110,7 +113,7 @@ impl Row {
 }
 
 /// For people.
-pub(super) fn text(plan: &Plan, rows: &[Row]) -> String {
+pub(super) fn text(plan: &Plan, rows: &[Row], busy: Option<f64>) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["measure", "", "hub", "forwarder", "ratio", "goal", "", "original", "beside it"]);
@@ -126,7 +129,7 @@ pub(super) fn text(plan: &Plan, rows: &[Row]) -> String {
             number(Some(row.hub), decimals),
             number(row.forwarder, decimals),
             number(row.ratio().filter(|_| row.unit == "ms"), 2),
-            Cell::new(row.goal.text(decimals.min(2))),
+            Cell::new(row.goal.text()),
             Cell::new(match row.verdict() {
                 Verdict::Met => "met",
                 Verdict::Missed => "missed",
@@ -136,12 +139,20 @@ pub(super) fn text(plan: &Plan, rows: &[Row]) -> String {
             Cell::new(&row.note),
         ]);
     }
-    let rough = if plan.quick { "\nA quick run: it shows that everything works; its figures are rough." } else { "" };
-    format!("{}{rough}", table.trim_fmt())
+    let mut text = table.trim_fmt();
+    if plan.quick {
+        text.push_str("\nA quick run: it shows that everything works; its figures are rough.");
+    }
+    if let Some(busy) = busy.filter(|busy| *busy > IDLE) {
+        text.push_str(&format!(
+            "\nThe machine had a load of {busy:.1} before the run: rates and latencies are worse than it can do, CPU less so."
+        ));
+    }
+    text
 }
 
 /// For programs.
-pub(super) fn json(plan: &Plan, rows: &[Row]) -> String {
+pub(super) fn json(plan: &Plan, rows: &[Row], busy: Option<f64>) -> String {
     let rows: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -153,7 +164,7 @@ pub(super) fn json(plan: &Plan, rows: &[Row]) -> String {
             value
         })
         .collect();
-    json!({ "agents": plan.agents, "quick": plan.quick, "rows": rows }).to_string()
+    json!({ "agents": plan.agents, "quick": plan.quick, "load_before": busy, "rows": rows }).to_string()
 }
 
 #[cfg(test)]
@@ -177,6 +188,6 @@ mod tests {
         }
         assert_eq!(row(1.0, None, Goal::NONE).verdict(), Verdict::None);
         assert_eq!(row(-11.0, None, Goal::at_least(-10.0)).verdict(), Verdict::Missed);
-        assert_eq!(goal.text(2), "≤ 0.15, ≤ 2.5×");
+        assert_eq!(goal.text(), "≤ 0.15, ≤ 2.5×");
     }
 }

@@ -19,6 +19,8 @@ use super::plan::Plan;
 const CALL_PATIENCE: Duration = Duration::from_secs(15);
 /// How long a server may take to do what it was given.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// How many times the memory may fall before it is taken as it is.
+const SETTLE_ROUNDS: u32 = 10;
 /// How often it is asked whether it has.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -69,12 +71,27 @@ impl Target {
 
     /// User memory of each of `count` idle agents, in bytes. None must be connected before.
     pub(super) async fn memory(&mut self, plan: &Plan, count: usize) -> anyhow::Result<f64> {
-        tokio::time::sleep(plan.settle).await;
-        let before = self.server.usage()?.user_memory;
+        let before = self.settled_memory(plan).await?;
         self.connect(plan, count).await?;
-        tokio::time::sleep(plan.settle).await;
-        let after = self.server.usage()?.user_memory;
+        let after = self.settled_memory(plan).await?;
         Ok((after as f64 - before as f64) / count as f64)
+    }
+
+    /// User memory once it has stopped falling: what starting up, or connecting, has used for a moment is given back by
+    /// and by, and would count for or against the agents.
+    async fn settled_memory(&mut self, plan: &Plan) -> anyhow::Result<u64> {
+        let mut lowest = u64::MAX;
+        for _ in 0..SETTLE_ROUNDS {
+            tokio::time::sleep(plan.settle).await;
+            // Allocators give back when they are used.
+            self.page().await?;
+            let now = self.server.usage()?.user_memory;
+            if now >= lowest.saturating_sub(lowest / 100) {
+                return Ok(now.min(lowest));
+            }
+            lowest = now;
+        }
+        Ok(lowest)
     }
 
     /// Calls to the connected agents in turn.
