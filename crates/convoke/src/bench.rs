@@ -52,9 +52,6 @@ pub(crate) struct BenchArgs {
     /// Set one setting of the hub; may be given again
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    json: bool,
 }
 
 /// Something that can be measured.
@@ -75,7 +72,7 @@ enum Measure {
 }
 
 /// Measures and prints one table. A missed goal is in the table, not in the exit code: machines are noisy.
-pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: BenchArgs, json: bool) -> anyhow::Result<()> {
     let plan = Plan::new(&args);
     let busy = convoke_sim::usage::load_average();
     let rows = tokio::select! {
@@ -83,7 +80,7 @@ pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
         // Returning drops the handles of all children, which ends them.
         () = interrupted() => bail!("interrupted"),
     };
-    let text = if args.json { table::json(&plan, &rows, busy) } else { table::text(&plan, &rows, busy) };
+    let text = if json { table::json(&plan, &rows, busy) } else { table::text(&plan, &rows, busy) };
     writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())
 }

@@ -67,7 +67,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Backup(command) => backup::run(verb, command),
         Command::Keys(command) => against_a_hub(keys::run(verb, command)),
         Command::Completions(args) => completions::run(verb, &args),
-        Command::Bench(args) => on_all_threads(crate::bench::run(args)),
+        Command::Bench(args) => on_all_threads(crate::bench::run(args, global.json)),
         Command::Sim(args) => on_all_threads(crate::bench::run_sim(args)),
     }
 }
