@@ -16,6 +16,7 @@ use convoke_kenny::hub::{Accepted, Event, HubConfig, HubSession, MAX_HANDSHAKE_F
 use convoke_store::Lossy;
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::agents::{Agent, AuthWay, os_named};
@@ -171,10 +172,14 @@ async fn enter<S: Stream>(
         Proof::Token => AuthWay::Token,
     };
     let version = accepted.protocol.map(|p| p.to_string());
+    let mut is_news = true;
     let entered = hub.agents.linked(
         &agent,
         &link,
         |state| {
+            let meta = |raw: &Option<Box<RawValue>>| raw.as_ref().map(|m| m.get().to_owned());
+            is_news = meta(&state.meta) != meta(&accepted.meta_raw)
+                || state.protocol_version.as_deref() != version.as_deref();
             state.meta.clone_from(&accepted.meta_raw);
             state.protocol_version = version.as_deref().map(Into::into);
             state.os = os_named(&accepted.meta.os);
@@ -210,9 +215,10 @@ async fn enter<S: Stream>(
         "auth": auth.name(),
         "protocol": version,
     }));
-    let hello = accepted.meta_raw.map(|meta| (meta, version));
-    let seen = Lossy::Seen { agent: agent.id.clone(), at: now, hello };
-    for item in [Lossy::Record(record), seen] {
+    // An agent that reconnects mostly says what it said before; the time is kept when the link ends.
+    let hello = accepted.meta_raw.filter(|_| is_news).map(|meta| (meta, version));
+    let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
+    for item in [Some(Lossy::Record(record)), seen].into_iter().flatten() {
         if let Err(why) = hub.store.enqueue(item).await {
             tracing::error!(%why, "a connection was not recorded");
         }

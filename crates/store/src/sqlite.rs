@@ -107,7 +107,8 @@ impl SqliteStore {
         }
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db)?;
-        let writer = Writer { conn, chain, signed, signer: Arc::clone(&signer), wal, lock };
+        let open_intents = journal::open_count(&conn)?;
+        let writer = Writer { conn, chain, signed, open_intents, signer: Arc::clone(&signer), wal, lock };
         let queue = writer.start(options.queue_limit)?;
         let readers = Readers::new(paths.db.clone(), options.readers);
         Ok(Self { hub_id, paths, key: Arc::new(key), signer, queue, readers })

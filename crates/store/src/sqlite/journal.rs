@@ -22,7 +22,7 @@ pub(super) fn weight(draft: &Draft) -> usize {
 }
 
 /// Appends a record and keeps the list of open intents true.
-pub(super) fn append(conn: &Connection, chain: &mut Chain, draft: &Draft) -> Result<u64> {
+pub(super) fn append(conn: &Connection, chain: &mut Chain, open: &mut u64, draft: &Draft) -> Result<u64> {
     let sealed = chain.seal(draft);
     let call_id = draft.call_id.map(|id| id.uuid().into_bytes());
     conn.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
@@ -38,9 +38,11 @@ pub(super) fn append(conn: &Connection, chain: &mut Chain, draft: &Draft) -> Res
         (Some(Phase::Intent), Some(id)) => {
             conn.prepare_cached("INSERT OR REPLACE INTO open_intents VALUES (?1, ?2)")?
                 .execute(params![id, sealed.seq as i64])?;
+            *open += 1;
         }
-        (Some(Phase::Outcome), Some(id)) => {
-            conn.prepare_cached("DELETE FROM open_intents WHERE call_id = ?1")?.execute(params![id])?;
+        (Some(Phase::Outcome), Some(id)) if *open > 0 => {
+            let struck = conn.prepare_cached("DELETE FROM open_intents WHERE call_id = ?1")?.execute(params![id])?;
+            *open = open.saturating_sub(struck as u64);
         }
         _ => {}
     }
@@ -79,6 +81,11 @@ pub(super) fn end(conn: &Connection, hub_id: HubId) -> Result<(Chain, u64)> {
         )));
     }
     Ok((Chain::resume(hub_id, seq, head), signed as u64))
+}
+
+/// How many calls were announced and have not ended.
+pub(super) fn open_count(conn: &Connection) -> Result<u64> {
+    Ok(conn.query_row("SELECT count(*) FROM open_intents", [], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Records in order. With a filter, blocks of records that cannot have what is asked for are passed over.

@@ -20,10 +20,12 @@ use crate::error::StoreError;
 use crate::files::DirLock;
 use crate::interface::{Lossy, Result};
 
-/// How long a group waits for those who were in the last one too: they were answered a moment ago, and under load
-/// their next changes are on the way. A disk that syncs faster than this would otherwise make many small groups, each
-/// with a sync of its own.
-const GATHER: Duration = Duration::from_micros(300);
+/// How long a group waits at the most for those who were in the last one too: they were answered a moment ago, and
+/// under load their next changes are on the way. A disk that syncs faster than this would otherwise make many small
+/// groups, each with a sync of its own.
+const GATHER: Duration = Duration::from_micros(150);
+/// So many times it looks whether they are all there.
+const GATHER_LOOKS: usize = 6;
 /// Smaller groups do not wait for company.
 const GATHER_FROM: usize = 4;
 /// Most changes in one transaction.
@@ -86,6 +88,7 @@ where
 pub(super) struct Tx<'a> {
     pub(super) conn: &'a Connection,
     chain: &'a mut Chain,
+    open_intents: &'a mut u64,
     signed: &'a mut u64,
     signer: &'a SigningKey,
 }
@@ -93,7 +96,7 @@ pub(super) struct Tx<'a> {
 impl Tx<'_> {
     /// Appends a record.
     pub(super) fn append(&mut self, draft: &Draft) -> Result<u64> {
-        journal::append(self.conn, self.chain, draft)
+        journal::append(self.conn, self.chain, self.open_intents, draft)
     }
 
     /// Signs the chain's end, unless it is signed.
@@ -181,6 +184,8 @@ pub(super) struct Writer {
     pub(super) chain: Chain,
     /// The last record that a checkpoint covers.
     pub(super) signed: u64,
+    /// Calls that were announced and have not ended: while there is none, an outcome has nothing to strike out.
+    pub(super) open_intents: u64,
     pub(super) signer: Arc<SigningKey>,
     pub(super) wal: WalKeeper,
     /// Held for as long as anything may be written.
@@ -217,7 +222,10 @@ impl Writer {
                 }
             };
             gather(&mut group);
-            if last_group >= GATHER_FROM && group.len() < last_group {
+            for _ in 0..GATHER_LOOKS {
+                if last_group < GATHER_FROM || group.len() >= last_group {
+                    break;
+                }
                 thread::sleep(GATHER);
                 gather(&mut group);
             }
@@ -238,7 +246,7 @@ impl Writer {
 
     /// One group, one transaction. Answers a stop's reply for when everything is put away.
     fn commit(&mut self, group: Vec<Op>, numbers: &Numbers) -> Option<oneshot::Sender<Result<()>>> {
-        let (chain_before, signed_before) = (self.chain.clone(), self.signed);
+        let (chain_before, signed_before, open_before) = (self.chain.clone(), self.signed, self.open_intents);
         let writes = group.len() as u64;
         let mut settled = Vec::with_capacity(group.len());
         let committed = self.transact(group, &mut settled);
@@ -249,6 +257,7 @@ impl Writer {
             }
             self.chain = chain_before;
             self.signed = signed_before;
+            self.open_intents = open_before;
             if !numbers.failing.swap(true, Relaxed) {
                 tracing::error!(error = error as &dyn std::error::Error, "the store cannot write");
             }
@@ -277,7 +286,13 @@ impl Writer {
     fn transact(&mut self, group: Vec<Op>, settled: &mut Vec<Settled>) -> Result<()> {
         let mut failed =
             self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([])).err().map(Into::into);
-        let mut tx = Tx { conn: &self.conn, chain: &mut self.chain, signed: &mut self.signed, signer: &self.signer };
+        let mut tx = Tx {
+            conn: &self.conn,
+            chain: &mut self.chain,
+            open_intents: &mut self.open_intents,
+            signed: &mut self.signed,
+            signer: &self.signer,
+        };
         for op in group {
             // After a failure nothing more is tried, but everyone must still get their answer.
             let outcome = match op {
@@ -314,7 +329,13 @@ impl Writer {
 
     fn close(mut self) -> Result<()> {
         let tx = self.conn.unchecked_transaction()?;
-        let mut end = Tx { conn: &tx, chain: &mut self.chain, signed: &mut self.signed, signer: &self.signer };
+        let mut end = Tx {
+            conn: &tx,
+            chain: &mut self.chain,
+            open_intents: &mut self.open_intents,
+            signed: &mut self.signed,
+            signer: &self.signer,
+        };
         let signed = end.sign(super::now()).and_then(|()| Ok(tx.commit()?));
         self.wal.finish();
         // Emptied, so that a copy of hub.db alone is whole. A reader that is still there may prevent it; no harm.
@@ -334,7 +355,7 @@ enum Settled {
 
 /// Runs a change that may fail on its own: then it, and its records, are undone, and the group goes on.
 fn guarded(tx: &mut Tx<'_>, work: &mut dyn Work) -> Result<()> {
-    let (chain, signed) = (tx.chain.clone(), *tx.signed);
+    let (chain, signed, open) = (tx.chain.clone(), *tx.signed, *tx.open_intents);
     tx.conn.prepare_cached("SAVEPOINT work")?.execute([])?;
     let Err(error) = work.run(tx) else {
         tx.conn.prepare_cached("RELEASE work")?.execute([])?;
@@ -347,5 +368,6 @@ fn guarded(tx: &mut Tx<'_>, work: &mut dyn Work) -> Result<()> {
     tx.conn.execute_batch("ROLLBACK TO work; RELEASE work")?;
     *tx.chain = chain;
     *tx.signed = signed;
+    *tx.open_intents = open;
     Ok(())
 }
