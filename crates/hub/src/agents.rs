@@ -10,6 +10,7 @@ use convoke_core::id::{LinkId, PeerId};
 use convoke_core::peer::{Presence, Trust};
 use convoke_core::time::Timestamp;
 use convoke_store::AgentRow;
+use ed25519_dalek::VerifyingKey;
 use serde_json::value::RawValue;
 
 use crate::link::{Close, Command, Link};
@@ -46,8 +47,8 @@ pub struct Agent {
 pub struct AgentState {
     /// Its trust.
     pub trust: Trust,
-    /// Its bound key.
-    pub public_key: Option<[u8; 32]>,
+    /// Its bound key, unpacked once: unpacking takes as long as a tenth of a handshake.
+    pub public_key: Option<VerifyingKey>,
     /// Its tags, sorted.
     pub tags: Arc<[String]>,
     /// What it said of itself.
@@ -247,7 +248,7 @@ fn from_row(row: AgentRow) -> Agent {
     {
         let mut state = agent.state();
         state.trust = row.trust;
-        state.public_key = row.public_key;
+        state.public_key = row.public_key.and_then(|key| VerifyingKey::from_bytes(&key).ok());
         state.tags = row.tags.into();
         if let Some(meta) = row.meta.as_deref().map(convoke_kenny::frame::Meta::read) {
             state.os = os_named(&meta.os);

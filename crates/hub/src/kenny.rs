@@ -120,10 +120,8 @@ async fn handshake<S: Stream>(
 }
 
 async fn on_register(hub: &Hub, session: &mut Session, register: &Register<'_>) -> Step {
-    // Unpacking a key takes measurable time, so it is done for an unknown agent too, with a key that is then dropped.
-    let bound = hub.agents.find(&register.agent_id).and_then(|agent| trusted_key(&agent));
-    let unpacked = VerifyingKey::from_bytes(&bound.unwrap_or_else(|| hub.key.verifying_key().to_bytes()));
-    let stored: Vec<VerifyingKey> = unpacked.ok().filter(|_| bound.is_some()).into_iter().collect();
+    let stored: Vec<VerifyingKey> =
+        hub.agents.find(&register.agent_id).and_then(|agent| trusted_key(&agent)).into_iter().collect();
     match session.on_register(register, clock::random(), &hub.key, &stored, hub.mono()) {
         Step::CheckToken { agent, token } => {
             let valid = token_is_valid(hub, &agent, &token).await;
@@ -133,7 +131,7 @@ async fn on_register(hub: &Hub, session: &mut Session, register: &Register<'_>) 
     }
 }
 
-fn trusted_key(agent: &Agent) -> Option<[u8; 32]> {
+fn trusted_key(agent: &Agent) -> Option<VerifyingKey> {
     let state = agent.state();
     (state.trust == Trust::Trusted).then_some(state.public_key).flatten()
 }
@@ -190,9 +188,7 @@ async fn enter<S: Stream>(
         },
         // Looked at again under the lock: a revocation during the handshake must not be outrun.
         |state| match accepted.proof {
-            Proof::Signature(key) => {
-                state.trust == Trust::Trusted && state.public_key.as_ref() == Some(key.as_bytes())
-            }
+            Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key == Some(key),
             Proof::Token => state.trust != Trust::Revoked,
         },
     );

@@ -7,6 +7,7 @@ mod support;
 
 mod approvals;
 mod configuration;
+mod kill;
 mod records;
 mod start;
 mod verbs;

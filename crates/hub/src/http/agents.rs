@@ -105,7 +105,7 @@ pub(super) fn view(agent: &Agent) -> AgentView {
         last_seen: state.last_seen,
         connected_at: state.connected_at,
         enrolled_at: state.enrolled_at,
-        key_fingerprint: state.public_key.map(|key| hex::encode(Sha256::digest(key))),
+        key_fingerprint: state.public_key.map(|key| hex::encode(Sha256::digest(key.as_bytes()))),
     }
 }
 
@@ -269,7 +269,7 @@ pub(super) async fn enrol(
                 let mut state = agent.state();
                 state.trust = Trust::Trusted;
                 state.enrolled_at = Some(now);
-                state.public_key.replace(key.to_bytes()).is_some()
+                state.public_key.replace(key).is_some()
             };
             if replaced {
                 // A link under the old key must not outlive it.

@@ -7,12 +7,13 @@ use serde_json::Value;
 use crate::policy::Group;
 
 const SCRIPT: &[Group] = &[Group::Powershell, Group::Posix, Group::SelfProtection];
+const COMMAND: &[Group] = &[Group::Posix, Group::SelfProtection];
 const TYPED: &[Group] = &[Group::Powershell, Group::SelfProtection];
 
 /// The texts of a call that the guard must look at, each with the group of rules to look with.
 ///
-/// * Scripts and commands meet the rules of both shells: a 0.8 agent on Linux runs `powershell_exec` with `sh`, and
-///   either shell can start the other.
+/// * `powershell_exec` meets the rules of both shells: a 0.8 agent on Linux runs it with `sh`. `shell_exec` meets those
+///   of POSIX shells, and PowerShell's only where it starts one: ordinary downloads would trip over them.
 /// * Names that an agent may paste into a command line (`winget_*`, `net_*`, accounts) meet PowerShell and
 ///   self-protection rules; filters of the `diag_*` tools only PowerShell's, since asking after the agent's own service
 ///   harms nobody.
@@ -25,7 +26,11 @@ const TYPED: &[Group] = &[Group::Powershell, Group::SelfProtection];
 /// as a list of words is still that command. The work is bounded by the size of `args`.
 pub fn guard_surfaces<'a>(tool: &str, args: &'a Value) -> Vec<(Group, Cow<'a, str>)> {
     match tool {
-        "powershell_exec" | "shell_exec" => spread(texts(args), SCRIPT),
+        "powershell_exec" => spread(texts(args), SCRIPT),
+        "shell_exec" if starts_powershell(args) => {
+            spread(texts(args), &[Group::Posix, Group::SelfProtection, Group::Powershell])
+        }
+        "shell_exec" => spread(texts(args), COMMAND),
         "winget_install" | "winget_uninstall" | "winget_update" | "winget_list" | "net_config" | "net_dns_flush"
         | "net_adapter_reset" => spread(texts(args), TYPED),
         "diag_processes" | "diag_services" | "diag_eventlog" | "diag_autostart" => {
@@ -39,6 +44,14 @@ pub fn guard_surfaces<'a>(tool: &str, args: &'a Value) -> Vec<(Group, Cow<'a, st
         name if super::find(name).is_some() => Vec::new(),
         _ => spread(texts_and_keys(args), &Group::ALL),
     }
+}
+
+/// Whether a command mentions PowerShell at all.
+fn starts_powershell(args: &Value) -> bool {
+    texts(args).iter().any(|text| {
+        let text = text.to_ascii_lowercase();
+        text.contains("pwsh") || text.contains("powershell")
+    })
 }
 
 fn spread<'a>(texts: Vec<&'a str>, groups: &[Group]) -> Vec<(Group, Cow<'a, str>)> {
@@ -121,10 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn scripts_meet_the_rules_of_both_shells() {
-        let expect = ["posix:rm x", "powershell:rm x", "self_protection:rm x"];
-        assert_eq!(surfaces("powershell_exec", json!({"script": "rm x", "timeout_s": 3})), expect);
-        assert_eq!(surfaces("shell_exec", json!({"command": "rm x"})), expect);
+    fn scripts_meet_the_rules_of_the_shells_that_may_run_them() {
+        let both = ["posix:rm x", "powershell:rm x", "self_protection:rm x"];
+        assert_eq!(surfaces("powershell_exec", json!({"script": "rm x", "timeout_s": 3})), both);
+        assert_eq!(surfaces("shell_exec", json!({"command": "rm x"})), ["posix:rm x", "self_protection:rm x"]);
+        let list = surfaces("shell_exec", json!({"command": "PwSh -c 'rm x'"}));
+        assert!(list.contains(&"powershell:PwSh -c 'rm x'".to_owned()), "{list:?}");
     }
 
     #[test]

@@ -26,6 +26,10 @@ use crate::interface::{Lossy, Result};
 const GATHER: Duration = Duration::from_micros(150);
 /// So many times it looks whether they are all there.
 const GATHER_LOOKS: usize = 6;
+/// How long a group that nobody waits for gathers company, in steps after each of which it looks for someone who does.
+const LINGER: Duration = Duration::from_micros(500);
+/// So many steps.
+const LINGER_LOOKS: usize = 10;
 /// Smaller groups do not wait for company.
 const GATHER_FROM: usize = 4;
 /// Most changes in one transaction.
@@ -229,7 +233,15 @@ impl Writer {
                 thread::sleep(GATHER);
                 gather(&mut group);
             }
-            last_group = group.len();
+            for _ in 0..LINGER_LOOKS {
+                if group.len() >= MAX_GROUP / 2 || group.iter().any(|op| !matches!(op, Op::Lossy(_))) {
+                    break;
+                }
+                thread::sleep(LINGER);
+                gather(&mut group);
+            }
+            // Those whom nobody waits for are no sign that others will come.
+            last_group = group.iter().filter(|op| !matches!(op, Op::Lossy(_))).count();
             stop = self.commit(group, numbers);
             self.wal.after_commit(&self.conn, bytes);
         }
