@@ -35,9 +35,9 @@ const STEPS: &[Step] = &[
     Step { name: "format", scope: Scope::Fast, run: format },
     Step { name: "tidy", scope: Scope::Fast, run: |root| tidy::run(root).map(|()| Outcome::Passed) },
     Step { name: "lints", scope: Scope::Fast, run: lints },
-    Step { name: "tests", scope: Scope::Fast, run: tests },
     Step { name: "doc tests", scope: Scope::All, run: doc_tests },
     Step { name: "fuzz targets", scope: Scope::All, run: fuzz_targets },
+    Step { name: "tests", scope: Scope::Fast, run: tests },
 ];
 
 /// Runs the steps; stops at the first that fails.

@@ -18,7 +18,7 @@ const USAGE: &str = "\
 Usage: cargo xtask <command>
 
   setup            install what the tests need and this machine lacks
-  test [--fast]    format check, tidy checks, lints, all tests, doc tests, fuzz targets compile
+  test [--fast]    format check, tidy checks, lints, doc tests, fuzz targets compile, all tests
                    (--fast leaves out the doc tests and the fuzz targets)
   bench [args]     build the release binary and run `convoke bench` with these arguments
   tidy [folder]    the tidy checks alone, on this checkout or another";
