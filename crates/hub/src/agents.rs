@@ -47,7 +47,7 @@ pub struct Agent {
 pub struct AgentState {
     /// Its trust.
     pub trust: Trust,
-    /// Its bound key, unpacked once: unpacking takes as long as a tenth of a handshake.
+    /// Its bound key, unpacked once and not at every handshake.
     pub public_key: Option<VerifyingKey>,
     /// Its tags, sorted.
     pub tags: Arc<[String]>,
@@ -109,7 +109,7 @@ pub struct Agents {
 }
 
 /// The same agents twice: every call looks one up, and every page lists them in order. A walk down the ordered map
-/// costs a call in a fleet of ten thousand some twenty cache misses; a hash costs two.
+/// compares texts that lie all over memory, more of them the larger the fleet; a hash goes to one.
 #[derive(Debug, Default)]
 struct Known {
     by_id: HashMap<PeerId, Arc<Agent>>,
