@@ -33,7 +33,7 @@ fn folders(file: &File) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// Whether a path begins here, rather than goes on: `src/work/` is nobody's folder.
+/// Whether a path begins here, rather than goes on: a folder of that name inside the project is nobody's machine.
 fn begins_a_path(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -25,7 +25,7 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
     findings
 }
 
-/// Whether the word stands there by itself: `XXXXXX` in the name of a temporary file is another word.
+/// Whether the word stands there by itself and not inside a longer one, as in the pattern of a temporary file's name.
 fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {

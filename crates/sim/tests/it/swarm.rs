@@ -82,12 +82,16 @@ async fn agents_that_lost_their_server_come_back_when_it_does() {
     drop(first);
     support::until("all lost", || swarm.report().lost == 5).await;
     let key = Roster::new("forwarder").key(0);
-    let _second = loop {
-        match convoke_sim::forwarder::Forwarder::start(address, key.clone()).await {
-            Ok(forwarder) => break forwarder,
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+    // The address is free once the last of the old sockets has ended.
+    let again = async {
+        loop {
+            match convoke_sim::forwarder::Forwarder::start(address, key.clone()).await {
+                Ok(forwarder) => return forwarder,
+                Err(_) => tokio::task::yield_now().await,
+            }
         }
     };
+    let _second = tokio::time::timeout(Duration::from_secs(30), again).await.expect("the address is free again");
     support::until("all back", || swarm.report().connected == 5).await;
 }
 
