@@ -4,40 +4,23 @@
 //! alone a change waits for nothing but its own. Nobody is answered before the commit. If the commit fails, everyone
 //! in the group gets the error, the chain's end goes back to the last committed record, and the next group tries anew.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
 
 use convoke_core::journal::{Chain, Draft};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
+use super::queue::{self, Incoming, Queue};
 use super::wal::WalKeeper;
 use super::{journal, telemetry};
 use crate::error::StoreError;
 use crate::files::DirLock;
 use crate::interface::{Lossy, Result};
 
-/// How long a group waits at the most for those who were in the last one too: they were answered a moment ago, and
-/// under load their next changes are on the way. A disk that syncs faster than this would otherwise make many small
-/// groups, each with a sync of its own.
-const GATHER: Duration = Duration::from_micros(150);
-/// So many times it looks whether they are all there.
-const GATHER_LOOKS: usize = 6;
-/// How long a group that nobody waits for gathers company, in steps after each of which it looks for someone who does.
-const LINGER: Duration = Duration::from_micros(500);
-/// So many steps.
-const LINGER_LOOKS: usize = 10;
-/// Smaller groups do not wait for company.
-const GATHER_FROM: usize = 4;
-/// Most changes in one transaction.
-const MAX_GROUP: usize = 512;
-/// A transaction takes no more changes once it holds this much.
-const MAX_GROUP_BYTES: usize = 8 << 20;
-/// What may wait for the writer, in KiB. Beyond it callers wait: nothing is dropped.
-const QUEUE_KIB: usize = 64 << 10;
 /// Records after which the chain's end is signed without being asked.
 const SIGN_EVERY: u64 = 1_000;
 
@@ -61,10 +44,35 @@ pub(super) trait Work: Send {
     fn settle(self: Box<Self>, committed: Result<()>);
 }
 
-struct Request<F, T> {
+impl Op {
+    /// Whether someone waits for it.
+    pub(super) fn is_urgent(&self) -> bool {
+        !matches!(self, Self::Lossy(_))
+    }
+}
+
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Append(..) => "Append",
+            Self::Lossy(_) => "Lossy",
+            Self::Work(_) => "Work",
+            Self::Stop(_) => "Stop",
+        })
+    }
+}
+
+/// A change made by a closure.
+pub(super) struct Request<F, T> {
     work: Option<F>,
     answer: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
+}
+
+impl<F, T> Request<F, T> {
+    pub(super) fn new(work: F, reply: oneshot::Sender<Result<T>>) -> Self {
+        Self { work: Some(work), answer: None, reply }
+    }
 }
 
 impl<F, T> Work for Request<F, T>
@@ -123,65 +131,6 @@ pub(super) struct Numbers {
     pub(super) failing: AtomicBool,
 }
 
-/// The way to the writer.
-#[derive(Clone, Debug)]
-pub(super) struct Queue {
-    ops: mpsc::Sender<Queued>,
-    room: Arc<Semaphore>,
-    numbers: Arc<Numbers>,
-}
-
-struct Queued {
-    op: Op,
-    bytes: usize,
-    /// Gives the room back when the change leaves the queue.
-    _room: OwnedSemaphorePermit,
-}
-
-impl Queue {
-    /// Hands a change over; waits while the queue is full.
-    pub(super) async fn send(&self, op: Op, bytes: usize) -> Result<()> {
-        let kib = (bytes / 1024 + 1).min(QUEUE_KIB);
-        let room = Arc::clone(&self.room)
-            .acquire_many_owned(u32::try_from(kib).unwrap_or(u32::MAX))
-            .await
-            .map_err(|_| StoreError::Closed)?;
-        self.ops.send(Queued { op, bytes, _room: room }).await.map_err(|_| StoreError::Closed)
-    }
-
-    /// Makes a change and waits until it is committed. Once it is queued it is made, even if nobody waits any more.
-    pub(super) async fn run<T: Send + 'static>(
-        &self,
-        bytes: usize,
-        work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let (reply, answer) = oneshot::channel();
-        let request = Request { work: Some(work), answer: None, reply };
-        self.send(Op::Work(Box::new(request)), bytes).await?;
-        answer.await.map_err(|_| StoreError::Closed)?
-    }
-
-    /// Appends a record and waits until it is committed.
-    pub(super) async fn append(&self, draft: Draft) -> Result<u64> {
-        let (reply, answer) = oneshot::channel();
-        let bytes = journal::weight(&draft);
-        self.send(Op::Append(draft, reply), bytes).await?;
-        answer.await.map_err(|_| StoreError::Closed)?
-    }
-
-    pub(super) fn numbers(&self) -> &Numbers {
-        &self.numbers
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.ops.max_capacity() - self.ops.capacity()
-    }
-
-    pub(super) fn limit(&self) -> usize {
-        self.ops.max_capacity()
-    }
-}
-
 /// Everything the writer owns.
 pub(super) struct Writer {
     pub(super) conn: Connection,
@@ -199,56 +148,27 @@ pub(super) struct Writer {
 impl Writer {
     /// Starts the thread.
     pub(super) fn start(self, queue_limit: usize) -> Result<Queue> {
-        let (ops, incoming) = mpsc::channel(queue_limit.max(1));
         let numbers = Arc::new(Numbers::default());
         numbers.journal_seq.store(self.chain.seq(), Relaxed);
-        let room = Arc::new(Semaphore::new(QUEUE_KIB));
-        let queue = Queue { ops, room, numbers: Arc::clone(&numbers) };
+        let (queue, incoming) = queue::queue(queue_limit, Arc::clone(&numbers));
+        let replies = Replies::start();
         thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || self.serve(incoming, &numbers))
+            .spawn(move || self.serve(incoming, &numbers, &replies))
             .map_err(|e| StoreError::Io { what: "start the writer's thread".into(), source: Arc::new(e) })?;
         Ok(queue)
     }
 
-    fn serve(mut self, mut incoming: mpsc::Receiver<Queued>, numbers: &Numbers) {
+    fn serve(mut self, mut incoming: Incoming, numbers: &Numbers, replies: &Replies) {
         let mut stop = None;
-        let mut last_group = 0;
         while stop.is_none() {
-            let Some(first) = incoming.blocking_recv() else { break };
-            let mut bytes = first.bytes;
-            let mut group = vec![first.op];
-            let mut gather = |group: &mut Vec<Op>| {
-                while group.len() < MAX_GROUP && bytes < MAX_GROUP_BYTES {
-                    let Ok(next) = incoming.try_recv() else { break };
-                    bytes += next.bytes;
-                    group.push(next.op);
-                }
-            };
-            gather(&mut group);
-            for _ in 0..GATHER_LOOKS {
-                if last_group < GATHER_FROM || group.len() >= last_group {
-                    break;
-                }
-                thread::sleep(GATHER);
-                gather(&mut group);
-            }
-            for _ in 0..LINGER_LOOKS {
-                if group.len() >= MAX_GROUP / 2 || group.iter().any(|op| !matches!(op, Op::Lossy(_))) {
-                    break;
-                }
-                thread::sleep(LINGER);
-                gather(&mut group);
-            }
-            // Those whom nobody waits for are no sign that others will come.
-            last_group = group.iter().filter(|op| !matches!(op, Op::Lossy(_))).count();
-            stop = self.commit(group, numbers);
-            self.wal.after_commit(&self.conn, bytes);
+            let Some(group) = incoming.next_group() else { break };
+            stop = self.commit(group.ops, numbers, replies);
+            self.wal.after_commit(&self.conn, group.bytes);
         }
-        // What was queued behind the stop is refused, not forgotten: dropping it answers `Closed`.
-        incoming.close();
-        let closed = self.close();
+        // Whoever comes now is refused before the directory is let go.
         drop(incoming);
+        let closed = self.close();
         if let Some(reply) = stop {
             let _ = reply.send(closed);
         } else if let Err(error) = closed {
@@ -257,7 +177,12 @@ impl Writer {
     }
 
     /// One group, one transaction. Answers a stop's reply for when everything is put away.
-    fn commit(&mut self, group: Vec<Op>, numbers: &Numbers) -> Option<oneshot::Sender<Result<()>>> {
+    fn commit(
+        &mut self,
+        group: Vec<Op>,
+        numbers: &Numbers,
+        replies: &Replies,
+    ) -> Option<oneshot::Sender<Result<()>>> {
         let (chain_before, signed_before, open_before) = (self.chain.clone(), self.signed, self.open_intents);
         let writes = group.len() as u64;
         let mut settled = Vec::with_capacity(group.len());
@@ -282,16 +207,18 @@ impl Writer {
             }
         }
         let mut stop = None;
-        for done in settled {
-            let outcome = committed.clone();
-            match done {
-                Settled::Append(reply, seq) => drop(reply.send(outcome.map(|()| seq))),
-                Settled::Work(work) => work.settle(outcome),
-                Settled::Lossy if outcome.is_err() => drop(numbers.lost.fetch_add(1, Relaxed)),
-                Settled::Lossy => {}
-                Settled::Stop(reply) => stop = Some(reply),
+        settled.retain_mut(|done| match done {
+            Settled::Stop(reply) => {
+                stop = reply.take();
+                false
             }
-        }
+            Settled::Lossy => {
+                numbers.lost.fetch_add(u64::from(committed.is_err()), Relaxed);
+                false
+            }
+            Settled::Append(..) | Settled::Work(_) => true,
+        });
+        replies.send(Settlement { committed, settled });
         stop
     }
 
@@ -323,7 +250,7 @@ impl Writer {
                     outcome
                 }
                 Op::Stop(reply) => {
-                    settled.push(Settled::Stop(reply));
+                    settled.push(Settled::Stop(Some(reply)));
                     Ok(())
                 }
             };
@@ -362,7 +289,57 @@ enum Settled {
     Append(oneshot::Sender<Result<u64>>, u64),
     Work(Box<dyn Work>),
     Lossy,
-    Stop(oneshot::Sender<Result<()>>),
+    Stop(Option<oneshot::Sender<Result<()>>>),
+}
+
+/// A group whose end is known.
+struct Settlement {
+    committed: Result<()>,
+    settled: Vec<Settled>,
+}
+
+impl Settlement {
+    fn tell(self) {
+        for done in self.settled {
+            let outcome = self.committed.clone();
+            match done {
+                // Whoever has stopped waiting has lost nothing: the change stands all the same.
+                Settled::Append(reply, seq) => drop(reply.send(outcome.map(|()| seq))),
+                Settled::Work(work) => work.settle(outcome),
+                Settled::Lossy | Settled::Stop(_) => {}
+            }
+        }
+    }
+}
+
+/// Who tells the callers. Waking each of them from the writer's thread costs a trip between threads apiece; a task
+/// beside them is woken once for the whole group.
+struct Replies(Option<mpsc::UnboundedSender<Settlement>>);
+
+impl Replies {
+    /// A task of the runtime in which the store is opened; without one the writer tells them itself.
+    fn start() -> Self {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Self(None) };
+        // Bounded by what is queued: a caller waits for its answer before it asks for more.
+        let (settlements, mut arriving) = mpsc::unbounded_channel::<Settlement>();
+        runtime.spawn(async move {
+            while let Some(settlement) = arriving.recv().await {
+                settlement.tell();
+            }
+        });
+        Self(Some(settlements))
+    }
+
+    fn send(&self, settlement: Settlement) {
+        if settlement.settled.is_empty() {
+            return;
+        }
+        let Some(task) = &self.0 else { return settlement.tell() };
+        // The runtime may have ended before the store was closed.
+        if let Err(mpsc::error::SendError(settlement)) = task.send(settlement) {
+            settlement.tell();
+        }
+    }
 }
 
 /// Runs a change that may fail on its own: then it, and its records, are undone, and the group goes on.
