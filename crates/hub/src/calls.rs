@@ -2,6 +2,7 @@
 //! authorise → guard → confirm → record → dispatch → record. Nothing reaches a link any other way.
 
 mod approve;
+mod detach;
 mod dispatch;
 mod recent;
 mod recover;
@@ -24,10 +25,13 @@ use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 use convoke_store::{CallRow, Reservation};
 use serde_json::value::RawValue;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 pub use approve::{DecideError, decide, expire_due, view};
 pub use recent::{Call, Done, Recent};
 pub use recover::recover;
+
+use detach::Detach;
 
 use crate::agents::Agent;
 use crate::clock;
@@ -113,8 +117,83 @@ struct Planned {
 
 /// Places a call: decides on it, and sets it going or asks a person.
 pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
-    let planned = plan(hub, ask)?;
-    let (planned, idempotency_key) = planned;
+    let mut go = match admit(hub, ask).await? {
+        Admitted::Go(go) => go,
+        Admitted::Pending(placed) => return Ok(placed),
+    };
+    let (begun, has_begun) = oneshot::channel();
+    let hub_task = hub.clone();
+    hub.tasks.spawn(async move {
+        let first = go.begin(&hub_task).await;
+        let fresh = matches!(first, Ok(None));
+        let call = Arc::clone(&go.planned.call);
+        let _ = begun.send(first.map(|existing| existing.unwrap_or(Placed::Running(call))));
+        if fresh {
+            go.finish(&hub_task).await;
+        }
+    });
+    has_begun.await.unwrap_or(Err(PlaceError::Busy("the hub is stopping")))
+}
+
+/// Places a call and runs it to its end in the caller's own task. A caller who goes away does not take it along, nor
+/// the record of its outcome: then it goes on by itself.
+pub async fn place_here(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
+    let mut go = match admit(hub, ask).await? {
+        Admitted::Go(go) => go,
+        Admitted::Pending(placed) => return Ok(placed),
+    };
+    let hub_task = hub.clone();
+    let run = async move {
+        if let Some(existing) = go.begin(&hub_task).await? {
+            return Ok(existing);
+        }
+        let call = Arc::clone(&go.planned.call);
+        go.finish(&hub_task).await;
+        Ok(Placed::Running(call))
+    };
+    Detach::new(&hub.tasks, run).await
+}
+
+/// What became of an [`Ask`] at the gate.
+enum Admitted {
+    /// It may run, or a deny rule ends it.
+    Go(Box<Go>),
+    /// It waits for a person.
+    Pending(Placed),
+}
+
+/// A call on its way.
+struct Go {
+    planned: Planned,
+    verdict: Verdict,
+    idempotency_key: Option<String>,
+    /// Its place among the calls under way.
+    permit: OwnedSemaphorePermit,
+}
+
+impl Go {
+    /// From here on it is known. If its idempotency key was used before, the call of that time.
+    async fn begin(&mut self, hub: &Hub) -> Result<Option<Placed>, PlaceError> {
+        if let Some(key) = self.idempotency_key.take() {
+            self.planned.kept = true;
+            let row = self.planned.row(Some(key), CallState::Running);
+            if let Reservation::Existing(row) = hub.store.put_call(row, None, None).await? {
+                return existing(hub, &self.planned, *row).map(Some);
+            }
+        }
+        hub.calls.remember(&self.planned.call);
+        Ok(None)
+    }
+
+    async fn finish(self: Box<Self>, hub: &Hub) {
+        let Self { planned, verdict, permit, .. } = *self;
+        dispatch::run(hub, planned, verdict).await;
+        drop(permit);
+    }
+}
+
+async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
+    let (planned, idempotency_key) = plan(hub, ask)?;
     let verdict = planned.decide(hub, Consent::NotAsked);
     match verdict {
         Verdict::Denied(missing) => {
@@ -125,33 +204,19 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
             hub.metrics.refused(planned.door.name(), "known");
             Err(PlaceError::Denied(missing))
         }
-        Verdict::Confirm { rule } => ask_a_person(hub, planned, idempotency_key, rule).await,
+        Verdict::Confirm { rule } => {
+            // Once it is in the store it must be known here too, whether or not the caller is still there.
+            let asking = ask_a_person(hub.clone(), planned, idempotency_key, rule);
+            Detach::new(&hub.tasks, asking).await.map(Admitted::Pending)
+        }
         Verdict::Blocked(_) | Verdict::Allowed => {
-            let mut planned = planned;
-            if let Some(key) = idempotency_key {
-                planned.kept = true;
-                let row = planned.row(Some(key), CallState::Running);
-                match hub.store.put_call(row, None, None).await? {
-                    Reservation::Fresh => {}
-                    Reservation::Existing(row) => return existing(hub, &planned, *row),
-                }
-            }
             let Some(permit) = hub.calls.try_start() else {
                 return Err(PlaceError::Busy("too many calls are under way; try again shortly"));
             };
-            let call = Arc::clone(&planned.call);
-            hub.calls.remember(&call);
-            let hub_task = hub.clone();
-            // A task of its own: a caller who goes away must not take the record of the outcome along.
-            hub.tasks.spawn(async move {
-                let _permit = permit;
-                dispatch::run(&hub_task, planned, verdict).await;
-            });
-            Ok(Placed::Running(call))
+            Ok(Admitted::Go(Box::new(Go { planned, verdict, idempotency_key, permit })))
         }
     }
 }
-
 fn plan(hub: &Hub, ask: Ask) -> Result<(Planned, Option<String>), PlaceError> {
     let Ask { caller, agent, tool, args, timeout, idempotency_key } = ask;
     // What is guarded, recorded and sent is written from the parsed value: with a key given twice, the guard and the
@@ -183,7 +248,7 @@ fn plan(hub: &Hub, ask: Ask) -> Result<(Planned, Option<String>), PlaceError> {
 }
 
 async fn ask_a_person(
-    hub: &Hub,
+    hub: Hub,
     mut planned: Planned,
     idempotency_key: Option<String>,
     rule: String,
@@ -212,7 +277,7 @@ async fn ask_a_person(
     let row = planned.row(idempotency_key, CallState::Waiting);
     match hub.store.put_call(row, Some(approval.clone()), Some(record)).await? {
         Reservation::Fresh => {}
-        Reservation::Existing(row) => return existing(hub, &planned, *row),
+        Reservation::Existing(row) => return existing(&hub, &planned, *row),
     }
     hub.calls.remember(&planned.call);
     hub.calls.wait_for(approval.id, planned.call.id, expires_at);

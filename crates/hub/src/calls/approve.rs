@@ -8,7 +8,7 @@ use convoke_core::approval::{Approval, ApprovalError, ApprovalState};
 use convoke_core::call::{CallState, code};
 use convoke_core::gate::Consent;
 use convoke_core::grant::Missing;
-use convoke_core::id::ApprovalId;
+use convoke_core::id::{ApprovalId, CallId};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::time::Timestamp;
@@ -16,6 +16,7 @@ use convoke_store::CallRow;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::detach::Detach;
 use super::{Call, Done, Planned, dispatch};
 use crate::clock;
 use crate::hub::Hub;
@@ -45,7 +46,20 @@ pub async fn decide(
     id: ApprovalId,
     approve: bool,
     reason: Option<&str>,
-) -> Result<(ApprovalState, convoke_core::id::CallId), DecideError> {
+) -> Result<(ApprovalState, CallId), DecideError> {
+    let (task_hub, by, reason) = (hub.clone(), by.clone(), reason.map(str::to_owned));
+    // Between the yes in the store and the call that follows from it nobody may go away.
+    let deciding = async move { decide_to_the_end(&task_hub, &by, id, approve, reason.as_deref()).await };
+    Detach::new(&hub.tasks, deciding).await
+}
+
+async fn decide_to_the_end(
+    hub: &Hub,
+    by: &Caller,
+    id: ApprovalId,
+    approve: bool,
+    reason: Option<&str>,
+) -> Result<(ApprovalState, CallId), DecideError> {
     let Some((mut approval, row)) = hub.store.approval(id).await? else { return Err(DecideError::Unknown) };
     let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
     by.token.grant.check_reach(row.target.as_str(), &tags).map_err(DecideError::OutOfReach)?;

@@ -54,7 +54,7 @@ pub(super) async fn call(
 
 /// Places a call and answers with its end, or with the approval it waits for.
 pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
-    match calls::place(hub, ask).await {
+    match calls::place_here(hub, ask).await {
         Ok(Placed::Running(call)) => Ok(Json(reply(&call, call.wait().await)).into_response()),
         Ok(Placed::Pending { call, approval, expires_at }) => {
             let approval = PendingApproval { id: approval, expires_at };

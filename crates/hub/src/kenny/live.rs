@@ -90,7 +90,8 @@ impl Tunnel<'_> {
         loop {
             let deadline = session.next_deadline().unwrap_or_else(|| self.hub.mono());
             let due: Instant = self.hub.instant(deadline).into();
-            if sleep.deadline() != due {
+            // A tick that comes too early costs nothing; setting the timer anew for every call does.
+            if due < sleep.deadline() || sleep.is_elapsed() {
                 sleep.as_mut().reset(due);
             }
             tokio::select! {
