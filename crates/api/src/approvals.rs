@@ -44,6 +44,10 @@ pub struct ApprovalView {
 pub struct ApprovalList {
     /// Newest first.
     pub approvals: Vec<ApprovalView>,
+    /// Pass as `after` for the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub next: Option<ApprovalId>,
 }
 
 /// Which approvals.
@@ -53,6 +57,10 @@ pub struct ApprovalQuery {
     /// `pending` (when absent), `approved`, `denied`, `expired`, `used` or `all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// Only older than this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(value_type = Option<String>)]
+    pub after: Option<ApprovalId>,
     /// At most so many (1 to 1000, 100 when absent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,

@@ -1,5 +1,6 @@
 //! What happened: journal records and log lines.
 
+use convoke_core::journal::Checkpoint;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -36,6 +37,29 @@ pub struct JournalQuery {
     pub kind: Option<String>,
 }
 
+/// A page of the journal's signed checkpoints, in order.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CheckpointPage {
+    /// The checkpoints, as an export has them.
+    #[schema(value_type = Vec<Object>)]
+    pub checkpoints: Vec<Checkpoint>,
+    /// Pass as `after` for the next page; absent when there is no more for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// Which checkpoints.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct CheckpointQuery {
+    /// Only those of records after this `seq`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// At most so many (1 to 1000, 100 when absent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
 /// A page of log lines, in order of arrival.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LogPage {
@@ -49,6 +73,8 @@ pub struct LogPage {
 /// One log line.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LogEntry {
+    /// Its place among all lines: pass the last one as `after` to go on from there.
+    pub id: i64,
     /// When, as its source says.
     pub at: String,
     /// Which agent.

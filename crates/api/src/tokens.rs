@@ -4,7 +4,7 @@ use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::TokenId;
 use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// Mint a token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -69,9 +69,24 @@ pub struct TokenView {
     pub last_used: Option<Timestamp>,
 }
 
-/// All tokens.
+/// A page of tokens.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TokenList {
-    /// The tokens.
+    /// The tokens, by name.
     pub tokens: Vec<TokenView>,
+    /// Pass as `after` for the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Which tokens.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct TokenQuery {
+    /// Only after this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// At most so many (1 to 1000, 100 when absent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
 }

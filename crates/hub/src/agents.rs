@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use convoke_core::health::{Os, Overall};
 use convoke_core::id::{LinkId, PeerId};
-use convoke_core::peer::{Presence, Trust};
+use convoke_core::peer::{Presence, Trust, TrustEvent};
 use convoke_core::time::Timestamp;
 use convoke_store::AgentRow;
 use ed25519_dalek::VerifyingKey;
@@ -183,6 +183,14 @@ impl Agents {
     /// How many have a link.
     pub fn online(&self) -> usize {
         self.online.load(Ordering::Relaxed)
+    }
+
+    /// An invitation ran out unused.
+    pub fn invitation_lapsed(&self, agent: &str) {
+        if let Some(agent) = self.find(agent) {
+            let mut state = agent.state();
+            state.trust = state.trust.after(TrustEvent::Lapsed);
+        }
     }
 
     /// A number for a new link, larger than any before.

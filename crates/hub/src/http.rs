@@ -74,6 +74,7 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::POST, "/api/tokens", Tokens, tokens::mint)
         .open(Method::DELETE, "/api/tokens/{id}", Tokens, tokens::revoke)
         .open(Method::GET, "/api/journal", View, record::journal)
+        .open(Method::GET, "/api/journal/checkpoints", View, record::checkpoints)
         .open(Method::GET, "/api/logs", View, record::logs)
 }
 

@@ -194,6 +194,10 @@ async fn upkeep(hub: Hub) {
             for record in hub.strangers.drain(now) {
                 hub.note(record).await;
             }
+            match hub.store.lapse_invitations(now).await {
+                Ok(lapsed) => lapsed.iter().for_each(|agent| hub.agents.invitation_lapsed(agent.as_str())),
+                Err(why) => tracing::error!(%why, "lapsed invitations could not be withdrawn"),
+            }
             if let Err(why) = hub.store.checkpoint(now).await {
                 tracing::error!(%why, "the journal's end could not be signed");
             }

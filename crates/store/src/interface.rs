@@ -314,6 +314,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn set_trust(&self, agent: &PeerId, trust: Trust, forget_key: bool, record: Draft) -> Result<bool>;
     /// Sets an agent's tags. False when there is no such agent.
     async fn set_tags(&self, agent: &PeerId, tags: &[String], record: Draft) -> Result<bool>;
+    /// Agents whose invitation ran out unused are `unpaired` again, each with a record. Answers which.
+    async fn lapse_invitations(&self, now: Timestamp) -> Result<Vec<PeerId>>;
     /// Removes an agent with its tokens, snapshots and logs (the journal keeps its records). False when unknown.
     async fn remove_agent(&self, agent: &PeerId, record: Draft) -> Result<bool>;
 
@@ -364,7 +366,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Ends a kept call with its outcome, in one transaction with the record; its arguments go.
     async fn finish_call(&self, id: CallId, outcome: &str, record: Draft) -> Result<()>;
     /// Approvals with their calls: those in `state`, or all kept ones, newest first.
-    async fn approvals(&self, state: Option<ApprovalState>, limit: u32) -> Result<Vec<(Approval, CallRow)>>;
+    async fn approvals(
+        &self,
+        state: Option<ApprovalState>,
+        after: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<(Approval, CallRow)>>;
     /// One approval with its call.
     async fn approval(&self, id: ApprovalId) -> Result<Option<(Approval, CallRow)>>;
     /// Calls with an `intent` and no `outcome`: what a hub that was killed left behind. Each with the draft of its

@@ -40,7 +40,7 @@ async fn check(store: &SqliteStore) {
     assert_eq!(store.secret("ca").await.expect("opens"), Some(SecretBytes::new(SECRET)));
     let call = store.call(CallId::new(Uuid::from_u128(1))).await.expect("opens").expect("there");
     assert_eq!(call.args, Some(SecretBytes::new(ARGS)));
-    assert!(store.approvals(Some(ApprovalState::Pending), 1).await.expect("reads").is_empty());
+    assert!(store.approvals(Some(ApprovalState::Pending), None, 1).await.expect("reads").is_empty());
 }
 
 fn open(dir: &Path, key: Option<&SecretBytes>) -> Result<SqliteStore, StoreError> {

@@ -41,7 +41,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: ApprovalsCommand) -> Result<Exi
     let client = verb.client()?;
     let (id, approve, reason) = match command {
         ApprovalsCommand::List { all } => {
-            let query = ApprovalQuery { state: all.then(|| "all".into()), limit: None };
+            let query = ApprovalQuery { state: all.then(|| "all".into()), ..ApprovalQuery::default() };
             let items = Pages::new(&client, "/api/approvals", "approvals", &query, None)?.all().await?;
             if verb.output.json {
                 verb.output.json(&pages::joined("approvals", &items))?;

@@ -9,9 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use convoke_api::Client;
-use convoke_api::record::JournalQuery;
+use convoke_api::record::{CheckpointQuery, JournalQuery};
 use convoke_core::id::HubId;
-use convoke_core::journal::{Anchor, Expected, ExportHeader, Kind};
+use convoke_core::journal::{Anchor, Checkpoint, Expected, ExportHeader, Kind, checkpoint_line};
 use convoke_core::time::Timestamp;
 use convoke_store::audit;
 use serde::Deserialize;
@@ -169,8 +169,6 @@ async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
     let mut out = BufWriter::new(out);
     let records = if connect::is_named(verb.global) {
         let client = verb.client()?;
-        verb.output
-            .note("note: exported over the network, without the signed checkpoints that the data directory has");
         export_over_http(&client, &mut out).await
     } else {
         let data = local::data_dir(verb.global.data.as_deref())?;
@@ -196,10 +194,19 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
         hub_id: HubId,
         kenny_public_key: String,
     }
+    #[derive(Deserialize)]
+    struct Place {
+        seq: u64,
+    }
     let about: About = client.get("/api/hub", &NO_QUERY).await?;
     let key =
         public_key(&about.kenny_public_key).map_err(|why| anyhow!("the hub's public key does not fit: {why}"))?;
     writeln!(out, "{}", ExportHeader::new(about.hub_id, key, when::now()).line())?;
+    // Asked for first: what is signed while the records are fetched could cover some that are not in the export.
+    let path = "/api/journal/checkpoints";
+    let signed = Pages::new(client, path, "checkpoints", &CheckpointQuery::default(), None)?.all().await?;
+    let signed = signed.iter().map(|item| super::typed(item)).collect::<Result<Vec<Checkpoint>>>()?;
+    let mut signed = signed.into_iter().peekable();
     let mut pages = Pages::new(client, "/api/journal", "records", &JournalQuery::default(), None)?;
     let mut records = 0;
     while let Some(page) = pages.next().await? {
@@ -207,6 +214,10 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
             // The exact text: its hash is over it.
             writeln!(out, "{}", RawValue::get(record))?;
             records += 1;
+            let Place { seq } = super::typed(record)?;
+            while let Some(checkpoint) = signed.next_if(|checkpoint| checkpoint.seq <= seq) {
+                writeln!(out, "{}", checkpoint_line(&checkpoint))?;
+            }
         }
     }
     Ok(records)

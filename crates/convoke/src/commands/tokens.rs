@@ -5,14 +5,15 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use convoke_api::Client;
-use convoke_api::tokens::{TokenList, TokenMinted, TokenRequest, TokenView};
+use convoke_api::tokens::{TokenMinted, TokenQuery, TokenRequest, TokenView};
 use convoke_core::effect::Effect;
 use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::TokenId;
 use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 
-use super::{NO_QUERY, Verb, typed};
+use super::pages::{Pages, joined};
+use super::{Verb, typed};
 use crate::exit::{Exit, usage};
 use crate::parse;
 use crate::show::clean;
@@ -76,11 +77,11 @@ pub(crate) async fn run(verb: Verb<'_>, command: TokensCommand) -> Result<Exit> 
     let output = verb.output;
     match command {
         TokensCommand::List => {
-            let json: Box<RawValue> = client.get(TOKENS, &NO_QUERY).await?;
+            let items = Pages::new(&client, TOKENS, "tokens", &TokenQuery::default(), None)?.all().await?;
             if output.json {
-                output.raw_json(&json)?;
+                output.json(&joined("tokens", &items))?;
             } else {
-                let TokenList { tokens } = typed(&json)?;
+                let tokens = items.iter().map(|item| typed(item)).collect::<Result<Vec<TokenView>>>()?;
                 output.table(&list(&tokens, when::now()), "there are no tokens")?;
             }
         }
@@ -114,7 +115,8 @@ pub(crate) async fn run(verb: Verb<'_>, command: TokensCommand) -> Result<Exit> 
 
 /// The token of this id or name.
 async fn find(client: &Client, wanted: &str) -> Result<(TokenId, String)> {
-    let TokenList { tokens } = client.get(TOKENS, &NO_QUERY).await?;
+    let items = Pages::new(client, TOKENS, "tokens", &TokenQuery::default(), None)?.all().await?;
+    let tokens = items.iter().map(|item| typed(item)).collect::<Result<Vec<TokenView>>>()?;
     let id = wanted.parse::<TokenId>().ok();
     // Names may look like ids; an id is what was meant then.
     let found = tokens.iter().find(|t| Some(t.id) == id).or_else(|| tokens.iter().find(|t| t.name == wanted));

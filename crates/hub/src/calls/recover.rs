@@ -25,12 +25,12 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
             _ => hub.store.append(intent).await.map(drop)?,
         }
     }
-    for (approval, row) in hub.store.approvals(Some(ApprovalState::Pending), u32::MAX).await? {
+    for (approval, row) in hub.store.approvals(Some(ApprovalState::Pending), None, u32::MAX).await? {
         let call = hub.calls.revive(&row);
         call.set_approval(approval.id, approval.expires_at);
         hub.calls.wait_for(approval.id, row.id, approval.expires_at);
     }
-    for (approval, row) in hub.store.approvals(Some(ApprovalState::Approved), u32::MAX).await? {
+    for (approval, row) in hub.store.approvals(Some(ApprovalState::Approved), None, u32::MAX).await? {
         let call = hub.calls.revive(&row);
         call.set_approval(approval.id, approval.expires_at);
         call.set_state(CallState::Running);

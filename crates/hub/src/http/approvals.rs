@@ -33,12 +33,13 @@ pub(super) async fn list(
     let limit = limit(query.limit)?;
     let grant = &caller.token.grant;
     let sees_all = grant.check(Right::Approve).is_ok() || grant.role == Role::Admin;
-    let rows = hub.store.approvals(state, limit).await?;
+    let rows = hub.store.approvals(state, query.after, limit).await?;
+    let next = (rows.len() == limit as usize).then(|| rows.last().map(|(approval, _)| approval.id)).flatten();
     let visible = rows.iter().filter(|(_, row)| {
         let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
         row.caller == caller.token.id || (sees_all && grant.scopes.reaches(row.target.as_str(), &tags))
     });
-    Ok(Json(ApprovalList { approvals: visible.map(|(a, row)| calls::view(&hub, a, row)).collect() }))
+    Ok(Json(ApprovalList { approvals: visible.map(|(a, row)| calls::view(&hub, a, row)).collect(), next }))
 }
 
 #[utoipa::path(post, path = "/api/approvals/{id}", params(("id" = String, Path)), request_body = Decide,

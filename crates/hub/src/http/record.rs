@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use convoke_api::record::{JournalPage, JournalQuery, LogEntry, LogPage, LogQuery};
+use convoke_api::record::{CheckpointPage, CheckpointQuery, JournalPage, JournalQuery, LogEntry, LogPage, LogQuery};
 use convoke_core::id::PeerId;
 use convoke_core::journal::Kind;
 use convoke_store::{JournalFilter, LogFilter, LogRow};
@@ -65,6 +65,19 @@ pub(super) async fn journal(
     Ok(Json(JournalPage { records, next }))
 }
 
+#[utoipa::path(get, path = "/api/journal/checkpoints", params(CheckpointQuery), responses((status = 200, body = CheckpointPage)), tag = "record")]
+/// The hub's signatures under the journal, in order.
+pub(super) async fn checkpoints(
+    State(hub): State<Hub>,
+    _: Caller,
+    QueryOf(query): QueryOf<CheckpointQuery>,
+) -> Result<Json<CheckpointPage>, ApiError> {
+    let limit = limit(query.limit)?;
+    let checkpoints = hub.store.checkpoints(query.after, limit).await?;
+    let next = (checkpoints.len() == limit as usize).then(|| checkpoints.last().map(|c| c.seq)).flatten();
+    Ok(Json(CheckpointPage { checkpoints, next }))
+}
+
 #[utoipa::path(get, path = "/api/logs", params(LogQuery), responses((status = 200, body = LogPage)), tag = "record")]
 /// Log lines, in order of arrival.
 pub(super) async fn logs(
@@ -92,6 +105,7 @@ pub(super) async fn logs(
 
 fn entry(row: LogRow) -> LogEntry {
     LogEntry {
+        id: row.id,
         at: row.at,
         agent: row.agent.map(|a| a.as_str().into()),
         source: row.source,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use convoke_api::tokens::{TokenList, TokenMinted, TokenRequest, TokenView};
+use convoke_api::tokens::{TokenList, TokenMinted, TokenQuery, TokenRequest, TokenView};
 use convoke_core::grant::{Right, Scopes};
 use convoke_core::id::TokenId;
 use convoke_core::journal::{Draft, Kind};
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::ApiError;
 use super::doors::record_refusal;
-use super::extract::{Json, PathOf};
+use super::extract::{Json, PathOf, QueryOf, limit};
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -22,9 +22,14 @@ const MAX_TOKENS: usize = 10_000;
 /// Most entries in one list of a scope.
 const MAX_SCOPE_LIST: usize = 100;
 
-#[utoipa::path(get, path = "/api/tokens", responses((status = 200, body = TokenList)), tag = "tokens")]
-/// All tokens, without their secrets.
-pub(super) async fn list(State(hub): State<Hub>, _: Caller) -> Json<TokenList> {
+#[utoipa::path(get, path = "/api/tokens", params(TokenQuery), responses((status = 200, body = TokenList)), tag = "tokens")]
+/// Tokens by name, without their secrets.
+pub(super) async fn list(
+    State(hub): State<Hub>,
+    _: Caller,
+    QueryOf(query): QueryOf<TokenQuery>,
+) -> Result<Json<TokenList>, ApiError> {
+    let limit = limit(query.limit)? as usize;
     let now = clock::now();
     let view = |token: std::sync::Arc<crate::operators::Token>| TokenView {
         id: token.id,
@@ -36,7 +41,10 @@ pub(super) async fn list(State(hub): State<Hub>, _: Caller) -> Json<TokenList> {
         expires_at: token.expires_at,
         last_used: token.last_used(),
     };
-    Json(TokenList { tokens: hub.operators.list().into_iter().map(view).collect() })
+    let mut left = hub.operators.list();
+    left.retain(|token| query.after.as_ref().is_none_or(|after| token.name > *after));
+    let next = (left.len() > limit).then(|| left[limit - 1].name.clone());
+    Ok(Json(TokenList { tokens: left.into_iter().take(limit).map(view).collect(), next }))
 }
 
 #[utoipa::path(post, path = "/api/tokens", request_body = TokenRequest, responses((status = 200, body = TokenMinted), (status = 409)), tag = "tokens")]

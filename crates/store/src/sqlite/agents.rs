@@ -1,13 +1,14 @@
 //! Agents and their enrolment tokens.
 
 use convoke_core::id::PeerId;
-use convoke_core::journal::Draft;
+use convoke_core::journal::{Draft, Kind};
 use convoke_core::peer::{Trust, TrustEvent};
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::json;
 
-use super::row::{json, maybe_blob, maybe_raw, maybe_time, named, peer, time};
+use super::row::{self, maybe_blob, maybe_raw, maybe_time, named, peer, time};
 use super::writer::Tx;
 use crate::interface::{AgentRow, EnrolOutcome, EnrolToken, Result};
 
@@ -23,7 +24,7 @@ pub(super) fn all(conn: &Connection) -> Result<Vec<AgentRow>> {
             id: peer(row, 0)?,
             trust: named(row, 1, Trust::parse)?,
             public_key: maybe_blob(row, 2)?,
-            tags: json(row, 3)?,
+            tags: row::json(row, 3)?,
             meta: maybe_raw(row, 4)?,
             protocol_version: row.get(5)?,
             created_at: time(row, 6)?,
@@ -145,6 +146,28 @@ pub(super) fn set_trust(
     }
     tx.append(record)?;
     Ok(true)
+}
+
+/// Agents that wait for an enrolment no token allows any more.
+pub(super) fn lapse(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<PeerId>> {
+    let lapsed = tx
+        .conn
+        .prepare_cached(
+            "UPDATE agents SET trust = ?1 WHERE trust = ?2 AND NOT EXISTS (SELECT 1 FROM enrol_tokens t
+             WHERE t.agent = agents.num AND t.used_key IS NULL AND t.expires_at > ?3) RETURNING id",
+        )?
+        .query_map(
+            params![Trust::Pending.after(TrustEvent::Lapsed).name(), Trust::Pending.name(), now.millis()],
+            |row| peer(row, 0),
+        )?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    for agent in &lapsed {
+        let mut record = Draft::new(now, Kind::Enrol);
+        record.who = Some("hub".into());
+        record.target = Some(agent.as_str().into());
+        tx.append(&record.detail(&json!({ "what": "the invitation ran out" })))?;
+    }
+    Ok(lapsed)
 }
 
 pub(super) fn set_tags(tx: &mut Tx<'_>, agent: &PeerId, tags: &[String], record: &Draft) -> Result<bool> {

@@ -217,17 +217,19 @@ pub(super) enum Which {
     All,
 }
 
-/// Approvals with their calls, newest first.
+/// Approvals with their calls, newest first; after that one, when it is named and there.
 pub(super) fn approvals(
     conn: &Connection,
     which: &Which,
+    after: Option<ApprovalId>,
     limit: u32,
     key: &DataKey,
 ) -> Result<Vec<(Approval, CallRow)>> {
     let select = format!(
         "SELECT {CALL}, a.id, a.created_at, a.expires_at, a.state FROM approvals a JOIN calls c ON c.id = a.call"
     );
-    let order = "ORDER BY a.created_at DESC, a.id DESC LIMIT ?1";
+    let order = "AND (?3 IS NULL OR (a.created_at, a.id) < (SELECT created_at, id FROM approvals WHERE id = ?3))
+         ORDER BY a.created_at DESC, a.id DESC LIMIT ?1";
     let limit = limit.min(MAX_PAGE);
     let (sql, value): (String, Box<dyn rusqlite::ToSql>) = match which {
         Which::One(id) => (format!("{select} WHERE a.id = ?2 {order}"), Box::new(id.uuid().into_bytes())),
@@ -235,7 +237,7 @@ pub(super) fn approvals(
         Which::All => (format!("{select} WHERE ?2 IS NULL {order}"), Box::new(rusqlite::types::Null)),
     };
     let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![limit, value])?;
+    let mut rows = statement.query(params![limit, value, after.map(|id| id.uuid().into_bytes())])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let call = call_row(row, key)?;

@@ -103,6 +103,10 @@ impl Store for SqliteStore {
         self.queue.run(SMALL, move |tx| agents::set_trust(tx, &agent, trust, forget_key, &record)).await
     }
 
+    async fn lapse_invitations(&self, now: Timestamp) -> Result<Vec<PeerId>> {
+        self.queue.run(SMALL, move |tx| agents::lapse(tx, now)).await
+    }
+
     async fn set_tags(&self, agent: &PeerId, tags: &[String], record: Draft) -> Result<bool> {
         let (agent, tags) = (agent.clone(), tags.to_vec());
         self.queue.run(SMALL, move |tx| agents::set_tags(tx, &agent, &tags, &record)).await
@@ -215,15 +219,20 @@ impl Store for SqliteStore {
         self.queue.run(SMALL + outcome.len(), move |tx| calls::finish(tx, id, &outcome, &record)).await
     }
 
-    async fn approvals(&self, state: Option<ApprovalState>, limit: u32) -> Result<Vec<(Approval, CallRow)>> {
+    async fn approvals(
+        &self,
+        state: Option<ApprovalState>,
+        after: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<(Approval, CallRow)>> {
         let key = Arc::clone(&self.key);
         let which = state.map_or(calls::Which::All, calls::Which::In);
-        self.readers.read(move |conn| calls::approvals(conn, &which, limit, &key)).await
+        self.readers.read(move |conn| calls::approvals(conn, &which, after, limit, &key)).await
     }
 
     async fn approval(&self, id: ApprovalId) -> Result<Option<(Approval, CallRow)>> {
         let key = Arc::clone(&self.key);
-        self.readers.read(move |conn| Ok(calls::approvals(conn, &calls::Which::One(id), 1, &key)?.pop())).await
+        self.readers.read(move |conn| Ok(calls::approvals(conn, &calls::Which::One(id), None, 1, &key)?.pop())).await
     }
 
     async fn open_intents(&self) -> Result<Vec<Draft>> {

@@ -81,6 +81,20 @@ pub(crate) async fn lapsed_and_older_tokens_bind_nothing(backend: &impl Backend)
     assert_eq!(enrol(&*store, "pc-1", "new", 1, 999).await, EnrolOutcome::Bound);
 }
 
+pub(crate) async fn an_invitation_that_ran_out_is_withdrawn(backend: &impl Backend) {
+    let store = backend.open();
+    mint(&*store, "lapses", "a", false).await;
+    mint(&*store, "bound", "b", false).await;
+    assert_eq!(enrol(&*store, "bound", "b", 7, 5).await, EnrolOutcome::Bound);
+    assert!(store.lapse_invitations(at(999)).await.expect("looks").is_empty(), "its time is not over");
+    let before = records(&*store).await;
+    assert_eq!(store.lapse_invitations(at(1_000)).await.expect("looks"), [peer("lapses")]);
+    assert_eq!(records(&*store).await, before + 1);
+    assert!(store.lapse_invitations(at(2_000)).await.expect("looks").is_empty(), "once is enough");
+    let trust = async |agent| find(&*store, agent).await.expect("there").trust;
+    assert_eq!((trust("lapses").await, trust("bound").await), (Trust::Unpaired, Trust::Trusted));
+}
+
 pub(crate) async fn a_revoked_agent_is_not_bound_by_its_old_token(backend: &impl Backend) {
     let store = backend.open();
     mint(&*store, "pc-1", "t", false).await;

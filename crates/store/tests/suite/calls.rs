@@ -73,7 +73,7 @@ pub(crate) async fn a_waiting_call_survives_a_restart(backend: &impl Backend) {
     store.put_call(asked.clone(), Some(approval(&asked)), Some(record(Kind::Approval))).await.expect("keeps");
     store.close().await.expect("closes");
     let store = backend.open();
-    let waiting = store.approvals(Some(ApprovalState::Pending), 10).await.expect("reads");
+    let waiting = store.approvals(Some(ApprovalState::Pending), None, 10).await.expect("reads");
     assert_eq!(waiting.len(), 1);
     let (kept, row) = &waiting[0];
     assert_eq!(*kept, approval(&asked));
@@ -97,10 +97,14 @@ pub(crate) async fn an_approval_moves_once(backend: &impl Backend) {
     assert!(step(Pending, Approved).await);
     assert!(!step(Pending, Denied).await, "someone was faster");
     assert_eq!(records(&*store).await, 1);
-    let pending = store.approvals(Some(Pending), 10).await.expect("reads");
+    let pending = store.approvals(Some(Pending), None, 10).await.expect("reads");
     assert_eq!(pending.iter().map(|(_, c)| c.id).collect::<Vec<_>>(), [id(3), id(2)], "newest first");
-    assert_eq!(store.approvals(None, 10).await.expect("reads").len(), 3);
-    assert_eq!(store.approvals(None, 2).await.expect("reads").len(), 2);
+    assert_eq!(store.approvals(None, None, 10).await.expect("reads").len(), 3);
+    let first = store.approvals(None, None, 2).await.expect("reads");
+    assert_eq!(first.len(), 2);
+    let rest = store.approvals(None, Some(first[1].0.id), 10).await.expect("reads");
+    assert_eq!(rest.len(), 1);
+    assert!(first.iter().all(|(seen, _)| seen.id != rest[0].0.id), "no approval is on two pages");
     // Nobody can slip in an approval that is bound to something else than its call.
     let asked = call(7, CALLER, None);
     let mut forged = approval(&asked);
@@ -143,7 +147,7 @@ pub(crate) async fn kept_calls_are_forgotten_in_time(backend: &impl Backend) {
         store.put_call(asked.clone(), Some(approval(&asked)), None).await.expect("keeps");
     }
     assert_eq!(store.prune(Retention::default(), at(440)).await.expect("prunes").other, 440);
-    assert_eq!(store.approvals(None, 1_000).await.expect("reads").len(), 10, "approvals go with their calls");
+    assert_eq!(store.approvals(None, None, 1_000).await.expect("reads").len(), 10, "approvals go with their calls");
 }
 
 pub(crate) async fn open_intents_are_what_a_killed_hub_left(backend: &impl Backend) {
