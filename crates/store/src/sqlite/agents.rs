@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
 use super::row::{self, maybe_blob, maybe_raw, maybe_time, named, peer, time};
+use super::telemetry;
 use super::writer::Tx;
 use crate::interface::{AgentRow, EnrolOutcome, EnrolToken, Result};
 
@@ -16,8 +17,9 @@ use crate::interface::{AgentRow, EnrolOutcome, EnrolToken, Result};
 pub(super) fn all(conn: &Connection) -> Result<Vec<AgentRow>> {
     let mut statement = conn.prepare_cached(
         "SELECT a.id, a.trust, a.public_key, a.tags, a.meta, a.protocol_version, a.created_at, a.enrolled_at,
-                a.last_seen, s.health, s.collected_at
-         FROM agents a LEFT JOIN snapshots s ON s.id = a.latest_snapshot AND s.agent = a.num ORDER BY a.id",
+                m.last_seen, s.health, s.collected_at
+         FROM agents a LEFT JOIN agent_marks m ON m.num = a.num
+         LEFT JOIN snapshots s ON s.id = m.latest_snapshot AND s.agent = a.num ORDER BY a.id",
     )?;
     let rows = statement.query_map([], |row| {
         Ok(AgentRow {
@@ -187,12 +189,8 @@ pub(super) fn set_tags(tx: &mut Tx<'_>, agent: &PeerId, tags: &[String], record:
 
 /// Takes the agent and its tokens away at once, and notes its snapshots and logs for [`sweep`].
 pub(super) fn remove(tx: &mut Tx<'_>, agent: &PeerId, record: &Draft) -> Result<bool> {
-    let removed: Option<(i64, Option<i64>)> = tx
-        .conn
-        .prepare_cached("DELETE FROM agents WHERE id = ?1 RETURNING num, latest_snapshot")?
-        .query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let Some((num, snapshot)) = removed else { return Ok(false) };
+    let Some((num, snapshot)) = telemetry::marks(tx.conn, agent)? else { return Ok(false) };
+    tx.conn.prepare_cached("DELETE FROM agents WHERE num = ?1")?.execute([num])?;
     // Only lines up to here: an agent of the same name may come tomorrow.
     tx.conn
         .prepare_cached(

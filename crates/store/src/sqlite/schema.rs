@@ -9,7 +9,8 @@ use crate::files::touch_private;
 use crate::interface::Result;
 
 /// Every step from an empty file on, in order. A step that was released is never changed; a new one is added.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_base.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_base.sql"), include_str!("migrations/0002_agent_marks.sql")];
 
 /// The schema this program writes.
 pub(crate) const CURRENT: u32 = MIGRATIONS.len() as u32;
@@ -97,8 +98,19 @@ mod tests {
     }
 
     #[test]
+    fn step_2_keeps_the_marks() {
+        check(
+            2,
+            "INSERT INTO agents (id, trust, created_at, last_seen, latest_snapshot)
+             VALUES ('a', 'trusted', 1, 5, 7), ('b', 'trusted', 1, 6, NULL), ('c', 'pending', 1, NULL, NULL);",
+            "SELECT group_concat(a.id || coalesce(m.last_seen, '-') || coalesce(m.latest_snapshot, '-')) = 'a57,b6-,c--'
+             FROM (SELECT * FROM agents ORDER BY id) a LEFT JOIN agent_marks m USING (num)",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 1, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 2, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

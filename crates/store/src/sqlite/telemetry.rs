@@ -32,18 +32,17 @@ pub(super) fn take(tx: &mut Tx<'_>, item: Lossy) -> Result<()> {
         Lossy::Snapshot(snapshot) => keep_snapshot(tx.conn, &snapshot),
         Lossy::Logs(lines) => keep_logs(tx.conn, &lines),
         Lossy::Seen { agent, at, hello } => {
-            match hello {
-                Some((meta, version)) => tx
-                    .conn
-                    .prepare_cached(
-                        "UPDATE agents SET last_seen = ?2, meta = ?3, protocol_version = ?4 WHERE id = ?1",
-                    )?
-                    .execute(params![agent.as_str(), at.millis(), meta.get(), version])?,
-                None => tx
-                    .conn
-                    .prepare_cached("UPDATE agents SET last_seen = ?2 WHERE id = ?1")?
-                    .execute(params![agent.as_str(), at.millis()])?,
-            };
+            if let Some((meta, version)) = hello {
+                tx.conn
+                    .prepare_cached("UPDATE agents SET meta = ?2, protocol_version = ?3 WHERE id = ?1")?
+                    .execute(params![agent.as_str(), meta.get(), version])?;
+            }
+            tx.conn
+                .prepare_cached(
+                    "INSERT INTO agent_marks (num, last_seen) SELECT num, ?2 FROM agents WHERE id = ?1
+                     ON CONFLICT (num) DO UPDATE SET last_seen = excluded.last_seen",
+                )?
+                .execute(params![agent.as_str(), at.millis()])?;
             Ok(())
         }
         Lossy::TokenUsed(id, at) => {
@@ -56,12 +55,19 @@ pub(super) fn take(tx: &mut Tx<'_>, item: Lossy) -> Result<()> {
     }
 }
 
-fn keep_snapshot(conn: &Connection, snapshot: &SnapshotRow) -> Result<()> {
-    let agent: Option<(i64, Option<i64>)> = conn
-        .prepare_cached("SELECT num, latest_snapshot FROM agents WHERE id = ?1")?
-        .query_row([snapshot.agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+/// An agent's number and its latest snapshot.
+pub(super) fn marks(conn: &Connection, agent: &PeerId) -> Result<Option<(i64, Option<i64>)>> {
+    let found = conn
+        .prepare_cached(
+            "SELECT a.num, m.latest_snapshot FROM agents a LEFT JOIN agent_marks m ON m.num = a.num WHERE a.id = ?1",
+        )?
+        .query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some((num, previous)) = agent else { return Ok(()) };
+    Ok(found)
+}
+
+fn keep_snapshot(conn: &Connection, snapshot: &SnapshotRow) -> Result<()> {
+    let Some((num, previous)) = marks(conn, &snapshot.agent)? else { return Ok(()) };
     let id = conn
         .prepare_cached(
             "INSERT INTO snapshots (agent, previous, received_at, collected_at, health, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -74,7 +80,11 @@ fn keep_snapshot(conn: &Connection, snapshot: &SnapshotRow) -> Result<()> {
             snapshot.health,
             snapshot.body
         ])?;
-    conn.prepare_cached("UPDATE agents SET latest_snapshot = ?2 WHERE num = ?1")?.execute([num, id])?;
+    conn.prepare_cached(
+        "INSERT INTO agent_marks (num, latest_snapshot) VALUES (?1, ?2)
+         ON CONFLICT (num) DO UPDATE SET latest_snapshot = excluded.latest_snapshot",
+    )?
+    .execute([num, id])?;
     Ok(())
 }
 
@@ -105,11 +115,7 @@ pub(super) fn snapshots(
     before: Option<Timestamp>,
     limit: u32,
 ) -> Result<Vec<SnapshotRow>> {
-    let found: Option<(i64, Option<i64>)> = conn
-        .prepare_cached("SELECT num, latest_snapshot FROM agents WHERE id = ?1")?
-        .query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let Some((num, mut next)) = found else { return Ok(Vec::new()) };
+    let Some((num, mut next)) = marks(conn, agent)? else { return Ok(Vec::new()) };
     let mut place =
         conn.prepare_cached("SELECT previous, received_at FROM snapshots WHERE id = ?1 AND agent = ?2")?;
     let mut whole =
@@ -188,7 +194,7 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
 pub(super) fn prune_snapshots(tx: &mut Tx<'_>, before: Timestamp, from: i64) -> Result<(u64, Option<i64>)> {
     const PIECE: usize = 200;
     let mut statement = tx.conn.prepare_cached(
-        "SELECT s.id, s.received_at, a.latest_snapshot IS s.id FROM snapshots s LEFT JOIN agents a ON a.num = s.agent
+        "SELECT s.id, s.received_at, m.latest_snapshot IS s.id FROM snapshots s LEFT JOIN agent_marks m ON m.num = s.agent
          WHERE s.id > ?1 ORDER BY s.id LIMIT ?2",
     )?;
     let rows: Vec<(i64, i64, bool)> = statement
