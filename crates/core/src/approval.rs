@@ -108,6 +108,21 @@ impl Approval {
         Ok(())
     }
 
+    /// The person at the asker's own client decides. That this counts at all is a setting of the hub (off unless an
+    /// operator turned it on), and that the answer came through the asker's client with the state that was sealed
+    /// for it is checked before; `by` must be who asked, because it is their client that showed the question.
+    pub fn decide_at_client(&mut self, by: TokenId, approve: bool, now: Timestamp) -> Result<(), ApprovalError> {
+        if self.state != ApprovalState::Pending {
+            return Err(ApprovalError::NotPending(self.state));
+        }
+        self.expire(now)?;
+        if by != self.binding.caller {
+            return Err(ApprovalError::OtherCall);
+        }
+        self.state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
+        Ok(())
+    }
+
     /// The call goes out: once, in time, and only as it was asked for.
     pub fn consume(&mut self, binding: &Binding, now: Timestamp) -> Result<(), ApprovalError> {
         if self.state != ApprovalState::Approved {
@@ -176,6 +191,16 @@ mod tests {
         approval.decide(OTHER, true, at(1)).expect("in time");
         approval.consume(&binding, at(2)).expect("approved");
         assert_eq!(approval.consume(&binding, at(3)), Err(ApprovalError::NotApproved(ApprovalState::Used)));
+    }
+
+    #[test]
+    fn a_client_answers_for_its_own_call_only_and_once() {
+        let mut approval = pending();
+        assert_eq!(approval.decide_at_client(OTHER, true, at(1)), Err(ApprovalError::OtherCall));
+        assert_eq!(approval.clone().decide_at_client(ASKER, true, at(100)), Err(ApprovalError::Expired));
+        approval.decide_at_client(ASKER, true, at(1)).expect("its own, in time");
+        let again = approval.decide_at_client(ASKER, true, at(2));
+        assert_eq!(again, Err(ApprovalError::NotPending(ApprovalState::Approved)));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub mod code {
     pub const BLOCKED: &str = "blocked";
     /// Remote control is switched off at the endpoint.
     pub const DISABLED: &str = "disabled";
+    /// The caller has used up their calls a minute, or has too many under way.
+    pub const LIMITED: &str = "limited";
     /// The caller has no right to this call.
     pub const DENIED: &str = "denied";
     /// A person said no.

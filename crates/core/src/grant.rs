@@ -116,12 +116,23 @@ pub struct Scopes {
     /// Whether the holder may decide on others' pending calls. Absent means no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve: Option<bool>,
+    /// Most calls the holder may place in a minute, through all doors together. Absent means the hub's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_per_minute: Option<u32>,
+    /// Most calls of the holder that may be under way at once. Absent means the hub's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrent_calls: Option<u32>,
 }
 
 impl Scopes {
     /// Whether any list narrows the role (`approve` widens and does not count).
     pub fn narrows(&self) -> bool {
-        self.effects.is_some() || self.tools.is_some() || self.agents.is_some() || self.tags.is_some()
+        self.effects.is_some()
+            || self.tools.is_some()
+            || self.agents.is_some()
+            || self.tags.is_some()
+            || self.calls_per_minute.is_some()
+            || self.concurrent_calls.is_some()
     }
 
     /// Whether a peer with this id and these tags is within reach.
@@ -192,6 +203,12 @@ impl Grant {
         agent: &str,
         tags: &[T],
     ) -> Result<(), Missing> {
+        self.check_tool(effect, tool)?;
+        self.check_reach(agent, tags)
+    }
+
+    /// Whether the grant could include a call of this tool to any peer at all: what is not even that is not shown.
+    pub fn check_tool(&self, effect: Effect, tool: &str) -> Result<(), Missing> {
         if effect > self.role.strongest_effect() {
             return Err(Missing::Role { needed: Role::Operator, has: self.role });
         }
@@ -201,7 +218,7 @@ impl Grant {
         if self.scopes.tools.as_ref().is_some_and(|globs| !glob::any_matches(globs, tool)) {
             return Err(Missing::Scope("tools"));
         }
-        self.check_reach(agent, tags)
+        Ok(())
     }
 
     /// Whether the peer is within the grant's reach.
@@ -261,6 +278,8 @@ mod tests {
         let narrowed = grant(Role::Admin, r#"{"tags":["lab"]}"#);
         assert_eq!(narrowed.check(Right::Tokens), Err(Missing::Narrowed("tokens")));
         assert_eq!(narrowed.check(Right::Policy), Err(Missing::Narrowed("policy")));
+        let limited = grant(Role::Admin, r#"{"calls_per_minute":10}"#);
+        assert!(limited.check(Right::Tokens).is_err(), "or it would mint itself one without the limit");
         assert!(grant(Role::Admin, r#"{"approve":true}"#).check(Right::Tokens).is_ok());
         assert!(grant(Role::Operator, "{}").check(Right::Tokens).is_err());
     }

@@ -27,7 +27,7 @@ use convoke_store::{CallRow, Reservation};
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub use approve::{DecideError, decide, expire_due, view};
+pub use approve::{DecideError, decide, decide_at_client, expire_due, view};
 pub use recent::{Call, Done, Recent};
 pub use recover::recover;
 
@@ -37,6 +37,7 @@ use crate::agents::Agent;
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::Failure;
+use crate::operators::budget::{Limits, Place};
 use crate::operators::{Caller, Token};
 
 /// How long a call is remembered for its idempotency key or its approval.
@@ -89,6 +90,14 @@ pub enum PlaceError {
     /// Arguments that are no object.
     #[error("{0}")]
     BadArgs(String),
+    /// The caller's own limit.
+    #[error("{message}")]
+    Limited {
+        /// Which, in words.
+        message: String,
+        /// When to try again.
+        retry_after_s: u32,
+    },
     /// Too many calls under way or waiting.
     #[error("{0}")]
     Busy(&'static str),
@@ -167,8 +176,8 @@ struct Go {
     planned: Planned,
     verdict: Verdict,
     idempotency_key: Option<String>,
-    /// Its place among the calls under way.
-    permit: OwnedSemaphorePermit,
+    /// Its places among the token's calls under way, and among the hub's.
+    permits: (Place, OwnedSemaphorePermit),
 }
 
 impl Go {
@@ -186,13 +195,14 @@ impl Go {
     }
 
     async fn finish(self: Box<Self>, hub: &Hub) {
-        let Self { planned, verdict, permit, .. } = *self;
+        let Self { planned, verdict, permits, .. } = *self;
         dispatch::run(hub, planned, verdict).await;
-        drop(permit);
+        drop(permits);
     }
 }
 
 async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
+    within_rate(hub, &ask.caller).await?;
     let (planned, idempotency_key) = plan(hub, ask)?;
     let verdict = planned.decide(hub, Consent::NotAsked);
     match verdict {
@@ -210,13 +220,46 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
             Detach::new(&hub.tasks, asking).await.map(Admitted::Pending)
         }
         Verdict::Blocked(_) | Verdict::Allowed => {
+            let Some(place) = planned.token.enter(limits(hub, &planned.token).at_once) else {
+                let message = "this token has as many calls under way as it may; wait for one to end".to_owned();
+                return Err(PlaceError::Limited { message, retry_after_s: 1 });
+            };
             let Some(permit) = hub.calls.try_start() else {
                 return Err(PlaceError::Busy("too many calls are under way; try again shortly"));
             };
-            Ok(Admitted::Go(Box::new(Go { planned, verdict, idempotency_key, permit })))
+            Ok(Admitted::Go(Box::new(Go { planned, verdict, idempotency_key, permits: (place, permit) })))
         }
     }
 }
+
+/// What a token may use: its scopes say, else the settings.
+fn limits(hub: &Hub, token: &Token) -> Limits {
+    let setting = |name| u32::try_from(hub.settings.number(name)).unwrap_or(u32::MAX);
+    let scopes = &token.grant.scopes;
+    Limits {
+        per_minute: scopes.calls_per_minute.unwrap_or_else(|| setting("tokens.calls_per_minute")),
+        at_once: scopes.concurrent_calls.unwrap_or_else(|| setting("tokens.concurrent_calls")),
+    }
+}
+
+/// Counts a call against its caller's minute. Before anything else: what is refused later costs a record, too.
+async fn within_rate(hub: &Hub, caller: &Caller) -> Result<(), PlaceError> {
+    let per_minute = limits(hub, &caller.token).per_minute;
+    let Err(too_fast) = caller.token.budget.take(per_minute, clock::now()) else { return Ok(()) };
+    hub.metrics.refused(caller.door.name(), "limited");
+    if too_fast.tell {
+        let mut record = Draft::new(clock::now(), Kind::Refusal)
+            .detail(&serde_json::json!({ "what": "more calls than the token may place", "per_minute": per_minute }));
+        record.who = Some(caller.token.name.clone());
+        record.door = Some(caller.door);
+        record.decision = Some(Decision::Denied);
+        record.outcome = Some(code::LIMITED.into());
+        hub.store.append(record).await?;
+    }
+    let message = format!("this token may place {per_minute} calls a minute, and they are used up");
+    Err(PlaceError::Limited { message, retry_after_s: too_fast.retry_after_s })
+}
+
 fn plan(hub: &Hub, ask: Ask) -> Result<(Planned, Option<String>), PlaceError> {
     let Ask { caller, agent, tool, args, timeout, idempotency_key } = ask;
     // What is guarded, recorded and sent is written from the parsed value: with a key given twice, the guard and the

@@ -1,18 +1,18 @@
 //! The HTTP door: one list of routes, each with the right it needs, and everything that stands before them.
 
-mod agents;
+pub(crate) mod agents;
 mod approvals;
-mod calls;
+pub(crate) mod calls;
 pub mod doors;
 mod downloads;
 mod error;
-mod extract;
-mod fleet;
+pub(crate) mod extract;
+pub(crate) mod fleet;
 mod openapi;
 mod operations;
 mod origin;
 mod policy;
-mod record;
+pub(crate) mod record;
 mod tokens;
 mod wire;
 
@@ -38,6 +38,7 @@ pub struct From(pub IpAddr);
 #[rustfmt::skip]
 pub fn doors(hub: &Hub) -> Doors {
     use Right::{Approve, Call, OwnCredential, Policy, Public, Tokens, Trust, View};
+    let mcp = crate::mcp::Door::new(hub);
     Doors::new(hub.clone())
         .open(Method::GET, "/", Public, operations::front_page)
         .open(Method::GET, "/healthz", Public, operations::healthz)
@@ -45,6 +46,11 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::GET, "/metrics", View, operations::metrics)
         .open(Method::GET, "/api/openapi.json", Public, openapi::document)
         .open(Method::GET, "/api/hub", View, operations::about)
+        .open(Method::GET, "/.well-known/oauth-protected-resource", Public, crate::mcp::metadata)
+        .open(Method::GET, "/.well-known/oauth-protected-resource/mcp", Public, crate::mcp::metadata)
+        .open(Method::POST, "/mcp", View, mcp.handler())
+        .open(Method::GET, "/mcp", View, mcp.handler())
+        .open(Method::DELETE, "/mcp", View, mcp.handler())
         .open(Method::GET, "/agent/ws", OwnCredential, wire::kenny)
         .open(Method::GET, "/d/binary/{link}", OwnCredential, downloads::binary)
         .open(Method::GET, "/api/agents", View, agents::list)

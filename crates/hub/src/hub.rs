@@ -20,7 +20,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
 use crate::calls::{Deadlines, Recent};
+use crate::changes::Changes;
 use crate::downloads::Downloads;
+use crate::mcp::Sessions;
 use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
 use crate::policy::Policy;
@@ -52,6 +54,10 @@ pub struct HubState {
     pub calls: Recent,
     /// How long calls may take.
     pub deadlines: Deadlines,
+    /// MCP sessions.
+    pub mcp: Arc<Sessions>,
+    /// What changed about agents, for whoever watches.
+    pub changes: Changes,
     /// Refusals of strangers.
     pub strangers: Strangers,
     /// Short-lived download links.
@@ -119,6 +125,8 @@ impl Hub {
         Self(Arc::new(HubState {
             calls: Recent::new(settings.size("hub.max_concurrent_calls"), settings.size("approvals.max_waiting")),
             downloads: Downloads::default(),
+            mcp: Arc::new(Sessions::new(&settings)),
+            changes: Changes::default(),
             handshakes: Arc::new(Semaphore::new(settings.size("kenny.max_handshakes"))),
             settings,
             store,

@@ -200,6 +200,7 @@ async fn enter<S: Stream>(
         tracing::warn!(agent = %agent.id, "an agent connected by its legacy bearer token; enrol it");
     }
     hub.metrics.handshakes.inc();
+    hub.changes.agent(&agent.id);
     socket.set_limit(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2));
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
@@ -224,6 +225,7 @@ async fn enter<S: Stream>(
     // First out of the registry, so that nothing new is sent here; then every call that waited learns of it.
     let last_seen = clock::now();
     if hub.agents.ended(&agent, link_id, last_seen) {
+        hub.changes.agent(&agent.id);
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {
             tracing::error!(%why, "a disconnection was not recorded");

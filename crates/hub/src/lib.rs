@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod calls;
+pub mod changes;
 pub mod clock;
 mod downloads;
 pub mod fleet;
@@ -11,6 +12,7 @@ pub mod http;
 pub mod hub;
 mod kenny;
 pub mod link;
+pub mod mcp;
 mod metrics;
 pub mod operators;
 pub mod policy;

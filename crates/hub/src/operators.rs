@@ -1,5 +1,6 @@
 //! Operators: tokens, who a request comes from, and how guessing is slowed.
 
+pub mod budget;
 pub mod throttle;
 
 use std::collections::HashMap;
@@ -30,6 +31,8 @@ pub struct Token {
     pub created_at: Timestamp,
     /// When it lapses.
     pub expires_at: Option<Timestamp>,
+    /// What it has used of its limits.
+    pub budget: budget::Budget,
     revoked: std::sync::atomic::AtomicBool,
     last_used: AtomicI64,
     last_address: Mutex<Option<IpAddr>>,
@@ -124,6 +127,7 @@ impl Operators {
             grant: Grant { role: row.role, scopes: row.scopes },
             created_at: row.created_at,
             expires_at: row.expires_at,
+            budget: budget::Budget::default(),
             revoked: row.revoked_at.is_some().into(),
             last_used: AtomicI64::new(row.last_used.map_or(i64::MIN, Timestamp::millis)),
             last_address: Mutex::new(None),

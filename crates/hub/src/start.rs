@@ -232,6 +232,7 @@ impl Running {
         let Self { hub, serving, upkeep, .. } = self;
         hub.stopping.cancel();
         let _ = upkeep.await;
+        hub.mcp.close_all().await;
         let drain = hub.settings.seconds("hub.drain_s");
         hub.tasks.close();
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {

@@ -55,6 +55,10 @@ pub(crate) struct HubArgs {
     /// List every setting with its value and where that came from, and stop
     #[arg(long)]
     check_config: bool,
+    /// Mount the fixtures of the MCP conformance suite behind the real layers
+    #[cfg(feature = "conformance")]
+    #[arg(long)]
+    conformance: bool,
 }
 
 /// How a server tells that it is ready.
@@ -76,6 +80,10 @@ pub(crate) fn up(verb: Verb<'_>, args: ServeArgs) -> Result<Exit> {
 pub(crate) fn run(verb: Verb<'_>, args: HubArgs) -> Result<Exit> {
     if args.check_config {
         return config::check(verb, &args.serve);
+    }
+    #[cfg(feature = "conformance")]
+    if args.conformance {
+        convoke_hub::mcp::mount_conformance_fixtures();
     }
     let config = Config::read(verb.global, &args.serve)?;
     let announce = if args.print_json { Announce::Json } else { Announce::Log };

@@ -58,6 +58,12 @@ pub(crate) struct CreateArgs {
     /// May decide on others' calls that wait for a person
     #[arg(long)]
     approve: bool,
+    /// Most calls it may place in a minute; the hub's setting when absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    calls_per_minute: Option<u32>,
+    /// Most calls it may have under way; the hub's setting when absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    concurrent_calls: Option<u32>,
     /// How long it lives, such as 12h or 30d; for ever when absent
     #[arg(long, value_name = "TIME", value_parser = parse::span)]
     expires: Option<Duration>,
@@ -65,8 +71,16 @@ pub(crate) struct CreateArgs {
 
 impl From<CreateArgs> for TokenRequest {
     fn from(args: CreateArgs) -> Self {
-        let CreateArgs { name, role, effects, tools, agents, tags, approve, expires } = args;
-        let scopes = Scopes { effects, tools, agents, tags, approve: approve.then_some(true) };
+        let CreateArgs { name, role, effects, tools, agents, tags, expires, .. } = args;
+        let scopes = Scopes {
+            effects,
+            tools,
+            agents,
+            tags,
+            approve: args.approve.then_some(true),
+            calls_per_minute: args.calls_per_minute,
+            concurrent_calls: args.concurrent_calls,
+        };
         let scopes = (scopes != Scopes::default()).then_some(scopes);
         Self { name, role, scopes, expires_in_s: expires.map(|span| span.as_secs()) }
     }
@@ -155,6 +169,8 @@ fn scopes(scopes: &Scopes) -> Field {
         texts("tools", &scopes.tools),
         texts("agents", &scopes.agents),
         texts("tags", &scopes.tags),
+        scopes.calls_per_minute.map(|n| format!("{n} calls/min")),
+        scopes.concurrent_calls.map(|n| format!("{n} at once")),
     ]
     .into_iter()
     .flatten()

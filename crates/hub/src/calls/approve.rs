@@ -64,7 +64,66 @@ async fn decide_to_the_end(
     let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
     by.token.grant.check_reach(row.target.as_str(), &tags).map_err(DecideError::OutOfReach)?;
     let now = clock::now();
-    match approval.decide(by.token.id, approve, now) {
+    let decided = approval.decide(by.token.id, approve, now);
+    let call = settle(hub, by, approval.clone(), row, decided, approve, Answered::ByAPerson { reason }).await?;
+    Ok((approval.state, call.id))
+}
+
+/// The person at the asker's own client decides: only where a setting says that this counts.
+pub async fn decide_at_client(
+    hub: &Hub,
+    by: &Caller,
+    id: ApprovalId,
+    approve: bool,
+) -> Result<Arc<Call>, DecideError> {
+    if !hub.settings.flag("approvals.elicitation") {
+        return Err(ApprovalError::OwnCall.into());
+    }
+    let (task_hub, by) = (hub.clone(), by.clone());
+    let deciding = async move {
+        let hub = &task_hub;
+        let Some((mut approval, row)) = hub.store.approval(id).await? else { return Err(DecideError::Unknown) };
+        let decided = approval.decide_at_client(by.token.id, approve, clock::now());
+        settle(hub, &by, approval, row, decided, approve, Answered::AtTheClient).await
+    };
+    Detach::new(&hub.tasks, deciding).await
+}
+
+/// How a decision came.
+enum Answered<'a> {
+    ByAPerson { reason: Option<&'a str> },
+    AtTheClient,
+}
+
+impl Answered<'_> {
+    fn detail(&self) -> Option<serde_json::Value> {
+        match self {
+            Self::ByAPerson { reason } => reason.map(|reason| json!({ "reason": redact::clean_text(reason) })),
+            Self::AtTheClient => Some(json!({ "how": "elicitation" })),
+        }
+    }
+
+    fn no(&self, by: &Caller) -> String {
+        match self {
+            Self::ByAPerson { reason: Some(reason) } => format!("{} said no: {reason}", by.token.name),
+            Self::ByAPerson { reason: None } => format!("{} said no", by.token.name),
+            Self::AtTheClient => "the person at the client said no".into(),
+        }
+    }
+}
+
+/// Records a decision and lets the call run, or end.
+async fn settle(
+    hub: &Hub,
+    by: &Caller,
+    approval: Approval,
+    row: CallRow,
+    decided: Result<(), ApprovalError>,
+    approve: bool,
+    how: Answered<'_>,
+) -> Result<Arc<Call>, DecideError> {
+    let (now, id) = (clock::now(), approval.id);
+    match decided {
         Ok(()) => {}
         Err(ApprovalError::Expired) => {
             expire(hub, &approval, &row, now).await?;
@@ -80,8 +139,8 @@ async fn decide_to_the_end(
     }
     let mut record = record_of(&approval, &row, now, by);
     record.decision = Some(if approve { Decision::Confirmed } else { Decision::Rejected });
-    if let Some(reason) = reason {
-        record = record.detail(&json!({ "reason": redact::clean_text(reason) }));
+    if let Some(detail) = how.detail() {
+        record = record.detail(&detail);
     }
     // The store moves it only if it is still pending: of two people who decide at once, one is told it is decided.
     let moved =
@@ -93,15 +152,11 @@ async fn decide_to_the_end(
     let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
     if approve {
         call.set_state(CallState::Running);
-        start(hub, approval.clone(), row, call);
+        start(hub, approval, row, Arc::clone(&call));
     } else {
-        let message = match reason {
-            Some(reason) => format!("{} said no: {reason}", by.token.name),
-            None => format!("{} said no", by.token.name),
-        };
-        end(hub, &row, &call, code::REJECTED, message, Decision::Rejected, id).await?;
+        end(hub, &row, &call, code::REJECTED, how.no(by), Decision::Rejected, id).await?;
     }
-    Ok((approval.state, approval.call_id))
+    Ok(call)
 }
 
 /// Sets an approved call going: authorised and guarded again, with what is in force now; its deadline starts now.
@@ -175,12 +230,13 @@ async fn run_approved(
     }
     hub.store.start_call(row.id).await?;
     let verdict = planned.decide(hub, Consent::Given);
+    let place = planned.token.enter(super::limits(hub, &planned.token).at_once);
     let permit = hub.calls.try_start();
-    if permit.is_none() {
+    if place.is_none() || permit.is_none() {
         return fail(code::BUSY, "too many calls are under way".into(), Decision::Confirmed).await;
     }
     dispatch::run(hub, planned, verdict).await;
-    drop(permit);
+    drop((place, permit));
     Ok(())
 }
 

@@ -80,6 +80,9 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
 async fn send(hub: &Hub, planned: &Planned) -> Answer {
     // Looked up before the intent is written: a call that cannot go out leaves no intent behind.
     let Some(link) = planned.agent.link() else { return Err(offline(&planned.agent)) };
+    if planned.call.is_cancelled() {
+        return Err(cancelled());
+    }
     if planned.effect.needs_intent() {
         let intent = planned.record(clock::now(), Phase::Intent);
         if let Err(why) = hub.store.append(intent).await {
@@ -93,7 +96,7 @@ async fn send(hub: &Hub, planned: &Planned) -> Answer {
         args: std::borrow::Cow::Borrowed(&planned.args),
     }
     .encode();
-    let (reply, answer) = oneshot::channel();
+    let (reply, mut answer) = oneshot::channel();
     let deadline = hub.mono() + planned.timeout;
     match link.push(Command::Call { id: planned.call.id, frame, deadline, reply }) {
         Ok(()) => {}
@@ -103,11 +106,24 @@ async fn send(hub: &Hub, planned: &Planned) -> Answer {
             return Err(Failure::new(code::BUSY, message));
         }
     }
-    match answer.await {
+    let answer = tokio::select! {
+        biased;
+        answer = &mut answer => answer,
+        () = planned.call.cancelled() => {
+            // The protocol cannot call a request back: the agent may go on, and its answer will be recorded as late.
+            let _ = link.push(Command::Forget(planned.call.id));
+            return Err(cancelled());
+        }
+    };
+    match answer {
         Ok(answer) => answer,
         // The link dropped the waiter: it ended.
         Err(_) => {
             Err(Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call", planned.agent.id)))
         }
     }
+}
+
+fn cancelled() -> Failure {
+    Failure::new(code::CANCELLED, "the caller stopped waiting; the agent may still have finished")
 }

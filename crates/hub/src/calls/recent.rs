@@ -2,7 +2,7 @@
 //! in bytes; what falls out is still in the journal, without its result.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use convoke_core::call::CallState;
@@ -33,6 +33,8 @@ pub struct Call {
     done: OnceLock<Done>,
     approval: OnceLock<(ApprovalId, Timestamp)>,
     changed: Notify,
+    given_up: AtomicBool,
+    gave_up: Notify,
 }
 
 /// How a call ended.
@@ -70,6 +72,8 @@ impl Call {
             done: OnceLock::new(),
             approval: OnceLock::new(),
             changed: Notify::new(),
+            given_up: AtomicBool::new(false),
+            gave_up: Notify::new(),
         }
     }
 
@@ -122,6 +126,30 @@ impl Call {
                 return done;
             }
             changed.await;
+        }
+    }
+
+    /// The caller no longer wants it: it ends as `cancelled`, unless its outcome is there already.
+    pub fn cancel(&self) {
+        self.given_up.store(true, Ordering::Release);
+        self.gave_up.notify_waiters();
+    }
+
+    /// Whether the caller no longer wants it.
+    pub fn is_cancelled(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Waits until the caller no longer wants it.
+    pub async fn cancelled(&self) {
+        loop {
+            let gave_up = self.gave_up.notified();
+            tokio::pin!(gave_up);
+            gave_up.as_mut().enable();
+            if self.is_cancelled() {
+                return;
+            }
+            gave_up.await;
         }
     }
 

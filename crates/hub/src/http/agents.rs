@@ -31,7 +31,7 @@ use crate::operators::Caller;
 const MAX_TAGS: usize = 32;
 
 /// The agent, if there is one and it is within the caller's reach.
-pub(super) async fn in_reach(hub: &Hub, caller: &Caller, id: &str) -> Result<Arc<Agent>, ApiError> {
+pub(crate) async fn in_reach(hub: &Hub, caller: &Caller, id: &str) -> Result<Arc<Agent>, ApiError> {
     let agent = hub.agents.find(id);
     let tags = agent.as_ref().map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
     // Reach is checked first: a token for one tag must not learn which other agents exist.
@@ -49,6 +49,11 @@ pub(super) async fn list(
     caller: Caller,
     QueryOf(query): QueryOf<AgentQuery>,
 ) -> Result<Json<AgentList>, ApiError> {
+    page(&hub, &caller, &query).map(Json)
+}
+
+/// The agents within a caller's reach that a query asks for.
+pub(crate) fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<AgentList, ApiError> {
     let limit = limit(query.limit)? as usize;
     let protocol = match query.protocol.as_deref() {
         None => None,
@@ -75,7 +80,7 @@ pub(super) async fn list(
         }
         agents.push(view(&agent));
     }
-    Ok(Json(AgentList { agents, next }))
+    Ok(AgentList { agents, next })
 }
 
 #[utoipa::path(get, path = "/api/agents/{id}", params(("id" = String, Path)), responses((status = 200, body = AgentView)), tag = "agents")]
@@ -88,7 +93,7 @@ pub(super) async fn show(
     Ok(Json(view(&*in_reach(&hub, &caller, &id).await?)))
 }
 
-pub(super) fn view(agent: &Agent) -> AgentView {
+pub(crate) fn view(agent: &Agent) -> AgentView {
     let state = agent.state();
     AgentView {
         id: agent.id.as_str().into(),

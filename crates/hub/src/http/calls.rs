@@ -23,7 +23,7 @@ use crate::hub::Hub;
 use crate::operators::Caller;
 
 /// Longest wait on a call.
-const MAX_WAIT_S: f64 = 300.0;
+pub(crate) const MAX_WAIT_S: f64 = 300.0;
 
 #[utoipa::path(post, path = "/api/agents/{id}/call", request_body = CallRequest, params(("id" = String, Path)),
     responses((status = 200, body = CallReply), (status = 202, body = CallPending)), tag = "calls")]
@@ -64,6 +64,7 @@ pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiErro
         Err(PlaceError::BadArgs(why)) => Err(ApiError::bad_request(why)),
         Err(error @ PlaceError::KeyReused) => Err(ApiError::conflict(error.to_string())),
         Err(PlaceError::Busy(why)) => Err(ApiError::busy(why)),
+        Err(PlaceError::Limited { message, retry_after_s }) => Err(ApiError::limited(message, retry_after_s)),
         Err(PlaceError::Store(error)) => Err(error.into()),
     }
 }
@@ -109,22 +110,41 @@ pub(super) async fn show(
     let unknown = || ApiError::not_found("there is no such call");
     let id: CallId = id.parse().map_err(|_| unknown())?;
     let wait = query.wait_s.map(|s| seconds(s.clamp(0.0, MAX_WAIT_S), "wait_s")).transpose()?;
+    match find(&hub, &caller, id).await? {
+        Found::Kept(call) => {
+            if let Some(wait) = wait {
+                let _ = tokio::time::timeout(wait, call.wait()).await;
+            }
+            Ok(Json(status(&call)).into_response())
+        }
+        Found::Recorded(status) => Ok(Json(*status).into_response()),
+    }
+}
+
+/// A call that someone asks after.
+pub(crate) enum Found {
+    /// The hub still has it.
+    Kept(Arc<Call>),
+    /// It is only in the journal any more: its outcome without its result.
+    Recorded(Box<CallStatus>),
+}
+
+/// A call that is the caller's to see.
+pub(crate) async fn find(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found, ApiError> {
+    let unknown = || ApiError::not_found("there is no such call");
     let call = match hub.calls.find(id) {
         Some(call) => call,
         None => match hub.store.call(id).await? {
             Some(row) => hub.calls.revive(&row),
-            None => return from_journal(&hub, &caller, id).await,
+            None => return from_journal(hub, caller, id).await,
         },
     };
     // The result may hold what only the asker may see; an admin sees all, whoever may approve sees what waits.
     if call.caller != caller.token.id && caller.token.grant.role < Role::Admin {
-        record_refusal(&hub, &caller, "another caller's call", Some(call.target.as_str())).await;
+        record_refusal(hub, caller, "another caller's call", Some(call.target.as_str())).await;
         return Err(unknown());
     }
-    if let Some(wait) = wait {
-        let _ = tokio::time::timeout(wait, call.wait()).await;
-    }
-    Ok(Json(status(&call)).into_response())
+    Ok(Found::Kept(call))
 }
 
 fn status(call: &Arc<Call>) -> CallStatus {
@@ -146,7 +166,7 @@ fn status(call: &Arc<Call>) -> CallStatus {
 }
 
 /// A call that is only in the journal any more: its outcome without its result.
-async fn from_journal(hub: &Hub, caller: &Caller, id: CallId) -> Result<Response<Body>, ApiError> {
+async fn from_journal(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found, ApiError> {
     #[derive(Deserialize)]
     struct Record {
         who: Option<String>,
@@ -178,7 +198,7 @@ async fn from_journal(hub: &Hub, caller: &Caller, id: CallId) -> Result<Response
         duration_ms: record.duration_ms,
         approval: None,
     };
-    Ok(Json(status).into_response())
+    Ok(Found::Recorded(Box::new(status)))
 }
 
 fn seconds(value: f64, name: &str) -> Result<Duration, ApiError> {

@@ -117,20 +117,24 @@ async fn keep(State(keeper): State<Keeper>, mut request: Request, next: Next) ->
 pub fn authenticate(hub: &Hub, request: &Request) -> Result<Caller, ApiError> {
     let headers = request.headers();
     let From(address) = *request.extensions().get::<From>().ok_or_else(ApiError::internal)?;
+    let door = match headers.get(CLIENT_HEADER) {
+        _ if request.uri().path() == crate::mcp::PATH => Door::Mcp,
+        Some(client) if client == "cli" => Door::Cli,
+        _ => Door::Http,
+    };
     let bearer = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
     match hub.operators.authenticate(bearer.as_ref(), address, clock::now()) {
-        Ok(token) => {
-            let cli = headers.get(CLIENT_HEADER).is_some_and(|v| v == "cli");
-            Ok(Caller { token, door: if cli { Door::Cli } else { Door::Http }, address })
-        }
+        Ok(token) => Ok(Caller { token, door, address }),
         Err(why) => {
-            hub.strangers.refused(address, Door::Http);
-            hub.metrics.refused("http", "stranger");
-            Err(match why {
+            let at = if door == Door::Mcp { Door::Mcp } else { Door::Http };
+            hub.strangers.refused(address, at);
+            hub.metrics.refused(at.name(), "stranger");
+            let refused = match why {
                 AuthError::Missing => ApiError::unauthorized("no token was given"),
                 AuthError::Unknown => ApiError::unauthorized("this token is not valid here"),
-                AuthError::Throttled => ApiError::throttled(),
-            })
+                AuthError::Throttled => return Err(ApiError::throttled()),
+            };
+            Err(if at == Door::Mcp { refused.challenge(crate::mcp::challenge(hub, headers)) } else { refused })
         }
     }
 }

@@ -15,12 +15,13 @@ pub struct ApiError {
     message: String,
     hint: Option<String>,
     retry_after: Option<u32>,
+    challenge: Option<String>,
 }
 
 impl ApiError {
     /// An error.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), hint: None, retry_after: None }
+        Self { status, code, message: message.into(), hint: None, retry_after: None, challenge: None }
     }
 
     /// With what to do about it.
@@ -28,6 +29,26 @@ impl ApiError {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// With what `WWW-Authenticate` says.
+    #[must_use]
+    pub fn challenge(mut self, challenge: String) -> Self {
+        self.challenge = Some(challenge);
+        self
+    }
+
+    /// Its code.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// What went wrong, and what to do about it.
+    pub fn sentence(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
     }
 
     /// 400.
@@ -72,6 +93,12 @@ impl ApiError {
         let message = "too many wrong tokens came from this address; it is not listened to for a minute";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "throttled", message);
         Self { retry_after: Some(60), ..error }
+    }
+
+    /// 429, for a token that has used up what it may use.
+    pub fn limited(message: impl Into<String>, retry_after_s: u32) -> Self {
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "limited", message);
+        Self { retry_after: Some(retry_after_s), ..error }
     }
 
     /// 503, for a limit that is reached.
@@ -125,8 +152,13 @@ pub(super) fn finish(mut response: Response<Body>, request_id: &str) -> Response
     // The router has counted the empty body; the real one is counted anew.
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if error.status == StatusCode::UNAUTHORIZED {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"convoke\""));
+    let challenge = error.challenge.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
+    match challenge {
+        Some(challenge) => drop(headers.insert(header::WWW_AUTHENTICATE, challenge)),
+        None if error.status == StatusCode::UNAUTHORIZED => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"convoke\""));
+        }
+        None => {}
     }
     if let Some(seconds) = error.retry_after {
         headers.insert(header::RETRY_AFTER, seconds.into());
@@ -137,6 +169,6 @@ pub(super) fn finish(mut response: Response<Body>, request_id: &str) -> Response
 }
 
 /// A caller's text is shown back short: an error is no place for a megabyte of it.
-pub(super) fn clip(text: &str) -> &str {
+pub(crate) fn clip(text: &str) -> &str {
     &text[..text.floor_char_boundary(160)]
 }

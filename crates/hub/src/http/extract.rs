@@ -20,7 +20,7 @@ const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A JSON body, in or out.
 #[derive(Debug)]
-pub(super) struct Json<T>(pub T);
+pub(crate) struct Json<T>(pub T);
 
 /// A JSON body that may be absent.
 #[derive(Debug)]
@@ -44,7 +44,8 @@ impl<T: DeserializeOwned> FromRequest<Hub> for MaybeJson<T> {
     }
 }
 
-async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
+/// A request's body, within the hub's bound and patience.
+pub(crate) async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
     let limit = hub.settings.size("hub.max_body_bytes");
     let collected = Limited::new(request.into_body(), limit).collect();
     let Ok(collected) = tokio::time::timeout(BODY_PATIENCE, collected).await else {
@@ -81,7 +82,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 /// An answer that is JSON text already.
-pub(super) fn json_bytes(bytes: impl Into<Body>) -> Response<Body> {
+pub(crate) fn json_bytes(bytes: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(bytes.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -135,7 +136,7 @@ impl FromRequestParts<Hub> for From {
 }
 
 /// A page's length: 100 when nobody says, 1000 at most.
-pub(super) fn limit(asked: Option<u32>) -> Result<u32, ApiError> {
+pub(crate) fn limit(asked: Option<u32>) -> Result<u32, ApiError> {
     match asked {
         None => Ok(100),
         Some(n @ 1..=1000) => Ok(n),

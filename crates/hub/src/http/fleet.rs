@@ -53,9 +53,19 @@ pub(super) async fn snapshot(
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<SnapshotQuery>,
 ) -> Result<Json<Snapshot>, ApiError> {
-    let row = latest(&hub, &caller, &id).await?;
+    latest_snapshot(&hub, &caller, id, query.section.as_deref()).await.map(Json)
+}
+
+/// The latest telemetry of an agent within a caller's reach.
+pub(crate) async fn latest_snapshot(
+    hub: &Hub,
+    caller: &Caller,
+    id: String,
+    section: Option<&str>,
+) -> Result<Snapshot, ApiError> {
+    let row = latest(hub, caller, &id).await?;
     let (overall, _) = fleet::statuses(&row.health);
-    let (body, health) = match &query.section {
+    let (body, health) = match section {
         None => (raw(row.body)?, raw(row.health)?),
         Some(section) => {
             let missing = || {
@@ -67,14 +77,14 @@ pub(super) async fn snapshot(
             (raw(format!("{{{name}:{}}}", body.get()))?, raw(format!("{{{name}:{}}}", health.get()))?)
         }
     };
-    Ok(Json(Snapshot {
+    Ok(Snapshot {
         agent_id: id,
         collected_at: row.collected_at,
         received_at: row.received_at.to_string(),
         overall: overall.name().into(),
         health,
         snapshot: body,
-    }))
+    })
 }
 
 #[utoipa::path(get, path = "/api/agents/{id}/health", params(("id" = String, Path)), responses((status = 200)), tag = "fleet")]
@@ -84,15 +94,20 @@ pub(super) async fn health(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
-    let row = latest(&hub, &caller, &id).await?;
+    latest_health(&hub, &caller, &id).await.map(Json)
+}
+
+/// The latest verdict on an agent within a caller's reach.
+pub(crate) async fn latest_health(hub: &Hub, caller: &Caller, id: &str) -> Result<serde_json::Value, ApiError> {
+    let row = latest(hub, caller, id).await?;
     let (overall, _) = fleet::statuses(&row.health);
     let sections: serde_json::Value = serde_json::from_str(&row.health).map_err(|_| ApiError::internal())?;
-    Ok(Json(serde_json::json!({
+    Ok(serde_json::json!({
         "agent_id": id,
         "overall": overall.name(),
         "collected_at": row.collected_at,
         "sections": sections,
-    })))
+    }))
 }
 
 #[utoipa::path(get, path = "/api/agents/{id}/snapshots", params(("id" = String, Path), HistoryQuery),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use convoke_api::record::{CheckpointPage, CheckpointQuery, JournalPage, JournalQuery, LogEntry, LogPage, LogQuery};
-use convoke_core::id::PeerId;
+use convoke_core::id::{CallId, PeerId};
 use convoke_core::journal::Kind;
 use convoke_store::{JournalFilter, LogFilter, LogRow};
 use serde_json::value::RawValue;
@@ -33,6 +33,16 @@ pub(super) async fn journal(
     caller: Caller,
     QueryOf(query): QueryOf<JournalQuery>,
 ) -> Result<Json<JournalPage>, ApiError> {
+    journal_page(&hub, &caller, query, None).await.map(Json)
+}
+
+/// The records within a caller's reach that a query asks for, or those of one call.
+pub(crate) async fn journal_page(
+    hub: &Hub,
+    caller: &Caller,
+    query: JournalQuery,
+    call_id: Option<CallId>,
+) -> Result<JournalPage, ApiError> {
     #[derive(serde::Deserialize)]
     struct About {
         target: Option<String>,
@@ -44,25 +54,19 @@ pub(super) async fn journal(
         let names: Vec<_> = Kind::ALL.iter().map(|k| k.name()).collect();
         return Err(ApiError::bad_request(format!("`kind` must be one of {}", names.join(", "))));
     }
-    let filter = JournalFilter {
-        after: query.after,
-        limit,
-        agent: query.agent,
-        tool: query.tool,
-        kind: query.kind,
-        call_id: None,
-    };
+    let filter =
+        JournalFilter { after: query.after, limit, agent: query.agent, tool: query.tool, kind: query.kind, call_id };
     let rows = hub.store.journal(filter).await?;
     let next = (rows.len() == limit as usize).then(|| rows.last().map(|r| r.seq)).flatten();
     let records = rows
         .into_iter()
         .filter(|row| {
             let about = serde_json::from_str::<About>(row.json.get()).ok();
-            visible(&hub, &caller, about.and_then(|a| a.target).as_deref())
+            visible(hub, caller, about.and_then(|a| a.target).as_deref())
         })
         .map(|row| row.json)
         .collect();
-    Ok(Json(JournalPage { records, next }))
+    Ok(JournalPage { records, next })
 }
 
 #[utoipa::path(get, path = "/api/journal/checkpoints", params(CheckpointQuery), responses((status = 200, body = CheckpointPage)), tag = "record")]

@@ -108,6 +108,15 @@ fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
             return Err(ApiError::bad_request(message));
         }
     }
+    for (name, limit) in
+        [("calls_per_minute", scopes.calls_per_minute), ("concurrent_calls", scopes.concurrent_calls)]
+    {
+        if limit == Some(0) {
+            return Err(ApiError::bad_request(format!(
+                "`scopes.{name}` must be at least 1; leave it out for no limit"
+            )));
+        }
+    }
     Ok(())
 }
 
@@ -129,5 +138,6 @@ pub(super) async fn revoke(
         return Err(unknown());
     }
     hub.operators.revoke(id);
+    hub.mcp.close_token(id).await;
     Ok(Json(json!({ "ok": true, "id": id })))
 }

@@ -311,6 +311,7 @@ impl Tunnel<'_> {
             state.remote_control = verdict.remote_control.or(state.remote_control);
         }
         self.hub.metrics.snapshots.inc();
+        self.hub.changes.agent(&self.agent.id);
         if let Err(why) = self.hub.store.enqueue(Lossy::Snapshot(row)).await {
             self.hub.metrics.dropped("snapshots", 1);
             tracing::error!(agent = %self.agent.id, %why, "a snapshot was not kept");

@@ -5,6 +5,7 @@ mod calls;
 mod doors;
 mod enrolment;
 mod handshake;
+mod mcp;
 mod operations;
 mod policy;
 mod support;

@@ -1,0 +1,167 @@
+//! A person at the client's own screen approves: only where `approvals.elicitation` allows it. A client of 2026-07-28
+//! is given the question with a state that is sealed, bound to caller, machine, tool and exact arguments, and lapses
+//! with the approval; used once, because an approval is decided once. A client with a session is asked within it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::approval::ApprovalState;
+use convoke_core::id::ApprovalId;
+use convoke_core::time::Timestamp;
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
+    InputRequest, InputRequiredResult, InputResponses, ProtocolVersion, RequestStateCodec, SealOptions,
+};
+use rmcp::service::RequestContext;
+
+use super::call::Wanted;
+use super::render::{self, Outcome};
+use super::server::Asker;
+use crate::calls::{self, Call, DecideError};
+use crate::clock;
+use crate::http::doors::record_refusal;
+use crate::hub::Hub;
+
+/// The question's key, and the one field of its answer.
+const APPROVE: &str = "approve";
+
+/// What came of asking.
+pub(super) enum Asked {
+    /// The client is to put this question to its person.
+    Question(InputRequiredResult),
+    /// Its person has decided: the call runs, or has ended.
+    Decided(Arc<Call>),
+    /// It cannot, or must not, be asked: someone else decides.
+    Nobody,
+}
+
+/// What a client's answer came to.
+pub(super) enum Answer {
+    /// Its person has decided.
+    Decided(Arc<Call>),
+    /// Its person did not say: the call still waits.
+    Open(Box<Outcome>),
+}
+
+/// Asks the person at the client, if that counts and can be done.
+pub(super) async fn ask(
+    hub: &Hub,
+    asker: &Asker,
+    wanted: &Wanted,
+    approval: ApprovalId,
+    expires_at: Timestamp,
+    context: &RequestContext<RoleServer>,
+) -> Asked {
+    let capable = context
+        .client_capabilities()
+        .and_then(|c| c.elicitation)
+        .is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none());
+    if !hub.settings.flag("approvals.elicitation") || !capable {
+        return Asked::Nobody;
+    }
+    let ttl = u64::try_from(expires_at.millis() - clock::now().millis()).unwrap_or(0);
+    let ttl = Duration::from_millis(ttl);
+    let Some(question) = question(wanted) else { return Asked::Nobody };
+    let inline = context.protocol_version().is_some_and(|v| v.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+    if inline {
+        let Some(codec) = codec(hub) else { return Asked::Nobody };
+        let bound = binding(hub, asker, wanted);
+        let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(ttl);
+        let state = codec.seal_with(approval.to_string().as_bytes(), &options);
+        let requests = [(APPROVE.to_owned(), InputRequest::Elicitation(ElicitRequest::new(question)))];
+        return Asked::Question(InputRequiredResult::new(Some(requests.into()), Some(state)));
+    }
+    let answer = tokio::select! {
+        answer = context.peer.create_elicitation(question) => answer,
+        () = context.ct.cancelled() => return Asked::Nobody,
+        () = tokio::time::sleep(ttl) => return Asked::Nobody,
+    };
+    let Some(approve) = answer.ok().and_then(|answer| verdict(&answer)) else { return Asked::Nobody };
+    match calls::decide_at_client(hub, &asker.caller, approval, approve).await {
+        Ok(call) => Asked::Decided(call),
+        Err(_) => Asked::Nobody,
+    }
+}
+
+/// Takes a client's answer with the state it was given.
+pub(super) async fn answered(
+    hub: &Hub,
+    asker: &Asker,
+    wanted: &Wanted,
+    state: &str,
+    answers: &InputResponses,
+) -> Result<Answer, Box<CallToolResult>> {
+    let refuse = |code: &str, message: &str| Err(Box::new(render::error(code, message)));
+    if !hub.settings.flag("approvals.elicitation") {
+        return refuse("bad_state", "this hub does not take approvals from a client's own prompt");
+    }
+    let bound = binding(hub, asker, wanted);
+    let opened = codec(hub).and_then(|codec| codec.open_with(state, bound.as_bytes()).ok());
+    let approval = opened.and_then(|id| String::from_utf8(id).ok()).and_then(|id| id.parse::<ApprovalId>().ok());
+    let Some(approval) = approval else {
+        // One answer for altered, foreign and lapsed: who forges learns nothing of which it was.
+        record_refusal(
+            hub,
+            &asker.caller,
+            "a request state that is altered, lapsed or not this call's",
+            Some(wanted.agent.id.as_str()),
+        )
+        .await;
+        return refuse("bad_state", "this request state is altered, has lapsed, or was given for another call");
+    };
+    let answer = answers.get(APPROVE).and_then(|value| serde_json::from_value::<ElicitResult>(value.clone()).ok());
+    let Some(approve) = answer.and_then(|answer| verdict(&answer)) else {
+        return match hub.store.approval(approval).await {
+            Ok(Some((kept, row))) if kept.state == ApprovalState::Pending => {
+                let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
+                Ok(Answer::Open(Box::new(Outcome::pending(&call, approval, kept.expires_at, &hub.base_url()))))
+            }
+            _ => refuse("bad_state", "this approval has been decided already"),
+        };
+    };
+    match calls::decide_at_client(hub, &asker.caller, approval, approve).await {
+        Ok(call) => Ok(Answer::Decided(call)),
+        Err(DecideError::Store(why)) => refuse("store", &why.to_string()),
+        Err(why) => refuse("bad_state", &why.to_string()),
+    }
+}
+
+/// What the person said; nothing when they closed the question without a word.
+fn verdict(answer: &ElicitResult) -> Option<bool> {
+    match answer.action {
+        ElicitationAction::Accept => Some(
+            answer.content.as_ref().and_then(|content| content.get(APPROVE)).and_then(|v| v.as_bool()) == Some(true),
+        ),
+        ElicitationAction::Decline => Some(false),
+        _ => None,
+    }
+}
+
+fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
+    let raw = serde_json::value::to_raw_value(&wanted.args).ok()?;
+    let args = convoke_core::redact::args(&raw);
+    let args = args.get();
+    let message = format!(
+        "Allow {} ({}) on the machine {} with {}{}?",
+        wanted.tool.name,
+        wanted.tool.effect.name(),
+        wanted.agent.id,
+        &args[..args.floor_char_boundary(2000)],
+        if args.len() > 2000 { "…" } else { "" },
+    );
+    let requested_schema = ElicitationSchema::builder().required_bool(APPROVE).build().ok()?;
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// What a state is good for, and nothing else.
+fn binding(hub: &Hub, asker: &Asker, wanted: &Wanted) -> String {
+    let args = serde_json::to_string(&wanted.args).unwrap_or_default();
+    let digest = hub.digest(args.as_bytes());
+    format!("{}\0{}\0{}\0{digest}", asker.caller.token.id, wanted.agent.id, wanted.tool.name)
+}
+
+/// The key is derived from the hub's own, so that a state outlives a restart as its approval does.
+fn codec(hub: &Hub) -> Option<RequestStateCodec> {
+    RequestStateCodec::try_new(hub.digest(b"mcp request state v1").into_bytes()).ok()
+}

@@ -1,0 +1,209 @@
+//! One tool of the catalogue, called on one machine; and what became of a call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::call::CallState;
+use convoke_core::effect::Effect;
+use convoke_core::id::CallId;
+use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject};
+use rmcp::service::RequestContext;
+use serde_json::Value;
+
+use super::render::{self, Outcome};
+use super::server::Asker;
+use super::tools::{AGENT, TIMEOUT};
+use super::{approve, progress};
+use crate::agents::Agent;
+use crate::calls::{self, Ask, Call, PlaceError, Placed};
+use crate::http::agents::in_reach;
+use crate::http::calls::{Found, MAX_WAIT_S, find};
+use crate::hub::Hub;
+
+/// How long `call_status` waits when nobody says.
+const DEFAULT_WAIT_S: f64 = 30.0;
+
+/// A call as it was asked for, not yet placed.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) agent: Arc<Agent>,
+    pub(super) tool: &'static KennyTool,
+    pub(super) args: Value,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Calls a tool.
+pub(super) async fn call(
+    hub: &Hub,
+    asker: &Asker,
+    tool: &'static KennyTool,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResponse {
+    let wanted = match want(hub, asker, tool, request.arguments.unwrap_or_default()).await {
+        Ok(wanted) => wanted,
+        Err(refused) => return (*refused).into(),
+    };
+    if let Some(state) = request.request_state {
+        let answers = request.input_responses.unwrap_or_default();
+        return match approve::answered(hub, asker, &wanted, &state, &answers).await {
+            Ok(approve::Answer::Decided(call)) => follow(hub, &call, context).await.into(),
+            Ok(approve::Answer::Open(outcome)) => outcome.into_result().into(),
+            Err(refused) => (*refused).into(),
+        };
+    }
+    match place(hub, asker, &wanted).await {
+        Ok(Placed::Running(call)) => follow(hub, &call, context).await.into(),
+        Ok(Placed::Pending { call, approval, expires_at }) => {
+            match approve::ask(hub, asker, &wanted, approval, expires_at, context).await {
+                approve::Asked::Question(question) => question.into(),
+                approve::Asked::Decided(call) => follow(hub, &call, context).await.into(),
+                approve::Asked::Nobody => {
+                    Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result().into()
+                }
+            }
+        }
+        Err(error) => refusal(&error, Some(wanted.agent.id.as_str()), tool.name).into_result().into(),
+    }
+}
+
+/// Reads the arguments: the hub's own are taken out, the tool's are checked, the machine is found.
+async fn want(
+    hub: &Hub,
+    asker: &Asker,
+    tool: &'static KennyTool,
+    mut args: JsonObject,
+) -> Result<Wanted, Box<CallToolResult>> {
+    let bad = |message: String| Box::new(render::error("bad_args", &message));
+    let agent = match args.remove(AGENT) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(id),
+        Some(_) => return Err(bad("`agent` must be an agent's id".into())),
+    };
+    let timeout = if tool.arg(TIMEOUT).is_some() { None } else { seconds(args.remove(TIMEOUT)).map_err(bad)? };
+    let args = Value::Object(args);
+    kenny::validate_args(tool.name, &args).map_err(bad)?;
+    let id = agent.map_or_else(|| selected(hub, asker, tool), Ok)?;
+    let agent = in_reach(hub, &asker.caller, &id).await.map_err(|error| Box::new(render::api_error(&error)))?;
+    Ok(Wanted { agent, tool, args, timeout })
+}
+
+/// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
+/// may share: it serves only to look.
+fn selected(hub: &Hub, asker: &Asker, tool: &KennyTool) -> Result<String, Box<CallToolResult>> {
+    let refuse = |message: &str| Err(Box::new(render::error("agent_required", message)));
+    let session = asker.session.as_deref();
+    if session.is_none() && tool.effect > Effect::Observe {
+        return refuse("name the machine with `agent`: without a session a selection serves only tools that look");
+    }
+    match hub.mcp.selected(session, asker.caller.token.id) {
+        Some(agent) => Ok(agent.as_str().to_owned()),
+        None => refuse("name the machine with `agent`, or choose one with `select_agent`; `list_agents` shows them"),
+    }
+}
+
+/// The hub's `timeout_s`.
+pub(super) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value
+            .as_f64()
+            .filter(|s| *s > 0.0)
+            .and_then(|s| Duration::try_from_secs_f64(s).ok())
+            .map(Some)
+            .ok_or_else(|| "`timeout_s` must be a number of seconds above 0".into()),
+    }
+}
+
+/// Takes a call to the gate.
+pub(super) async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<Placed, PlaceError> {
+    let args = serde_json::value::to_raw_value(&wanted.args).map_err(|why| PlaceError::BadArgs(why.to_string()))?;
+    let ask = Ask {
+        caller: asker.caller.clone(),
+        agent: Arc::clone(&wanted.agent),
+        tool: wanted.tool.name.into(),
+        args,
+        timeout: wanted.timeout,
+        idempotency_key: None,
+    };
+    calls::place(hub, ask).await
+}
+
+/// Why a call was not placed.
+pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Outcome {
+    let code = match error {
+        PlaceError::Denied(_) => "forbidden",
+        PlaceError::KeyReused => "conflict",
+        PlaceError::BadArgs(_) => "bad_args",
+        PlaceError::Limited { .. } => "limited",
+        PlaceError::Busy(_) => "busy",
+        PlaceError::Store(_) => "store",
+    };
+    Outcome::refused(agent, tool, code, error.to_string())
+}
+
+/// Waits for a call's end. When the client gives up, so does the call: its outcome is `cancelled`, and what the machine
+/// still answers is recorded as late.
+async fn follow(hub: &Hub, call: &Arc<Call>, context: &RequestContext<RoleServer>) -> CallToolResult {
+    let abandoned = CancelUnlessDone(Arc::clone(call));
+    let what = format!("{} on {}", call.tool, call.target);
+    let done = match progress::wait(context, &what, call.wait()).await {
+        Some(done) => done,
+        None => {
+            call.cancel();
+            call.wait().await
+        }
+    };
+    let result = Outcome::ended(call, done, hub.settings.size("mcp.max_result_bytes")).into_result();
+    drop(abandoned);
+    result
+}
+
+/// A task that is dropped while it waits has nobody to answer to either.
+pub(super) struct CancelUnlessDone(pub(super) Arc<Call>);
+
+impl Drop for CancelUnlessDone {
+    fn drop(&mut self) {
+        if self.0.done().is_none() {
+            self.0.cancel();
+        }
+    }
+}
+
+/// `call_status`.
+pub(super) async fn status(
+    hub: &Hub,
+    asker: &Asker,
+    args: &JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResult {
+    let Some(id) = args.get("call_id").and_then(Value::as_str).and_then(|id| id.parse::<CallId>().ok()) else {
+        return render::error("bad_args", "`call_id` must be a call's id, as an answer named it");
+    };
+    let wait = match args.get("wait_s") {
+        None | Some(Value::Null) => DEFAULT_WAIT_S,
+        Some(value) => match value.as_f64() {
+            Some(seconds) => seconds.clamp(0.0, MAX_WAIT_S),
+            None => return render::error("bad_args", "`wait_s` must be a number of seconds"),
+        },
+    };
+    let call = match find(hub, &asker.caller, id).await {
+        Ok(Found::Kept(call)) => call,
+        Ok(Found::Recorded(status)) => return Outcome::recorded(&status).into_result(),
+        Err(error) => return render::api_error(&error),
+    };
+    let what = format!("{} on {}", call.tool, call.target);
+    let patience = tokio::time::timeout(Duration::from_secs_f64(wait), call.wait());
+    // Giving up on this wait is not giving up on the call: someone may still approve it.
+    let _ = progress::wait(context, &what, patience).await;
+    let outcome = match (call.done(), call.approval()) {
+        (Some(done), _) => Outcome::ended(&call, done, hub.settings.size("mcp.max_result_bytes")),
+        (None, Some((approval, expires_at))) if call.state() == CallState::Waiting => {
+            Outcome::pending(&call, approval, expires_at, &hub.base_url())
+        }
+        (None, _) => Outcome::running(&call),
+    };
+    outcome.into_result()
+}

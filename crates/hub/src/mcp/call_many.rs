@@ -1,0 +1,148 @@
+//! One tool on many machines: so many at a time, and each machine's outcome told apart.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, JsonObject, ProgressNotificationParam};
+use rmcp::service::RequestContext;
+use serde_json::Value;
+
+use super::call::{CancelUnlessDone, Wanted, place, refusal, seconds};
+use super::render::{self, Outcome};
+use super::server::Asker;
+use crate::calls::Placed;
+use crate::http::agents::in_reach;
+use crate::hub::Hub;
+
+/// Most machines of one request; more are refused, not left out.
+pub(super) const MAX_TARGETS: usize = 500;
+/// Calls of one request under way at once.
+const AT_ONCE: usize = 32;
+/// Least of a machine's answer that is shown, however many there are.
+const LEAST_BUDGET: usize = 512;
+
+/// `call_agents`.
+pub(super) async fn call(
+    hub: &Hub,
+    asker: &Asker,
+    mut args: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResult {
+    let asked = match Asked::read(hub, asker, &mut args) {
+        Ok(asked) => asked,
+        Err(message) => return render::error("bad_args", &message),
+    };
+    let Asked { tool, args, targets, timeout } = asked;
+    if let Err(missing) = asker.caller.token.grant.check_tool(tool.effect, tool.name) {
+        super::door::record_refusal(hub, &asker.caller, tool.name).await;
+        return render::error("forbidden", &missing.to_string());
+    }
+    let budget = (hub.settings.size("mcp.max_result_bytes") / targets.len().max(1)).max(LEAST_BUDGET);
+    let total = targets.len();
+    let ended = AtomicUsize::new(0);
+    let one = async |id: String| {
+        let outcome = one(hub, asker, tool, &args, timeout, &id, budget, context).await;
+        let n = ended.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(token) = context.meta.get_progress_token() {
+            let progress = ProgressNotificationParam::new(token, n as f64)
+                .with_total(total as f64)
+                .with_message(format!("{n} of {total} machines"));
+            let _ = context.peer.notify_progress(progress).await;
+        }
+        outcome
+    };
+    let outcomes: Vec<_> = stream::iter(targets.into_iter().map(one)).buffered(AT_ONCE).collect().await;
+    render::many(tool.name, outcomes)
+}
+
+struct Asked {
+    tool: &'static KennyTool,
+    args: Value,
+    targets: BTreeSet<String>,
+    timeout: Option<Duration>,
+}
+
+impl Asked {
+    fn read(hub: &Hub, asker: &Asker, args: &mut JsonObject) -> Result<Self, String> {
+        let tool = args.get("tool").and_then(Value::as_str).and_then(kenny::find);
+        let tool = tool.ok_or("`tool` must be a tool of the catalogue")?;
+        let call_args = match args.remove("args") {
+            None | Some(Value::Null) => Value::Object(JsonObject::new()),
+            Some(value) => value,
+        };
+        kenny::validate_args(tool.name, &call_args)?;
+        let given = |value: &Option<Value>| value.as_ref().is_some_and(|v| !v.is_null());
+        let (agents, tag) = (args.remove("agents"), args.remove("tag"));
+        let targets: BTreeSet<String> = match (given(&agents), given(&tag)) {
+            (true, false) => serde_json::from_value(agents.unwrap_or_default())
+                .map_err(|_| "`agents` must be a list of agents' ids")?,
+            (false, true) => {
+                let Some(Value::String(tag)) = tag else { return Err("`tag` must be a text".into()) };
+                tagged(hub, asker, &tag)
+            }
+            _ => return Err("name the machines with either `agents` or `tag`".into()),
+        };
+        if targets.is_empty() {
+            return Err("there is no such machine within this token's reach".into());
+        }
+        if targets.len() > MAX_TARGETS {
+            return Err(format!("{} machines are more than one call may have ({MAX_TARGETS})", targets.len()));
+        }
+        Ok(Self { tool, args: call_args, targets, timeout: seconds(args.remove("timeout_s"))? })
+    }
+}
+
+fn tagged(hub: &Hub, asker: &Asker, tag: &str) -> BTreeSet<String> {
+    let scopes = &asker.caller.token.grant.scopes;
+    let wanted = |agent: &Arc<crate::agents::Agent>| {
+        let state = agent.state();
+        state.tags.iter().any(|t| t == tag) && scopes.reaches(agent.id.as_str(), &state.tags)
+    };
+    hub.agents.list(None).iter().filter(|a| wanted(a)).map(|a| a.id.as_str().to_owned()).collect()
+}
+
+#[expect(clippy::too_many_arguments, reason = "one machine's share of one request")]
+async fn one(
+    hub: &Hub,
+    asker: &Asker,
+    tool: &'static KennyTool,
+    args: &Value,
+    timeout: Option<Duration>,
+    id: &str,
+    budget: usize,
+    context: &RequestContext<RoleServer>,
+) -> Outcome {
+    if context.ct.is_cancelled() {
+        return Outcome::refused(Some(id), tool.name, "cancelled", "the client gave up before this machine's turn");
+    }
+    let agent = match in_reach(hub, &asker.caller, id).await {
+        Ok(agent) => agent,
+        Err(error) => return Outcome::refused(Some(id), tool.name, error.code(), error.sentence()),
+    };
+    let wanted = Wanted { agent, tool, args: args.clone(), timeout };
+    match place(hub, asker, &wanted).await {
+        Ok(Placed::Running(call)) => {
+            let abandoned = CancelUnlessDone(Arc::clone(&call));
+            let done = tokio::select! {
+                done = call.wait() => done,
+                () = context.ct.cancelled() => {
+                    call.cancel();
+                    call.wait().await
+                }
+            };
+            let outcome = Outcome::ended(&call, done, budget);
+            drop(abandoned);
+            outcome
+        }
+        Ok(Placed::Pending { call, approval, expires_at }) => {
+            Outcome::pending(&call, approval, expires_at, &hub.base_url())
+        }
+        Err(error) => refusal(&error, Some(id), tool.name),
+    }
+}

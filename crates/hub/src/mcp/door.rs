@@ -1,0 +1,201 @@
+//! The HTTP side of `/mcp`: what is checked before the SDK sees a request.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use convoke_core::grant::Missing;
+use convoke_core::journal::{Decision, Draft, Kind};
+use http_body_util::Full;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::server::Server;
+use super::sessions::Sessions;
+use super::{Entry, PATH, find};
+use crate::clock;
+use crate::http::ApiError;
+use crate::http::extract::{self, Json};
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
+/// `/mcp`.
+#[derive(Clone)]
+pub struct Door {
+    service: StreamableHttpService<Server, Sessions>,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Door")
+    }
+}
+
+type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+impl Door {
+    /// The door of this hub.
+    pub fn new(hub: &Hub) -> Self {
+        let mut config = StreamableHttpServerConfig::default()
+            .with_json_response(true)
+            .with_max_request_body_bytes(hub.settings.size("hub.max_body_bytes"))
+            .with_cancellation_token(hub.stopping.clone());
+        // The keeper of all doors has checked both, with the hub's own lists (`http/origin.rs`).
+        config = config.disable_allowed_hosts().disable_allowed_origins();
+        let server = Server::new(hub.clone());
+        let factory = move || Ok(server.clone());
+        Self { service: StreamableHttpService::new(factory, hub.mcp.clone(), config) }
+    }
+
+    /// What answers requests.
+    pub fn handler(&self) -> impl Fn(State<Hub>, Caller, Request) -> Answering + Clone + Send + Sync + 'static {
+        let door = self.clone();
+        move |State(hub), caller, request| {
+            let door = door.clone();
+            Box::pin(async move {
+                match door.answer(&hub, &caller, request).await {
+                    Ok(response) => response,
+                    Err(refused) => refused.into_response(),
+                }
+            })
+        }
+    }
+
+    async fn answer(&self, hub: &Hub, caller: &Caller, request: Request) -> Result<Response<Body>, ApiError> {
+        let session = request.headers().get(SESSION).map(|v| v.to_str().unwrap_or_default().to_owned());
+        if let Some(session) = &session
+            && !hub.mcp.is_of(session, caller.token.id)
+        {
+            // To another token it does not exist: 404 tells a client whose session lapsed to open a new one.
+            return Err(ApiError::not_found("there is no such MCP session").hint("send `initialize` again"));
+        }
+        if request.method() != Method::POST {
+            return Ok(self.service.handle(request).await.map(Body::new));
+        }
+        let (parts, body) = request.into_parts();
+        let body = extract::body(Request::new(body), hub).await?;
+        let peek = serde_json::from_slice::<Peek<'_>>(&body).unwrap_or_default();
+        if let Some((entry, missing)) = peek.forbidden(caller) {
+            let id = peek.id.map_or("null", RawValue::get);
+            return Ok(refuse(hub, caller, &parts.headers, entry, &missing, id).await);
+        }
+        let opens = session.is_none() && peek.method.as_deref() == Some("initialize");
+        if opens && !hub.mcp.has_room(caller.token.id) {
+            return Err(ApiError::busy("as many MCP sessions are open as may be (mcp.max_sessions)"));
+        }
+        let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        if opens && let Some(id) = response.headers().get(SESSION).and_then(|v| v.to_str().ok()) {
+            // The client does not know the id before this answer leaves: nobody can use it unbound.
+            hub.mcp.bind(id, caller.token.id).await;
+        }
+        Ok(response.map(Body::new))
+    }
+}
+
+/// As much of a message as must be known before the SDK reads it. What this cannot read, the SDK refuses; what it
+/// lets through, the gate decides on.
+#[derive(Default, Deserialize)]
+struct Peek<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<PeekParams<'a>>,
+}
+
+#[derive(Deserialize)]
+struct PeekParams<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+}
+
+impl Peek<'_> {
+    /// The tool that is called, when the caller may never call it.
+    fn forbidden(&self, caller: &Caller) -> Option<(&'static Entry, Missing)> {
+        if self.method.as_deref() != Some("tools/call") {
+            return None;
+        }
+        let entry = find(self.params.as_ref()?.name.as_deref()?)?;
+        entry.check(&caller.token.grant).err().map(|missing| (entry, missing))
+    }
+}
+
+/// 403 with the scope that is missing, and a record of it.
+async fn refuse(
+    hub: &Hub,
+    caller: &Caller,
+    headers: &HeaderMap,
+    entry: &Entry,
+    missing: &Missing,
+    id: &str,
+) -> Response<Body> {
+    record_refusal(hub, caller, entry.name).await;
+    let scope = entry.scope(missing);
+    let challenge = format!(
+        "Bearer realm=\"convoke\", error=\"insufficient_scope\", scope=\"{scope}\", error_description=\"{missing}\", \
+         resource_metadata=\"{}\"",
+        metadata_url(hub, headers)
+    );
+    let error =
+        json!({ "code": -32003, "message": missing.to_string(), "data": { "code": "forbidden", "scope": scope } });
+    let mut response = extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// A known caller asked for a tool it may never use.
+pub(super) async fn record_refusal(hub: &Hub, caller: &Caller, tool: &str) {
+    let mut record = Draft::new(clock::now(), Kind::Refusal).detail(&json!({ "what": "tools/call" }));
+    record.who = Some(caller.token.name.clone());
+    record.door = Some(caller.door);
+    record.tool = Some(tool.into());
+    record.decision = Some(Decision::Denied);
+    hub.metrics.refused(caller.door.name(), "known");
+    if let Err(why) = hub.store.append(record).await {
+        tracing::error!(%why, "a refusal was not recorded");
+    }
+}
+
+/// What a caller without a token is told (RFC 9728, 5.1).
+pub fn challenge(hub: &Hub, headers: &HeaderMap) -> String {
+    format!("Bearer realm=\"convoke\", resource_metadata=\"{}\"", metadata_url(hub, headers))
+}
+
+fn metadata_url(hub: &Hub, headers: &HeaderMap) -> String {
+    format!("{}/.well-known/oauth-protected-resource{PATH}", reached_at(hub, headers))
+}
+
+/// Where this client reaches the hub. The keeper has checked `Host`, so it can only be a name of this hub.
+fn reached_at(hub: &Hub, headers: &HeaderMap) -> String {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|v| v.to_str().ok())
+        .filter(|host| host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b)));
+    match (hub.settings.text("hub.public_url"), host) {
+        (None, Some(host)) => format!("{}://{host}", if hub.tls { "https" } else { "http" }),
+        _ => hub.base_url(),
+    }
+}
+
+/// The protected resource's metadata (RFC 9728). There is no authorization server: an admin mints tokens.
+pub async fn metadata(State(hub): State<Hub>, headers: HeaderMap) -> Response<Body> {
+    Json(json!({
+        "resource": format!("{}{PATH}", reached_at(&hub, &headers)),
+        "resource_name": "Convoke",
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": ["observe", "interact", "manage"],
+    }))
+    .into_response()
+}

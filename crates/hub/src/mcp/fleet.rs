@@ -1,0 +1,151 @@
+//! The hub's own tools: agents, their health, the journal.
+
+use convoke_api::agents::AgentQuery;
+use convoke_api::record::JournalQuery;
+use convoke_core::id::CallId;
+use rmcp::model::{CallToolResult, JsonObject};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::render;
+use super::server::Asker;
+use crate::fleet;
+use crate::http::agents::{in_reach, page};
+use crate::http::fleet::{latest_health, latest_snapshot};
+use crate::http::record::journal_page;
+use crate::http::{ApiError, extract};
+use crate::hub::Hub;
+
+/// Records that `journal_search` shows when nobody says.
+const JOURNAL_LIMIT: u32 = 50;
+/// And at most.
+const MAX_JOURNAL_LIMIT: u32 = 200;
+
+type Shown = Result<CallToolResult, ApiError>;
+
+fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
+    serde_json::from_value(Value::Object(args))
+        .map_err(|why| ApiError::bad_request(format!("the arguments do not fit: {}", clip(&why.to_string()))))
+}
+
+fn clip(text: &str) -> &str {
+    &text[..text.floor_char_boundary(200)]
+}
+
+fn value(of: &impl Serialize) -> Result<Value, ApiError> {
+    serde_json::to_value(of).map_err(|_| ApiError::internal())
+}
+
+fn budget(hub: &Hub) -> usize {
+    hub.settings.size("mcp.max_result_bytes")
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListArgs {
+    tag: Option<String>,
+    online: Option<bool>,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+/// `list_agents`.
+pub(super) fn list(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+    let ListArgs { tag, online, after, limit } = args(given)?;
+    let query = AgentQuery { protocol: None, tag, online, after, limit };
+    let list = page(hub, &asker.caller, &query)?;
+    let line = format!(
+        "{} machines, {} of them online.",
+        list.agents.len(),
+        list.agents.iter().filter(|a| a.online).count()
+    );
+    let mut shown = value(&list)?;
+    if let Some(selected) = hub.mcp.selected(asker.session.as_deref(), asker.caller.token.id) {
+        shown["selected"] = selected.as_str().into();
+    }
+    Ok(render::listing(&line, shown, budget(hub)))
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IdArgs {
+    id: String,
+}
+
+/// `select_agent`.
+pub(super) async fn select(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+    let IdArgs { id } = args(given)?;
+    let agent = in_reach(hub, &asker.caller, &id).await?;
+    let online = agent.state().is_online();
+    hub.mcp.select(asker.session.as_deref(), asker.caller.token.id, agent.id.clone());
+    let (holds_for, what) = match asker.session {
+        Some(_) => ("session", "Calls of this session without `agent` go there"),
+        None => ("token", "There is no session: tools that look go there without `agent`, all others need `agent`"),
+    };
+    let line = format!("{id} is selected and {}. {what}.", if online { "online" } else { "offline" });
+    Ok(render::own_words(&line, json!({ "selected": id, "online": online, "holds_for": holds_for })))
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PageArgs {
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+/// `fleet_overview`.
+pub(super) fn overview(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+    let PageArgs { after, limit } = args(given)?;
+    let limit = extract::limit(limit.or(Some(1000)))? as usize;
+    let text = fleet::overview(&hub.agents, &asker.caller, after.as_deref(), Some(limit));
+    let shown: Value = serde_json::from_str(&text).map_err(|_| ApiError::internal())?;
+    let overall = shown["overall"].as_str().unwrap_or("unknown");
+    let line = format!("The fleet is {overall}: {} machines shown.", shown["agents"].as_array().map_or(0, Vec::len));
+    Ok(render::listing(&line, shown, budget(hub)))
+}
+
+/// `agent_health`.
+pub(super) async fn health(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+    let IdArgs { id } = args(given)?;
+    let shown = latest_health(hub, &asker.caller, &id).await?;
+    let line = format!("{id} is {}, by its telemetry.", shown["overall"].as_str().unwrap_or("unknown"));
+    Ok(render::listing(&line, shown, budget(hub)))
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SnapshotArgs {
+    id: String,
+    section: Option<String>,
+}
+
+/// `agent_snapshot`.
+pub(super) async fn snapshot(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+    let SnapshotArgs { id, section } = args(given)?;
+    let snapshot = latest_snapshot(hub, &asker.caller, id, section.as_deref()).await?;
+    let line = format!("{} is {}, by its latest telemetry.", snapshot.agent_id, snapshot.overall);
+    Ok(render::listing(&line, value(&snapshot)?, budget(hub)))
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JournalArgs {
+    agent: Option<String>,
+    tool: Option<String>,
+    kind: Option<String>,
+    call_id: Option<String>,
+    after: Option<u64>,
+    limit: Option<u32>,
+}
+
+/// `journal_search`.
+pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+    let JournalArgs { agent, tool, kind, call_id, after, limit } = args(given)?;
+    let call_id = call_id.map(|id| id.parse::<CallId>()).transpose();
+    let call_id = call_id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id"))?;
+    let limit = Some(limit.unwrap_or(JOURNAL_LIMIT).min(MAX_JOURNAL_LIMIT));
+    let page = journal_page(hub, &asker.caller, JournalQuery { after, limit, agent, tool, kind }, call_id).await?;
+    let line = format!("{} records.", page.records.len());
+    Ok(render::listing(&line, value(&page)?, budget(hub)))
+}

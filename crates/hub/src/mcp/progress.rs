@@ -1,0 +1,40 @@
+//! Waiting on behalf of a client: it is told that something still happens, and may give up.
+
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::ProgressNotificationParam;
+use rmcp::service::RequestContext;
+use tokio::time::Instant;
+
+/// How often a client that asked for it hears that a call still runs.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// Waits for something. `None` when the client gave up first.
+pub(super) async fn wait<T>(
+    context: &RequestContext<RoleServer>,
+    what: &str,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    let token = context.meta.get_progress_token();
+    let started = Instant::now();
+    let mut next = started + EVERY;
+    tokio::pin!(future);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut future => return Some(done),
+            () = context.ct.cancelled() => return None,
+            () = tokio::time::sleep_until(next), if token.is_some() => {
+                next += EVERY;
+                if let Some(token) = &token {
+                    let seconds = started.elapsed().as_secs_f64();
+                    let progress = ProgressNotificationParam::new(token.clone(), seconds)
+                        .with_message(format!("{what}: {seconds:.0} s"));
+                    // A client that is gone is noticed by its cancellation.
+                    let _ = context.peer.notify_progress(progress).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Sessions of clients that open one (2025-11-25 and before): whose each is, which agent it selected, what it
+//! subscribed to. A session is bound to the token that opened it; to any other token it does not exist.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use convoke_core::id::{PeerId, TokenId};
+use futures_util::Stream;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use tokio::task::AbortHandle;
+
+use crate::settings::Settings;
+
+/// Most resources one session may subscribe to.
+pub(super) const MAX_SUBSCRIPTIONS: usize = 100;
+
+/// All sessions, and the selections of tokens that use none.
+#[derive(Debug)]
+pub struct Sessions {
+    inner: LocalSessionManager,
+    open: Mutex<HashMap<SessionId, Session>>,
+    selections: Mutex<HashMap<TokenId, PeerId>>,
+    max: usize,
+    max_per_token: usize,
+}
+
+#[derive(Debug)]
+struct Session {
+    token: TokenId,
+    last_used: Instant,
+    selected: Option<PeerId>,
+    subscriptions: Arc<Mutex<BTreeSet<String>>>,
+    watcher: Option<AbortHandle>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(watcher) = &self.watcher {
+            watcher.abort();
+        }
+    }
+}
+
+/// Why a session could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionsError {
+    /// As many are open as may be.
+    #[error("as many MCP sessions are open as may be (mcp.max_sessions)")]
+    Full,
+    /// The SDK's.
+    #[error(transparent)]
+    Inner(#[from] LocalSessionManagerError),
+}
+
+impl Sessions {
+    /// With the limits of the settings.
+    pub fn new(settings: &Settings) -> Self {
+        let mut inner = LocalSessionManager::default();
+        inner.session_config.keep_alive = Some(settings.seconds("mcp.session_idle_s"));
+        Self {
+            inner,
+            open: Mutex::default(),
+            selections: Mutex::default(),
+            max: settings.size("mcp.max_sessions"),
+            max_per_token: settings.size("mcp.max_sessions_per_token"),
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open().len()
+    }
+
+    /// Whether there is room for another session of this token.
+    pub(super) fn has_room(&self, token: TokenId) -> bool {
+        let open = self.open();
+        // A token at its own limit gives up its longest unused, so it never needs another's place.
+        open.len() < self.max || open.values().filter(|s| s.token == token).count() >= self.max_per_token
+    }
+
+    /// A session has been opened with this token: from now on it is that token's.
+    pub(super) async fn bind(&self, id: &str, token: TokenId) {
+        let displaced = {
+            let mut open = self.open();
+            let mine = open.iter().filter(|(_, s)| s.token == token);
+            let oldest = mine.clone().min_by_key(|(_, s)| s.last_used).map(|(id, _)| id.clone());
+            let displaced = oldest.filter(|_| mine.count() >= self.max_per_token);
+            let session = Session {
+                token,
+                last_used: Instant::now(),
+                selected: None,
+                subscriptions: Arc::default(),
+                watcher: None,
+            };
+            open.insert(id.into(), session);
+            displaced
+        };
+        if let Some(id) = displaced {
+            let _ = self.close_session(&id).await;
+        }
+    }
+
+    /// Whether this session is this token's. Notes the use.
+    pub(super) fn is_of(&self, id: &str, token: TokenId) -> bool {
+        match self.open().get_mut(id) {
+            Some(session) if session.token == token => {
+                session.last_used = Instant::now();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Selects an agent: for the session, or, without one, for the token.
+    pub(super) fn select(&self, session: Option<&str>, token: TokenId, agent: PeerId) {
+        match session {
+            Some(id) => {
+                if let Some(session) = self.open().get_mut(id) {
+                    session.selected = Some(agent);
+                }
+            }
+            None => {
+                self.selections.lock().unwrap_or_else(PoisonError::into_inner).insert(token, agent);
+            }
+        }
+    }
+
+    /// What is selected.
+    pub(super) fn selected(&self, session: Option<&str>, token: TokenId) -> Option<PeerId> {
+        match session {
+            Some(id) => self.open().get(id).and_then(|s| s.selected.clone()),
+            None => self.selections.lock().unwrap_or_else(PoisonError::into_inner).get(&token).cloned(),
+        }
+    }
+
+    /// What a session is subscribed to, and whether someone already watches for it.
+    pub(super) fn subscriptions(&self, id: &str) -> Option<(Arc<Mutex<BTreeSet<String>>>, bool)> {
+        self.open().get(id).map(|s| (Arc::clone(&s.subscriptions), s.watcher.is_some()))
+    }
+
+    /// Someone watches for a session; ends with it.
+    pub(super) fn watched_by(&self, id: &str, watcher: AbortHandle) {
+        match self.open().get_mut(id) {
+            Some(session) if session.watcher.is_none() => session.watcher = Some(watcher),
+            _ => watcher.abort(),
+        }
+    }
+
+    /// Ends every session of a token, and forgets what it selected.
+    pub async fn close_token(&self, token: TokenId) {
+        self.selections.lock().unwrap_or_else(PoisonError::into_inner).remove(&token);
+        let ids: Vec<_> = self.open().iter().filter(|(_, s)| s.token == token).map(|(id, _)| id.clone()).collect();
+        for id in ids {
+            let _ = self.close_session(&id).await;
+        }
+    }
+
+    /// Ends every session: the hub stops.
+    pub async fn close_all(&self) {
+        let ids: Vec<_> = self.open().keys().cloned().collect();
+        for id in ids {
+            let _ = self.close_session(&id).await;
+        }
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = SessionsError;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionsError> {
+        // Sessions being opened at this moment are not bound yet; the SDK's own table has them.
+        if self.inner.sessions.read().await.len() > self.max {
+            return Err(SessionsError::Full);
+        }
+        Ok(self.inner.create_session().await?)
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, SessionsError> {
+        Ok(self.inner.initialize_session(id, message).await?)
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionsError> {
+        Ok(self.inner.has_session(id).await?)
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionsError> {
+        self.open().remove(id);
+        Ok(self.inner.close_session(id).await?)
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+        Ok(self.inner.create_stream(id, message).await?)
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionsError> {
+        Ok(self.inner.accept_message(id, message).await?)
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+        Ok(self.inner.create_standalone_stream(id).await?)
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+        Ok(self.inner.resume(id, last_event_id).await?)
+    }
+}

@@ -1,0 +1,9 @@
+//! MCP as assistants meet it, in both eras: with a session (2025-11-25) and without (2026-07-28).
+
+mod approvals;
+mod client;
+mod doors;
+mod hostile;
+mod limits;
+mod resources;
+mod tools;
