@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::{bench, run, setup, tidy};
+use crate::{bench, conformance, run, setup, tidy};
 
 /// How much to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Everything.
     All,
-    /// What changes most often: without doc tests and fuzz targets.
+    /// What changes most often: without doc tests, fuzz targets and the MCP suite.
     Fast,
 }
 
@@ -37,6 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "lints", scope: Scope::Fast, run: lints },
     Step { name: "doc tests", scope: Scope::All, run: doc_tests },
     Step { name: "fuzz targets", scope: Scope::All, run: fuzz_targets },
+    Step { name: "conformance", scope: Scope::All, run: |root| conformance::run(root).map(|()| Outcome::Passed) },
     Step { name: "tests", scope: Scope::Fast, run: tests },
 ];
 

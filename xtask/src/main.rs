@@ -1,10 +1,11 @@
-//! Developer commands: `cargo xtask setup | test | bench | tidy`.
+//! Developer commands: `cargo xtask setup | test | conformance | bench | tidy`.
 //!
 //! Everything a contributor or a build machine runs goes through here, so that there is one list of what "all checks"
 //! means. Messages go to standard error, as cargo's own do.
 
 mod bench;
 mod check;
+mod conformance;
 mod run;
 mod setup;
 mod tidy;
@@ -18,8 +19,9 @@ const USAGE: &str = "\
 Usage: cargo xtask <command>
 
   setup            install what the tests need and this machine lacks
-  test [--fast]    format check, tidy checks, lints, doc tests, fuzz targets compile, all tests
-                   (--fast leaves out the doc tests and the fuzz targets)
+  test [--fast]    format check, tidy checks, lints, doc tests, fuzz targets compile, MCP conformance,
+                   all tests (--fast leaves out the doc tests, the fuzz targets and the conformance)
+  conformance      the official MCP suite and Inspector against a hub with the suite's fixtures
   bench [args]     build the release binary and run `convoke bench` with these arguments
   tidy [folder]    the tidy checks alone, on this checkout or another";
 
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(&root()),
         ["test"] => check::run(&root(), check::Scope::All),
         ["test", "--fast"] => check::run(&root(), check::Scope::Fast),
+        ["conformance"] => conformance::run(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["tidy"] => tidy::run(&root()),
         ["tidy", folder] => tidy::run(Path::new(folder)),

@@ -44,6 +44,12 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "npm",
         program: "npm",
+        needed_if: "tests/mcp/package.json",
+        why: "fetches the MCP suite and Inspector, which judge the hub",
+    },
+    Package {
+        name: "npm",
+        program: "npm",
         needed_if: "web/package.json",
         why: "fetches the packages that the pages are built from",
     },
@@ -52,11 +58,25 @@ const PACKAGES: &[Package] = &[
 /// A component of the Rust toolchain, and the cargo command that it brings.
 const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
 
+/// Folders whose Node packages the checks need.
+const NODE_FOLDERS: &[&str] = &["web", crate::conformance::FOLDER];
+
+/// Whether a folder has packages to fetch, or has others than its lock file names.
+fn lacks_packages(folder: &Path) -> bool {
+    let lock = folder.join("package-lock.json");
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    match (modified(&lock), modified(&folder.join("node_modules/.package-lock.json"))) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(wanted), Some(there)) => wanted > there,
+    }
+}
+
 /// What is missing.
 struct Missing {
     packages: Vec<&'static Package>,
     components: Vec<&'static str>,
-    node_packages: bool,
+    node_packages: Vec<&'static str>,
 }
 
 impl Missing {
@@ -68,12 +88,12 @@ impl Missing {
         Self {
             packages: PACKAGES.iter().filter(lacks).collect(),
             components: COMPONENTS.iter().filter(|(_, command)| absent(command)).map(|(name, _)| *name).collect(),
-            node_packages: root.join("web/package.json").is_file() && !root.join("web/node_modules").is_dir(),
+            node_packages: NODE_FOLDERS.iter().copied().filter(|folder| lacks_packages(&root.join(folder))).collect(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.packages.is_empty() && self.components.is_empty() && !self.node_packages
+        self.packages.is_empty() && self.components.is_empty() && self.node_packages.is_empty()
     }
 }
 
@@ -102,9 +122,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let names: Vec<_> = missing.packages.iter().map(|package| package.name).collect();
         install(&names)?;
     }
-    if missing.node_packages {
-        eprintln!("setup: fetching the Node packages of web/");
-        run::shown(Command::new("npm").current_dir(root.join("web")).args(["ci", "--no-audit", "--no-fund"]))?;
+    for folder in missing.node_packages {
+        eprintln!("setup: fetching the Node packages of {folder}/");
+        // No scripts: nothing that is installed here needs to run anything to be there.
+        let args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+        run::shown(Command::new("npm").current_dir(root.join(folder)).args(args))?;
     }
     Ok(())
 }
@@ -174,6 +196,6 @@ mod tests {
         // An empty folder has no web page and no fuzz crate, so nothing of theirs is needed.
         let nowhere = Path::new("no-such-folder-here");
         assert!(Missing::look(nowhere).packages.is_empty());
-        assert!(!Missing::look(nowhere).node_packages);
+        assert!(Missing::look(nowhere).node_packages.is_empty());
     }
 }

@@ -39,6 +39,8 @@ const NAMES: &[&str] = &[
     "test_input_required_result_multi_round",
     "test_input_required_result_tampered_state",
     "test_input_required_result_capabilities",
+    "test_headers",
+    "json_schema_2020_12_tool",
 ];
 
 /// The pause between two messages that the suite asks for.
@@ -58,6 +60,9 @@ impl Fixtures {
             _ => None,
         };
         let schema = match argument {
+            None if *name == "json_schema_2020_12_tool" => composed(),
+            None if *name == "test_headers" => json!({ "type": "object", "properties": {
+                "text": { "type": "string", "x-mcp-header": "Text" } }, "required": [] }),
             Some(argument) => {
                 json!({ "type": "object", "properties": { argument: { "type": "string" } }, "required": [argument] })
             }
@@ -111,6 +116,7 @@ impl Fixtures {
             | "test_elicitation_sep1034_defaults"
             | "test_elicitation_sep1330_enums"
             | "test_streaming_elicitation" => elicitation(&request.name, &args, &context).await,
+            "test_headers" | "json_schema_2020_12_tool" => Ok(text("ok")),
             "test_reconnection" => {
                 tokio::time::sleep(PAUSE).await;
                 Ok(text("Reconnection test completed successfully."))
@@ -134,10 +140,38 @@ async fn logging(context: &RequestContext<RoleServer>) -> Result<CallToolRespons
         if n > 0 {
             tokio::time::sleep(PAUSE).await;
         }
+        // A client without a session says with each request whether it wants to hear.
+        let inline = context.meta.protocol_version().is_some();
+        if inline && !context.meta.0.contains_key("io.modelcontextprotocol/logLevel") {
+            continue;
+        }
         let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(line));
         let _ = context.peer.notify_logging_message(message).await;
     }
     Ok(text("Tool with logging executed successfully"))
+}
+
+/// A schema with the keywords that must come through unchanged.
+fn composed() -> Value {
+    let text = || json!({ "type": "string" });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": { "address": { "$anchor": "addressDef", "type": "object",
+            "properties": { "street": text(), "city": text() } } },
+        "properties": {
+            "name": text(),
+            "address": { "$ref": "#/$defs/address" },
+            "contactMethod": { "type": "string", "enum": ["phone", "email"] },
+            "phone": text(),
+            "email": text(),
+        },
+        "allOf": [{ "anyOf": [{ "required": ["phone"] }, { "required": ["email"] }] }],
+        "if": { "properties": { "contactMethod": { "const": "phone" } }, "required": ["contactMethod"] },
+        "then": { "required": ["phone"] },
+        "else": { "required": ["email"] },
+        "additionalProperties": false,
+    })
 }
 
 async fn progress(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
