@@ -28,6 +28,12 @@ pub(super) async fn update(
     PathOf(id): PathOf<String>,
 ) -> Result<Response<Body>, ApiError> {
     let agent = super::agents::in_reach(&hub, &caller, &id).await?;
+    // Before anything is looked at on the disk: what binaries a hub has is for those who may offer them.
+    let tool = "agent_update";
+    if let Err(missing) = caller.token.grant.check_tool(convoke_kenny::tools::effect_of(tool), tool) {
+        super::doors::record_refusal(&hub, &caller, "an update of an agent", Some(&id)).await;
+        return Err(ApiError::forbidden(&missing));
+    }
     let meta = agent.state().meta.as_deref().map(convoke_kenny::frame::Meta::read).unwrap_or_default();
     let arch = meta.arch.unwrap_or_else(|| "x86_64".into());
     let Some(dir) = hub.settings.text("kenny.update_dir").map(PathBuf::from) else {

@@ -72,6 +72,7 @@ impl Budget {
             if tell {
                 rate.told_at_us = Some(now_us);
             }
+            rate.full_at_us = full_at;
             let retry_after_s = u32::try_from(over / 1_000_000 + 1).unwrap_or(60);
             return Err(TooFast { retry_after_s, tell });
         }

@@ -33,23 +33,26 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
     let hub = TestHub::start().await;
     hub.enrol("pc").await;
     let viewer = hub.token("viewer", "viewer", json!({})).await;
+    let distant = hub.token("distant", "admin", json!({ "agents": ["elsewhere"] })).await;
     for door in http::doors(hub.hub()).list() {
         let body = match door.path {
             "/api/agents/{id}/call" => json!({ "tool": "shell_exec", "args": { "command": "uptime" } }),
             _ => json!({}),
         };
-        let weak = matches!(door.right, Right::Approve | Right::Policy | Right::Tokens | Right::Trust)
-            || door.path == "/api/agents/{id}/call";
-        if !weak {
-            continue;
-        }
+        // Without a catch-all: a new right needs a decision here.
+        let (who, token) = match door.right {
+            Right::Approve | Right::Policy | Right::Tokens | Right::Trust | Right::Call => ("viewer", &viewer),
+            // Every token may look, but not at an agent that is out of its reach.
+            Right::View if door.path.starts_with("/api/agents/{id}") => ("distant", &distant),
+            Right::View | Right::Public | Right::OwnCredential => continue,
+        };
         let before = hub.journal("").await.len();
-        let reply = hub.request(door.method.as_str(), &fill(door.path), Some(&viewer), Some(body)).await;
+        let reply = hub.request(door.method.as_str(), &fill(door.path), Some(token), Some(body)).await;
         assert_eq!(reply.status, 403, "{door:?} {reply:?}");
         let records = hub.journal("").await;
         assert_eq!(records.len(), before + 1, "{door:?}");
         let record = records.last().expect("one");
-        assert_eq!((&record["who"], &record["decision"]), (&json!("viewer"), &json!("denied")), "{door:?}");
+        assert_eq!((&record["who"], &record["decision"]), (&json!(who), &json!("denied")), "{door:?}");
     }
 }
 

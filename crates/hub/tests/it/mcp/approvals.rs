@@ -1,1 +1,168 @@
-//! approvals
+//! The confirm gate through MCP: pending at once, `call_status` waits, and a client's own prompt only where it counts.
+
+use serde_json::{Value, json};
+
+use super::client::{Answer, Events, Mcp};
+use crate::support::{PATIENCE, TOKEN, TestHub};
+
+fn shell(command: &str) -> Value {
+    json!({ "agent": "pc", "command": command })
+}
+
+/// A hub where the client's own prompt counts, and a token that asks.
+async fn eliciting(more: &[(&str, &str)]) -> (TestHub, String) {
+    let settings: Vec<_> = [("approvals.elicitation", "true")].into_iter().chain(more.iter().copied()).collect();
+    let hub = TestHub::with(&settings).await;
+    let asker = hub.token("asker", "operator", json!({})).await;
+    (hub, asker)
+}
+
+fn capable<'a>(hub: &'a TestHub, token: &str) -> Mcp<'a> {
+    Mcp { capabilities: json!({ "elicitation": {} }), ..Mcp::stateless(hub, token) }
+}
+
+/// Asks, and is asked back: the state that came with the question.
+async fn question(client: &Mcp<'_>) -> String {
+    let asked = client.call("shell_exec", shell("uptime")).await;
+    let result = asked.result();
+    assert_eq!(result["resultType"], "input_required", "{asked:?}");
+    let question = &result["inputRequests"]["approve"];
+    assert_eq!(question["method"], "elicitation/create");
+    let message = question["params"]["message"].as_str().expect("a message");
+    assert!(message.contains("shell_exec") && message.contains("pc") && message.contains("uptime"), "{message}");
+    result["requestState"].as_str().expect("a state").to_owned()
+}
+
+async fn reply(client: &Mcp<'_>, args: Value, state: &str, answer: Value) -> Answer {
+    let params = json!({ "name": "shell_exec", "arguments": args, "requestState": state,
+        "inputResponses": { "approve": answer } });
+    client.ask("tools/call", params).await
+}
+
+fn yes() -> Value {
+    json!({ "action": "accept", "content": { "approve": true } })
+}
+
+#[tokio::test]
+async fn what_changes_something_waits_for_a_person_and_call_status_waits_with_it() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let asker = hub.token("asker", "operator", json!({ "approve": true })).await;
+    let client = Mcp::stateless(&hub, &asker);
+    let asked = client.call("shell_exec", shell("uptime")).await;
+    assert_eq!((&asked.structured()["state"], &asked.result()["isError"]), (&json!("waiting"), &json!(false)));
+    let text = |v: &Value| v.as_str().expect("a text").to_owned();
+    let (approval, call) = (text(&asked.structured()["approval"]["id"]), text(&asked.structured()["call_id"]));
+    assert!(asked.text().contains(&format!("convoke approvals approve {approval}")), "{}", asked.text());
+    let path = format!("/api/approvals/{approval}");
+    let own = hub.post_as(&asker, &path, json!({ "approve": true })).await;
+    assert_eq!((own.status, own.body["error"]["code"].as_str()), (403, Some("own_call")));
+    let early = client.call("call_status", json!({ "call_id": call, "wait_s": 0 })).await;
+    assert_eq!(early.structured()["state"], "waiting");
+    let grant = async {
+        assert_eq!(hub.post(&path, json!({ "approve": true })).await.status, 200);
+        let request = agent.request().await;
+        assert_eq!(request.args, json!({ "command": "uptime" }));
+        agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
+    };
+    let (done, ()) = tokio::join!(client.call("call_status", json!({ "call_id": call })), grant);
+    assert_eq!(done.structured()["state"], "done", "{done:?}");
+    assert_eq!(done.structured()["result"]["stdout"], "up");
+    assert_eq!(hub.post(&path, json!({ "approve": true })).await.status, 409, "replayed");
+    let other = hub.token("other", "operator", json!({})).await;
+    let foreign = Mcp::stateless(&hub, &other).call("call_status", json!({ "call_id": call })).await;
+    assert_eq!(foreign.structured()["error"]["code"], "not_found", "another caller sees nothing");
+}
+
+#[tokio::test]
+async fn a_clients_prompt_does_not_count_unless_a_setting_says_so() {
+    let hub = TestHub::start().await;
+    let _agent = hub.agent("pc").await;
+    let client = capable(&hub, TOKEN);
+    let asked = client.call("shell_exec", shell("uptime")).await;
+    assert_eq!(asked.structured()["state"], "waiting");
+    let forged = reply(&client, shell("uptime"), "anything", yes()).await;
+    assert_eq!(forged.structured()["error"]["code"], "bad_state");
+}
+
+#[tokio::test]
+async fn where_it_counts_the_clients_person_approves_once() {
+    let (hub, asker) = eliciting(&[]).await;
+    let mut agent = hub.agent("pc").await;
+    let client = capable(&hub, &asker);
+    let state = question(&client).await;
+    let answer = async {
+        let request = agent.request().await;
+        agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
+    };
+    let (done, ()) = tokio::join!(reply(&client, shell("uptime"), &state, yes()), answer);
+    assert_eq!((&done.structured()["state"], &done.structured()["result"]["stdout"]), (&json!("done"), &json!("up")));
+    let replayed = reply(&client, shell("uptime"), &state, yes()).await;
+    assert_eq!(replayed.structured()["error"]["code"], "bad_state", "used once: {replayed:?}");
+    let records = hub.journal("kind=approval").await;
+    let decided = records.iter().find(|r| r["decision"] == "confirmed").expect("a decision");
+    assert_eq!((&decided["who"], &decided["detail"]["how"]), (&json!("asker"), &json!("elicitation")));
+}
+
+#[tokio::test]
+async fn a_state_is_good_for_nothing_but_its_own_call() {
+    let (hub, asker) = eliciting(&[]).await;
+    let _agent = hub.agent("pc").await;
+    hub.enrol("pc-2").await;
+    let client = capable(&hub, &asker);
+    let state = question(&client).await;
+    let refused = |answer: &Answer| assert_eq!(answer.structured()["error"]["code"], "bad_state", "{answer:?}");
+    // Altered by one character, at every place.
+    for at in 0..state.len() {
+        let mut altered = state.clone().into_bytes();
+        altered[at] = if altered[at] == b'A' { b'B' } else { b'A' };
+        let altered = String::from_utf8(altered).expect("still text");
+        if altered != state {
+            refused(&reply(&client, shell("uptime"), &altered, yes()).await);
+        }
+    }
+    // Used for other arguments, another machine, another tool, by another caller.
+    refused(&reply(&client, shell("reboot"), &state, yes()).await);
+    refused(&reply(&client, json!({ "agent": "pc-2", "command": "uptime" }), &state, yes()).await);
+    let params = json!({ "name": "powershell_exec", "arguments": { "agent": "pc", "script": "uptime" },
+        "requestState": state, "inputResponses": { "approve": yes() } });
+    refused(&client.ask("tools/call", params).await);
+    let other = hub.token("other", "operator", json!({})).await;
+    refused(&reply(&capable(&hub, &other), shell("uptime"), &state, yes()).await);
+    let records = hub.journal("kind=refusal").await;
+    assert!(records.iter().any(|r| r["who"] == "other" && r["target"] == "pc"), "each is recorded");
+    // A person who closes the question has not answered it; one who says no has.
+    let open = reply(&client, shell("uptime"), &state, json!({ "action": "cancel" })).await;
+    assert_eq!(open.structured()["state"], "waiting", "{open:?}");
+    let unsure = reply(&client, shell("uptime"), &state, json!({ "action": "accept", "content": {} })).await;
+    assert_eq!(unsure.structured()["error"]["code"], "rejected", "a form without a yes is a no");
+    refused(&reply(&client, shell("uptime"), &state, yes()).await);
+}
+
+#[tokio::test]
+async fn a_state_lapses_with_its_approval() {
+    let (hub, asker) = eliciting(&[("approvals.ttl_s", "1")]).await;
+    let _agent = hub.agent("pc").await;
+    let client = capable(&hub, &asker);
+    let state = question(&client).await;
+    hub.until("/api/approvals?state=expired", |a| a["approvals"].as_array().is_some_and(|a| a.len() == 1)).await;
+    let late = reply(&client, shell("uptime"), &state, yes()).await;
+    assert_eq!(late.structured()["error"]["code"], "bad_state", "{late:?}");
+}
+
+#[tokio::test]
+async fn a_client_with_a_session_is_asked_within_it() {
+    let (hub, asker) = eliciting(&[]).await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open_with(&hub, &asker, json!({ "elicitation": {} })).await;
+    let message = client.message("tools/call", json!({ "name": "shell_exec", "arguments": shell("uptime") }));
+    let mut events = Events::of(client.request(&message)).await;
+    let asked = events.next().await;
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": yes() });
+    assert_eq!(client.post(&answer).await.status, 202);
+    let request = tokio::time::timeout(PATIENCE, agent.request()).await.expect("goes out");
+    agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
+    let done = events.next().await;
+    assert_eq!(done["result"]["structuredContent"]["state"], "done", "{done}");
+}

@@ -1,1 +1,150 @@
-//! doors
+//! Every tool without credentials, and with a token that lacks the right: refused, and, for a known caller, recorded.
+//! The list is the server's own: a tool without a case here does not compile or does not pass.
+
+use convoke_core::effect::Effect;
+use convoke_hub::mcp::{Need, TOOLS};
+use serde_json::{Value, json};
+
+use super::client::{Mcp, arguments};
+use crate::support::{TOKEN, TestHub};
+
+fn full(entry: &convoke_hub::mcp::Entry) -> Value {
+    let schema = Value::Object((*entry.tool.input_schema).clone());
+    let mut args = arguments(&schema);
+    if let Need::Call(_) = entry.need {
+        args.insert("agent".into(), "pc".into());
+    }
+    if entry.name == "call_agents" {
+        args.insert("tool".into(), "shell_exec".into());
+        args.insert("args".into(), json!({ "command": "uptime" }));
+        args.insert("agents".into(), json!(["pc"]));
+    }
+    for key in ["id", "call_id"] {
+        if args.contains_key(key) {
+            args.insert(key.into(), if key == "id" { "pc".into() } else { json!(uuid()) });
+        }
+    }
+    Value::Object(args)
+}
+
+fn uuid() -> &'static str {
+    "0190f3a0-0000-7000-8000-000000000001"
+}
+
+#[tokio::test]
+async fn every_tool_refuses_strangers_and_says_where_to_learn_more() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    for entry in TOOLS.iter() {
+        for token in ["", "wrong"] {
+            if token == "wrong" && entry.name != "list_agents" {
+                // Wrong tokens are slowed down after a few; one tool shows what the others share.
+                continue;
+            }
+            let reply = Mcp::stateless(&hub, token).call(entry.name, full(entry)).await;
+            assert_eq!(reply.status, 401, "{} {reply:?}", entry.name);
+            let challenge = reply.challenge.expect("a challenge");
+            let metadata = format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", hub.http);
+            assert!(challenge.starts_with("Bearer") && challenge.contains(&metadata), "{challenge}");
+        }
+    }
+    for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
+        let metadata = hub.request("GET", path, None, None).await;
+        assert_eq!(metadata.status, 200);
+        assert_eq!(metadata.body["resource"], format!("{}/mcp", hub.http));
+        assert_eq!(metadata.body["bearer_methods_supported"], json!(["header"]));
+    }
+}
+
+#[tokio::test]
+async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    let viewer = hub.token("viewer", "viewer", json!({})).await;
+    let toolless = hub.token("toolless", "operator", json!({ "tools": [] })).await;
+    let distant = hub.token("distant", "admin", json!({ "agents": ["elsewhere"] })).await;
+    for entry in TOOLS.iter() {
+        let args = full(entry);
+        // Who lacks what, and what that looks like.
+        let cases: Vec<(&str, &str, Refusal)> = match entry.need {
+            Need::Call(tool) if tool.effect > Effect::Observe => vec![
+                ("viewer", &viewer, Refusal::Door(tool.effect.name().into())),
+                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
+                ("distant", &distant, Refusal::Tool),
+            ],
+            Need::Call(_) => vec![
+                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
+                ("distant", &distant, Refusal::Tool),
+            ],
+            Need::Calls => vec![
+                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
+                ("viewer", &viewer, Refusal::Tool),
+                ("distant", &distant, Refusal::EachMachine),
+            ],
+            Need::Reach => vec![("distant", &distant, Refusal::Tool)],
+            // Every token may look; it sees only what is within its reach.
+            Need::View => vec![("distant", &distant, Refusal::Nothing)],
+        };
+        assert!(!cases.is_empty(), "{}", entry.name);
+        for (who, token, expect) in cases {
+            let client = Mcp::stateless(&hub, token);
+            let listed = client.tools().await.contains(&entry.name.to_owned());
+            let before = hub.journal("").await.len();
+            let reply = client.call(entry.name, args.clone()).await;
+            let what = format!("{} as {who}: {reply:?}", entry.name);
+            match &expect {
+                Refusal::Door(scope) => {
+                    assert!(!listed, "{what}: is listed");
+                    assert_eq!(reply.status, 403, "{what}");
+                    assert_eq!(reply.last()["error"]["data"]["scope"], *scope, "{what}");
+                    assert_eq!(reply.last()["id"], 1, "{what}");
+                    let challenge = reply.challenge.as_deref().unwrap_or_default();
+                    assert!(challenge.contains("insufficient_scope") && challenge.contains(scope.as_str()), "{what}");
+                }
+                Refusal::Tool => {
+                    assert!(listed, "{what}: is not listed");
+                    assert_eq!(reply.structured()["error"]["code"], "forbidden", "{what}");
+                    assert_eq!(reply.result()["isError"], true, "{what}");
+                }
+                Refusal::EachMachine => {
+                    assert_eq!(reply.structured()["outcomes"][0]["error"]["code"], "forbidden", "{what}");
+                }
+                Refusal::Nothing => {
+                    assert!(!reply.structured().to_string().contains("\"pc\""), "{what}");
+                    continue;
+                }
+            }
+            let records = hub.journal("").await;
+            assert_eq!(records.len(), before + 1, "{what}");
+            let record = records.last().expect("one");
+            assert_eq!((&record["who"], &record["decision"]), (&json!(who), &json!("denied")), "{what}");
+            assert_eq!(record["door"], "mcp", "{what}");
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Refusal {
+    /// 403, with this scope.
+    Door(String),
+    /// A refusal as the tool's result.
+    Tool,
+    /// Machine by machine.
+    EachMachine,
+    /// Nothing to see.
+    Nothing,
+}
+
+#[tokio::test]
+async fn foreign_pages_and_hosts_do_not_reach_the_server() {
+    let hub = TestHub::start().await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let message = client.message("tools/list", json!({}));
+    let with = async |name: &str, value: &str| {
+        client.request(&message).header(name, value).send().await.expect("answers").status().as_u16()
+    };
+    assert_eq!(with("origin", "https://evil.example").await, 403);
+    assert_eq!(with("origin", "null").await, 403);
+    assert_eq!(with("origin", &hub.http).await, 200);
+    assert_eq!(with("host", "evil.example").await, 421);
+}

@@ -1,1 +1,97 @@
-//! limits
+//! Sessions and tokens: whose they are, and how much they may use.
+
+use serde_json::json;
+
+use super::client::{Mcp, OLD};
+use crate::support::{TOKEN, TestHub};
+
+#[tokio::test]
+async fn a_session_belongs_to_the_token_that_opened_it() {
+    let hub = TestHub::start().await;
+    let other = hub.token("other", "admin", json!({})).await;
+    let mine = Mcp::open(&hub, TOKEN).await;
+    let stolen = Mcp { token: other.clone(), session: mine.session.clone(), ..Mcp::stateless(&hub, &other) };
+    assert_eq!(stolen.ask("tools/list", json!({})).await.status, 404);
+    for method in [reqwest::Method::GET, reqwest::Method::DELETE] {
+        let request = hub.http_client.request(method, format!("{}/mcp", hub.http)).bearer_auth(&other);
+        let request = request.header("accept", "text/event-stream").header("mcp-protocol-version", OLD);
+        let session = mine.session.as_deref().expect("a session");
+        assert_eq!(request.header("mcp-session-id", session).send().await.expect("answers").status().as_u16(), 404);
+    }
+    assert!(!mine.tools().await.is_empty(), "still open");
+    let unknown = Mcp { session: Some("no-such-session".into()), ..Mcp::stateless(&hub, TOKEN) };
+    assert_eq!(unknown.ask("tools/list", json!({})).await.status, 404);
+}
+
+#[tokio::test]
+async fn sessions_are_bounded_and_end_with_their_token() {
+    let settings = [("mcp.max_sessions", "3"), ("mcp.max_sessions_per_token", "2")];
+    let hub = TestHub::with(&settings).await;
+    let bot = hub.token("bot", "operator", json!({})).await;
+    let first = Mcp::open(&hub, TOKEN).await;
+    let second = Mcp::open(&hub, TOKEN).await;
+    first.tools().await;
+    let third = Mcp::open(&hub, TOKEN).await;
+    assert_eq!(second.ask("tools/list", json!({})).await.status, 404, "the longest unused of its token went");
+    assert!(!first.tools().await.is_empty() && !third.tools().await.is_empty());
+    let theirs = Mcp::open(&hub, &bot).await;
+    assert_eq!(hub.hub().mcp.count(), 3);
+    let full = Mcp::stateless(&hub, &bot).initialize().await;
+    assert_eq!(full.status, 503, "no place for one more, and none of its own to give up: {full:?}");
+    assert!(!Mcp::stateless(&hub, &bot).tools().await.is_empty(), "who needs no session is not concerned");
+
+    let tokens = hub.get("/api/tokens").await.body;
+    let id = tokens["tokens"].as_array().expect("a list").iter().find(|t| t["name"] == "bot").expect("there")["id"]
+        .clone();
+    let path = format!("/api/tokens/{}", id.as_str().expect("an id"));
+    assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
+    assert_eq!(theirs.ask("tools/list", json!({})).await.status, 401);
+    assert_eq!(hub.hub().mcp.count(), 2);
+}
+
+#[tokio::test]
+async fn a_tokens_calls_a_minute_hold_at_every_door() {
+    let hub = TestHub::start().await;
+    let echo = hub.agent("pc").await.echo();
+    let slow = hub.token("slow", "operator", json!({ "calls_per_minute": 3 })).await;
+    let client = Mcp::stateless(&hub, &slow);
+    for n in 0..3 {
+        let reply = client.call("net_config", json!({ "agent": "pc" })).await;
+        assert_eq!(reply.structured()["state"], "done", "{n}: {reply:?}");
+    }
+    let reply = client.call("net_config", json!({ "agent": "pc" })).await;
+    assert_eq!(reply.structured()["error"]["code"], "limited", "{reply:?}");
+    let http = hub.post_as(&slow, "/api/agents/pc/call", json!({ "tool": "net_config" })).await;
+    assert_eq!((http.status, http.body["error"]["code"].as_str()), (429, Some("limited")));
+    let records = hub.journal("kind=refusal").await;
+    let limited: Vec<_> = records.iter().filter(|r| r["outcome"] == "limited").collect();
+    assert_eq!(limited.len(), 1, "one record a minute, however often it is refused");
+    assert_eq!(hub.post("/api/agents/pc/call", json!({ "tool": "net_config" })).await.status, 200, "others go on");
+    echo.abort();
+}
+
+#[tokio::test]
+async fn a_tokens_calls_at_once_are_bounded_and_come_back() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let narrow = hub.token("narrow", "operator", json!({ "concurrent_calls": 1 })).await;
+    let client = Mcp::stateless(&hub, &narrow);
+    let one = async {
+        let request = agent.request().await;
+        let second = client.call("net_config", json!({ "agent": "pc" })).await;
+        assert_eq!(second.structured()["error"]["code"], "limited", "{second:?}");
+        agent.answer(&request.id, json!({})).await;
+    };
+    let (first, ()) = tokio::join!(client.call("net_config", json!({ "agent": "pc" })), one);
+    assert_eq!(first.structured()["state"], "done", "{first:?}");
+    let again = async {
+        let request = agent.request().await;
+        agent.answer(&request.id, json!({})).await;
+    };
+    let (third, ()) = tokio::join!(client.call("net_config", json!({ "agent": "pc" })), again);
+    assert_eq!(third.structured()["state"], "done", "{third:?}");
+    for bad in [json!({ "calls_per_minute": 0 }), json!({ "concurrent_calls": 0 })] {
+        let body = json!({ "name": "x", "role": "viewer", "scopes": bad });
+        assert_eq!(hub.post("/api/tokens", body).await.status, 400);
+    }
+}

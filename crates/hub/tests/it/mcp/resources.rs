@@ -1,1 +1,128 @@
-//! resources
+//! Resources, subscriptions and prompts.
+
+use serde_json::{Value, json};
+
+use super::client::{Events, Mcp, OLD};
+use crate::support::{TOKEN, TestAgent, TestHub};
+
+async fn telemetry(agent: &mut TestAgent, percent: u32) {
+    let disk = json!({ "status": "ok", "summary": "C:", "volumes": [{ "percent_used": percent }] });
+    let frame = json!({ "type": "telemetry", "agent_id": agent.id, "collected_at": "2026-06-04T18:00:00Z",
+        "snapshot": { "disk": disk } });
+    agent.socket.send(frame.to_string()).await;
+}
+
+async fn read(client: &Mcp<'_>, uri: &str) -> Value {
+    let answer = client.ask("resources/read", json!({ "uri": uri })).await;
+    let text = answer.result()["contents"][0]["text"].as_str().expect("a text").to_owned();
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[tokio::test]
+async fn what_there_is_can_be_listed_and_read_within_reach() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    hub.enrol("secret-pc").await;
+    telemetry(&mut agent, 96).await;
+    hub.until("/api/agents/pc/snapshot", |s| s["agent_id"] == "pc").await;
+    let narrow = hub.token("narrow", "viewer", json!({ "agents": ["pc"] })).await;
+    for client in [Mcp::stateless(&hub, &narrow), Mcp::open(&hub, &narrow).await] {
+        let listed = client.ask("resources/list", json!({})).await;
+        let uris: Vec<_> =
+            listed.result()["resources"].as_array().expect("a list").iter().map(|r| r["uri"].clone()).collect();
+        assert_eq!(
+            uris,
+            [
+                "convoke://fleet",
+                "convoke://journal",
+                "convoke://agents/pc",
+                "convoke://agents/pc/health",
+                "convoke://agents/pc/snapshot"
+            ]
+        );
+        assert_eq!(read(&client, "convoke://fleet").await["agents"].as_array().map(Vec::len), Some(1));
+        assert_eq!(read(&client, "convoke://agents/pc").await["id"], "pc");
+        assert_eq!(read(&client, "convoke://agents/pc/health").await["overall"], "crit");
+        let snapshot = read(&client, "convoke://agents/pc/snapshot").await;
+        assert_eq!(snapshot["snapshot"]["disk"]["volumes"][0]["percent_used"], 96);
+        let journal = read(&client, "convoke://journal/0").await;
+        assert!(journal["records"].as_array().is_some_and(|r| r.iter().all(|r| r["target"] == "pc")), "{journal}");
+        for uri in ["convoke://agents/secret-pc", "convoke://agents/nobody", "convoke://nothing"] {
+            let refused = client.ask("resources/read", json!({ "uri": uri })).await;
+            assert!(refused.last()["error"]["code"].is_i64(), "{uri}: {refused:?}");
+        }
+        let templates = client.ask("resources/templates/list", json!({})).await;
+        assert_eq!(templates.result()["resourceTemplates"].as_array().map(Vec::len), Some(4));
+    }
+}
+
+#[tokio::test]
+async fn a_session_hears_of_what_it_subscribed_to() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    let stream = hub.http_client.get(format!("{}/mcp", hub.http)).bearer_auth(TOKEN);
+    let stream = stream.header("accept", "text/event-stream").header("mcp-protocol-version", OLD);
+    let mut events = Events::of(stream.header("mcp-session-id", client.session.as_deref().expect("open"))).await;
+    let uri = "convoke://agents/pc/health";
+    assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri })).await.result(), &json!({}));
+    telemetry(&mut agent, 50).await;
+    let heard = events.next().await;
+    assert_eq!(heard["method"], "notifications/resources/updated", "{heard}");
+    assert_eq!(heard["params"]["uri"], uri);
+    assert_eq!(client.ask("resources/unsubscribe", json!({ "uri": uri })).await.result(), &json!({}));
+    let wrong = client.ask("resources/subscribe", json!({ "uri": "convoke://agents/nobody" })).await;
+    assert!(wrong.last()["error"].is_object(), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_client_without_a_session_listens() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let filter = json!({ "notifications": { "resourceSubscriptions": ["convoke://fleet", "convoke://nothing"] } });
+    let mut events = Events::of(client.request(&client.message("subscriptions/listen", filter))).await;
+    let acknowledged = events.next().await;
+    assert_eq!(
+        acknowledged["params"]["notifications"]["resourceSubscriptions"],
+        json!(["convoke://fleet"]),
+        "{acknowledged}"
+    );
+    telemetry(&mut agent, 50).await;
+    let heard = events.next().await;
+    assert_eq!(
+        (&heard["method"], &heard["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!("convoke://fleet"))
+    );
+}
+
+#[tokio::test]
+async fn prompts_name_the_machine_and_only_one_within_reach() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc-1").await;
+    hub.enrol("hq-1").await;
+    let narrow = hub.token("narrow", "viewer", json!({ "agents": ["pc-*"] })).await;
+    let client = Mcp::stateless(&hub, &narrow);
+    let listed = client.ask("prompts/list", json!({})).await;
+    let names: Vec<_> =
+        listed.result()["prompts"].as_array().expect("a list").iter().map(|p| p["name"].clone()).collect();
+    assert_eq!(names, ["triage_machine", "why_is_it_slow", "is_the_fleet_healthy"]);
+    for name in ["triage_machine", "why_is_it_slow"] {
+        let args = json!({ "agent": "pc-1", "symptom": "it hums" });
+        let got = client.ask("prompts/get", json!({ "name": name, "arguments": args })).await;
+        let text = got.result()["messages"][0]["content"]["text"].as_str().expect("a text").to_owned();
+        assert!(text.contains("`pc-1`") && text.contains("it hums") && !text.contains("{agent}"), "{text}");
+        let refused = client.ask("prompts/get", json!({ "name": name, "arguments": { "agent": "hq-1" } })).await;
+        assert!(refused.last()["error"].is_object(), "{refused:?}");
+        let missing = client.ask("prompts/get", json!({ "name": name })).await;
+        assert_eq!(missing.last()["error"]["code"], -32602, "{missing:?}");
+    }
+    let healthy = client.ask("prompts/get", json!({ "name": "is_the_fleet_healthy" })).await;
+    assert!(
+        healthy.result()["messages"][0]["content"]["text"].as_str().is_some_and(|t| t.contains("fleet_overview"))
+    );
+    let params = json!({ "ref": { "type": "ref/prompt", "name": "triage_machine" },
+        "argument": { "name": "agent", "value": "" } });
+    let completed = client.ask("completion/complete", params).await;
+    assert_eq!(completed.result()["completion"]["values"], json!(["pc-1"]));
+}
