@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Logs(logs::LogsArgs),
     /// Every agent's health at a glance
     Fleet,
+    /// A bridge to the hub's MCP endpoint for clients that only speak standard input and output
+    Mcp,
     /// Back up and restore a data directory
     #[command(subcommand)]
     Backup(backup::BackupCommand),
@@ -165,6 +167,7 @@ mod tests {
             "convoke tokens revoke anna",
             "convoke logs --agent pc-1 --level warn --follow --limit 5",
             "convoke fleet",
+            "convoke mcp --hub http://h --token t",
             "convoke backup create f --with-key",
             "convoke backup restore f --data d",
             "convoke backup verify f",

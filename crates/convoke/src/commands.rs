@@ -13,6 +13,7 @@ pub(crate) mod fleet;
 pub(crate) mod hub;
 pub(crate) mod keys;
 pub(crate) mod logs;
+pub(crate) mod mcp;
 mod pages;
 pub(crate) mod policy;
 mod prompt;
@@ -64,6 +65,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),
         Command::Fleet => against_a_hub(fleet::run(verb)),
+        Command::Mcp => against_a_hub(mcp::run(verb)),
         Command::Backup(command) => backup::run(verb, command),
         Command::Keys(command) => against_a_hub(keys::run(verb, command)),
         Command::Completions(args) => completions::run(verb, &args),

@@ -12,9 +12,14 @@ use crate::local::{self, Whereabouts};
 
 /// A client of the hub that the command line, the environment or the data directory names.
 pub(crate) fn client(global: &Global) -> Result<Client> {
-    let data = local::data_dir(global.data.as_deref())?;
-    let (base, token) = choose(global, &environment("CONVOKE_HUB"), &environment("CONVOKE_TOKEN"), &data)?;
+    let (base, token) = hub(global)?;
     Ok(Client::new(&base, token)?)
+}
+
+/// The hub's address, and the token for it.
+pub(crate) fn hub(global: &Global) -> Result<(String, SecretText)> {
+    let data = local::data_dir(global.data.as_deref())?;
+    choose(global, &environment("CONVOKE_HUB"), &environment("CONVOKE_TOKEN"), &data)
 }
 
 /// Whether a hub is named by its address, rather than by its data directory.

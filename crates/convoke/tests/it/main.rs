@@ -8,6 +8,7 @@ mod support;
 mod approvals;
 mod configuration;
 mod kill;
+mod mcp;
 mod records;
 mod start;
 mod verbs;

@@ -1,0 +1,300 @@
+//! The hub's side of the bridge: Streamable HTTP.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use convoke_core::secret::SecretText;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use sse_stream::{Sse, SseStream};
+use tokio::sync::mpsc;
+
+/// What the hub says in one reply.
+type Messages = BoxStream<'static, String>;
+
+/// Where a request says which revision it speaks.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// Pauses before the hub's own stream is opened again.
+const PAUSES_S: [u64; 5] = [1, 2, 5, 10, 30];
+
+/// The hub.
+pub(super) struct Hub {
+    http: reqwest::Client,
+    url: String,
+    token: SecretText,
+    out: mpsc::Sender<String>,
+    session: Mutex<Option<Arc<Session>>>,
+}
+
+/// A session of a client that opens one.
+struct Session {
+    id: String,
+    version: String,
+    /// How it was opened, so that it can be opened again when the hub has forgotten it.
+    opening: Value,
+    listening: tokio::task::AbortHandle,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+/// Why a message did not get through, in words for who reads the client's log.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    #[error("no hub answers at {url}: {why}; is it running?")]
+    Away { url: String, why: String },
+    #[error("the hub at {url} does not take this token; give another with --token or CONVOKE_TOKEN")]
+    Token { url: String },
+    #[error("the hub refused the message ({status}): {said}")]
+    Refused { status: u16, said: String },
+    #[error("the hub went away before it answered; what it was asked may still have happened")]
+    Lost,
+    #[error("this session has ended; start it again")]
+    SessionEnded,
+}
+
+impl Trouble {
+    /// Codes of JSON-RPC's range for servers.
+    pub(super) fn code(&self) -> i64 {
+        match self {
+            Self::Away { .. } | Self::Lost => -32000,
+            Self::Token { .. } => -32001,
+            Self::Refused { .. } => -32002,
+            Self::SessionEnded => -32004,
+        }
+    }
+}
+
+impl Hub {
+    pub(super) fn new(base: &str, token: SecretText, out: mpsc::Sender<String>) -> Result<Self> {
+        let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy().build();
+        let http = http.context("cannot make an HTTP client")?;
+        Ok(Self { http, url: format!("{base}/mcp"), token, out, session: Mutex::default() })
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn has_session(&self) -> bool {
+        self.session().is_some()
+    }
+
+    /// Resolves when the client no longer reads.
+    pub(super) fn closed(&self) -> impl Future<Output = ()> + use<> {
+        let out = self.out.clone();
+        async move { out.closed().await }
+    }
+
+    /// A message for the client. JSON has line breaks only between its parts, where a space does as well.
+    pub(super) async fn say(&self, message: String) {
+        let message = if message.contains(['\n', '\r']) { message.replace(['\n', '\r'], " ") } else { message };
+        let _ = self.out.send(message).await;
+    }
+
+    fn start(&self, method: Method, session: Option<&Session>) -> RequestBuilder {
+        let mut request = self.http.request(method, &self.url).bearer_auth(self.token.reveal());
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", &session.id).header("mcp-protocol-version", &session.version);
+        }
+        request
+    }
+
+    async fn post(&self, message: &Value, session: Option<&Session>) -> Result<Response, Trouble> {
+        let version = message.pointer("/params/_meta").and_then(|meta| meta[VERSION].as_str());
+        // A request that says its own revision stands for itself, session or not.
+        let mut request = self.start(Method::POST, session.filter(|_| version.is_none()));
+        if let Some(version) = version {
+            request = request.header("mcp-protocol-version", version);
+            request = request.header("mcp-method", message["method"].as_str().unwrap_or_default());
+            let name = message.pointer("/params/name").or_else(|| message.pointer("/params/uri"));
+            if let Some(name) = name.and_then(Value::as_str) {
+                request = request.header("mcp-name", header_text(name));
+            }
+        }
+        let request = request.header("accept", "application/json, text/event-stream").json(message);
+        request.send().await.map_err(|why| self.away(&why))
+    }
+
+    fn away(&self, why: &reqwest::Error) -> Trouble {
+        let mut cause: &dyn std::error::Error = why;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        Trouble::Away { url: self.url.clone(), why: cause.to_string() }
+    }
+
+    /// Opens the client's session: its answer says which.
+    pub(super) async fn initialize(self: &Arc<Self>, message: &Value) -> Result<(), Trouble> {
+        let answer = self.open(message).await?;
+        self.say(answer.to_string()).await;
+        Ok(())
+    }
+
+    async fn open(self: &Arc<Self>, message: &Value) -> Result<Value, Trouble> {
+        let reply = self.post(message, None).await?;
+        let id = reply.headers().get("mcp-session-id").and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let answer = self.answer(reply).await?;
+        if let (Some(id), Some(version)) = (id, answer["result"]["protocolVersion"].as_str()) {
+            let (hub, listen_id, listen_version) = (Arc::clone(self), id.clone(), version.to_owned());
+            let listening = tokio::spawn(async move { hub.listen(&listen_id, &listen_version).await }).abort_handle();
+            let session = Session { id, version: version.to_owned(), opening: message.clone(), listening };
+            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(session));
+        }
+        Ok(answer)
+    }
+
+    /// The one message that answers a request, of a reply that may be a stream.
+    async fn answer(&self, reply: Response) -> Result<Value, Trouble> {
+        let mut messages = self.read(reply).await?;
+        while let Some(text) = messages.next().await {
+            match serde_json::from_str::<Value>(&text) {
+                Ok(message) if message.get("method").is_none() => return Ok(message),
+                _ => self.say(text).await,
+            }
+        }
+        Err(Trouble::Lost)
+    }
+
+    /// A request: its answer, and whatever the hub says on the way.
+    pub(super) async fn request(self: &Arc<Self>, message: &Value) -> Result<(), Trouble> {
+        let session = self.session();
+        let reply = self.post(message, session.as_deref()).await?;
+        let reply = match (reply.status(), session) {
+            (StatusCode::NOT_FOUND, Some(ended))
+                if message.pointer("/params/_meta").is_none_or(|m| m[VERSION].is_null()) =>
+            {
+                // A hub that was restarted has forgotten its sessions. What was selected in it is gone, so a call that
+                // relied on that is refused, not sent elsewhere.
+                let session = self.renew(&ended).await?;
+                self.post(message, Some(&session)).await?
+            }
+            _ => reply,
+        };
+        let mut answered = false;
+        let mut messages = self.read(reply).await?;
+        while let Some(text) = messages.next().await {
+            answered |= is_answer(&text);
+            self.say(text).await;
+        }
+        if answered { Ok(()) } else { Err(Trouble::Lost) }
+    }
+
+    async fn renew(self: &Arc<Self>, ended: &Arc<Session>) -> Result<Arc<Session>, Trouble> {
+        if let Some(session) = self.session().filter(|session| session.id != ended.id) {
+            return Ok(session);
+        }
+        self.open(&ended.opening).await?;
+        let session = self.session().filter(|session| session.id != ended.id).ok_or(Trouble::SessionEnded)?;
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.post(&ready, Some(&session)).await?;
+        Ok(session)
+    }
+
+    /// A notification, or an answer to a question of the hub's.
+    pub(super) async fn notify(&self, message: &Value) -> Result<(), Trouble> {
+        let session = self.session();
+        let reply = self.post(message, session.as_deref()).await?;
+        let mut messages = self.read(reply).await?;
+        while let Some(text) = messages.next().await {
+            self.say(text).await;
+        }
+        Ok(())
+    }
+
+    /// Reads what the hub says: nothing, one message, or a stream of them.
+    async fn read(&self, reply: Response) -> Result<Messages, Trouble> {
+        let status = reply.status();
+        let kind = reply.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
+        if status.is_success() && kind.starts_with("text/event-stream") {
+            let data = |event: Result<Sse, _>| async move { event.ok()?.data.filter(|data| !data.trim().is_empty()) };
+            let events = SseStream::from_bytes_stream(reply.bytes_stream());
+            return Ok(events.take_while(|event| std::future::ready(event.is_ok())).filter_map(data).boxed());
+        }
+        let text = reply.text().await.map_err(|why| self.away(&why))?;
+        if status == StatusCode::UNAUTHORIZED {
+            return Err(Trouble::Token { url: self.url.clone() });
+        }
+        // An error of the protocol is the client's to read, whatever its status.
+        let is_message = kind.starts_with("application/json")
+            && serde_json::from_str::<Value>(&text).is_ok_and(|v| v["jsonrpc"] == "2.0");
+        if is_message {
+            return Ok(stream::iter([text]).boxed());
+        }
+        if status.is_success() {
+            return Ok(stream::empty().boxed());
+        }
+        let said = serde_json::from_str::<Value>(&text).ok();
+        let said = said.and_then(|v| v["error"]["message"].as_str().map(str::to_owned));
+        let said = said.unwrap_or_else(|| text.chars().take(300).collect());
+        Err(Trouble::Refused { status: status.as_u16(), said })
+    }
+
+    /// The stream of what the hub says unasked; opened again when it breaks, until the session ends.
+    async fn listen(self: Arc<Self>, id: &str, version: &str) {
+        let mut pauses = PAUSES_S.iter().copied().chain(std::iter::repeat(PAUSES_S[PAUSES_S.len() - 1]));
+        loop {
+            let request = self.http.get(&self.url).bearer_auth(self.token.reveal());
+            let request = request.header("mcp-session-id", id).header("mcp-protocol-version", version);
+            match request.header("accept", "text/event-stream").send().await {
+                Ok(reply) if reply.status().is_success() => {
+                    let mut messages = self.read(reply).await.unwrap_or_else(|_| stream::empty().boxed());
+                    while let Some(text) = messages.next().await {
+                        self.say(text).await;
+                    }
+                }
+                // The session is gone, or the hub has no such stream.
+                Ok(reply) if reply.status().is_client_error() => return,
+                _ => {}
+            }
+            tokio::time::sleep(Duration::from_secs(pauses.next().unwrap_or(30))).await;
+        }
+    }
+
+    /// The client is done: so is its session.
+    pub(super) async fn end(&self) {
+        if let Some(session) = self.session.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = self.start(Method::DELETE, Some(&session)).timeout(Duration::from_secs(2)).send().await;
+        }
+    }
+}
+
+/// Whether a message answers a request.
+fn is_answer(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|m| m.get("method").is_none() && m.get("id").is_some())
+}
+
+/// A text as a header may carry it.
+fn header_text(text: &str) -> String {
+    let plain = !text.is_empty() && text.trim() == text && text.bytes().all(|b| (0x20..0x7f).contains(&b));
+    let wrapped = text.starts_with("=?base64?");
+    if plain && !wrapped { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_carry_any_text() {
+        assert_eq!(header_text("fs_read"), "fs_read");
+        assert_eq!(header_text("ü"), "=?base64?w7w=?=");
+        assert_eq!(header_text(" x"), "=?base64?IHg=?=");
+        assert_eq!(header_text("=?base64?eA==?="), "=?base64?PT9iYXNlNjQ/ZUE9PT89?=");
+    }
+
+    #[test]
+    fn answers_are_told_from_questions() {
+        assert!(is_answer(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+        assert!(!is_answer(r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create"}"#));
+        assert!(!is_answer(r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#));
+    }
+}

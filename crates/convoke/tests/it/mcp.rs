@@ -1,0 +1,173 @@
+//! `convoke mcp`, as a client that only speaks standard input and output meets it.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Agent, Hub};
+
+/// Only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A bridge that runs.
+struct Bridge {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Value>,
+}
+
+impl Bridge {
+    fn start(command: &mut Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("runs");
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let (to, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let message = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+                if to.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { stdin: child.stdin.take(), child, lines }
+    }
+
+    fn of(hub: &Hub) -> Self {
+        Self::start(&mut hub.verb(&["mcp"]))
+    }
+
+    fn say(&mut self, message: &Value) {
+        self.line(&message.to_string());
+    }
+
+    fn line(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("open");
+        writeln!(stdin, "{line}").and_then(|()| stdin.flush()).expect("written");
+    }
+
+    #[track_caller]
+    fn next(&self) -> Value {
+        self.lines.recv_timeout(PATIENCE).expect("a message")
+    }
+
+    #[track_caller]
+    fn ask(&mut self, message: &Value) -> Value {
+        self.say(message);
+        let answer = self.next();
+        assert_eq!(answer["id"], message["id"], "{answer}");
+        answer
+    }
+
+    fn open(&mut self, capabilities: Value) {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": { "name": "test", "version": "1" } });
+        let opened = self.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+        assert_eq!(opened["result"]["serverInfo"]["name"], "convoke", "{opened}");
+        self.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    }
+
+    fn end(mut self) {
+        drop(self.stdin.take());
+        assert!(self.child.wait().expect("ends").success());
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn call(id: u32, tool: &str, args: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": args } })
+}
+
+/// The same of the revision without sessions.
+fn inline(mut message: Value) -> Value {
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    message
+}
+
+#[test]
+fn a_client_of_either_revision_reaches_the_fleet() {
+    let hub = Hub::start();
+    let agent = Agent::join(&hub, "pc-1");
+    let mut bridge = Bridge::of(&hub);
+    bridge.open(json!({}));
+    let listed = bridge.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    assert!(listed["result"]["tools"].as_array().is_some_and(|t| t.len() > 40), "{listed}");
+    bridge.ask(&call(2, "select_agent", json!({ "id": "pc-1" })));
+    let done = bridge.ask(&call(3, "fs_list", json!({ "path": "/tmp" })));
+    assert_eq!(done["result"]["structuredContent"]["state"], "done", "{done}");
+    assert_eq!(agent.asked(), ("fs_list".into(), json!({ "path": "/tmp" })), "the session is kept");
+    bridge.end();
+
+    let mut bridge = Bridge::of(&hub);
+    let found =
+        bridge.ask(&inline(json!({ "jsonrpc": "2.0", "id": "a", "method": "server/discover", "params": {} })));
+    assert_eq!(found["result"]["capabilities"]["tools"], json!({}), "{found}");
+    let done = bridge.ask(&inline(call(3, "fs_list", json!({ "agent": "pc-1", "path": "/x" }))));
+    assert_eq!(done["result"]["structuredContent"]["agent"], "pc-1", "{done}");
+    bridge.line("{ not json");
+    assert_eq!(bridge.next()["error"]["code"], -32700);
+    bridge.line("");
+    let refused = bridge.ask(&inline(call(4, "no_such_tool", json!({}))));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    bridge.end();
+}
+
+#[test]
+fn questions_of_the_hub_come_through_and_so_do_their_answers() {
+    let hub = Hub::start_with(&["--set", "approvals.elicitation=true"]);
+    let agent = Agent::join(&hub, "pc-1");
+    let mut bridge = Bridge::of(&hub);
+    bridge.open(json!({ "elicitation": {} }));
+    bridge.say(&call(1, "shell_exec", json!({ "agent": "pc-1", "command": "uptime" })));
+    let asked = bridge.next();
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    let yes = json!({ "action": "accept", "content": { "approve": true } });
+    bridge.say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": yes }));
+    let done = bridge.next();
+    assert_eq!(done["result"]["structuredContent"]["result"]["stdout"], "ran uptime\n", "{done}");
+    assert_eq!(agent.asked().0, "shell_exec");
+    bridge.end();
+}
+
+#[test]
+fn what_stands_in_the_way_is_said_clearly() {
+    let hub = Hub::start();
+    let mut stranger = Command::new(env!("CARGO_BIN_EXE_convoke"));
+    stranger.args(["mcp", "--hub", hub.http(), "--token", "wrong"]);
+    let mut bridge = Bridge::start(&mut stranger);
+    let refused = bridge.ask(&inline(call(1, "list_agents", json!({}))));
+    assert!(
+        refused["error"]["message"].as_str().is_some_and(|m| m.contains("does not take this token")),
+        "{refused}"
+    );
+    bridge.end();
+
+    let viewer = hub.run(&["tokens", "create", "viewer", "--role", "viewer"]).ok();
+    let mut viewing = Command::new(env!("CARGO_BIN_EXE_convoke"));
+    viewing.args(["mcp", "--hub", hub.http(), "--token", viewer.stdout.trim()]);
+    let mut bridge = Bridge::start(&mut viewing);
+    let refused = bridge.ask(&inline(call(2, "shell_exec", json!({ "agent": "x", "command": "uptime" }))));
+    assert_eq!(refused["error"]["data"]["scope"], "manage", "the hub's own words: {refused}");
+    bridge.end();
+
+    let mut bridge = Bridge::of(&hub);
+    bridge.open(json!({}));
+    let _dir = hub.stop();
+    let away = bridge.ask(&call(3, "list_agents", json!({})));
+    assert_eq!(away["error"]["code"], -32000, "{away}");
+    assert!(away["error"]["message"].as_str().is_some_and(|m| m.contains("is it running?")), "{away}");
+    bridge.end();
+}
