@@ -11,7 +11,14 @@ use crate::run;
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<()> {
     run::shown(run::cargo(root).args(["build", "--release", "--package", "convoke"]))?;
     let binary = target_dir(root)?.join("release").join(format!("convoke{}", std::env::consts::EXE_SUFFIX));
-    run::shown(Command::new(binary).arg("bench").args(args))
+    run::shown(Command::new(binary).arg("bench").args(spelled_out(args)))
+}
+
+/// `bench mcp calls --quick` is short for `bench --only mcp --only calls --quick`.
+fn spelled_out<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    let names = args.iter().take_while(|arg| !arg.starts_with('-')).count();
+    let (names, rest) = args.split_at(names);
+    names.iter().flat_map(|name| ["--only", name]).chain(rest.iter().copied()).collect()
 }
 
 /// Where cargo builds. Asked of cargo, which knows of `CARGO_TARGET_DIR` and of its own configuration.
@@ -29,6 +36,12 @@ fn target_directory(metadata: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stand_for_what_to_measure() {
+        assert_eq!(spelled_out(&["mcp", "--quick"]), ["--only", "mcp", "--quick"]);
+        assert_eq!(spelled_out(&["--only", "calls"]), ["--only", "calls"]);
+    }
 
     #[test]
     fn the_target_folder_is_read_from_cargos_answer() {

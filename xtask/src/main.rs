@@ -22,7 +22,8 @@ Usage: cargo xtask <command>
   test [--fast]    format check, tidy checks, lints, doc tests, fuzz targets compile, MCP conformance,
                    all tests (--fast leaves out the doc tests, the fuzz targets and the conformance)
   conformance      the official MCP suite and Inspector against a hub with the suite's fixtures
-  bench [args]     build the release binary and run `convoke bench` with these arguments
+  bench [args]     build the release binary and run `convoke bench` with these arguments;
+                   a name before them, as in `bench mcp`, measures only that
   tidy [folder]    the tidy checks alone, on this checkout or another";
 
 fn main() -> ExitCode {

@@ -5,6 +5,7 @@
 //! and reads the others' CPU and memory.
 
 mod calls;
+mod mcp;
 mod measure;
 mod plan;
 mod sim;
@@ -59,6 +60,8 @@ pub(crate) struct BenchArgs {
 enum Measure {
     /// Durable calls at 1, 8 and 32 callers.
     Calls,
+    /// Calls through MCP, beside the HTTP API and the bare SDK.
+    Mcp,
     /// A reconnect storm.
     Handshakes,
     /// Snapshots pushed.

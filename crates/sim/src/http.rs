@@ -70,7 +70,22 @@ impl Client {
         bearer: Option<&HeaderValue>,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), HttpError> {
+        self.send_with(method, path, bearer, &[], body).await
+    }
+
+    /// The same with further headers.
+    pub async fn send_with(
+        &mut self,
+        method: Method,
+        path: &str,
+        bearer: Option<&HeaderValue>,
+        headers: &[(&'static str, &'static str)],
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), HttpError> {
         let mut request = Request::builder().method(method).uri(path).header(HOST, &self.host);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         if let Some(bearer) = bearer {
             request = request.header(AUTHORIZATION, bearer);
         }

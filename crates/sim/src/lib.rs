@@ -16,6 +16,7 @@
 //! | [`enrol`] | enrols a roster through the HTTP API |
 //! | [`load`] | callers that keep a hub busy, and how long they wait |
 //! | [`forwarder`] | the raw limit: HTTP in, WebSocket to the agent and back, HTTP out |
+//! | [`bare_mcp`] | the raw limit of MCP: the SDK's server with a tool that answers at once |
 //! | [`usage`] | CPU and memory of a process |
 //! | [`control`] | commands to a swarm in another process |
 //! | [`stage`] | the processes of a measurement: hub, forwarder, swarm |
@@ -24,6 +25,7 @@
 
 mod agent;
 pub mod answer;
+pub mod bare_mcp;
 pub mod control;
 pub mod enrol;
 pub mod forwarder;

@@ -39,6 +39,32 @@ pub struct LoadConfig {
     pub timeout: Duration,
     /// What is asked.
     pub body: Bytes,
+    /// Through which door.
+    pub way: Way,
+}
+
+/// The door that calls come through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The HTTP API.
+    Http,
+    /// MCP, the revision without sessions: the same tool, whatever the body says.
+    Mcp,
+}
+
+/// What a client of MCP says with each call.
+const MCP_HEADERS: &[(&str, &str)] = &[
+    ("accept", "application/json, text/event-stream"),
+    ("mcp-protocol-version", "2026-07-28"),
+    ("mcp-method", "tools/call"),
+    ("mcp-name", "fs_list"),
+];
+
+fn mcp_call(turn: usize, agent: &str) -> Bytes {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":{turn},"method":"tools/call","params":{{"name":"fs_list","arguments":{{"path":"/","agent":"{agent}"}},{meta}}}}}"#
+    ))
 }
 
 impl LoadConfig {
@@ -53,6 +79,7 @@ impl LoadConfig {
             time: Duration::from_secs(3),
             timeout: Duration::from_secs(30),
             body: Bytes::from_static(br#"{"tool":"fs_list","args":{"path":"/"}}"#),
+            way: Way::Http,
         }
     }
 }
@@ -165,17 +192,21 @@ impl Caller {
             if turn >= self.config.calls || self.config.agents.is_empty() {
                 break;
             }
-            self.call(turn as usize % self.config.agents.len()).await;
+            self.call(turn as usize).await;
         }
         self.report
     }
 
-    async fn call(&mut self, agent: usize) {
-        let path = format!("/api/agents/{}/call", self.config.agents[agent]);
+    async fn call(&mut self, turn: usize) {
+        let agent = &self.config.agents[turn % self.config.agents.len()];
+        let (path, headers, body) = match self.config.way {
+            Way::Http => (format!("/api/agents/{agent}/call"), [].as_slice(), self.config.body.clone()),
+            Way::Mcp => ("/mcp".to_owned(), MCP_HEADERS, mcp_call(turn, agent)),
+        };
         let began = Instant::now();
-        let call = self.client.send(Method::POST, &path, self.bearer.as_ref(), self.config.body.clone());
+        let call = self.client.send_with(Method::POST, &path, self.bearer.as_ref(), headers, body);
         match tokio::time::timeout(self.config.timeout, call).await {
-            Ok(Ok((StatusCode::OK, answer))) if is_ok(&answer) => {
+            Ok(Ok((StatusCode::OK, answer))) if is_ok(self.config.way, &answer) => {
                 self.report.answered += 1;
                 self.report.latency.record(began.elapsed());
             }
@@ -191,10 +222,22 @@ impl Caller {
     }
 }
 
-fn is_ok(answer: &[u8]) -> bool {
+fn is_ok(way: Way, answer: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Outcome {
         ok: bool,
     }
-    serde_json::from_slice::<Outcome>(answer).is_ok_and(|outcome| outcome.ok)
+    #[derive(Deserialize)]
+    struct Answer {
+        result: ToolResult,
+    }
+    #[derive(Deserialize)]
+    struct ToolResult {
+        #[serde(rename = "isError")]
+        is_error: bool,
+    }
+    match way {
+        Way::Http => serde_json::from_slice::<Outcome>(answer).is_ok_and(|outcome| outcome.ok),
+        Way::Mcp => serde_json::from_slice::<Answer>(answer).is_ok_and(|answer| !answer.result.is_error),
+    }
 }

@@ -128,6 +128,13 @@ impl Stage {
         Server::start("the forwarder", program, &self.directory().join("forwarder.log")).await
     }
 
+    /// Starts the bare MCP server on a free port.
+    pub async fn bare_mcp(&self) -> Result<Server, StageError> {
+        let mut program = Program::new(&self.program);
+        program.args(["sim", "mcp", "--listen", "127.0.0.1:0"]).stdin(Stdio::piped());
+        Server::start("the bare MCP server", program, &self.directory().join("mcp.log")).await
+    }
+
     /// Starts a swarm of the [`Roster`](crate::roster::Roster) of `seed` for `server`; none is connected yet.
     pub fn swarm(&self, server: &Server, seed: &str) -> Result<SwarmProcess, StageError> {
         let mut program = Program::new(&self.program);

@@ -25,7 +25,7 @@ const TOKEN: &str = "bench-operator-token-0123456789abcdef0123456789abcdef";
 /// Connections over which agents are enrolled.
 const ENROL_CONNECTIONS: usize = 32;
 /// Callers of a loaded hub.
-const MANY_CALLERS: usize = 32;
+pub(super) const MANY_CALLERS: usize = 32;
 
 /// Measures everything that the plan wants.
 pub(super) async fn all(plan: &Plan) -> anyhow::Result<Vec<Row>> {
@@ -47,6 +47,9 @@ pub(super) async fn all(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     if plan.wants(Measure::Calls) {
         bench.calls(&mut hub, &mut forwarder).await?;
     }
+    if plan.wants(Measure::Mcp) {
+        bench.mcp(&mut hub).await?;
+    }
     if plan.wants(Measure::Telemetry) {
         bench.telemetry(&mut hub, &mut forwarder).await?;
     }
@@ -59,9 +62,9 @@ pub(super) async fn all(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     Ok(bench.rows.into_iter().map(|(_, row)| row).collect())
 }
 
-struct Bench<'a> {
-    plan: &'a Plan,
-    stage: &'a Stage,
+pub(super) struct Bench<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) stage: &'a Stage,
     rows: Vec<(Measure, Row)>,
 }
 
@@ -277,12 +280,12 @@ impl Bench<'_> {
         hub.connect(self.plan, agents).await
     }
 
-    fn row(&mut self, measure: Measure, row: Row) {
+    pub(super) fn row(&mut self, measure: Measure, row: Row) {
         self.rows.push((measure, row));
     }
 }
 
 /// Tells whoever waits what is going on.
-fn say(what: &str) {
+pub(super) fn say(what: &str) {
     eprintln!("{what}");
 }

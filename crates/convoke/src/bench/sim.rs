@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use convoke_sim::answer::Answer;
+use convoke_sim::bare_mcp::BareMcp;
 use convoke_sim::control;
 use convoke_sim::enrol::enrol;
 use convoke_sim::forwarder::Forwarder;
@@ -29,6 +30,8 @@ enum Part {
     Agents(AgentsArgs),
     /// A bare server: HTTP in, WebSocket to the agent and back, HTTP out. It stops when standard input ends.
     Forwarder(ForwarderArgs),
+    /// The MCP SDK's server with a tool that answers at once. It stops when standard input ends.
+    Mcp(ForwarderArgs),
 }
 
 #[derive(Debug, Args)]
@@ -78,7 +81,7 @@ pub(crate) async fn run_sim(args: SimArgs) -> anyhow::Result<()> {
     // as the hub has.
     let runtime = match args.part {
         Part::Agents(_) => Builder::new_current_thread().enable_all().build()?,
-        Part::Forwarder(_) => Builder::new_multi_thread().enable_all().build()?,
+        Part::Forwarder(_) | Part::Mcp(_) => Builder::new_multi_thread().enable_all().build()?,
     };
     let (done, outcome) = tokio::sync::oneshot::channel();
     std::thread::Builder::new().name("sim".into()).spawn(move || {
@@ -93,6 +96,7 @@ fn play(runtime: &Runtime, part: Part) -> anyhow::Result<()> {
     match part {
         Part::Agents(args) => runtime.block_on(agents(args)),
         Part::Forwarder(args) => runtime.block_on(forwarder(args)),
+        Part::Mcp(args) => runtime.block_on(bare_mcp(args)),
     }
 }
 
@@ -132,6 +136,16 @@ async fn forwarder(args: ForwarderArgs) -> anyhow::Result<()> {
         "http": format!("http://{}", forwarder.address()),
         "kenny_public_key": convoke_sim::key_text(&forwarder.public_key()),
     }))?;
+    let mut input = lines();
+    while input.recv().await.is_some() {}
+    Ok(())
+}
+
+async fn bare_mcp(args: ForwarderArgs) -> anyhow::Result<()> {
+    let server = BareMcp::start(args.listen).await?;
+    // It has no key of its own; whoever starts a part of a bench reads one.
+    let key = convoke_sim::key_text(&Roster::new("mcp").key(0).verifying_key());
+    tell(&json!({ "http": format!("http://{}", server.address()), "kenny_public_key": key }))?;
     let mut input = lines();
     while input.recv().await.is_some() {}
     Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use convoke_sim::control::{Command, Reply};
 use convoke_sim::http::{self, Client};
-use convoke_sim::load::{self, LoadConfig};
+use convoke_sim::load::{self, LoadConfig, Way};
 use convoke_sim::roster::Roster;
 use convoke_sim::stage::{Server, Stage, SwarmProcess};
 use tokio::time::Instant;
@@ -96,25 +96,17 @@ impl Target {
 
     /// Calls to the connected agents in turn.
     pub(super) async fn calls(&self, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
-        let config = LoadConfig {
-            token: self.token.clone(),
-            callers,
-            time: plan.warm_up,
-            timeout: CALL_PATIENCE,
-            ..LoadConfig::new(self.server.address, self.names.iter().take(self.connected).cloned().collect())
-        };
-        load::run_on_own_thread(config.clone()).await?;
-        let before = self.server.usage()?.cpu;
-        let report = load::run_on_own_thread(LoadConfig { time: plan.load, ..config }).await?;
-        let cpu = self.server.usage()?.cpu.saturating_sub(before);
-        ensure!(report.answered > 0, "no call was answered with ok: {report:?}");
-        Ok(CallPoint {
-            cpu_ms: millis_each(cpu, report.answered + report.errors()),
-            rate: report.rate(),
-            p50: report.latency.quantile(0.50),
-            p99: report.latency.quantile(0.99),
-            errors: report.errors(),
-        })
+        let config = LoadConfig { token: self.token.clone(), ..LoadConfig::new(self.server.address, self.called()) };
+        measure(&self.server, config, plan, callers).await
+    }
+
+    /// The same through `/mcp`.
+    pub(super) async fn mcp_calls(&self, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
+        mcp_calls(&self.server, self.token.clone(), self.called(), plan, callers).await
+    }
+
+    fn called(&self) -> Arc<[String]> {
+        self.names.iter().take(self.connected).cloned().collect()
     }
 
     /// A storm of `count` reconnections: CPU of each, in milliseconds, and how many a second.
@@ -205,6 +197,35 @@ impl Target {
         ensure!(status.is_success(), "{path} was answered with {status}");
         Ok(body.to_vec())
     }
+}
+
+/// Calls of a server's MCP tool.
+pub(super) async fn mcp_calls(
+    server: &Server,
+    token: Option<String>,
+    agents: Arc<[String]>,
+    plan: &Plan,
+    callers: usize,
+) -> anyhow::Result<CallPoint> {
+    let config = LoadConfig { token, way: Way::Mcp, ..LoadConfig::new(server.address, agents) };
+    measure(server, config, plan, callers).await
+}
+
+/// A load, and what it cost the server.
+async fn measure(server: &Server, config: LoadConfig, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
+    let config = LoadConfig { callers, time: plan.warm_up, timeout: CALL_PATIENCE, ..config };
+    load::run_on_own_thread(config.clone()).await?;
+    let before = server.usage()?.cpu;
+    let report = load::run_on_own_thread(LoadConfig { time: plan.load, ..config }).await?;
+    let cpu = server.usage()?.cpu.saturating_sub(before);
+    ensure!(report.answered > 0, "no call was answered with ok: {report:?}");
+    Ok(CallPoint {
+        cpu_ms: millis_each(cpu, report.answered + report.errors()),
+        rate: report.rate(),
+        p50: report.latency.quantile(0.50),
+        p99: report.latency.quantile(0.99),
+        errors: report.errors(),
+    })
 }
 
 /// The value of a metric without labels, or with exactly these.

@@ -169,11 +169,14 @@ impl Outcome {
         line
     }
 
-    /// What the machine said, as one value.
-    fn data(&self) -> Option<Value> {
+    /// What the machine said, as text between marks.
+    fn data(&self) -> Option<ContentBlock> {
+        let source = format!("the machine {}", self.agent.as_deref().unwrap_or_default());
         match (&self.result, &self.error) {
-            (Some(result), _) => Some(result.clone()),
-            (None, Some((_, message))) if self.state == "failed" => Some(json!({ "message": message })),
+            (Some(result), _) => Some(from_machines(&source, result)),
+            (None, Some((_, message))) if self.state == "failed" => {
+                Some(from_machines(&source, &json!({ "message": message })))
+            }
             _ => None,
         }
     }
@@ -213,10 +216,7 @@ impl Outcome {
     /// As a tool's result.
     pub(super) fn into_result(mut self) -> CallToolResult {
         let mut content = vec![ContentBlock::text(self.line())];
-        let source = self.agent.clone().unwrap_or_default();
-        if let Some(data) = self.data() {
-            content.push(from_machines(&format!("the machine {source}"), &data));
-        }
+        content.extend(self.data());
         if let Some((data, kind)) = self.image.as_mut().map(|(data, kind)| (std::mem::take(data), *kind)) {
             content.push(ContentBlock::image(data, kind));
         }

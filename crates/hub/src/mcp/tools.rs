@@ -103,6 +103,8 @@ fn forwarded(tool: &'static KennyTool) -> Entry {
 }
 
 fn entry(name: &'static str, need: Need, doc: String, input: Value, output: Value, hints: ToolAnnotations) -> Entry {
+    // The list lives as long as the program, and a tool is cloned for every call that the SDK checks against it.
+    let doc: &'static str = Box::leak(doc.into_boxed_str());
     let mut tool = Tool::new(name, doc, object(input)).with_raw_output_schema(object(output));
     tool.annotations = Some(hints);
     Entry { name, need, tool }

@@ -261,7 +261,8 @@ impl Hub {
 
     /// The client is done: so is its session.
     pub(super) async fn end(&self) {
-        if let Some(session) = self.session.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(session) = session {
             let _ = self.start(Method::DELETE, Some(&session)).timeout(Duration::from_secs(2)).send().await;
         }
     }

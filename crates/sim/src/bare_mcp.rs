@@ -1,0 +1,114 @@
+//! The raw limit of MCP: the official SDK's server with one tool that answers at once, on the hub's own HTTP stack.
+//! What a call through a hub's `/mcp` costs beyond this is what the hub does.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A running server. It stops when it is dropped.
+#[derive(Debug)]
+pub struct BareMcp {
+    address: SocketAddr,
+    acceptor: JoinHandle<()>,
+}
+
+impl BareMcp {
+    /// Listens at `listen`.
+    pub async fn start(listen: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(listen).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { address, acceptor: tokio::spawn(accept(listener)) })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for BareMcp {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+    }
+}
+
+async fn accept(listener: TcpListener) {
+    let config = StreamableHttpServerConfig::default().with_json_response(true).with_legacy_session_mode(false);
+    let sessions = Arc::new(NeverSessionManager::default());
+    let service = StreamableHttpService::new(|| Ok(AnswersAtOnce), sessions, config);
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(_) => {
+                    // Out of file descriptors, most likely: going on at once would spin.
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+            Some(_) = connections.join_next() => continue,
+        };
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(service.clone());
+        connections.spawn(async move {
+            let mut connection = http1::Builder::new();
+            connection.timer(TokioTimer::new()).max_buf_size(16 * 1024);
+            // A connection that breaks is its client's matter.
+            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+/// One tool, and no work.
+#[derive(Clone, Copy)]
+struct AnswersAtOnce;
+
+impl ServerHandler for AnswersAtOnce {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        (name == "fs_list").then(|| Tool::new("fs_list", "Lists nothing.", serde_json::Map::new()))
+    }
+
+    async fn call_tool(
+        &self,
+        _: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let mut result = CallToolResult::success(vec![ContentBlock::text(r#"{"entries":[]}"#)]);
+        result.structured_content = Some(json!({ "entries": [] }));
+        Ok(result.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{self, LoadConfig, Way};
+
+    #[tokio::test]
+    async fn it_answers_every_call() {
+        let server = BareMcp::start(([127, 0, 0, 1], 0).into()).await.expect("listens");
+        let config =
+            LoadConfig { way: Way::Mcp, calls: 20, ..LoadConfig::new(server.address(), ["x".to_owned()].into()) };
+        let report = load::run_on_own_thread(config).await.expect("runs");
+        assert_eq!((report.answered, report.errors()), (20, 0), "{report:?}");
+    }
+}
