@@ -232,7 +232,6 @@ impl Running {
         let Self { hub, serving, upkeep, .. } = self;
         hub.stopping.cancel();
         let _ = upkeep.await;
-        hub.mcp.close_all().await;
         let drain = hub.settings.seconds("hub.drain_s");
         hub.tasks.close();
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {
@@ -243,6 +242,7 @@ impl Running {
         }
         // Their calls end as disconnected and are recorded before the store closes.
         let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
+        hub.mcp.close_all().await;
         let _ = serving.await;
         let now = clock::now();
         for record in hub.strangers.drain(now) {

@@ -125,6 +125,29 @@ fn a_client_of_either_revision_reaches_the_fleet() {
     bridge.end();
 }
 
+/// The raw client of `docs/mcp.md`, as it is printed there.
+#[test]
+fn the_raw_client_of_the_documentation_works() {
+    use std::io::Read as _;
+    let hub = Hub::start();
+    let _agent = Agent::join(&hub, "pc-1");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mcp.md")).expect("the page");
+    let command = page.split("curl -sS http://127.0.0.1:7410/mcp").nth(1).expect("a command");
+    let (flags, rest) = command.split_once("-d '").expect("a body");
+    let body = rest.split('\'').next().expect("an end");
+    let quoted = flags.split("-H '").skip(1).filter_map(|part| part.split('\'').next());
+    let token = hub.ready["operator_token"].as_str().expect("a token");
+    let address = hub.http().trim_start_matches("http://").to_owned();
+    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    head.push_str(&format!("Authorization: Bearer {token}\r\nContent-Length: {}\r\n", body.len()));
+    quoted.for_each(|header| head.push_str(&format!("{header}\r\n")));
+    let mut socket = std::net::TcpStream::connect(&address).expect("connects");
+    socket.write_all(format!("{head}\r\n{body}").as_bytes()).expect("written");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("read");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"pc-1\""), "{answer}");
+}
+
 #[test]
 fn questions_of_the_hub_come_through_and_so_do_their_answers() {
     let hub = Hub::start_with(&["--set", "approvals.elicitation=true"]);

@@ -17,13 +17,16 @@ use super::server::Asker;
 use super::tools::{AGENT, TIMEOUT};
 use super::{approve, progress};
 use crate::agents::Agent;
-use crate::calls::{self, Ask, Call, PlaceError, Placed};
+use crate::calls::{self, Ask, Call, Done, PlaceError, Placed};
 use crate::http::agents::in_reach;
 use crate::http::calls::{Found, MAX_WAIT_S, find};
 use crate::hub::Hub;
 
 /// How long `call_status` waits when nobody says.
 const DEFAULT_WAIT_S: f64 = 30.0;
+
+/// An answer that takes noticeable time to read.
+const LARGE: usize = 256 * 1024;
 
 /// A call as it was asked for, not yet placed.
 #[derive(Debug)]
@@ -156,9 +159,20 @@ async fn follow(hub: &Hub, call: &Arc<Call>, context: &RequestContext<RoleServer
             call.wait().await
         }
     };
-    let result = Outcome::ended(call, done, hub.settings.size("mcp.max_result_bytes")).into_result();
+    let result = shown(hub, call, done).await;
     drop(abandoned);
     result
+}
+
+/// A call's end as the client sees it. A large answer is read and cut on a thread where it holds up nobody.
+async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
+    let budget = hub.settings.size("mcp.max_result_bytes");
+    if done.result.as_ref().is_none_or(|result| result.get().len() <= LARGE) {
+        return Outcome::ended(call, done, budget).into_result();
+    }
+    let (call, done) = (Arc::clone(call), done.clone());
+    let rendered = tokio::task::spawn_blocking(move || Outcome::ended(&call, &done, budget).into_result()).await;
+    rendered.unwrap_or_else(|_| render::error("internal", "the answer could not be shown"))
 }
 
 /// A task that is dropped while it waits has nobody to answer to either.
@@ -197,9 +211,12 @@ pub(super) async fn status(
     let what = format!("{} on {}", call.tool, call.target);
     let patience = tokio::time::timeout(Duration::from_secs_f64(wait), call.wait());
     // Giving up on this wait is not giving up on the call: someone may still approve it.
-    let _ = progress::wait(context, &what, patience).await;
+    tokio::select! {
+        _ = progress::wait(context, &what, patience) => {}
+        () = hub.stopping.cancelled() => {}
+    }
     let outcome = match (call.done(), call.approval()) {
-        (Some(done), _) => Outcome::ended(&call, done, hub.settings.size("mcp.max_result_bytes")),
+        (Some(done), _) => return shown(hub, &call, done).await,
         (None, Some((approval, expires_at))) if call.state() == CallState::Waiting => {
             Outcome::pending(&call, approval, expires_at, &hub.base_url())
         }

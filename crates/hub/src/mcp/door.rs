@@ -47,7 +47,7 @@ impl Door {
         let mut config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_max_request_body_bytes(hub.settings.size("hub.max_body_bytes"))
-            .with_cancellation_token(hub.stopping.clone());
+            .with_cancellation_token(hub.mcp.ended.clone());
         // The keeper of all doors has checked both, with the hub's own lists (`http/origin.rs`).
         config = config.disable_allowed_hosts().disable_allowed_origins();
         let server = Server::new(hub.clone());

@@ -1,11 +1,12 @@
 //! The hub's own tools: agents, their health, the journal.
 
 use convoke_api::agents::AgentQuery;
-use convoke_api::record::JournalQuery;
+use convoke_api::record::{JournalPage, JournalQuery};
 use convoke_core::id::CallId;
 use rmcp::model::{CallToolResult, JsonObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::render;
@@ -21,6 +22,10 @@ use crate::hub::Hub;
 const JOURNAL_LIMIT: u32 = 50;
 /// And at most.
 const MAX_JOURNAL_LIMIT: u32 = 200;
+/// Records looked at in one step backwards.
+const WINDOW: u32 = 1000;
+/// Steps backwards; what is older is found with `after`.
+const MAX_WINDOWS: u32 = 50;
 
 type Shown = Result<CallToolResult, ApiError>;
 
@@ -136,16 +141,53 @@ struct JournalArgs {
     kind: Option<String>,
     call_id: Option<String>,
     after: Option<u64>,
+    newest: Option<bool>,
     limit: Option<u32>,
 }
 
 /// `journal_search`.
 pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
-    let JournalArgs { agent, tool, kind, call_id, after, limit } = args(given)?;
+    let JournalArgs { agent, tool, kind, call_id, after, newest, limit } = args(given)?;
     let call_id = call_id.map(|id| id.parse::<CallId>()).transpose();
     let call_id = call_id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id"))?;
-    let limit = Some(limit.unwrap_or(JOURNAL_LIMIT).min(MAX_JOURNAL_LIMIT));
-    let page = journal_page(hub, &asker.caller, JournalQuery { after, limit, agent, tool, kind }, call_id).await?;
+    let limit = limit.unwrap_or(JOURNAL_LIMIT).clamp(1, MAX_JOURNAL_LIMIT);
+    let query = JournalQuery { after, limit: Some(limit), agent, tool, kind };
+    let page = match (newest, after) {
+        (Some(true), Some(_)) => return Err(ApiError::bad_request("give either `newest` or `after`")),
+        (Some(true), None) => newest_records(hub, asker, query, call_id, limit as usize).await?,
+        _ => journal_page(hub, &asker.caller, query, call_id).await?,
+    };
     let line = format!("{} records.", page.records.len());
     Ok(render::listing(&line, value(&page)?, budget(hub)))
+}
+
+/// The newest records that fit, oldest of them first: the journal is read backwards, window by window.
+async fn newest_records(
+    hub: &Hub,
+    asker: &Asker,
+    query: JournalQuery,
+    call_id: Option<CallId>,
+    wanted: usize,
+) -> Result<JournalPage, ApiError> {
+    #[derive(serde::Deserialize)]
+    struct Place {
+        seq: u64,
+    }
+    let mut found = Vec::new();
+    let mut end = hub.store.stats().journal_seq;
+    for _ in 0..MAX_WINDOWS {
+        let begin = end.saturating_sub(WINDOW.into());
+        let window = JournalQuery { after: Some(begin), limit: Some(WINDOW), ..query.clone() };
+        let page = journal_page(hub, &asker.caller, window, call_id).await?;
+        let before_end = |json: &RawValue| serde_json::from_str::<Place>(json.get()).is_ok_and(|p| p.seq <= end);
+        let mut part: Vec<_> = page.records.into_iter().filter(|record| before_end(record)).collect();
+        part.append(&mut found);
+        found = part;
+        if found.len() >= wanted || begin == 0 {
+            break;
+        }
+        end = begin;
+    }
+    let records = found.split_off(found.len().saturating_sub(wanted));
+    Ok(JournalPage { records, next: None })
 }

@@ -120,6 +120,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let (hub, asker) = (&self.hub, Asker::of(&context)?);
+        // A hub that stops waits for those who are being answered, within its drain time.
+        let _under_way = hub.tasks.token();
         #[cfg(feature = "conformance")]
         if let Some(fixtures) = self.fixtures().filter(|f| f.tool(&request.name).is_some()) {
             return fixtures.call_tool(request, context).await;

@@ -11,6 +11,7 @@ use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::settings::Settings;
 
@@ -23,6 +24,9 @@ pub struct Sessions {
     inner: LocalSessionManager,
     open: Mutex<HashMap<SessionId, Session>>,
     selections: Mutex<HashMap<TokenId, PeerId>>,
+    listeners: Arc<Mutex<HashMap<TokenId, usize>>>,
+    /// Streams end: the hub has stopped, and what was under way is answered.
+    pub(super) ended: CancellationToken,
     max: usize,
     max_per_token: usize,
 }
@@ -40,6 +44,25 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let Some(watcher) = &self.watcher {
             watcher.abort();
+        }
+    }
+}
+
+/// A stream on which someone listens; gives its place back when dropped.
+#[derive(Debug)]
+pub(super) struct Listener {
+    token: TokenId,
+    listeners: Arc<Mutex<HashMap<TokenId, usize>>>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = listeners.get_mut(&self.token) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                listeners.remove(&self.token);
+            }
         }
     }
 }
@@ -64,6 +87,8 @@ impl Sessions {
             inner,
             open: Mutex::default(),
             selections: Mutex::default(),
+            listeners: Arc::default(),
+            ended: CancellationToken::new(),
             max: settings.size("mcp.max_sessions"),
             max_per_token: settings.size("mcp.max_sessions_per_token"),
         }
@@ -162,8 +187,20 @@ impl Sessions {
         }
     }
 
-    /// Ends every session: the hub stops.
+    /// A place among the streams on which a token without a session listens; as many as it may have sessions.
+    pub(super) fn listener(&self, token: TokenId) -> Option<Listener> {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = listeners.entry(token).or_default();
+        if *count >= self.max_per_token {
+            return None;
+        }
+        *count += 1;
+        Some(Listener { token, listeners: Arc::clone(&self.listeners) })
+    }
+
+    /// Ends every session and stream: the hub stops.
     pub async fn close_all(&self) {
+        self.ended.cancel();
         let ids: Vec<_> = self.open().keys().cloned().collect();
         for id in ids {
             let _ = self.close_session(&id).await;

@@ -206,6 +206,7 @@ fn own() -> Vec<Entry> {
                     "kind": { "type": "string", "description": "Only of this kind: call, approval, refusal, auth, enrol, policy, token, trust, hub." },
                     "call_id": { "type": "string", "description": "Only of this call." },
                     "after": { "type": "integer", "minimum": 0, "description": "Only after this sequence number." },
+                "newest": { "type": "boolean", "description": "The latest that fit, of the last 50 000 records, instead of the first." },
                     "limit": limit(200),
                 }),
                 &[],

@@ -34,6 +34,10 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
 /// A client of 2026-07-28 listens until it goes away.
 pub(super) async fn listen(hub: &Hub, context: SubscriptionContext) -> Result<(), ErrorData> {
     let asker = Asker::of(context.request_context())?;
+    let Some(_place) = hub.mcp.listener(asker.caller.token.id) else {
+        let message = "this token listens on as many streams as it may (mcp.max_sessions_per_token)";
+        return Err(ErrorData::invalid_request(message, None));
+    };
     let uris: BTreeSet<String> = context.accepted().resource_subscriptions.iter().flatten().cloned().collect();
     for uri in &uris {
         check(hub, &asker, uri).await?;

@@ -98,6 +98,11 @@ async fn the_contracts_own_tools_show_the_fleet() {
     assert_eq!(snapshot.structured()["snapshot"]["disk"]["volumes"][0]["percent_used"], 96);
     let journal = client.call("journal_search", json!({ "agent": "pc", "kind": "auth" })).await;
     assert_eq!(journal.structured()["records"][0]["target"], "pc", "{journal:?}");
+    let newest = client.call("journal_search", json!({ "newest": true, "limit": 2 })).await;
+    let all = hub.journal("").await;
+    let seqs = |records: &[Value]| records.iter().map(|r| r["seq"].clone()).collect::<Vec<_>>();
+    let newest = newest.structured()["records"].as_array().expect("a list").clone();
+    assert_eq!(seqs(&newest), seqs(&all[all.len() - 2..]));
 }
 
 #[tokio::test]
