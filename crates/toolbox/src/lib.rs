@@ -1,0 +1,30 @@
+//! The tools of a coding session, as a model calls them.
+//!
+//! A [`Toolbox`] belongs to one session with one workspace. [`Toolbox::specs`] is what a model is offered,
+//! [`Toolbox::run`] runs a [`Call`] and always gives an [`Outcome`]: a tool that fails is an answer to the model, never
+//! an error of the session. [`normalise`] is how a call looks in events and transcripts.
+//!
+//! What a caller can rely on:
+//!
+//! - **File tools stay inside the workspace**, symbolic links resolved. A path that leads out is refused, also when it
+//!   is changed between check and use.
+//! - **A file is replaced whole or not at all**, and never before it was read.
+//! - **A shell command's whole tree ends** with its cancellation or time-out.
+//! - **Everything is bounded**: what is read, kept, searched, fetched, waited for. The numbers are in [`limits`].
+//!
+//! Deliberately absent: approval and confinement of shell commands. The contract runs them as they are.
+
+mod call;
+pub mod limits;
+mod normalise;
+mod outcome;
+pub mod questions;
+pub mod skills;
+mod toolbox;
+
+pub use call::{Call, Live, Output, Stream};
+pub use normalise::{Normalised, event_name, normalise, transcript_arguments};
+pub use outcome::{Image, Outcome};
+pub use questions::{Answer, Question, QuestionHost, QuestionOption};
+pub use skills::Skill;
+pub use toolbox::{Settings, ToolSpec, Toolbox};

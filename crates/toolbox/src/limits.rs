@@ -1,0 +1,30 @@
+//! The numbers. What happens at each is said by the tool that meets it.
+
+use std::time::Duration;
+
+/// The largest text file that is read, edited or replaced.
+pub const FILE_BYTES: u64 = 256 * 1024;
+/// The largest picture that is read.
+pub const IMAGE_BYTES: u64 = 10 * 1024 * 1024;
+/// How much of a file one call returns.
+pub const READ_OUTPUT_BYTES: usize = 50 * 1024;
+/// How many lines of a file one call returns.
+pub const READ_OUTPUT_LINES: usize = 2_000;
+/// How much text one call may write.
+pub const WRITE_BYTES: usize = 4 * 1024 * 1024;
+/// How much of a diff is shown.
+pub const DIFF_BYTES: usize = 8 * 1024;
+/// How many children of a directory are listed.
+pub const LIST_ENTRIES: usize = 2_000;
+/// How much of a command's output is returned, both streams together.
+pub const SHELL_OUTPUT_BYTES: usize = 20 * 1024;
+/// How much of a command's output is shown live.
+pub const SHELL_LIVE_BYTES: usize = 1024 * 1024;
+/// How long a command may run if the model does not say.
+pub const SHELL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a command may run at most.
+pub const SHELL_LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// How long a command has between the request to end and its end.
+pub const SHELL_GRACE: Duration = Duration::from_millis(200);
+/// How much of a skill's file is read.
+pub const SKILL_BYTES: u64 = 100_000;
