@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use convoke_core::secret::SecretText;
+
 use crate::{Partial, ProviderKind};
 
 /// Why a request got no whole answer.
@@ -192,6 +194,23 @@ impl ModelError {
             Self::Exhausted { last, .. } => last.status(),
             _ => None,
         }
+    }
+
+    /// The same without a secret that the provider may have repeated.
+    pub(crate) fn without(mut self, secret: Option<&SecretText>) -> Self {
+        let Some(secret) = secret.map(SecretText::reveal).filter(|secret| secret.len() >= 8) else { return self };
+        if let Self::Unauthorised { message, .. }
+        | Self::RateLimited { message, .. }
+        | Self::QuotaExceeded { message, .. }
+        | Self::ContextOverflow { message, .. }
+        | Self::Rejected { message, .. }
+        | Self::Server { message, .. }
+        | Self::Network { message, .. }
+        | Self::Malformed { message, .. } = &mut self
+        {
+            *message = message.replace(secret, "[REDACTED]");
+        }
+        self
     }
 
     /// When the provider asked to come back.

@@ -19,14 +19,20 @@
 //! This crate knows nothing of JSON-RPC, of sessions or of files: tokens come from and go to a [`oauth::TokenStore`].
 
 mod catalogue;
+mod chat;
 mod client;
 mod credentials;
+mod draft;
 mod error;
 mod estimate;
 mod event;
 pub mod oauth;
 mod provider;
 mod request;
+mod responses;
+pub mod sse;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 mod usage;
 
 pub use catalogue::{Catalogue, EFFORTS, Model, default_effort, default_model, facts, known_models};

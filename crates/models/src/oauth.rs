@@ -4,6 +4,8 @@
 //! browser's return, by a pasted code ([`Login::submit`]), by its time-out or by [`Login::cancel`]; [`Login::outcome`]
 //! waits for that. What comes out are [`Tokens`], which a [`TokenKeeper`] serves to requests and renews.
 
+mod callback;
+mod endpoint;
 mod keeper;
 mod login;
 mod tokens;
