@@ -130,12 +130,14 @@ impl Client {
                 return Err(error);
             }
             run.draft = Draft::new(self.provider.kind, &self.limits);
-            if matches!(error, ModelError::Unauthorised { status: 401, .. }) && std::mem::take(&mut may_renew) {
-                if let Some(newer) = self.credentials.renewed(&credentials).await? {
-                    credentials = newer;
-                    run.attempts -= 1;
-                    continue;
-                }
+            let is_refused = matches!(error, ModelError::Unauthorised { status: 401, .. });
+            if is_refused
+                && std::mem::take(&mut may_renew)
+                && let Some(newer) = self.credentials.renewed(&credentials).await?
+            {
+                credentials = newer;
+                run.attempts -= 1;
+                continue;
             }
             if summary == Summary::Auto && refuses_summary(&error) {
                 summary = Summary::Without;

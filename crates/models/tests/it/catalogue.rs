@@ -12,7 +12,7 @@ fn client(server: &ScriptedServer, kind: ProviderKind) -> Client {
 }
 
 fn openrouter_list() -> serde_json::Value {
-    serde_json::from_str(include_str!("../../../fixtures/models/openrouter_models.json")).unwrap()
+    serde_json::from_str(include_str!("../../../../fixtures/models/openrouter_models.json")).unwrap()
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 macro_rules! fixture {
     ($name:literal) => {
-        include_str!(concat!("../../../fixtures/models/", $name))
+        include_str!(concat!("../../../../fixtures/models/", $name))
     };
 }
 
