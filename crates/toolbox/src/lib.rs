@@ -14,13 +14,20 @@
 //!
 //! Deliberately absent: approval and confinement of shell commands. The contract runs them as they are.
 
+mod arguments;
 mod call;
+mod files;
+pub mod front_matter;
 pub mod limits;
 mod normalise;
 mod outcome;
 pub mod questions;
+mod search;
+mod shell;
 pub mod skills;
+mod specs;
 mod toolbox;
+mod web;
 
 pub use call::{Call, Live, Output, Stream};
 pub use normalise::{Normalised, event_name, normalise, transcript_arguments};

@@ -1,11 +1,20 @@
 //! The tools of one session, together.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::arguments::Arguments;
+use crate::files::{Located, Workspace, edit_file, list_directory, read_file, write_file};
+use crate::questions::validate;
+use crate::search::code_search;
+use crate::shell::run_shell_command;
+use crate::skills::read_skill;
+use crate::specs::specs;
+use crate::web::{Web, fetch_content, web_search};
 use crate::{Call, Live, Outcome, QuestionHost, Skill};
 
 /// What a session's tools work with.
@@ -67,40 +76,154 @@ impl ToolSpec {
 #[derive(Debug)]
 pub struct Toolbox {
     settings: Settings,
+    workspace: Arc<Workspace>,
+    /// Files whose content the model knows, relative to the root.
+    known: Arc<Mutex<BTreeSet<PathBuf>>>,
+    web: Web,
 }
 
 impl Toolbox {
     /// Opens the workspace.
     pub fn open(settings: Settings) -> std::io::Result<Self> {
-        Ok(Self { settings })
+        let workspace = Arc::new(Workspace::open(&settings.root)?);
+        let web = Web::new(settings.private_addresses);
+        Ok(Self { settings, workspace, known: Arc::default(), web })
     }
 
     /// The workspace, links resolved.
     pub fn root(&self) -> &Path {
-        &self.settings.root
+        self.workspace.root()
     }
 
     /// The tools on offer, in the order in which clients show them.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        Vec::new()
+        specs(&self.settings)
     }
 
-    /// Runs a call. Cancelling, or dropping the future, ends what it started.
+    /// Runs a call. Cancelling, or dropping the future, ends what it started; a file that is being replaced is replaced
+    /// whole all the same.
     pub async fn run(&self, call: &Call, live: &mut dyn Live, cancel: &CancellationToken) -> Outcome {
-        let _ = (live, cancel);
-        Outcome::text(format!("Unknown tool: {}", call.name))
+        if cancel.is_cancelled() {
+            return Outcome::cancelled();
+        }
+        let arguments = match call.parsed() {
+            Ok(arguments) => Arguments(arguments),
+            Err(why) => return Outcome::error(why),
+        };
+        let ended = self.dispatch(&call.name, arguments, live, cancel).await;
+        ended.unwrap_or_else(Outcome::error)
+    }
+
+    async fn dispatch(
+        &self,
+        name: &str,
+        arguments: Arguments,
+        live: &mut dyn Live,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, String> {
+        let (workspace, known) = (self.workspace.clone(), self.known.clone());
+        match name {
+            "list_directory" => blocking(move || list_directory(&workspace, &arguments)).await,
+            "read_file" => blocking(move || remember(&known, read_file(&workspace, &arguments))).await,
+            "write_file" => {
+                blocking(move || {
+                    let written = write_file(&workspace, &arguments, |place| knows(&known, place));
+                    remember(&known, written)
+                })
+                .await
+            }
+            "edit_file" => {
+                blocking(move || {
+                    let edited = edit_file(&workspace, &arguments, |place| knows(&known, place));
+                    remember(&known, edited)
+                })
+                .await
+            }
+            "run_shell_command" => {
+                run_shell_command(self.root(), &self.settings.hidden_variables, &arguments, live, cancel).await
+            }
+            "code_search" => {
+                // Ends the search also when this future is dropped.
+                let stop = cancel.child_token();
+                let _guard = stop.clone().drop_guard();
+                blocking(move || code_search(&workspace, &arguments, &stop)).await
+            }
+            "web_search" if self.settings.web => {
+                let search = web_search(&self.web, &self.settings.search_url, &arguments);
+                or_cancelled(search, cancel).await
+            }
+            "fetch_content" if self.settings.web => or_cancelled(fetch_content(&self.web, &arguments), cancel).await,
+            "read_skill" => {
+                let skills = self.settings.skills.clone();
+                blocking(move || read_skill(&skills, &arguments)).await
+            }
+            "ask_user_question" => self.ask(&arguments, cancel).await,
+            unknown => Ok(Outcome::text(format!("Unknown tool: {unknown}"))),
+        }
+    }
+
+    async fn ask(&self, arguments: &Arguments, cancel: &CancellationToken) -> Result<Outcome, String> {
+        let Some(host) = &self.settings.questions else { return Err("nobody can be asked in this session".into()) };
+        let questions = validate(arguments.0.get("questions").unwrap_or(&Value::Null))?;
+        let answers = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            answers = host.ask(questions, cancel) => answers,
+        };
+        let Some(answers) = answers else { return Ok(Outcome::cancelled()) };
+        let lines: Vec<_> = answers.iter().map(|given| format!("{}: {}", given.question, given.answer)).collect();
+        Ok(Outcome::text(lines.join("\n")))
     }
 
     /// Files that were read and may therefore be replaced: paths relative to the workspace, sorted.
     pub fn read_paths(&self) -> Vec<String> {
-        Vec::new()
+        lock(&self.known).iter().map(|path| path.to_string_lossy().into_owned()).collect()
     }
 
     /// Marks a file as read, when a session is restored. A path that is not in the workspace is ignored.
     pub fn mark_read(&self, path: &str) {
-        let _ = path;
+        if let Ok(place) = self.workspace.locate(path) {
+            lock(&self.known).insert(place.relative);
+        }
     }
 
     /// Forgets what was read, after a compaction.
-    pub fn forget_reads(&self) {}
+    pub fn forget_reads(&self) {
+        lock(&self.known).clear();
+    }
+}
+
+type Known = Mutex<BTreeSet<PathBuf>>;
+
+fn lock(known: &Known) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn knows(known: &Known, place: &Located) -> bool {
+    lock(known).contains(&place.relative)
+}
+
+/// What a tool has read or written is known from then on.
+fn remember(known: &Known, done: Result<(Outcome, Located), String>) -> Result<Outcome, String> {
+    done.map(|(outcome, place)| {
+        lock(known).insert(place.relative);
+        outcome
+    })
+}
+
+/// Runs what touches the disk where it may block.
+async fn blocking(work: impl FnOnce() -> Result<Outcome, String> + Send + 'static) -> Result<Outcome, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|why| Err(format!("the tool broke: {why}")))
+}
+
+async fn or_cancelled(
+    work: impl Future<Output = Result<Outcome, String>>,
+    cancel: &CancellationToken,
+) -> Result<Outcome, String> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Ok(Outcome::cancelled()),
+        done = work => done,
+    }
 }

@@ -1,0 +1,10 @@
+//! The web: one page, or a search.
+
+mod address;
+mod client;
+mod fetch;
+mod search;
+
+pub(crate) use client::Web;
+pub(crate) use fetch::fetch_content;
+pub(crate) use search::web_search;
