@@ -30,7 +30,6 @@ pub mod oauth;
 mod provider;
 mod request;
 mod responses;
-pub mod sse;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 mod usage;

@@ -17,6 +17,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-yonexus", 1),
     ("convoke-kibitz", 1),
     ("convoke-kward", 1),
+    ("convoke-sse", 1),
     ("convoke-ws", 1),
     ("convoke-api", 2),
     ("convoke-models", 2),

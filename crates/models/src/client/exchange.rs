@@ -1,13 +1,13 @@
 //! One attempt: a request out, a stream in.
 
 use bytes::Bytes;
+use convoke_sse::{Decoder, TooLong};
 use reqwest::{Method, Response};
 use url::Url;
 
 use super::status::{explains_itself, from_http};
 use super::{Client, Limits};
 use crate::draft::Draft;
-use crate::sse::{Decoder, TooLong};
 use crate::{Credentials, ModelError, ProviderKind, Sink, chat, responses};
 
 /// Which API a provider is asked by.

@@ -237,7 +237,8 @@ fn temporary_name() -> io::Result<String> {
     Ok(format!(".convoke-{:016x}.tmp", u64::from_le_bytes(random)))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::fs;

@@ -88,8 +88,8 @@ async fn ask(web: &Web, url: &Url, query: &str, results: i64) -> Result<String, 
 fn read_answer(body: &str) -> Result<String, String> {
     let lines = body.lines().filter_map(|line| line.strip_prefix("data:"));
     let documents = std::iter::once(body).chain(lines);
-    let answer = documents.filter_map(|text| serde_json::from_str::<Value>(text.trim()).ok());
-    let answer = answer.filter(|answer| answer.get("result").is_some() || answer.get("error").is_some()).last();
+    let mut answers = documents.rev().filter_map(|text| serde_json::from_str::<Value>(text.trim()).ok());
+    let answer = answers.find(|answer| answer.get("result").is_some() || answer.get("error").is_some());
     let Some(answer) = answer else { return Err("the answer cannot be read".into()) };
     if let Some(message) = answer["error"]["message"].as_str() {
         return Err(message.to_owned());

@@ -1,6 +1,7 @@
 //! The tools as a model meets them: real files, real processes, real sockets.
 
 #![cfg(test)]
+#![cfg(unix)]
 
 mod files;
 mod others;

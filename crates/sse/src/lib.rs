@@ -1,6 +1,6 @@
 //! Server-sent events from bytes, bounded.
 //!
-//! A decoder of our own because a provider's stream is a stranger's bytes: no line and no event may grow beyond a limit,
+//! A decoder of our own because a stream comes from a stranger: no line and no event may grow beyond a limit,
 //! wherever the chunks happen to be cut. Comments, ids and retry times are read over; carriage returns, byte order
 //! marks and missing spaces are taken as the standard says.
 
