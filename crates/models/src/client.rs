@@ -25,6 +25,9 @@ use crate::{
 };
 use exchange::{Api, Post};
 
+/// How long a list may take. Somebody looks at an empty menu meanwhile.
+const DOCUMENT: Duration = Duration::from_secs(30);
+
 /// What is waited for and kept at most. At a limit the request fails and says which one it was.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -167,7 +170,9 @@ impl Client {
         let credentials = self.credentials.current().await.unwrap_or(Credentials::None);
         let post = Post { path, body: None, accept: "application/json" };
         let fetched = async { self.collect(self.send(post, &credentials).await?, limit).await };
-        fetched.await.map_err(|why: ModelError| why.without(credentials.bearer()))
+        let idle = |_| ModelError::Idle { provider: self.provider.kind, after: DOCUMENT };
+        let fetched = tokio::time::timeout(DOCUMENT, fetched).await.map_err(idle).and_then(|fetched| fetched);
+        fetched.map_err(|why: ModelError| why.without(credentials.bearer()))
     }
 
     fn body(&self, request: &Request, summary: Summary) -> Result<Bytes, ModelError> {

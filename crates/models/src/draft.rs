@@ -150,9 +150,13 @@ impl Draft {
         attempts: u32,
         sink: &mut dyn Sink,
     ) -> Completion {
-        // A call that the model's output limit has cut is no call.
+        // A call that the model's output limit has cut is no call. It can only be the last one.
         let was_cut = self.finish == Some(Finish::Length);
-        let calls = self.calls.into_iter().filter(|call| !call.name.is_empty() && (call.is_whole || !was_cut));
+        let last = self.calls.len().wrapping_sub(1);
+        let is_cut = |index: usize, call: &DraftCall| was_cut && index == last && !call.is_whole && !call.is_json();
+        let calls = self.calls.into_iter().enumerate();
+        let calls =
+            calls.filter(|(index, call)| !call.name.is_empty() && !is_cut(*index, call)).map(|(_, call)| call);
         let tool_calls: Vec<ToolCall> = calls.map(DraftCall::into_call).collect();
         let finish = match self.finish {
             Some(Finish::Stop) | None if !tool_calls.is_empty() => Finish::ToolCalls,
@@ -177,10 +181,15 @@ impl Draft {
 }
 
 impl DraftCall {
+    fn is_json(&self) -> bool {
+        serde_json::from_str::<serde::de::IgnoredAny>(&self.arguments).is_ok()
+    }
+
     fn into_call(self) -> ToolCall {
         // Some servers number no calls; what runs them needs a name to answer to.
         let id = if self.id.is_empty() { format!("call_{}", random_hex()) } else { self.id };
-        ToolCall { id, name: self.name, arguments: self.arguments }
+        let is_empty = self.arguments.trim().is_empty();
+        ToolCall { id, name: self.name, arguments: if is_empty { "{}".into() } else { self.arguments } }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What is asked of a model, in no provider's words.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
 
 /// One request: the whole conversation so far and what the model may do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,4 +112,16 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments: the JSON text as the model wrote it. It may be no JSON at all; whoever runs it says so.
     pub arguments: String,
+}
+
+impl ToolCall {
+    /// The arguments as they are told to a provider again. Several refuse a whole conversation for one call whose
+    /// arguments are no JSON, so such a text goes inside an object.
+    pub(crate) fn replayed(&self) -> Cow<'_, str> {
+        match serde_json::from_str::<serde::de::IgnoredAny>(&self.arguments) {
+            Ok(_) => Cow::Borrowed(&self.arguments),
+            Err(_) if self.arguments.trim().is_empty() => Cow::Borrowed("{}"),
+            Err(_) => Cow::Owned(json!({ "invalid_json": self.arguments }).to_string()),
+        }
+    }
 }

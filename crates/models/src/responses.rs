@@ -4,4 +4,4 @@ mod body;
 mod stream;
 
 pub(crate) use body::{Summary, body};
-pub(crate) use stream::read;
+pub(crate) use stream::{read, read_whole};

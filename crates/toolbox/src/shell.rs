@@ -94,8 +94,8 @@ async fn follow(shell: &mut Child, seen: &mut Seen<'_>, timeout: Duration, cance
             return Ended::Exited(status);
         }
         let until = exited.map_or(deadline, |(_, until)| until);
+        // Each in its turn: a flood on one stream must hide neither the other nor the command's end.
         tokio::select! {
-            biased;
             () = cancel.cancelled() => return Ended::Cancelled,
             read = next(&mut stdout, &mut out) => match read {
                 0 => stdout = None,

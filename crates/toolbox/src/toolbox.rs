@@ -14,7 +14,7 @@ use crate::search::code_search;
 use crate::shell::run_shell_command;
 use crate::skills::read_skill;
 use crate::specs::specs;
-use crate::web::{Web, fetch_content, web_search};
+use crate::web::{Reach, Web, fetch_content, web_search};
 use crate::{Call, Live, Outcome, QuestionHost, Skill};
 
 /// What a session's tools work with.
@@ -79,15 +79,19 @@ pub struct Toolbox {
     workspace: Arc<Workspace>,
     /// Files whose content the model knows, relative to the root.
     known: Arc<Mutex<BTreeSet<PathBuf>>>,
-    web: Web,
+    /// For pages that a model asks for.
+    pages: Web,
+    /// For the operator's search server.
+    search: Web,
 }
 
 impl Toolbox {
     /// Opens the workspace.
     pub fn open(settings: Settings) -> std::io::Result<Self> {
         let workspace = Arc::new(Workspace::open(&settings.root)?);
-        let web = Web::new(settings.private_addresses);
-        Ok(Self { settings, workspace, known: Arc::default(), web })
+        let reach = if settings.private_addresses { Reach::Anywhere } else { Reach::Public };
+        let (pages, search) = (Web::new(reach), Web::new(Reach::Anywhere));
+        Ok(Self { settings, workspace, known: Arc::default(), pages, search })
     }
 
     /// The workspace, links resolved.
@@ -149,10 +153,12 @@ impl Toolbox {
                 blocking(move || code_search(&workspace, &arguments, &stop)).await
             }
             "web_search" if self.settings.web => {
-                let search = web_search(&self.web, &self.settings.search_url, &arguments);
+                let search = web_search(&self.search, &self.settings.search_url, &arguments);
                 or_cancelled(search, cancel).await
             }
-            "fetch_content" if self.settings.web => or_cancelled(fetch_content(&self.web, &arguments), cancel).await,
+            "fetch_content" if self.settings.web => {
+                or_cancelled(fetch_content(&self.pages, &arguments), cancel).await
+            }
             "read_skill" => {
                 let skills = self.settings.skills.clone();
                 blocking(move || read_skill(&skills, &arguments)).await

@@ -5,6 +5,6 @@ mod client;
 mod fetch;
 mod search;
 
-pub(crate) use client::Web;
+pub(crate) use client::{Reach, Web};
 pub(crate) use fetch::fetch_content;
 pub(crate) use search::web_search;

@@ -16,6 +16,22 @@ const LIST_BYTES: usize = 16 * 1024 * 1024;
 /// The most models of a list that are kept; the rest is left out.
 const LIST_MODELS: usize = 5_000;
 
+/// OpenAI lists everything it has. Models of these kinds hold no conversation.
+const MUTE: &[&str] = &[
+    "audio",
+    "babbage",
+    "dall-e",
+    "davinci",
+    "embedding",
+    "image",
+    "moderation",
+    "realtime",
+    "sora",
+    "transcribe",
+    "tts",
+    "whisper",
+];
+
 /// The lists of providers, fetched when asked for and kept for ten minutes. Shared by all sessions of a process.
 #[derive(Debug, Default)]
 pub struct Catalogue {
@@ -83,8 +99,10 @@ impl Catalogue {
             let message = format!("the list of models is not as expected: {why}");
             ModelError::Malformed { provider, message }
         })?;
-        let mut models: Vec<Model> =
-            listed.data.into_iter().take(LIST_MODELS).map(|entry| entry.into_model(provider)).collect();
+        let talks =
+            |entry: &Entry| provider != ProviderKind::OpenAi || !MUTE.iter().any(|kind| entry.id.contains(kind));
+        let entries = listed.data.into_iter().filter(talks).take(LIST_MODELS);
+        let mut models: Vec<Model> = entries.map(|entry| entry.into_model(provider)).collect();
         models.sort_by(|a, b| a.id.cmp(&b.id));
         models.dedup_by(|a, b| a.id == b.id);
         self.lock().insert(key, List { models: models.clone(), fetched: Instant::now() });

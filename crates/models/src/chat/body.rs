@@ -78,7 +78,7 @@ fn assistant(text: &str, tool_calls: &[ToolCall]) -> Option<Value> {
             json!({
                 "id": call.id,
                 "type": "function",
-                "function": { "name": call.name, "arguments": call.arguments },
+                "function": { "name": call.name, "arguments": call.replayed() },
             })
         };
         message["tool_calls"] = tool_calls.iter().map(call).collect();

@@ -59,9 +59,16 @@ impl Client {
         let post = Post { path: api.path(), body: Some(body.clone()), accept: "text/event-stream" };
         let response = self.send(post, credentials).await?;
         let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if api == Api::Chat && kind.starts_with("application/json") {
+        if kind.starts_with("text/html") {
+            let message = "it answered with a web page; check the base URL".into();
+            return Err(ModelError::Rejected { provider: self.provider.kind, status: 200, message });
+        }
+        if kind.starts_with("application/json") {
             let whole = self.collect(response, self.limits.answer_bytes).await?;
-            return chat::read_whole(self.provider.kind, &whole, draft, sink);
+            return match api {
+                Api::Responses => responses::read_whole(self.provider.kind, &whole, draft, sink),
+                Api::Chat => chat::read_whole(self.provider.kind, &whole, draft, sink),
+            };
         }
         self.read_stream(api, response, draft, sink).await
     }

@@ -67,7 +67,7 @@ fn items(message: &Message) -> Vec<Value> {
                     "type": "function_call",
                     "call_id": call.id,
                     "name": call.name,
-                    "arguments": call.arguments,
+                    "arguments": call.replayed(),
                 })
             });
             said.into_iter().chain(calls).collect()

@@ -66,6 +66,27 @@ pub(crate) fn read(
     Ok(false)
 }
 
+/// Takes an answer that came in one piece, from a server that does not stream.
+pub(crate) fn read_whole(
+    provider: ProviderKind,
+    body: &[u8],
+    draft: &mut Draft,
+    sink: &mut dyn Sink,
+) -> Result<(), ModelError> {
+    let malformed = |message: String| ModelError::Malformed { provider, message };
+    let response: Value =
+        serde_json::from_slice(body).map_err(|why| malformed(format!("the answer is no JSON: {why}")))?;
+    if response["error"].is_object() {
+        return Err(failure(provider, &response["error"]));
+    }
+    if !response["output"].is_array() {
+        return Err(malformed("the answer has no output".into()));
+    }
+    finished(&response, draft, sink)?;
+    draft.finish = Some(if response["status"] == "incomplete" { Finish::Length } else { Finish::Stop });
+    Ok(())
+}
+
 fn origin(response: &Value, draft: &mut Draft) {
     if let Some(id) = text(response, "id") {
         draft.response_id = Some(id.to_owned());

@@ -100,6 +100,20 @@ async fn openai_may_call_in_parallel_and_takes_a_cap() {
 }
 
 #[tokio::test]
+async fn arguments_that_are_no_json_are_told_again_inside_an_object() {
+    let call = |arguments: &str| ToolCall { id: "c".into(), name: "f".into(), arguments: arguments.into() };
+    let said = Message::Assistant { text: String::new(), tool_calls: vec![call("{\"half"), call("")] };
+    let request = Request { model: "m".into(), messages: vec![said], ..Request::default() };
+    let wrapped = r#"{"invalid_json":"{\"half"}"#;
+    let body = sent(ProviderKind::OpenAi, &request).await;
+    assert_eq!((&body["input"][0]["arguments"], &body["input"][1]["arguments"]), (&json!(wrapped), &json!("{}")));
+    let body = sent(ProviderKind::Local, &request).await;
+    let calls = &body["messages"][0]["tool_calls"];
+    assert_eq!(calls[0]["function"]["arguments"], wrapped);
+    assert_eq!((&body["messages"][0]["content"], &calls[1]["function"]["arguments"]), (&json!(null), &json!("{}")));
+}
+
+#[tokio::test]
 async fn chat_completions_get_pictures_of_tools_after_the_last_result() {
     let call = |id: &str| {
         json!({ "id": id, "type": "function",

@@ -73,10 +73,14 @@ async fn local_servers_tell_their_windows_in_their_own_ways() {
 async fn a_list_that_cannot_be_read_is_an_error_and_not_kept() {
     let server = ScriptedServer::start().await;
     server.push(Answer::json(200, &json!({ "data": 5 })));
-    server.push(Answer::json(200, &json!({ "data": [{ "id": "gpt-5.5" }] })));
+    server.push(Answer::json(
+        200,
+        &json!({ "data": [{ "id": "gpt-5.5" }, { "id": "text-embedding-3-small" }, { "id": "gpt-4o-mini-tts" }] }),
+    ));
     let (catalogue, client) = (Catalogue::new(), client(&server, ProviderKind::OpenAi));
     assert_eq!(catalogue.models(&client).await.unwrap_err().code(), "malformed");
-    assert_eq!(catalogue.models(&client).await.unwrap()[0].context_window, Some(400_000));
+    let models = catalogue.models(&client).await.unwrap();
+    assert_eq!((models.len(), models[0].context_window), (1, Some(400_000)), "what cannot talk is left out");
     assert_eq!(catalogue.models(&client_of_codex(&server)).await.unwrap().len(), 4, "known without asking");
     assert_eq!(server.received().len(), 2);
 }

@@ -114,6 +114,15 @@ async fn a_server_that_does_not_stream_is_understood() {
     let done = done.unwrap();
     assert_eq!((done.text.as_str(), calls(&done)), ("All at once.", vec![("read_file", "{}")]));
     assert_eq!(events.len(), 2);
+    let output = serde_json::json!([
+        { "type": "message", "content": [{ "type": "output_text", "text": "Whole." }] },
+        { "type": "function_call", "call_id": "c1", "name": "read_file", "arguments": "" },
+    ]);
+    let whole =
+        serde_json::json!({ "id": "r", "status": "completed", "output": output, "usage": { "input_tokens": 1 } });
+    let (done, _) = run(ProviderKind::OpenAi, Answer::json(200, &whole), 1).await;
+    let done = done.unwrap();
+    assert_eq!((done.text.as_str(), calls(&done)), ("Whole.", vec![("read_file", "{}")]));
     let (done, _) = run(ProviderKind::Local, Answer::json(200, &serde_json::json!({})), 1).await;
     assert_eq!(done.unwrap_err().error.code(), "malformed");
 }

@@ -321,6 +321,34 @@ async fn an_address_without_a_path_finds_the_usual_one_and_remembers_it() {
 }
 
 #[tokio::test]
+async fn a_web_page_in_place_of_an_answer_is_told_and_not_asked_for_again() {
+    for kind in ProviderKind::ALL {
+        let server = ScriptedServer::start().await;
+        server.push(Answer::raw(200, "text/html", "<html>Sign in to this network</html>"));
+        let (done, events) = ask(&client(&server, kind)).await;
+        assert!(done.unwrap_err().error.to_string().contains("check the base URL"), "{kind}");
+        assert_eq!(retries(&events), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_cut_by_the_limit_is_left_out_and_those_before_it_are_kept() {
+    let server = ScriptedServer::start().await;
+    let fragment = |index: u32, arguments: &str| {
+        let call =
+            json!({ "index": index, "id": format!("c{index}"), "function": { "name": "f", "arguments": arguments } });
+        format!("data: {}\n\n", json!({ "choices": [{ "delta": { "tool_calls": [call] } }] }))
+    };
+    let end =
+        format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [{ "delta": {}, "finish_reason": "length" }] }));
+    server.push(Answer::events(&[fragment(0, "{}"), fragment(1, "{\"path\":\"ha"), end].concat()));
+    let (done, _) = ask(&client(&server, ProviderKind::Local)).await;
+    let done = done.unwrap();
+    let ids: Vec<_> = done.tool_calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!((ids, done.finish), (vec!["c0"], Finish::Length));
+}
+
+#[tokio::test]
 async fn a_refused_reasoning_summary_is_left_out() {
     let server = ScriptedServer::start().await;
     let refusal = "Your organization must be verified to generate reasoning summaries.";

@@ -1,10 +1,12 @@
 //! A command and everything it has started.
 //!
 //! The shell leads a process group of its own, so one signal reaches whatever it starts. What leaves the group (a daemon
-//! that calls `setsid`) is still known by a mark in its environment, which children inherit, and by its parents. Linux
-//! only; elsewhere the group is all there is.
+//! that calls `setsid`) is still known by a mark in its environment, which children inherit, by its parents, and by the
+//! groups and sessions of whatever was known before. Linux only; elsewhere the group is all there is.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
@@ -32,6 +34,9 @@ struct Members {
     /// The shell's id, which is its group's as well.
     leader: u32,
     mark: String,
+    /// Groups and sessions that a member was seen in: a child that was born just before its parent's death is found in
+    /// its parent's.
+    seen: Arc<Mutex<BTreeSet<u32>>>,
 }
 
 /// Starts a command as the leader of its own tree.
@@ -44,7 +49,7 @@ pub(super) fn start(mut command: Command) -> io::Result<(Child, Tree)> {
     command.process_group(0);
     let child = command.spawn()?;
     let leader = child.id().ok_or_else(|| io::Error::other("it has no process id"))?;
-    Ok((child, Tree { members: Members { leader, mark }, is_released: false }))
+    Ok((child, Tree { members: Members { leader, mark, seen: Arc::default() }, is_released: false }))
 }
 
 impl Tree {
@@ -137,10 +142,15 @@ impl Members {
     /// Every process of the tree that still runs.
     fn running_now(&self) -> Vec<u32> {
         let leader = self.leader;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let processes = linux::processes();
         let mark = format!("{MARK}={}", self.mark);
         let is_ours = |process: &linux::Process| {
-            process.id == leader || process.group == leader || linux::has_variable(process.id, &mark)
+            process.id == leader
+                || process.group == leader
+                || seen.contains(&process.group)
+                || seen.contains(&process.session)
+                || linux::has_variable(process.id, &mark)
         };
         let mut found: Vec<u32> = processes.iter().filter(|p| is_ours(p)).map(|p| p.id).collect();
         // Children of ours, however they have dressed.
@@ -155,6 +165,11 @@ impl Members {
             }
             found.extend(more);
         }
+        // The shell's own session is the one that this program is in; nobody is known by that.
+        let own = linux::own(&processes);
+        let members = processes.iter().filter(|process| found.contains(&process.id));
+        let theirs = members.flat_map(|process| [process.group, process.session]);
+        seen.extend(theirs.filter(|id| own.is_some_and(|(group, session)| *id != group && *id != session)));
         let runs = |id: &u32| processes.iter().any(|process| process.id == *id && !process.is_dead);
         found.retain(runs);
         found
@@ -178,6 +193,7 @@ mod linux {
         pub(super) id: u32,
         pub(super) parent: u32,
         pub(super) group: u32,
+        pub(super) session: u32,
         /// It has ended and waits to be taken off the table.
         pub(super) is_dead: bool,
     }
@@ -188,13 +204,20 @@ mod linux {
         ids.filter_map(|id| parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)).collect()
     }
 
-    /// `id (name) state parent group …`; the name may hold anything, so what counts is behind its last bracket.
+    /// The group and session of this program.
+    pub(super) fn own(processes: &[Process]) -> Option<(u32, u32)> {
+        let own = std::process::id();
+        processes.iter().find(|process| process.id == own).map(|process| (process.group, process.session))
+    }
+
+    /// `id (name) state parent group session …`; the name may hold anything, so what counts is behind its last bracket.
     pub(super) fn parse(id: u32, stat: &str) -> Option<Process> {
         let (_, after) = stat.rsplit_once(')')?;
         let mut words = after.split_whitespace();
         let state = words.next()?;
-        let (parent, group) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        Some(Process { id, parent, group, is_dead: matches!(state, "Z" | "X") })
+        let mut number = || words.next()?.parse().ok();
+        let (parent, group, session) = (number()?, number()?, number()?);
+        Some(Process { id, parent, group, session, is_dead: matches!(state, "Z" | "X") })
     }
 
     /// Whether a process was started with this in its environment. Another user's cannot be looked at.
@@ -210,7 +233,7 @@ mod linux {
         #[test]
         fn a_name_with_brackets_is_read_over() {
             let process = parse(7, "7 (a) b (c)) S 3 9 9 0 -1").unwrap();
-            assert_eq!((process.parent, process.group, process.is_dead), (3, 9, false));
+            assert_eq!((process.parent, process.group, process.session, process.is_dead), (3, 9, 9, false));
             assert!(parse(7, "7 (z) Z 1 1 1").unwrap().is_dead);
             assert!(parse(7, "nonsense").is_none());
         }

@@ -12,16 +12,25 @@ use super::address::is_public;
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// Where connections may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// To the public internet: a model chose the address.
+    Public,
+    /// Anywhere: the operator chose the address, or said so.
+    Anywhere,
+}
+
 /// A pool of connections, made when it is first needed.
 #[derive(Debug)]
 pub(crate) struct Web {
-    private_addresses: bool,
+    reach: Reach,
     pool: OnceLock<reqwest::Client>,
 }
 
 impl Web {
-    pub(crate) fn new(private_addresses: bool) -> Self {
-        Self { private_addresses, pool: OnceLock::new() }
+    pub(crate) fn new(reach: Reach) -> Self {
+        Self { reach, pool: OnceLock::new() }
     }
 
     pub(super) fn pool(&self) -> Result<&reqwest::Client, String> {
@@ -33,10 +42,8 @@ impl Web {
             // Each step is looked at before it is taken.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("Mozilla/5.0 (compatible; convoke/", env!("CARGO_PKG_VERSION"), ")"));
-        if self.private_addresses {
-            builder = builder.no_proxy();
-        } else if !has_proxy() {
-            // Through a proxy it is the proxy that resolves names, and its own address is often a private one.
+        // Through a proxy it is the proxy that resolves names, and its own address is often a private one.
+        if self.reach == Reach::Public && !has_proxy() {
             builder = builder.no_proxy().dns_resolver(std::sync::Arc::new(PublicOnly));
         }
         let pool = builder.build().map_err(|why| format!("no connection can be made: {why}"))?;
@@ -59,7 +66,7 @@ impl Web {
                 name != "localhost" && !name.ends_with(".localhost")
             }
         };
-        if is_allowed || self.private_addresses { Ok(()) } else { Err(refused()) }
+        if is_allowed || self.reach == Reach::Anywhere { Ok(()) } else { Err(refused()) }
     }
 }
 
@@ -110,7 +117,7 @@ mod tests {
 
     #[test]
     fn addresses_are_looked_at_before_they_are_asked() {
-        let check = |private: bool, url: &str| Web::new(private).check(&Url::parse(url).unwrap());
+        let check = |reach: Reach, url: &str| Web::new(reach).check(&Url::parse(url).unwrap());
         for url in [
             "http://127.0.0.1/",
             "http://localhost:8080/",
@@ -122,12 +129,12 @@ mod tests {
             "http://0x7f.1/",
             "http://192.168.0.1/",
         ] {
-            assert!(check(false, url).unwrap_err().contains("private network"), "{url}");
-            assert_eq!(check(true, url), Ok(()), "{url}");
+            assert!(check(Reach::Public, url).unwrap_err().contains("private network"), "{url}");
+            assert_eq!(check(Reach::Anywhere, url), Ok(()), "{url}");
         }
         for url in ["file:///etc/passwd", "ftp://example.com/", "data:text/plain,x"] {
-            assert!(check(true, url).unwrap_err().contains("only http and https"), "{url}");
+            assert!(check(Reach::Anywhere, url).unwrap_err().contains("only http and https"), "{url}");
         }
-        assert_eq!(check(false, "https://example.com/"), Ok(()));
+        assert_eq!(check(Reach::Public, "https://example.com/"), Ok(()));
     }
 }

@@ -23,7 +23,9 @@ pub(crate) async fn fetch_content(web: &Web, arguments: &Arguments) -> Result<Ou
     };
     let timed_out = |_| format!("{given} took more than {} seconds", FETCH_TIME.as_secs());
     let page = tokio::time::timeout(FETCH_TIME, get(web, url)).await.map_err(timed_out)??;
-    Ok(Outcome::text(page.shown(extract, most)))
+    // A page of two megabytes takes a while to be made text of.
+    let shown = tokio::task::spawn_blocking(move || page.shown(extract, most)).await;
+    shown.map(Outcome::text).map_err(|why| format!("the page cannot be shown: {why}"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

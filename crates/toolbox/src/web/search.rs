@@ -66,7 +66,6 @@ async fn ask(web: &Web, url: &Url, query: &str, results: i64) -> Result<String, 
         "method": "tools/call",
         "params": { "name": "web_search_exa", "arguments": { "query": query, "numResults": results } },
     });
-    web.check(url)?;
     let request = web.pool()?.post(url.clone()).header("accept", "application/json, text/event-stream").json(&call);
     let mut response =
         request.send().await.map_err(|why| format!("the search server cannot be reached: {}", causes(why)))?;
