@@ -3,6 +3,7 @@
 mod address;
 mod client;
 mod fetch;
+mod page;
 mod search;
 
 pub(crate) use client::{Reach, Web};

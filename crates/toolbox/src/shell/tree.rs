@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
@@ -28,8 +28,9 @@ pub(super) struct Tree {
     is_released: bool,
 }
 
-/// Who belongs to a command.
+/// Who belongs to a command. Off Linux there is no table of processes to look it up in.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 struct Members {
     /// The shell's id, which is its group's as well.
     leader: u32,
@@ -142,7 +143,7 @@ impl Members {
     /// Every process of the tree that still runs.
     fn running_now(&self) -> Vec<u32> {
         let leader = self.leader;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let processes = linux::processes();
         let mark = format!("{MARK}={}", self.mark);
         let is_ours = |process: &linux::Process| {

@@ -5,6 +5,7 @@ use reqwest::{Response, StatusCode};
 use url::Url;
 
 use super::client::{Web, causes};
+use super::page;
 use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::limits::{FETCH_BODY_BYTES, FETCH_OUTPUT_BYTES, FETCH_OUTPUT_MOST, FETCH_REDIRECTS, FETCH_TIME};
@@ -102,7 +103,7 @@ impl Page {
         let is_html = self.kind.contains("html")
             || (self.kind.is_empty() && (start.starts_with("<!doctype html") || start.starts_with("<html")));
         let text = match is_html && extract == Extract::Text {
-            true => nanohtml2text::html2text(&text),
+            true => page::text(&text, &self.url),
             false => text.into_owned(),
         };
         let text = text.trim();
