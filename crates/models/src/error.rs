@@ -36,7 +36,7 @@ pub enum ModelError {
         message: String,
     },
     /// Too many requests.
-    #[error("{provider} limits the rate (HTTP {status}): {message}")]
+    #[error("{provider} limits the rate (HTTP {status}): {message}{}", wait(retry_after))]
     RateLimited {
         /// Who limits.
         provider: ProviderKind,
@@ -220,6 +220,11 @@ impl ModelError {
             _ => None,
         }
     }
+}
+
+/// When a provider wants to be asked again, in words.
+fn wait(retry_after: &Option<Duration>) -> String {
+    retry_after.map(|wait| format!(" (it asks to wait {} s)", wait.as_secs_f64().ceil())).unwrap_or_default()
 }
 
 /// A request that got no whole answer, and what had come of it.

@@ -134,8 +134,10 @@ fn plain_reason(status: u16, body: &[u8]) -> String {
 }
 
 fn shortened(message: &str) -> String {
-    let mut kept: String = message.chars().take(MESSAGE_CHARS).collect();
-    if kept.len() < message.len() {
+    // Nothing that moves a terminal's cursor.
+    let is_plain = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    let mut kept: String = message.chars().take(MESSAGE_CHARS).filter(is_plain).collect();
+    if message.chars().nth(MESSAGE_CHARS).is_some() {
         kept.push('…');
     }
     without_keys(&kept)

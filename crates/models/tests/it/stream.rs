@@ -193,6 +193,16 @@ async fn a_rate_limit_is_waited_for_and_told() {
 }
 
 #[tokio::test]
+async fn a_wait_that_is_too_long_is_told_at_once() {
+    let server = ScriptedServer::start().await;
+    server.push(Answer::rate_limited("3600"));
+    let (done, events) = ask(&client(&server, ProviderKind::OpenAi)).await;
+    let words = done.unwrap_err().error.to_string();
+    assert_eq!(words, "OpenAI limits the rate (HTTP 429): Rate limit reached (it asks to wait 3600 s)");
+    assert_eq!(retries(&events), 0);
+}
+
+#[tokio::test]
 async fn after_the_last_attempt_it_says_how_often_it_was_tried() {
     let server = ScriptedServer::start().await;
     for _ in 0..3 {

@@ -21,6 +21,8 @@ pub(crate) enum FileError {
     NotAFile(String),
     #[error("not a directory: {0}")]
     NotADirectory(String),
+    #[error("existing file must be read before writing: {0}")]
+    Appeared(String),
     #[error("permission denied: {0}")]
     Denied(String),
     #[error("file too large: {path} is {size} bytes; limit is {limit} bytes")]
@@ -36,6 +38,7 @@ impl FileError {
             ErrorKind::PermissionDenied => Self::Denied(path.to_owned()),
             ErrorKind::NotADirectory => Self::NotADirectory(path.to_owned()),
             ErrorKind::IsADirectory => Self::NotAFile(path.to_owned()),
+            ErrorKind::AlreadyExists => Self::Appeared(path.to_owned()),
             _ => Self::Other { path: path.to_owned(), why },
         }
     }
@@ -198,12 +201,20 @@ impl Workspace {
             return Err(FileError::Denied(place.named.clone()));
         }
         let temporary = temporary_name().map_err(failed)?;
-        let written = write_new(&directory, &temporary, bytes, old.as_ref())
-            .and_then(|()| directory.rename(&temporary, &directory, name));
-        if written.is_err() {
-            // What is left of it helps nobody; the first error is the one to tell.
-            let _ = directory.remove_file(&temporary);
-        }
+        let written = write_new(&directory, &temporary, bytes, old.as_ref()).and_then(|()| {
+            if place.exists {
+                return directory.rename(&temporary, &directory, name);
+            }
+            // Somebody may have put a file there since it was looked for. A link refuses to take its place, where
+            // renaming would not; not every file system has links.
+            match directory.hard_link(&temporary, &directory, name) {
+                Err(why) if why.kind() == ErrorKind::AlreadyExists => Err(why),
+                Err(_) => directory.rename(&temporary, &directory, name),
+                Ok(()) => Ok(()),
+            }
+        });
+        // What is left of it helps nobody; the first error is the one to tell.
+        let _ = directory.remove_file(&temporary);
         written.map_err(failed)
     }
 }
@@ -321,6 +332,17 @@ mod tests {
         assert_eq!(refused.to_string(), "permission denied: run.sh");
         let names: Vec<_> = fs::read_dir(folder.path().join("ws")).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert!(!names.iter().any(|name| name.to_string_lossy().contains(".tmp")), "{names:?}");
+    }
+
+    #[test]
+    fn a_file_that_appears_after_the_check_is_not_replaced() {
+        let (folder, workspace) = workspace();
+        let place = workspace.locate_for_writing("new.txt").unwrap();
+        fs::write(folder.path().join("ws/new.txt"), "somebody's").unwrap();
+        let refused = workspace.replace(&place, b"mine").unwrap_err();
+        assert_eq!(refused.to_string(), "existing file must be read before writing: new.txt");
+        assert_eq!(fs::read_to_string(folder.path().join("ws/new.txt")).unwrap(), "somebody's");
+        assert_eq!(fs::read_dir(folder.path().join("ws")).unwrap().count(), 3, "nothing is left beside it");
     }
 
     #[test]
