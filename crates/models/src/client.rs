@@ -35,6 +35,8 @@ pub struct Limits {
     pub first_byte: Duration,
     /// How long it may then send nothing.
     pub idle: Duration,
+    /// How long it may send nothing but signs of life: comments, or an event that never ends.
+    pub quiet: Duration,
     /// The longest line of a stream.
     pub line_bytes: usize,
     /// The largest whole answer: text, reasoning and tool calls together.
@@ -50,6 +52,7 @@ impl Default for Limits {
         Self {
             first_byte: Duration::from_secs(300),
             idle: Duration::from_secs(300),
+            quiet: Duration::from_secs(900),
             line_bytes: 8 * 1024 * 1024,
             answer_bytes: 16 * 1024 * 1024,
             error_bytes: 64 * 1024,

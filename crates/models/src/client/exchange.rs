@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use convoke_sse::{Decoder, TooLong};
 use reqwest::{Method, Response};
+use tokio::time::Instant;
 use url::Url;
 
 use super::status::{explains_itself, from_http};
@@ -81,9 +82,11 @@ impl Client {
         sink: &mut dyn Sink,
     ) -> Result<(), ModelError> {
         let provider = self.provider.kind;
-        let Limits { idle, line_bytes, .. } = self.limits;
+        let Limits { idle, quiet, line_bytes, .. } = self.limits;
+        let heard = std::cell::Cell::new(Instant::now());
         let mut decoder = Decoder::new(line_bytes);
         let mut take = |name: &str, data: &str| {
+            heard.set(Instant::now());
             let complete = match api {
                 Api::Responses => responses::read(provider, name, data, draft, sink),
                 Api::Chat => chat::read(provider, data, draft, sink),
@@ -95,9 +98,12 @@ impl Client {
             }
         };
         let stop = loop {
-            let chunk = tokio::time::timeout(idle, response.chunk()).await;
-            let fed = match chunk {
-                Err(_) => Err(Stop::Failed(ModelError::Idle { provider, after: idle })),
+            let deadline = (Instant::now() + idle).min(heard.get() + quiet);
+            let fed = match tokio::time::timeout_at(deadline, response.chunk()).await {
+                Err(_) => {
+                    let after = if heard.get().elapsed() >= quiet { quiet } else { idle };
+                    Err(Stop::Failed(ModelError::Idle { provider, after }))
+                }
                 Ok(Ok(Some(chunk))) => decoder.feed(&chunk, |message| take(message.name, message.data)),
                 Ok(Ok(None)) => {
                     let last = decoder.finish(|message| take(message.name, message.data));
@@ -107,6 +113,10 @@ impl Client {
             };
             if let Err(stop) = fed {
                 break stop;
+            }
+            // A flood is always ready, and a time-out asks what is ready first.
+            if heard.get().elapsed() >= quiet {
+                break Stop::Failed(ModelError::Idle { provider, after: quiet });
             }
         };
         match stop {

@@ -277,6 +277,17 @@ async fn silence_ends_after_its_time() {
 }
 
 #[tokio::test]
+async fn signs_of_life_without_a_word_end_too() {
+    let server = ScriptedServer::start().await;
+    // Far more than can drip within the time.
+    server.push(Answer::stream(vec![Step::Drip(": still here\n\n".repeat(1_000_000).into_bytes())]));
+    let limits = Limits { quiet: Duration::from_millis(30), ..Limits::default() };
+    let once = RetryPolicy { max_attempts: 1, ..RetryPolicy::default() };
+    let (done, _) = ask(&client(&server, ProviderKind::OpenAi).with_limits(limits).with_retry(once)).await;
+    assert_eq!(done.unwrap_err().error.code(), "idle");
+}
+
+#[tokio::test]
 async fn what_is_too_large_is_refused() {
     let server = ScriptedServer::start().await;
     let limits = Limits { line_bytes: 1000, answer_bytes: 50, ..Limits::default() };
