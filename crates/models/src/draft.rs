@@ -195,7 +195,7 @@ impl DraftCall {
 
 fn random_hex() -> String {
     let mut bytes = [0_u8; 12];
-    // Without randomness the id still differs from the others of this process by the counter's worth of time.
+    // Without randomness the time will do: the id only has to differ from others of its conversation.
     if getrandom::fill(&mut bytes).is_err() {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         bytes = now.as_nanos().to_le_bytes()[..12].try_into().expect("twelve of sixteen bytes");

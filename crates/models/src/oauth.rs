@@ -76,6 +76,9 @@ pub enum OAuthError {
     /// There is no login.
     #[error("No OpenAI OAuth login found. Sign in, or set an API key or another provider.")]
     NotSignedIn,
+    /// The system gives no random bytes, without which a sign-in is not safe.
+    #[error("The system gives no random bytes: {0}")]
+    NoRandomness(String),
     /// No port can be opened for the callback.
     #[error("No port can be opened for the sign-in's callback: {0}")]
     NoPort(String),

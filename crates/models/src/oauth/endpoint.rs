@@ -34,11 +34,11 @@ impl TokenEndpoint {
         Ok(Self { http, base, client_id: config.client_id.clone() })
     }
 
-    pub(super) fn address(&self, path: &str) -> Result<Url, OAuthError> {
+    pub(super) fn address(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let joined = format!("{}{path}", url.path().trim_end_matches('/'));
         url.set_path(&joined);
-        Ok(url)
+        url
     }
 
     /// Tokens for a code.
@@ -78,7 +78,7 @@ impl TokenEndpoint {
     }
 
     async fn post(&self, kind: &'static str, body: String) -> Result<Value, OAuthError> {
-        let url = self.address("/oauth/token")?;
+        let url = self.address("/oauth/token");
         let unreachable = |why: reqwest::Error| OAuthError::Network(why.without_url().to_string());
         let exchange = async {
             let http = self.http.to(&url).map_err(unreachable)?;

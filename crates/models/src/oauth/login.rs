@@ -62,7 +62,7 @@ impl Login {
         let verifier = SecretText::new(random::<64>()?);
         let oauth_state = random::<32>()?;
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.reveal().as_bytes()));
-        let mut address = endpoint.address("/oauth/authorize")?;
+        let mut address = endpoint.address("/oauth/authorize");
         address
             .query_pairs_mut()
             .append_pair("response_type", "code")
@@ -239,7 +239,7 @@ fn read_pasted(pasted: &str, expected_state: &str) -> Result<SecretText, OAuthEr
 /// Random bytes as text for an address.
 fn random<const N: usize>() -> Result<String, OAuthError> {
     let mut bytes = [0_u8; N];
-    getrandom::fill(&mut bytes).map_err(|why| OAuthError::NoPort(format!("no random bytes: {why}")))?;
+    getrandom::fill(&mut bytes).map_err(|why| OAuthError::NoRandomness(why.to_string()))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

@@ -1,5 +1,7 @@
 //! `list_directory`.
 
+use std::collections::BTreeSet;
+
 use super::{FileError, Workspace};
 use crate::Outcome;
 use crate::arguments::Arguments;
@@ -8,20 +10,21 @@ use crate::limits::LIST_ENTRIES;
 /// Children of a directory, sorted, directories with a slash.
 pub(crate) fn list_directory(workspace: &Workspace, arguments: &Arguments) -> Result<Outcome, String> {
     let path = arguments.optional_text("path")?.unwrap_or(".");
-    let names = names(workspace, path).map_err(|why| why.to_string())?;
-    let left_out = names.len().saturating_sub(LIST_ENTRIES);
-    let mut listing = names[..names.len() - left_out].join("\n");
+    let (names, total) = names(workspace, path).map_err(|why| why.to_string())?;
+    let left_out = total - names.len();
+    let mut listing = names.into_iter().collect::<Vec<_>>().join("\n");
     if left_out > 0 {
         listing.push_str(&format!("\n\n[{left_out} more entries. List a subdirectory or use code_search.]"));
     }
     Ok(Outcome::text(listing))
 }
 
-fn names(workspace: &Workspace, path: &str) -> Result<Vec<String>, FileError> {
+/// The first names in order, and how many there are. A directory may have millions; no more than are shown are kept.
+fn names(workspace: &Workspace, path: &str) -> Result<(BTreeSet<String>, usize), FileError> {
     let place = workspace.locate(path)?;
     let directory = workspace.directory(&place)?;
     let failed = |why| FileError::Other { path: path.to_owned(), why };
-    let mut names = Vec::new();
+    let (mut names, mut total) = (BTreeSet::new(), 0);
     for entry in directory.entries().map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -34,8 +37,11 @@ fn names(workspace: &Workspace, path: &str) -> Result<Vec<String>, FileError> {
             }
             _ => false,
         };
-        names.push(if is_directory { format!("{name}/") } else { name });
+        names.insert(if is_directory { format!("{name}/") } else { name });
+        total += 1;
+        if names.len() > LIST_ENTRIES {
+            names.pop_last();
+        }
     }
-    names.sort();
-    Ok(names)
+    Ok((names, total))
 }

@@ -23,6 +23,18 @@ async fn a_directory_is_listed_in_order() {
 }
 
 #[tokio::test]
+async fn a_crowded_directory_is_listed_in_part() {
+    let bench = Bench::new();
+    for number in 0..2_003 {
+        bench.put(&format!("f{number:04}"), "");
+    }
+    let listed = bench.run("list_directory", json!({ "path": "." })).await.content;
+    assert_eq!(listed.lines().next(), Some("f0000"));
+    assert_eq!(listed.lines().nth(1_999), Some("f1999"));
+    assert!(listed.ends_with("\n\n[3 more entries. List a subdirectory or use code_search.]"), "{listed}");
+}
+
+#[tokio::test]
 async fn text_is_read_and_what_is_no_text_is_refused() {
     let bench = Bench::new();
     bench.put("a.txt", "one\ntwo\nthree\n");
