@@ -21,6 +21,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-ws", 1),
     ("convoke-api", 2),
     ("convoke-models", 2),
+    ("convoke-machine", 2),
     ("convoke-room", 2),
     ("convoke-store", 2),
     ("convoke-toolbox", 2),

@@ -1,0 +1,128 @@
+//! The machine: its tools and its snapshot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_kenny::tools as catalogue;
+use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::collect::{self, Busy};
+use crate::facts::Facts;
+use crate::{Options, ToolError, platform, tools};
+
+/// This machine. Cheap to clone; clones share their state.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    options: Arc<Options>,
+    busy: Arc<Busy>,
+    /// One per thread that runs a tool, also one that hangs and for which nobody waits any more.
+    threads: Arc<Semaphore>,
+}
+
+/// How one call may run.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// An upper bound, whatever the arguments ask for. Without it, `timeout_s` of the arguments holds, else
+    /// [`Options::tool_timeout`].
+    pub timeout: Option<Duration>,
+    /// Ends the call, and everything it started, when cancelled. Dropping the future does so, too.
+    pub cancel: CancellationToken,
+}
+
+impl Machine {
+    /// This machine with these limits.
+    pub fn new(options: Options) -> Self {
+        let threads = Arc::new(Semaphore::new(options.tool_threads.max(1)));
+        Self { options: Arc::new(options), busy: Arc::default(), threads }
+    }
+
+    /// Its limits.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Runs a tool of the catalogue (all but `agent_update`, which is not a matter of the machine) and returns its
+    /// `result`, a JSON object.
+    ///
+    /// Arguments are checked against the catalogue first. Neither the guard nor the kill switch is asked: that is done
+    /// before. Must be called within a tokio runtime with timers and IO.
+    pub async fn run(&self, tool: &str, args: &Map<String, Value>, call: &Call) -> Result<Value, ToolError> {
+        let Some(known) = catalogue::find(tool) else {
+            return Err(ToolError::unsupported(format!("unknown tool: {}", crate::text::one_line(tool, 128))));
+        };
+        catalogue::validate_args(tool, &Value::Object(args.clone())).map_err(ToolError::bad_args)?;
+        let asked = args.get("timeout_s").and_then(Value::as_u64).map(Duration::from_secs);
+        let timeout = asked.unwrap_or(self.options.tool_timeout);
+        let timeout = call.timeout.map_or(timeout, |bound| bound.min(timeout));
+
+        let stop = call.cancel.child_token();
+        let _stop_on_drop = stop.clone().drop_guard();
+        let work = async {
+            match known.name {
+                "telemetry_collect" => self.telemetry(args).await,
+                name => {
+                    let facts = Facts {
+                        options: self.options.clone(),
+                        handle: Handle::current(),
+                        stop: stop.clone(),
+                        patience: timeout,
+                    };
+                    let (handler, args) = (handler(name), args.clone());
+                    // The semaphore is never closed.
+                    let permit = self.threads.clone().acquire_owned().await;
+                    let work = tokio::task::spawn_blocking(move || {
+                        let _permit = permit;
+                        handler(&facts, &args)
+                    });
+                    work.await
+                        .unwrap_or_else(|_| Err(ToolError::internal("the tool failed; the agent's log has more")))
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            result = work => result,
+            () = call.cancel.cancelled() => Err(ToolError::failed("cancelled")),
+            // What runs commands ends them by itself at the deadline; the little more lets it say so first.
+            () = tokio::time::sleep(timeout.saturating_add(KILL_TIME)) => Err(ToolError::timeout(timeout)),
+        }
+    }
+
+    /// A telemetry snapshot: section name to section. `None` is all of them; names that are no section are left out.
+    pub async fn collect(&self, sections: Option<&[String]>) -> Map<String, Value> {
+        collect::collect(&self.options, &self.busy, sections, collect::of_platform).await
+    }
+
+    async fn telemetry(&self, args: &Map<String, Value>) -> Result<Value, ToolError> {
+        let sections: Option<Vec<String>> = args
+            .get("sections")
+            .and_then(Value::as_array)
+            .map(|list| list.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect());
+        let snapshot = self.collect(sections.as_deref()).await;
+        match sections {
+            // Newer hubs ask for sections that we do not have beside those we have; asking for none we have is a mistake.
+            Some(names) if snapshot.is_empty() && !names.is_empty() => {
+                let names = crate::text::one_line(&names.join(", "), 200);
+                Err(ToolError::not_found(format!("no such telemetry section: {names}")))
+            }
+            _ => Ok(Value::Object(snapshot)),
+        }
+    }
+}
+
+/// How long a killed tree may take to be gone.
+const KILL_TIME: Duration = Duration::from_secs(2);
+
+/// What runs a tool: on a thread of its own, where it may block.
+pub(crate) type Handler = fn(&Facts, &Map<String, Value>) -> Result<Value, ToolError>;
+
+fn handler(name: &str) -> Handler {
+    let own = platform::TOOLS.iter().chain(tools::TOOLS).find(|(tool, _)| *tool == name);
+    own.map_or(
+        |_, _| Err(ToolError::unsupported("this tool is not available on this platform")),
+        |(_, handler)| *handler,
+    )
+}

@@ -1,0 +1,64 @@
+//! The limits of a machine's tools and telemetry.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Every limit, with the number that holds unless told otherwise.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where `/proc`, `/sys`, `/etc`, `/var` and `/usr/share` are read from. Tests put recorded files there. The paths
+    /// that callers give to the `fs_*` tools are not affected.
+    pub root: PathBuf,
+    /// Most bytes of text that a command's output may take in a result, standard output and error together. What is
+    /// beyond is read and dropped, and the result says so (`truncated`).
+    pub output_cap: usize,
+    /// Most bytes that `fs_read` returns.
+    pub read_cap: usize,
+    /// Most entries that `fs_list` returns.
+    pub list_cap: usize,
+    /// Most paths that `fs_search` returns.
+    pub search_hits: usize,
+    /// Most entries that `fs_search` looks at.
+    pub search_entries: usize,
+    /// Most events that `diag_eventlog` returns, whatever was asked for.
+    pub event_cap: usize,
+    /// How long a tool may take when its call says nothing.
+    pub tool_timeout: Duration,
+    /// Most threads that run tools, counting those that hang in the system (a file server that is gone) after their
+    /// call was given up. A call beyond waits for its turn until its own deadline.
+    pub tool_threads: usize,
+    /// Over how long the use of the processor is sampled.
+    pub sample: Duration,
+    /// How long one section of a snapshot may take.
+    pub section_timeout: Duration,
+    /// How many sections are collected at once.
+    pub parallel_sections: usize,
+    /// How many of the largest directories the section `disk` names; 0 leaves them out.
+    pub top_dirs: usize,
+    /// Most entries that are looked at to find them.
+    pub top_dirs_entries: usize,
+    /// How long the look may take.
+    pub top_dirs_time: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            root: PathBuf::from("/"),
+            output_cap: 1024 * 1024,
+            read_cap: 256 * 1024,
+            list_cap: 20_000,
+            search_hits: 1000,
+            search_entries: 5_000_000,
+            event_cap: 1000,
+            tool_timeout: Duration::from_secs(30),
+            tool_threads: 64,
+            sample: Duration::from_millis(500),
+            section_timeout: Duration::from_secs(20),
+            parallel_sections: 4,
+            top_dirs: 10,
+            top_dirs_entries: 200_000,
+            top_dirs_time: Duration::from_secs(3),
+        }
+    }
+}

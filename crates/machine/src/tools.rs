@@ -1,0 +1,75 @@
+//! The tools that are the same on every platform: commands and files.
+
+mod files;
+mod search;
+
+use serde_json::{Map, Value, json};
+
+use crate::ToolError;
+use crate::exec::{Command, ExecError, Limits, Output};
+use crate::facts::Facts;
+use crate::machine::Handler;
+
+pub(crate) use files::read_start;
+
+/// What a platform does not have of its own.
+pub(crate) const TOOLS: &[(&str, Handler)] = &[
+    ("fs_list", files::list),
+    ("fs_read", files::read),
+    ("fs_search", search::search),
+    ("winget_list", only_windows),
+    ("winget_install", only_windows),
+    ("winget_uninstall", only_windows),
+    ("winget_update", only_windows),
+    ("remotehelp_status", no_remote_help),
+    ("remotehelp_start", only_windows_help),
+    ("remotehelp_stop", only_windows_help),
+];
+
+/// A text among the arguments, which were checked before.
+pub(crate) fn text<'a>(args: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolError> {
+    args.get(name).and_then(Value::as_str).ok_or_else(|| ToolError::bad_args(format!("{name} must be a text")))
+}
+
+/// Runs a shell's command and answers in the shape of the `*_exec` tools.
+pub(crate) fn shell(facts: &Facts, command: Command) -> Result<Value, ToolError> {
+    let limits = Limits { timeout: facts.patience, cap: facts.options.output_cap, cancel: facts.stop.clone() };
+    let output = facts.wait(crate::exec::run(command, &limits)).map_err(|error| exec_error(&error))?;
+    Ok(shown(output))
+}
+
+/// A command's outcome as the tools of that kind return it. What goes beyond the contract's three keys is there only
+/// when it has something to say.
+fn shown(output: Output) -> Value {
+    let mut result = json!({"stdout": output.stdout, "stderr": output.stderr, "exit_code": output.exit_code});
+    if output.truncated {
+        result["truncated"] = true.into();
+        result["stdout_bytes"] = output.stdout_bytes.into();
+        result["stderr_bytes"] = output.stderr_bytes.into();
+    }
+    if output.left_running {
+        result["left_running"] = true.into();
+    }
+    result
+}
+
+/// The same failure in a tool's words.
+pub(crate) fn exec_error(error: &ExecError) -> ToolError {
+    match error {
+        ExecError::NotFound { .. } => ToolError::unsupported(error.to_string()),
+        ExecError::Io { .. } | ExecError::Cancelled => ToolError::failed(error.to_string()),
+        ExecError::TimedOut { after, .. } => ToolError::timeout(*after),
+    }
+}
+
+fn only_windows(_: &Facts, _: &Map<String, Value>) -> Result<Value, ToolError> {
+    Err(ToolError::unsupported("winget is only available on Windows"))
+}
+
+fn only_windows_help(_: &Facts, _: &Map<String, Value>) -> Result<Value, ToolError> {
+    Err(ToolError::unsupported("remote help is only available on Windows"))
+}
+
+fn no_remote_help(_: &Facts, _: &Map<String, Value>) -> Result<Value, ToolError> {
+    Ok(json!({"installed": false, "version": null, "internet_ok": false, "interactive_session": false}))
+}
