@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::facts::Facts;
 use crate::platform;
+use crate::remembered::Remembered;
 use crate::{Options, Section};
 
 /// What collects a section.
@@ -33,6 +34,7 @@ impl Default for Busy {
 pub(crate) async fn collect(
     options: &Arc<Options>,
     busy: &Busy,
+    remembered: &Arc<Remembered>,
     wanted: Option<&[String]>,
     collector: fn(&str) -> Collector,
 ) -> Map<String, Value> {
@@ -41,10 +43,11 @@ pub(crate) async fn collect(
     for (section, busy) in SECTIONS.iter().zip(&busy.0) {
         if wanted.is_none_or(|wanted| wanted.iter().any(|name| name == section.name)) {
             let (options, busy, permits) = (options.clone(), busy.clone(), permits.clone());
+            let remembered = remembered.clone();
             tasks.spawn(async move {
                 // The semaphore is never closed; were it, running at once would still be right.
                 let _permit = permits.acquire().await;
-                (section.name, one(&options, busy, collector(section.name)).await)
+                (section.name, one(&options, busy, remembered, collector(section.name)).await)
             });
         }
     }
@@ -59,7 +62,12 @@ pub(crate) async fn collect(
     found.into_iter().map(|(name, section)| (name.to_owned(), section.into())).collect()
 }
 
-async fn one(options: &Arc<Options>, busy: Arc<AtomicBool>, collector: Collector) -> Section {
+async fn one(
+    options: &Arc<Options>,
+    busy: Arc<AtomicBool>,
+    remembered: Arc<Remembered>,
+    collector: Collector,
+) -> Section {
     if busy.swap(true, Ordering::AcqRel) {
         return Section::new(Status::Warn, "still busy with the snapshot before: something it asks does not answer");
     }
@@ -70,6 +78,7 @@ async fn one(options: &Arc<Options>, busy: Arc<AtomicBool>, collector: Collector
         options: options.clone(),
         handle: Handle::current(),
         stop,
+        remembered,
         patience: options.section_timeout.mul_f64(0.8).max(Duration::from_millis(1)),
     };
     let work = tokio::task::spawn_blocking(move || {
@@ -131,9 +140,9 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let busy = Busy::default();
         let (first, second) = runtime.block_on(async {
-            let first = collect(&options(), &busy, None, hostile).await;
+            let first = collect(&options(), &busy, &Arc::default(), None, hostile).await;
             let wanted = ["battery".to_owned(), "memory".to_owned(), "no_such".to_owned()];
-            (first, collect(&options(), &busy, Some(&wanted), hostile).await)
+            (first, collect(&options(), &busy, &Arc::default(), Some(&wanted), hostile).await)
         });
         assert_eq!(first.len(), 25);
         assert_eq!(first["disk"]["status"], "crit");

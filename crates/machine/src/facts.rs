@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Options;
 use crate::exec::{self, Command, ExecError, Limits, Output};
+use crate::remembered::Remembered;
 use crate::text;
 
 /// Most bytes read of a file of facts. `/proc` and `/sys` have no larger ones that matter, and a larger one of `/etc`
@@ -34,6 +35,8 @@ pub(crate) struct Facts {
     pub(crate) stop: CancellationToken,
     /// How long a program may take.
     pub(crate) patience: Duration,
+    /// What was found before.
+    pub(crate) remembered: Arc<Remembered>,
 }
 
 impl Facts {

@@ -25,6 +25,7 @@ mod machine;
 mod options;
 #[cfg(not(any(target_os = "linux", windows)))]
 mod other;
+mod remembered;
 mod section;
 mod text;
 mod tools;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::collect::{self, Busy};
 use crate::facts::Facts;
+use crate::remembered::Remembered;
 use crate::{Options, ToolError, platform, tools};
 
 /// This machine. Cheap to clone; clones share their state.
@@ -18,6 +19,7 @@ use crate::{Options, ToolError, platform, tools};
 pub struct Machine {
     options: Arc<Options>,
     busy: Arc<Busy>,
+    remembered: Arc<Remembered>,
     /// One per thread that runs a tool, also one that hangs and for which nobody waits any more.
     threads: Arc<Semaphore>,
 }
@@ -36,7 +38,7 @@ impl Machine {
     /// This machine with these limits.
     pub fn new(options: Options) -> Self {
         let threads = Arc::new(Semaphore::new(options.tool_threads.max(1)));
-        Self { options: Arc::new(options), busy: Arc::default(), threads }
+        Self { options: Arc::new(options), busy: Arc::default(), remembered: Arc::default(), threads }
     }
 
     /// Its limits.
@@ -55,7 +57,12 @@ impl Machine {
         };
         catalogue::validate_args(tool, &Value::Object(args.clone())).map_err(ToolError::bad_args)?;
         let asked = args.get("timeout_s").and_then(Value::as_u64).map(Duration::from_secs);
-        let timeout = asked.unwrap_or(self.options.tool_timeout);
+        let usual = match known.name {
+            // All sections together may take longer than any other tool.
+            "telemetry_collect" => self.options.tool_timeout.max(self.options.section_timeout * 3),
+            _ => self.options.tool_timeout,
+        };
+        let timeout = asked.unwrap_or(usual);
         let timeout = call.timeout.map_or(timeout, |bound| bound.min(timeout));
 
         let stop = call.cancel.child_token();
@@ -69,8 +76,10 @@ impl Machine {
                         handle: Handle::current(),
                         stop: stop.clone(),
                         patience: timeout,
+                        remembered: self.remembered.clone(),
                     };
-                    let (handler, args) = (handler(name), args.clone());
+                    let Some(handler) = handler(name) else { return Err(missing(name)) };
+                    let args = args.clone();
                     // The semaphore is never closed.
                     let permit = self.threads.clone().acquire_owned().await;
                     let work = tokio::task::spawn_blocking(move || {
@@ -93,7 +102,7 @@ impl Machine {
 
     /// A telemetry snapshot: section name to section. `None` is all of them; names that are no section are left out.
     pub async fn collect(&self, sections: Option<&[String]>) -> Map<String, Value> {
-        collect::collect(&self.options, &self.busy, sections, collect::of_platform).await
+        collect::collect(&self.options, &self.busy, &self.remembered, sections, collect::of_platform).await
     }
 
     async fn telemetry(&self, args: &Map<String, Value>) -> Result<Value, ToolError> {
@@ -119,10 +128,19 @@ const KILL_TIME: Duration = Duration::from_secs(2);
 /// What runs a tool: on a thread of its own, where it may block.
 pub(crate) type Handler = fn(&Facts, &Map<String, Value>) -> Result<Value, ToolError>;
 
-fn handler(name: &str) -> Handler {
+fn handler(name: &str) -> Option<Handler> {
     let own = platform::TOOLS.iter().chain(tools::TOOLS).find(|(tool, _)| *tool == name);
-    own.map_or(
-        |_, _| Err(ToolError::unsupported("this tool is not available on this platform")),
-        |(_, handler)| *handler,
-    )
+    own.map(|(_, handler)| *handler)
+}
+
+/// Why this platform does not have a tool of the catalogue. The first words are the field's.
+fn missing(name: &str) -> ToolError {
+    ToolError::unsupported(match name {
+        "agent_update" => "agent_update needs an agent that is installed as a service".to_owned(),
+        name if name.starts_with("winget_") || name.starts_with("remotehelp_") => {
+            format!("{name} is only available on Windows")
+        }
+        "shell_exec" => "shell_exec is not available on Windows; use powershell_exec".to_owned(),
+        name => format!("{name} is not available on this agent"),
+    })
 }

@@ -22,6 +22,9 @@ pub struct Options {
     pub search_entries: usize,
     /// Most events that `diag_eventlog` returns, whatever was asked for.
     pub event_cap: usize,
+    /// Largest picture that `screen_capture` returns, in bytes of PNG; a larger one is halved until it fits. Base64 makes
+    /// a third more of it, and the field's hubs take frames of 8 MiB.
+    pub screen_cap: usize,
     /// How long a tool may take when its call says nothing.
     pub tool_timeout: Duration,
     /// Most threads that run tools, counting those that hang in the system (a file server that is gone) after their
@@ -51,6 +54,7 @@ impl Default for Options {
             search_hits: 1000,
             search_entries: 5_000_000,
             event_cap: 1000,
+            screen_cap: 5 * 1024 * 1024,
             tool_timeout: Duration::from_secs(30),
             tool_threads: 64,
             sample: Duration::from_millis(500),

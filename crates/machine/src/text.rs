@@ -38,6 +38,11 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// `1 process`, `2 processes`.
+pub(crate) fn process_count(number: usize) -> String {
+    if number == 1 { "1 process".to_owned() } else { format!("{number} processes") }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -17,13 +17,7 @@ pub(crate) const TOOLS: &[(&str, Handler)] = &[
     ("fs_list", files::list),
     ("fs_read", files::read),
     ("fs_search", search::search),
-    ("winget_list", only_windows),
-    ("winget_install", only_windows),
-    ("winget_uninstall", only_windows),
-    ("winget_update", only_windows),
     ("remotehelp_status", no_remote_help),
-    ("remotehelp_start", only_windows_help),
-    ("remotehelp_stop", only_windows_help),
 ];
 
 /// A text among the arguments, which were checked before.
@@ -60,14 +54,6 @@ pub(crate) fn exec_error(error: &ExecError) -> ToolError {
         ExecError::Io { .. } | ExecError::Cancelled => ToolError::failed(error.to_string()),
         ExecError::TimedOut { after, .. } => ToolError::timeout(*after),
     }
-}
-
-fn only_windows(_: &Facts, _: &Map<String, Value>) -> Result<Value, ToolError> {
-    Err(ToolError::unsupported("winget is only available on Windows"))
-}
-
-fn only_windows_help(_: &Facts, _: &Map<String, Value>) -> Result<Value, ToolError> {
-    Err(ToolError::unsupported("remote help is only available on Windows"))
 }
 
 fn no_remote_help(_: &Facts, _: &Map<String, Value>) -> Result<Value, ToolError> {
