@@ -16,9 +16,10 @@ mod reliability;
 mod screen;
 mod security;
 mod services;
-#[cfg(test)]
-mod testing;
 mod updates;
+
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::collections::HashSet;
 

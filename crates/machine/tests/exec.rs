@@ -1,4 +1,5 @@
 //! Commands as people and attackers write them, with real processes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 #![cfg(unix)]
 
 use std::path::Path;

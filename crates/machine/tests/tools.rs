@@ -1,4 +1,5 @@
 //! Every tool of the catalogue on this machine, as it is.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;

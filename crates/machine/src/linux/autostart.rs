@@ -206,7 +206,7 @@ fn parse_crontab(text: &str, columns: Columns, location: &str) -> Vec<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     #[test]
     fn everything_that_starts_by_itself_is_found() {

@@ -137,7 +137,7 @@ fn pci_class(code: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     #[test]
     fn devices_have_their_names_from_themselves_or_from_the_list() {

@@ -152,7 +152,7 @@ fn plausible(thousandths: i64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     #[test]
     fn a_worn_battery_is_noticed() {

@@ -203,7 +203,7 @@ fn group(failures: &[Failure]) -> (Vec<Pattern>, bool) {
             by_day,
         });
     }
-    patterns.sort_by(|a, b| (b.level == "critical", b.count).cmp(&(a.level == "critical", a.count)));
+    patterns.sort_by_key(|pattern| std::cmp::Reverse((pattern.level == "critical", pattern.count)));
     let truncated = patterns.len() > MAX_EVENTS;
     patterns.truncate(MAX_EVENTS);
     (patterns, truncated)

@@ -62,7 +62,7 @@ impl Walk {
         let Ok(entries) = fs::read_dir(folder) else { return true };
         for entry in entries.flatten() {
             self.entries += 1;
-            if self.entries > facts.options.search_entries || (self.entries % 1024 == 0 && facts.stopped()) {
+            if self.entries > facts.options.search_entries || (self.entries.is_multiple_of(1024) && facts.stopped()) {
                 self.cut_short = true;
                 return false;
             }

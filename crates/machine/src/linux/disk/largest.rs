@@ -105,7 +105,7 @@ fn largest(facts: &Facts, starts: &[&Path]) -> (Vec<(String, u64)>, bool) {
 mod tests {
     use super::*;
     use crate::Options;
-    use crate::linux::testing::facts;
+    use crate::linux::tests::facts;
 
     #[test]
     fn the_directory_that_holds_it_is_named_and_not_all_those_above() {

@@ -104,7 +104,7 @@ fn parse(device: &str, text: &str) -> Option<Disk> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     const ATA: &str = include_str!("../../../../../fixtures/machine/linux/smartctl-ata.json");
     const NVME: &str = include_str!("../../../../../fixtures/machine/linux/smartctl-nvme.json");

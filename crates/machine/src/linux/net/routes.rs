@@ -102,7 +102,7 @@ fn parse_v6(text: &str) -> Vec<Route> {
 
 #[cfg(test)]
 mod tests {
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     const ROUTE: &str = include_str!("../../../../../fixtures/machine/linux/route.txt");
     const IPV6_ROUTE: &str = include_str!("../../../../../fixtures/machine/linux/ipv6_route.txt");

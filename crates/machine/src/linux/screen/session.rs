@@ -76,7 +76,7 @@ fn parse_display(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::Options;
-    use crate::linux::testing::{facts, root};
+    use crate::linux::tests::{facts, root};
 
     #[test]
     fn displays_of_this_machine_are_told_from_others() {

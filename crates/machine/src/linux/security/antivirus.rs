@@ -73,7 +73,7 @@ fn shown(time: SystemTime) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     #[test]
     fn what_is_installed_and_what_runs_are_told_apart() {

@@ -78,7 +78,7 @@ fn is_portable(facts: &Facts) -> bool {
 mod tests {
     use super::*;
     use crate::Options;
-    use crate::linux::testing::{facts, root};
+    use crate::linux::tests::{facts, root};
 
     #[test]
     fn encryption_is_found_below_other_layers() {

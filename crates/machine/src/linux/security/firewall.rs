@@ -83,7 +83,7 @@ fn parse_iptables(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     #[test]
     fn only_what_filters_input_counts() {

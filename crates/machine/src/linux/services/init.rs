@@ -78,7 +78,7 @@ fn description(script: &str, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::linux::services;
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     #[test]
     fn scripts_are_listed_with_what_can_be_known() {

@@ -32,10 +32,13 @@ impl Update {
     }
 }
 
+/// What makes an update of a line of a log.
+type Reader = fn(&str) -> Option<Update>;
+
 /// The newest first; packages that are only half installed before them.
 pub(super) fn recent(facts: &Facts) -> Vec<Update> {
     let mut updates = broken(&facts.read("var/lib/dpkg/status").unwrap_or_default());
-    let logs: [(&str, fn(&str) -> Option<Update>); 3] =
+    let logs: [(&str, Reader); 3] =
         [("var/log/dpkg.log", dpkg_line), ("var/log/dnf.rpm.log", dnf_line), ("var/log/pacman.log", pacman_line)];
     for (file, parse) in logs {
         let text = facts.read(file).unwrap_or_default();

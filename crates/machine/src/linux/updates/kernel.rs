@@ -67,7 +67,7 @@ fn numbers(release: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     #[test]
     fn a_newer_kernel_of_the_same_kind_is_a_reason() {

@@ -153,7 +153,7 @@ impl Release {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::testing::collected;
+    use crate::linux::tests::collected;
 
     #[test]
     fn every_date_of_the_table_is_one_and_no_version_hides_another() {
