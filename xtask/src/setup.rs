@@ -3,7 +3,9 @@
 //! The lists are kept short on purpose: whoever can compile this program has a linker and a C compiler already, and
 //! everything else that the tests need is built by cargo.
 
-use std::path::Path;
+mod roots;
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -34,6 +36,24 @@ const PACKAGES: &[Package] = &[
         program: "c++",
         needed_if: "fuzz/Cargo.toml",
         why: "libFuzzer, which the fuzz targets link, is written in C++",
+    },
+    Package {
+        name: "debootstrap",
+        program: "debootstrap",
+        needed_if: "crates/machine/tests/systemd.rs",
+        why: "makes the small Debian that tests of services boot",
+    },
+    Package {
+        name: "systemd-container",
+        program: "systemd-nspawn",
+        needed_if: "crates/machine/tests/systemd.rs",
+        why: "boots it",
+    },
+    Package {
+        name: "xvfb",
+        program: "Xvfb",
+        needed_if: "crates/machine/tests/screen.rs",
+        why: "a display of which tests take a picture",
     },
     Package {
         name: "nodejs",
@@ -77,6 +97,7 @@ struct Missing {
     packages: Vec<&'static Package>,
     components: Vec<&'static str>,
     node_packages: Vec<&'static str>,
+    root: Option<PathBuf>,
 }
 
 impl Missing {
@@ -89,11 +110,12 @@ impl Missing {
             packages: PACKAGES.iter().filter(lacks).collect(),
             components: COMPONENTS.iter().filter(|(_, command)| absent(command)).map(|(name, _)| *name).collect(),
             node_packages: NODE_FOLDERS.iter().copied().filter(|folder| lacks_packages(&root.join(folder))).collect(),
+            root: roots::missing(root),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.packages.is_empty() && self.components.is_empty() && self.node_packages.is_empty()
+        self.packages.is_empty() && self.components.is_empty() && self.node_packages.is_empty() && self.root.is_none()
     }
 }
 
@@ -127,6 +149,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         // No scripts: nothing that is installed here needs to run anything to be there.
         let args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
         run::shown(Command::new("npm").current_dir(root.join(folder)).args(args))?;
+    }
+    if let Some(folder) = &missing.root {
+        roots::make(folder)?;
     }
     Ok(())
 }
@@ -197,5 +222,6 @@ mod tests {
         let nowhere = Path::new("no-such-folder-here");
         assert!(Missing::look(nowhere).packages.is_empty());
         assert!(Missing::look(nowhere).node_packages.is_empty());
+        assert!(Missing::look(nowhere).root.is_none());
     }
 }

@@ -40,7 +40,7 @@ fn recorded_answers_become_sections() {
     check("disk_smart", "crit", "Example HDD 1T is about to fail", json!({}));
     check("battery", "warn", "battery at 82%, discharging", json!({"present": true, "health_percent": 60.0}));
     check("memory", "ok", "61% used", json!({"percent_used": 61.0, "swap_used_bytes": 104_857_600}));
-    check("thermals", "ok", "hottest 48 °C", json!({"sensors": [{"label": "TZ01", "temperature_c": 48.0}]}));
+    check("thermals", "ok", "hottest 48 °C", json!({"sensors": [{"label": "TZ01", "temperature_c": 48.1}]}));
     check("firewall", "warn", "off: Public", json!({}));
     check("encryption", "warn", "C: is not protected by BitLocker", json!({}));
     check(
