@@ -63,23 +63,30 @@ pub(super) fn over_dbus(facts: &Facts) -> Option<Vec<Service>> {
 
 /// The same by the program that comes with it, which has a way of its own to the manager.
 pub(super) fn by_systemctl(facts: &Facts) -> Option<Vec<Service>> {
-    const PLAIN: [&str; 5] = ["--type=service", "--all", "--plain", "--no-legend", "--no-pager"];
-    let units = facts.output("systemctl", &[&["list-units", "--full"], &PLAIN[..]].concat())?;
-    let files = facts.output("systemctl", &[&["list-unit-files"], &PLAIN[..]].concat()).unwrap_or_default();
+    // Not `list-units`: its table grows a column when a job waits.
+    let shown = "--property=Id,Description,LoadState,ActiveState,SubState";
+    let units = facts.output("systemctl", &["show", "--no-pager", "--all", shown, "*.service"])?;
+    let plain = ["list-unit-files", "--type=service", "--no-legend", "--no-pager"];
+    let files = facts.output("systemctl", &plain).unwrap_or_default();
     Some(join(parse_units(&units), parse_files(&files)))
 }
 
-/// `ssh.service loaded active running OpenBSD Secure Shell server`.
+/// Lines such as `Id=ssh.service`, with an empty one between two units.
 fn parse_units(text: &str) -> BTreeMap<String, Loaded> {
-    let unit = |line: &str| {
-        // Older versions mark a failed one with a dot even when told to be plain.
-        let mut words = line.trim_start_matches(['●', '*', ' ']).split_ascii_whitespace();
-        let (name, load, active, sub) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let description = words.collect::<Vec<_>>().join(" ");
-        let state = |word: &str| word.to_owned();
-        Some((name.to_owned(), Loaded { description, load: state(load), active: state(active), sub: state(sub) }))
+    let unit = |record: &str| {
+        let field = |name: &str| {
+            let value = record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            value.unwrap_or_default().to_owned()
+        };
+        let loaded = Loaded {
+            description: field("Description"),
+            load: field("LoadState"),
+            active: field("ActiveState"),
+            sub: field("SubState"),
+        };
+        Some((field("Id"), loaded)).filter(|(name, _)| !name.is_empty())
     };
-    text.lines().filter_map(unit).collect()
+    text.split("\n\n").filter_map(unit).collect()
 }
 
 /// `ssh.service enabled enabled`.
@@ -145,7 +152,7 @@ fn start(file: &str, load: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    const UNITS: &str = include_str!("../../../../../fixtures/machine/linux/systemctl-units.txt");
+    const UNITS: &str = include_str!("../../../../../fixtures/machine/linux/systemctl-show.txt");
     const FILES: &str = include_str!("../../../../../fixtures/machine/linux/systemctl-unit-files.txt");
 
     #[test]

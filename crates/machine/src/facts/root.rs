@@ -1,0 +1,74 @@
+//! Files and programs below the root.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use super::Facts;
+use crate::exec::{Command, ExecError, Output};
+use crate::text;
+
+/// Most bytes read of a file of facts. `/proc` and `/sys` have no larger ones that matter, and a larger one of `/etc`
+/// is not what it claims to be.
+const FILE_CAP: usize = 4 * 1024 * 1024;
+
+/// Where programs are. Not `PATH`: a service's may lack the `sbin` folders, and nobody's should decide what runs here.
+const FOLDERS: [&str; 6] = ["usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin"];
+
+impl Facts {
+    /// A path below the root.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.options.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The text of a file below the root.
+    pub(crate) fn read(&self, path: &str) -> io::Result<String> {
+        read_text(&self.path(path), FILE_CAP)
+    }
+
+    /// The same, trimmed, where its absence means nothing.
+    pub(crate) fn word(&self, path: &str) -> Option<String> {
+        self.read(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// A number in a file of its own, as `/sys` likes it.
+    pub(crate) fn number(&self, path: &str) -> Option<i64> {
+        self.word(path)?.parse().ok()
+    }
+
+    /// The names in a folder below the root, sorted; none if it is not there.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Whether there is something of that name.
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// Where a program is.
+    pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
+        FOLDERS.iter().map(|folder| self.path(folder).join(name)).find(|candidate| candidate.is_file())
+    }
+
+    /// Runs a program in the plain locale and waits for it. `None` if it is not installed.
+    pub(crate) fn command(&self, name: &str, args: &[&str]) -> Option<Result<Output, ExecError>> {
+        let program = self.program(name)?;
+        let command = Command::new(program).args(args).env("LC_ALL", "C").env("LANG", "C");
+        Some(self.exec(command))
+    }
+
+    /// What a program prints, if it is installed and succeeds.
+    pub(crate) fn output(&self, name: &str, args: &[&str]) -> Option<String> {
+        let output = self.command(name, args)?.ok()?;
+        output.success().then_some(output.stdout)
+    }
+}
+
+/// The text of a regular file, at most `cap` bytes of it. Does not hang on what is no regular file.
+pub(crate) fn read_text(path: &Path, cap: usize) -> io::Result<String> {
+    let bytes = crate::tools::read_start(path, cap)?;
+    Ok(text::lossy(&bytes, cap))
+}
