@@ -51,15 +51,13 @@ pub(crate) async fn collect(
             });
         }
     }
-    let mut found = Vec::new();
+    let mut snapshot = Map::new();
     while let Some(done) = tasks.join_next().await {
         if let Ok((name, section)) = done {
-            found.push((name, section));
+            snapshot.insert(name.to_owned(), section.into());
         }
     }
-    // In the contract's order, whoever came first.
-    found.sort_by_key(|(name, _)| SECTIONS.iter().position(|section| section.name == *name));
-    found.into_iter().map(|(name, section)| (name.to_owned(), section.into())).collect()
+    snapshot
 }
 
 async fn one(

@@ -59,7 +59,7 @@ impl Machine {
         let asked = args.get("timeout_s").and_then(Value::as_u64).map(Duration::from_secs);
         let usual = match known.name {
             // All sections together may take longer than any other tool.
-            "telemetry_collect" => self.options.tool_timeout.max(self.options.section_timeout * 3),
+            "telemetry_collect" => self.options.tool_timeout.max(self.options.section_timeout * 2),
             _ => self.options.tool_timeout,
         };
         let timeout = asked.unwrap_or(usual);

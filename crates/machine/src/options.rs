@@ -58,7 +58,7 @@ impl Default for Options {
             tool_timeout: Duration::from_secs(30),
             tool_threads: 64,
             sample: Duration::from_millis(500),
-            section_timeout: Duration::from_secs(20),
+            section_timeout: Duration::from_secs(30),
             parallel_sections: 4,
             top_dirs: 10,
             top_dirs_entries: 200_000,

@@ -28,7 +28,11 @@ const STALE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 pub(super) fn app_updates(facts: &Facts) -> Section {
     let Some(pending) = pending(facts) else {
-        return Section::ok("no package manager that can be asked").with("available", 0).with("packages", json!([]));
+        let section = match pending::manager(facts) {
+            None => Section::ok("no package manager that is known"),
+            Some(manager) => Section::new(Status::Warn, format!("{manager} does not say what waits")),
+        };
+        return section.with("available", Value::Null).with("packages", json!([]));
     };
     let (available, security) = counts(&pending);
     let summary = match (available, security) {
@@ -51,11 +55,12 @@ pub(super) fn win_update(facts: &Facts) -> Section {
     let checked = history::last_check(facts);
     let pending = pending(facts);
     if recent.is_empty() && checked.is_none() && pending.is_none() {
-        return Section::ok("no package manager that can be asked")
+        return Section::ok("no package manager that is known")
             .with("last_check", Value::Null)
             .with("recent", json!([]));
     }
-    let (available, security) = pending.as_ref().map_or((0, 0), counts);
+    let waiting = pending.as_ref().map(counts);
+    let security = waiting.map_or(0, |(_, security)| security);
     let failed = recent.iter().filter(|update| update.result == "failed").count();
     let age = checked.and_then(|at| SystemTime::now().duration_since(at).ok());
     let (status, summary) = match age {
@@ -64,14 +69,18 @@ pub(super) fn win_update(facts: &Facts) -> Section {
         Some(age) if age > STALE => {
             (Status::Warn, format!("last looked for updates {} days ago", age.as_secs() / 86_400))
         }
-        _ => (Status::Ok, format!("{} recent, {available} waiting", text::count(recent.len(), "update"))),
+        _ => {
+            let waiting =
+                waiting.map_or_else(|| "what waits is not known".to_owned(), |(n, _)| format!("{n} waiting"));
+            (Status::Ok, format!("{} lately, {waiting}", text::count(recent.len(), "update")))
+        }
     };
     let checked = checked.and_then(|at| jiff::Timestamp::try_from(at).ok()).map(|at| format!("{at:.0}"));
     Section::new(status, summary)
         .with("last_check", checked)
         .with("recent", json!(recent))
-        .with("pending", available)
-        .with("pending_security", security)
+        .with("pending", waiting.map(|(available, _)| available))
+        .with("pending_security", waiting.map(|(_, security)| security))
 }
 
 fn counts(pending: &Value) -> (usize, usize) {

@@ -22,7 +22,7 @@ pub(in crate::linux) fn section(facts: &Facts) -> Section {
     let unknown = profiles.iter().any(|profile| profile.enabled.is_none());
     let (status, summary) = match (on.as_slice(), unknown) {
         ([], true) => (Status::Ok, "cannot be told without root".to_owned()),
-        ([], false) => (Status::Warn, "no firewall filters what comes in".to_owned()),
+        ([], false) => (Status::Warn, "no firewall is known to filter what comes in".to_owned()),
         (on, _) => (Status::Ok, format!("on: {}", on.join(", "))),
     };
     Section::new(status, summary).with("profiles", json!(profiles))

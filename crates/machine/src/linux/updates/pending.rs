@@ -22,6 +22,19 @@ impl Package {
     }
 }
 
+/// The package manager of this machine, whether or not it answers.
+pub(super) fn manager(facts: &Facts) -> Option<&'static str> {
+    let programs = [
+        ("apt-get", "apt"),
+        ("dnf", "dnf"),
+        ("yum", "dnf"),
+        ("zypper", "zypper"),
+        ("pacman", "pacman"),
+        ("apk", "apk"),
+    ];
+    programs.into_iter().find(|(program, _)| facts.program(program).is_some()).map(|(_, name)| name)
+}
+
 pub(super) fn packages(facts: &Facts) -> Option<(&'static str, Vec<Package>)> {
     if facts.exists("var/lib/dpkg/status") && facts.program("apt-get").is_some() {
         // A simulation takes no lock and needs no root.
