@@ -56,6 +56,12 @@ const PACKAGES: &[Package] = &[
         why: "a display of which tests take a picture",
     },
     Package {
+        name: "dbus-daemon",
+        program: "dbus-daemon",
+        needed_if: "crates/machine/tests/portal.rs",
+        why: "a bus on which tests ask a desktop for a picture",
+    },
+    Package {
         name: "nodejs",
         program: "node",
         needed_if: "web/package.json",
