@@ -68,8 +68,6 @@ async fn portal(address: String, desktop: Desktop) -> HashMap<String, OwnedVaria
         if header.message_type() == Type::MethodCall && header.member().is_some_and(|member| member == "Screenshot") {
             let (_window, options): (String, HashMap<String, OwnedVariant>) = message.body().deserialize().unwrap();
             answer(&bus, &message, &options, desktop).await;
-            // The bus would tell of the end before the answer was read.
-            std::mem::forget(bus);
             return options;
         }
     }
@@ -124,6 +122,23 @@ async fn the_desktops_picture_is_returned_and_not_left_lying_about() {
     assert!(!file.exists());
     let options = desktop.await.unwrap();
     assert_eq!(bool::try_from(options["interactive"].clone()), Ok(false));
+}
+
+#[tokio::test]
+async fn a_file_of_somebody_else_is_neither_read_nor_removed() {
+    let bus = bus();
+    let (file, _) = picture(bus.folder.path());
+    let link = bus.folder.path().join("link.png");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let text = bus.folder.path().join("secret.png");
+    std::fs::write(&text, "root:x:0").unwrap();
+    for named in [link, text, PathBuf::from("/proc/self/mem"), PathBuf::from("/dev/zero")] {
+        let _desktop = tokio::spawn(portal(bus.address.clone(), Desktop::Shows(named.clone())));
+        let error = capture_when_served(&bus).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::ExecFailed, "{}: {error}", named.display());
+        assert!(named.symlink_metadata().is_ok());
+    }
+    assert!(file.exists());
 }
 
 #[tokio::test]

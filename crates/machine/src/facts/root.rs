@@ -1,7 +1,8 @@
 //! Files and programs below the root.
 
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use super::Facts;
 use crate::exec::{Command, ExecError, Output};
@@ -10,6 +11,12 @@ use crate::text;
 /// Most bytes read of a file of facts. `/proc` and `/sys` have no larger ones that matter, and a larger one of `/etc`
 /// is not what it claims to be.
 const FILE_CAP: usize = 4 * 1024 * 1024;
+
+/// Most bytes read of a file that is read line by line.
+const MAX_LARGE: u64 = 256 * 1024 * 1024;
+
+/// Longest line of such a file; a longer one is skipped.
+const MAX_LINE: usize = 16 * 1024;
 
 /// Where programs are. Not `PATH`: a service's may lack the `sbin` folders, and nobody's should decide what runs here.
 const FOLDERS: [&str; 6] = ["usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin"];
@@ -25,7 +32,28 @@ impl Facts {
         read_text(&self.path(path), FILE_CAP)
     }
 
-    /// The same, trimmed, where its absence means nothing.
+    /// The end of a log below the root, at most `most` bytes of whole lines.
+    pub(crate) fn tail(&self, path: &str, most: u64) -> io::Result<String> {
+        let mut file = regular(&self.path(path))?;
+        let from = file.metadata()?.len().saturating_sub(most);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let whole = if from == 0 { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
+        Ok(whole.to_owned())
+    }
+
+    /// The lines of a file that may be large, one after the other; none if it cannot be read.
+    pub(crate) fn lines(&self, path: &str) -> impl Iterator<Item = String> + use<> {
+        let file = regular(&self.path(path)).ok();
+        file.into_iter().flat_map(|file| {
+            let lines = BufReader::new(file.take(MAX_LARGE)).split(b'\n').map_while(Result::ok);
+            lines.filter(|line| line.len() < MAX_LINE).map(|line| String::from_utf8_lossy(&line).into_owned())
+        })
+    }
+
+    /// The text of a small file, trimmed, where its absence means nothing.
     pub(crate) fn word(&self, path: &str) -> Option<String> {
         self.read(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
@@ -71,4 +99,8 @@ impl Facts {
 pub(crate) fn read_text(path: &Path, cap: usize) -> io::Result<String> {
     let bytes = crate::tools::read_start(path, cap)?;
     Ok(text::lossy(&bytes, cap))
+}
+
+fn regular(path: &Path) -> io::Result<File> {
+    if path.metadata()?.is_file() { File::open(path) } else { Err(io::Error::other("not a regular file")) }
 }

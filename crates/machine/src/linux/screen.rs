@@ -44,9 +44,9 @@ fn picture_of(facts: &Facts, session: &Session) -> Result<Vec<u8>, String> {
     let cap = facts.options.screen_cap;
     match session {
         Session::X11 { display, cookies } => x11::capture(facts, *display, cookies.as_deref(), cap),
-        Session::Wayland { bus, .. } => {
+        Session::Wayland { bus, owner, .. } => {
             let asked = bus.as_deref().ok_or_else(|| "the Wayland session has no bus".to_owned());
-            let png = asked.and_then(|bus| portal::capture(facts, bus));
+            let png = asked.and_then(|bus| portal::capture(facts, bus, *owner));
             // Compositors without a portal often have this program beside them.
             let png = png.or_else(|why| by_grim(facts, session).ok_or(why))?;
             picture::fit(png, cap)
@@ -55,7 +55,11 @@ fn picture_of(facts: &Facts, session: &Session) -> Result<Vec<u8>, String> {
 }
 
 fn by_grim(facts: &Facts, session: &Session) -> Option<Vec<u8>> {
-    let Session::Wayland { socket: Some(socket), .. } = session else { return None };
+    let Session::Wayland { socket: Some(socket), owner, .. } = session else { return None };
+    // It is written in C, and reads whatever the other end sends: not with rights that the other end does not have.
+    if *owner != nix::unistd::geteuid().as_raw() {
+        return None;
+    }
     let program = facts.program("grim")?;
     let folder = std::env::temp_dir().join(format!("convoke-screen-{}", uuid::Uuid::new_v4()));
     create_private(&folder).ok()?;

@@ -41,8 +41,17 @@ impl Tree {
     pub(in crate::exec) async fn kill(&mut self) {
         if let Some(leader) = self.leader() {
             let mark = self.mark.clone();
+            // Not one of the runtime's threads for blocking work: all of them may be waiting for commands to end.
+            let (done, swept) = tokio::sync::oneshot::channel::<()>();
+            let sweeper = std::thread::Builder::new().name("sweep".into()).spawn(move || {
+                sweep(leader, &mark);
+                drop(done);
+            });
             // The leader stays a zombie until it is reaped below, so nobody else can have its number meanwhile.
-            let _ = tokio::task::spawn_blocking(move || sweep(leader, &mark)).await;
+            match sweeper {
+                Ok(_) => drop(swept.await),
+                Err(_) => drop(killpg(leader, Signal::SIGKILL)),
+            }
             let _ = self.child.wait().await;
         }
     }

@@ -1,12 +1,6 @@
 //! The names of vendors and products, from the lists that distributions bring.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
-
 use crate::facts::Facts;
-
-/// Longest line of a list; a longer one is not a line of such a list.
-const MAX_LINE: usize = 1024;
 
 /// Names of those devices that were asked for: the lists have a megabyte, so they are read through and not kept.
 #[derive(Debug, Default)]
@@ -43,14 +37,8 @@ impl Ids {
             return Self::default();
         }
         let folders = ["usr/share/misc", "usr/share/hwdata", "var/lib/usbutils", "var/lib/pciutils"];
-        let file = folders.iter().find_map(|folder| {
-            let path = facts.path(folder).join(list);
-            path.metadata().is_ok_and(|metadata| metadata.is_file()).then(|| File::open(path).ok())?
-        });
-        let lines = file.into_iter().flat_map(|file| {
-            let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
-            lines.filter(|line| line.len() < MAX_LINE).map(|line| String::from_utf8_lossy(&line).into_owned())
-        });
+        let path = folders.iter().map(|folder| format!("{folder}/{list}")).find(|path| facts.exists(path));
+        let lines = path.into_iter().flat_map(|path| facts.lines(&path));
         Self { names: pick(lines, &wanted) }
     }
 }

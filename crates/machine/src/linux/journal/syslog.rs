@@ -1,9 +1,5 @@
 //! The files of syslog, where there is no journal; of the kernel also its own buffer.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::Path;
-
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
@@ -21,7 +17,7 @@ pub(super) fn events(facts: &Facts, log: &Log, count: usize) -> Result<Vec<Event
         Log::Kernel => &["var/log/kern.log"],
         Log::Application => &["var/log/user.log", "var/log/syslog", "var/log/messages"],
     };
-    let tail = files.iter().find_map(|file| tail(&facts.path(file)).ok());
+    let tail = files.iter().find_map(|file| facts.tail(file, TAIL).ok());
     let year = jiff::Zoned::now().year();
     let mut events: Vec<Event> = match tail {
         Some(text) => text.lines().filter_map(|line| parse_line(line, year)).collect(),
@@ -52,22 +48,6 @@ fn kernel_buffer(facts: &Facts) -> Result<Vec<Event>, ToolError> {
         return Err(ToolError::failed(format!("dmesg: {}", text::one_line(&output.stderr, 300))));
     }
     Ok(output.stdout.lines().filter_map(parse_dmesg).collect())
-}
-
-/// The end of a regular file, from the first whole line on.
-fn tail(path: &Path) -> std::io::Result<String> {
-    if !path.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let from = length.saturating_sub(TAIL);
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let whole = if from == 0 { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
-    Ok(whole.to_owned())
 }
 
 /// `2026-11-15T11:40:55.123456+01:00 host sshd[7]: …` or `Nov 15 11:40:55 host sshd[7]: …`. The second says no year;

@@ -1,13 +1,23 @@
 //! A picture through the desktop's portal (`org.freedesktop.portal.Screenshot`), which may ask the person first.
+//!
+//! Whoever owns the bus may put anything in the portal's place and name any file. So only a file that belongs to that
+//! person is read, and it is removed with that person's rights: an agent that is root must not be a way to read or
+//! remove what is somebody else's.
 
 use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
 use zbus::{MatchRule, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
 
 use super::picture::MAX_FILE;
+use crate::exec::Command;
 use crate::facts::Facts;
 
 const NAME: &str = "org.freedesktop.portal.Desktop";
@@ -16,7 +26,7 @@ const PATH: &str = "/org/freedesktop/portal/desktop";
 /// What a desktop may have to say before its answer.
 const QUEUE: usize = 16;
 
-pub(super) fn capture(facts: &Facts, bus: &str) -> Result<Vec<u8>, String> {
+pub(super) fn capture(facts: &Facts, bus: &str, owner: u32) -> Result<Vec<u8>, String> {
     let asked = facts.wait(async {
         tokio::select! {
             answer = ask(bus) => answer.map_err(|error| format!("the desktop's portal: {error}")),
@@ -30,10 +40,10 @@ pub(super) fn capture(facts: &Facts, bus: &str) -> Result<Vec<u8>, String> {
     let (code, file) = asked;
     match (code, file) {
         (0, Some(file)) => {
-            let png = crate::tools::read_start(&file, MAX_FILE).map_err(|error| format!("the picture: {error}"));
+            let png = read(&file, owner).map_err(|error| format!("the picture: {error}"))?;
             // It was made for us, and shows a person's screen.
-            let _ = std::fs::remove_file(&file);
-            png
+            remove(facts, &file, owner);
+            Ok(png)
         }
         (0, None) => Err("the desktop named no picture".to_owned()),
         (1, _) => Err("the person at the machine refused".to_owned()),
@@ -71,6 +81,30 @@ async fn ask(bus: &str) -> zbus::Result<(u32, Option<PathBuf>)> {
         }
     }
     Err(zbus::Error::Failure("the bus closed".into()))
+}
+
+/// A PNG that belongs to its owner.
+fn read(file: &Path, owner: u32) -> io::Result<Vec<u8>> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let opened = OpenOptions::new().read(true).custom_flags(flags.bits()).open(file)?;
+    let metadata = opened.metadata()?;
+    if !metadata.is_file() || metadata.uid() != owner {
+        return Err(io::Error::other("the desktop named a file that is not its own"));
+    }
+    let mut png = Vec::new();
+    opened.take(MAX_FILE as u64).read_to_end(&mut png)?;
+    if png.starts_with(b"\x89PNG") { Ok(png) } else { Err(io::Error::other("the desktop's file is no PNG")) }
+}
+
+fn remove(facts: &Facts, file: &Path, owner: u32) {
+    if owner == geteuid().as_raw() {
+        let _ = std::fs::remove_file(file);
+        return;
+    }
+    let Some(setpriv) = facts.program("setpriv") else { return };
+    let as_owner = [format!("--reuid={owner}"), "--clear-groups".to_owned()];
+    let command = Command::new(setpriv).args(as_owner).args(["--", "rm", "-f", "--"]).arg(file);
+    let _ = facts.exec(command);
 }
 
 /// The path of a `file://` address.

@@ -1,7 +1,10 @@
 //! The desktops of this machine.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+
+use nix::unistd::geteuid;
 
 use crate::facts::Facts;
 
@@ -13,18 +16,20 @@ const MAX_SESSIONS: usize = 8;
 pub(super) enum Session {
     /// A display of X11 on this machine, by number, and the file with the key to it.
     X11 { display: u32, cookies: Option<PathBuf> },
-    /// A compositor's socket, and the bus of its person.
-    Wayland { socket: Option<PathBuf>, bus: Option<String> },
+    /// A compositor's socket, the bus of its person, and who that is.
+    Wayland { socket: Option<PathBuf>, bus: Option<String>, owner: u32 },
 }
 
 /// The agent's own desktop first, if it has one; then everybody else's.
 pub(super) fn find(facts: &Facts) -> Vec<Session> {
     let own: HashMap<String, String> = std::env::vars().collect();
-    let mut found: Vec<Session> = if facts.options.root.as_os_str() == "/" { of(&own) } else { Vec::new() };
+    let mut found: Vec<Session> =
+        if facts.options.root.as_os_str() == "/" { of(&own, geteuid().as_raw()) } else { Vec::new() };
     let pids = facts.names("proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     for pid in pids {
         let Ok(environ) = facts.read(&format!("proc/{pid}/environ")) else { continue };
-        for session in of(&parse_environ(&environ)) {
+        let Ok(metadata) = facts.path(&format!("proc/{pid}/environ")).metadata() else { continue };
+        for session in of(&parse_environ(&environ), metadata.uid()) {
             if !found.contains(&session) {
                 found.push(session);
             }
@@ -50,13 +55,13 @@ fn parse_environ(text: &str) -> HashMap<String, String> {
 
 /// The desktop that an environment speaks of. With both kinds of variables it is Wayland, whose X11 shows nothing but
 /// the windows of old programs.
-fn of(environ: &HashMap<String, String>) -> Vec<Session> {
+fn of(environ: &HashMap<String, String>, owner: u32) -> Vec<Session> {
     let value = |name: &str| environ.get(name).filter(|value| !value.is_empty());
     if let Some(wayland) = value("WAYLAND_DISPLAY") {
         let folder = value("XDG_RUNTIME_DIR").map(PathBuf::from);
         // Joining an absolute path gives that path, which is what is meant.
         let socket = folder.map(|folder| folder.join(wayland)).filter(|path| path.is_absolute());
-        return vec![Session::Wayland { socket, bus: value("DBUS_SESSION_BUS_ADDRESS").cloned() }];
+        return vec![Session::Wayland { socket, bus: value("DBUS_SESSION_BUS_ADDRESS").cloned(), owner }];
     }
     let display = value("DISPLAY").and_then(|display| parse_display(display));
     let cookies = value("XAUTHORITY").cloned().map(PathBuf::from).or_else(|| {
@@ -110,7 +115,11 @@ mod tests {
             find(&facts),
             [
                 Session::X11 { display: 1, cookies: Some("/run/auth".into()) },
-                Session::Wayland { socket: Some("/run/user/7/wayland-0".into()), bus: Some("unix:path=/b".into()) },
+                Session::Wayland {
+                    socket: Some("/run/user/7/wayland-0".into()),
+                    bus: Some("unix:path=/b".into()),
+                    owner: geteuid().as_raw(),
+                },
                 Session::X11 { display: 5, cookies: None },
             ]
         );

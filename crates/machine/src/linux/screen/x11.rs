@@ -13,6 +13,9 @@ use crate::facts::Facts;
 /// The one kind of key that displays use.
 const COOKIE: &str = "MIT-MAGIC-COOKIE-1";
 
+/// Most pixels of a screen. Whoever serves a display can claim any size; a wall of eight monitors has fewer.
+const MAX_PIXELS: usize = 80_000_000;
+
 /// Rows asked for at once: the server's answer for a whole wall of monitors would be a hundred megabytes.
 const ROWS: u16 = 64;
 
@@ -26,6 +29,12 @@ pub(super) fn capture(facts: &Facts, display: u32, cookies: Option<&Path>, cap: 
 
 fn pixels(facts: &Facts, display: u32, cookie: Option<Vec<u8>>) -> Result<Pixels, String> {
     let socket = UnixStream::connect(facts.path(&format!("tmp/.X11-unix/X{display}"))).map_err(|e| e.to_string())?;
+    // A server that says nothing more would be waited for without end: the connection ends with the call.
+    let (stop, other) = (facts.stop.clone(), socket.try_clone().map_err(|e| e.to_string())?);
+    facts.handle.spawn(async move {
+        stop.cancelled().await;
+        let _ = other.shutdown(std::net::Shutdown::Both);
+    });
     let (stream, _) = DefaultStream::from_unix_stream(socket).map_err(|e| e.to_string())?;
     let name = if cookie.is_some() { COOKIE.into() } else { Vec::new() };
     let connection = RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie.unwrap_or_default())
@@ -46,7 +55,11 @@ fn pixels(facts: &Facts, display: u32, cookie: Option<Vec<u8>>) -> Result<Pixels
         .reply()
         .map_err(|error| error.to_string())?;
     let (width, height) = (geometry.width, geometry.height);
-    let mut rgb = Vec::with_capacity(usize::from(width) * usize::from(height) * 3);
+    let count = usize::from(width) * usize::from(height);
+    if count > MAX_PIXELS {
+        return Err(format!("a screen of {width} by {height} is too large"));
+    }
+    let mut rgb = Vec::with_capacity(count * 3);
     let mut y = 0;
     while y < height {
         if facts.stopped() {
@@ -90,6 +103,9 @@ impl Layout {
         };
         let pad = usize::from(self.pad / 8).max(1);
         let stride = (width * bytes).next_multiple_of(pad);
+        if stride == 0 {
+            return Ok(());
+        }
         if data.len() < stride * rows {
             return Err("the display sent less than a picture".to_owned());
         }

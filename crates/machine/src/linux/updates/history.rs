@@ -9,6 +9,9 @@ use serde::Serialize;
 use crate::facts::Facts;
 use crate::text;
 
+/// How much of a log's end is read.
+const TAIL: u64 = 1024 * 1024;
+
 /// How many are told.
 const MAX_RECENT: usize = 20;
 
@@ -37,11 +40,11 @@ type Reader = fn(&str) -> Option<Update>;
 
 /// The newest first; packages that are only half installed before them.
 pub(super) fn recent(facts: &Facts) -> Vec<Update> {
-    let mut updates = broken(&facts.read("var/lib/dpkg/status").unwrap_or_default());
+    let mut updates = broken(facts.lines("var/lib/dpkg/status"));
     let logs: [(&str, Reader); 3] =
         [("var/log/dpkg.log", dpkg_line), ("var/log/dnf.rpm.log", dnf_line), ("var/log/pacman.log", pacman_line)];
     for (file, parse) in logs {
-        let text = facts.read(file).unwrap_or_default();
+        let text = facts.tail(file, TAIL).unwrap_or_default();
         updates.extend(text.lines().rev().filter_map(parse).take(MAX_RECENT));
     }
     updates.truncate(MAX_RECENT);
@@ -49,19 +52,19 @@ pub(super) fn recent(facts: &Facts) -> Vec<Update> {
 }
 
 /// Packages that dpkg began with and did not finish.
-fn broken(status: &str) -> Vec<Update> {
+fn broken(status: impl Iterator<Item = String>) -> Vec<Update> {
     let mut found = Vec::new();
-    let mut package = "";
-    for line in status.lines() {
+    let mut package = String::new();
+    for line in status {
         if let Some(name) = line.strip_prefix("Package: ") {
-            package = name;
+            name.clone_into(&mut package);
         } else if let Some(state) = line.strip_prefix("Status: ")
             && let Some(state) = state.split_ascii_whitespace().next_back()
             && matches!(state, "half-installed" | "half-configured" | "unpacked")
         {
             found.push(Update {
-                kb: text::one_line(package, 128),
-                title: format!("{} is {state}", text::one_line(package, 128)),
+                kb: text::one_line(&package, 128),
+                title: format!("{} is {state}", text::one_line(&package, 128)),
                 result: "failed",
                 installed_at: None,
             });
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn what_is_half_installed_has_failed() {
         let status = "Package: a\nStatus: install ok installed\n\nPackage: b\nStatus: install ok half-configured\n";
-        let found = broken(status);
+        let found = broken(status.lines().map(str::to_owned));
         assert_eq!((found.len(), found[0].kb.as_str(), found[0].result), (1, "b", "failed"));
     }
 }
