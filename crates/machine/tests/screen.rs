@@ -19,7 +19,11 @@ struct Display {
 
 impl Drop for Display {
     fn drop(&mut self) {
-        let _ = self.server.kill();
+        // Asked and not killed: it then takes its socket along.
+        let asked = Command::new("kill").arg(self.server.id().to_string()).status();
+        if !asked.is_ok_and(|status| status.success()) {
+            let _ = self.server.kill();
+        }
         let _ = self.server.wait();
     }
 }

@@ -118,8 +118,13 @@ async fn services() {
     let all = tool("diag_services", json!({})).await;
     assert!(all["services"].as_array().unwrap().len() > 20, "{all}");
     let entries = tool("diag_autostart", json!({})).await;
-    let enabled = entries["entries"].as_array().unwrap().iter().find(|entry| entry["name"] == "sleeps.service");
-    assert!(enabled.is_some_and(|entry| entry["command"].as_str().unwrap().contains("sleep infinity")), "{entries}");
+    let command = |name: &str| {
+        let entry = entries["entries"].as_array().unwrap().iter().find(|entry| entry["name"] == name);
+        entry.unwrap_or_else(|| panic!("{name} in {entries}"))["command"].as_str().unwrap()
+    };
+    assert!(command("sleeps.service").contains("sleep infinity"), "{entries}");
+    // A timer is told with what it starts.
+    assert!(command("apt-daily.timer").contains("apt.systemd.daily"), "{entries}");
 }
 
 async fn journal() {

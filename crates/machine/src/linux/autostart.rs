@@ -137,10 +137,13 @@ fn wanted_units(facts: &Facts, folder: &str) -> Vec<Entry> {
     found
 }
 
-/// The text of the unit that a link leads to. Links are absolute, and absolute below the root.
+/// The text of the unit that a link leads to; of a timer, that of the service it starts. Links are absolute, and absolute
+/// below the root.
 fn unit_file(facts: &Facts, link: &Path) -> Option<String> {
     let target: PathBuf = std::fs::read_link(link).ok()?;
     let path = if target.is_absolute() { facts.path(target.to_str()?) } else { link.parent()?.join(target) };
+    let path =
+        if path.extension().is_some_and(|kind| kind == "timer") { path.with_extension("service") } else { path };
     facts::read_text(&path, FILE_CAP).ok()
 }
 

@@ -110,9 +110,14 @@ fn journal(facts: &Facts, log: &Log, count: usize) -> Result<Option<Vec<Event>>,
     Ok(Some(output.stdout.lines().filter_map(parse_entry).map(Event::from).collect()))
 }
 
-/// Whether there is a journal to read: a machine may have the program without the daemon.
+/// Whether there is a journal to read: a machine may have the program and the folder without the daemon.
 pub(super) fn has_journal(facts: &Facts) -> bool {
-    facts.exists("var/log/journal") || facts.exists("run/log/journal")
+    ["var/log/journal", "run/log/journal"].iter().any(|folder| {
+        let machines = facts.names(folder);
+        machines
+            .iter()
+            .any(|machine| facts.names(&format!("{folder}/{machine}")).iter().any(|file| file.ends_with(".journal")))
+    })
 }
 
 /// Entries carry some thirty fields; these are the ones that matter.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use nix::unistd::geteuid;
@@ -40,7 +41,9 @@ pub(super) fn find(facts: &Facts) -> Vec<Session> {
         let display = name.strip_prefix('X').and_then(|number| number.parse().ok());
         let known =
             |display: u32| found.iter().any(|s| matches!(s, Session::X11 { display: d, .. } if *d == display));
-        if let Some(display) = display.filter(|display| !known(*display)) {
+        // A socket outlives a server that was killed.
+        let lives = || UnixStream::connect(facts.path("tmp/.X11-unix").join(&name)).is_ok();
+        if let Some(display) = display.filter(|display| !known(*display) && lives()) {
             found.push(Session::X11 { display, cookies: None });
         }
     }
@@ -108,8 +111,9 @@ mod tests {
             ),
             ("proc/10/environ", "TERM=x\0"),
             ("tmp/.X11-unix/X1", ""),
-            ("tmp/.X11-unix/X5", ""),
+            ("tmp/.X11-unix/X4", ""),
         ]);
+        let _server = std::os::unix::net::UnixListener::bind(root.path().join("tmp/.X11-unix/X5")).unwrap();
         let (_runtime, facts) = facts(Options { root: root.path().to_owned(), ..Options::default() });
         assert_eq!(
             find(&facts),
