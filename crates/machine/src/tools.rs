@@ -10,6 +10,7 @@ use crate::exec::{Command, ExecError, Limits, Output};
 use crate::facts::Facts;
 use crate::machine::Handler;
 
+#[cfg(target_os = "linux")]
 pub(crate) use files::read_start;
 
 /// What a platform does not have of its own.

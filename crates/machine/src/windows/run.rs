@@ -83,11 +83,13 @@ fn collected<const SECTION: usize>(facts: &Facts) -> Section {
     };
     let now = Timestamp::from_millis(jiff::Timestamp::now().as_millisecond());
     let mut why = String::new();
-    let ask = || ask(facts, script, &[]).inspect_err(|error| why.clone_from(&error.message)).ok();
+    let mut ask = || ask(facts, script, &[]).inspect_err(|error| why.clone_from(&error.message)).ok();
     let answer = match KEPT.iter().find(|(kept, _)| *kept == name) {
         Some((_, hours)) => facts.remembered.or_find(name, Duration::from_secs(hours * 3600), None, ask),
         None => ask(),
     };
+    // A failure of a moment ago is believed and not repeated, and left no words.
+    let why = if why.is_empty() { "the script gave no answer a moment ago".to_owned() } else { why };
     answer.map_or_else(|| Section::new(Status::Warn, why), |answer| collect::section(name, &answer, now))
 }
 
