@@ -15,21 +15,29 @@ const ROUNDS: usize = 50;
 /// Kills every process that descends from `leader`, is in its group, or carries the mark.
 pub(super) fn kill(leader: Option<Pid>, mark: &str) {
     let entry = format!("{MARK}={mark}").into_bytes();
-    let own = getpid().as_raw();
     for _ in 0..ROUNDS {
-        let found = members(leader.map(Pid::as_raw), &entry);
-        let alive: Vec<_> = found.into_iter().filter(|pid| *pid != own && *pid > 1).collect();
-        if alive.is_empty() {
+        if !kill_all(members(leader, Some(&entry))) {
             return;
         }
-        // Stopped first: nobody forks while the others die.
+    }
+}
+
+/// Kills every process that descends from `leader` or is in its group, as they are now. Quick: no environment is read.
+pub(super) fn kill_family(leader: Pid) {
+    kill_all(members(Some(leader), None));
+}
+
+/// Kills them together; false if there are none.
+fn kill_all(found: HashSet<i32>) -> bool {
+    let own = getpid().as_raw();
+    let alive: Vec<_> = found.into_iter().filter(|pid| *pid != own && *pid > 1).map(Pid::from_raw).collect();
+    // Stopped first: nobody forks while the others die.
+    for how in [Signal::SIGSTOP, Signal::SIGKILL] {
         for pid in &alive {
-            let _ = signal(Pid::from_raw(*pid), Signal::SIGSTOP);
-        }
-        for pid in &alive {
-            let _ = signal(Pid::from_raw(*pid), Signal::SIGKILL);
+            let _ = signal(*pid, how);
         }
     }
+    !alive.is_empty()
 }
 
 /// One process as `/proc/<pid>/stat` has it.
@@ -39,7 +47,8 @@ struct Entry {
     group: i32,
 }
 
-fn members(leader: Option<i32>, entry: &[u8]) -> HashSet<i32> {
+fn members(leader: Option<Pid>, mark: Option<&[u8]>) -> HashSet<i32> {
+    let leader = leader.map(Pid::as_raw);
     let processes: Vec<Entry> = fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -49,7 +58,7 @@ fn members(leader: Option<i32>, entry: &[u8]) -> HashSet<i32> {
         .collect();
     let mut found: HashSet<i32> = processes
         .iter()
-        .filter(|process| leader.is_some_and(|leader| process.group == leader) || is_marked(process.pid, entry))
+        .filter(|process| Some(process.group) == leader || mark.is_some_and(|mark| is_marked(process.pid, mark)))
         .map(|process| process.pid)
         .collect();
     // Descendants of the leader count even when it is a zombie, and so do those of the marked.
@@ -80,7 +89,7 @@ fn alive(pid: i32) -> Option<Entry> {
     (!matches!(state, "Z" | "X" | "x")).then_some(Entry { pid, parent, group })
 }
 
-fn is_marked(pid: i32, entry: &[u8]) -> bool {
+fn is_marked(pid: i32, mark: &[u8]) -> bool {
     fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|variable| variable == entry))
+        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|variable| variable == mark))
 }

@@ -8,6 +8,9 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
+#[cfg(target_os = "linux")]
+use crate::exec::marked;
+
 /// A running tree. Dropped before the leader's end was seen, it is killed.
 pub(in crate::exec) struct Tree {
     child: Child,
@@ -65,29 +68,28 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         if let Some(leader) = self.leader() {
-            // At once, so that most of it is gone even if the runtime is being shut down; tokio reaps the leader.
+            // At once, so that most of it is gone even if the program is ending; tokio reaps the leader.
+            #[cfg(target_os = "linux")]
+            marked::kill_family(leader);
             let _ = killpg(leader, Signal::SIGKILL);
-            let mark = std::mem::take(&mut self.mark);
-            let _ = std::thread::Builder::new().name("sweep".into()).spawn(move || sweep_marked(&mark));
+            // By now its number may be somebody else's, so what left the family is known by the mark alone.
+            #[cfg(target_os = "linux")]
+            {
+                let mark = std::mem::take(&mut self.mark);
+                let _ = std::thread::Builder::new().name("sweep".into()).spawn(move || marked::kill(None, &mark));
+            }
         }
     }
 }
 
-/// Kills the group, the descendants and the marked.
+/// Kills the group, the descendants and the marked. The group comes last: a child whose parent has died is nobody's
+/// descendant any more, and may have neither group nor mark (`sudo` gives both away).
 fn sweep(leader: Pid, mark: &str) {
+    #[cfg(target_os = "linux")]
+    marked::kill(Some(leader), mark);
+    #[cfg(not(target_os = "linux"))]
+    let _ = mark;
     let _ = killpg(leader, Signal::SIGKILL);
-    #[cfg(target_os = "linux")]
-    super::super::marked::kill(Some(leader), mark);
-    #[cfg(not(target_os = "linux"))]
-    let _ = mark;
-}
-
-/// Kills the marked, when the leader's number means nothing any more.
-fn sweep_marked(mark: &str) {
-    #[cfg(target_os = "linux")]
-    super::super::marked::kill(None, mark);
-    #[cfg(not(target_os = "linux"))]
-    let _ = mark;
 }
 
 /// The exit code, as shells say it.
