@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_whatever_the_agent_writes() {
-        let entry = r#"{"at":"2026-06-04T18:00:00Z","agent":"pc-1","source":"agent","level":"warn","target":"disk",
+        let entry = r#"{"id":1,"at":"2026-06-04T18:00:00Z","agent":"pc-1","source":"agent","level":"warn","target":"disk",
             "message":"almost\nfull\u001b[0m","fields":{"percent":93,"mount":"/"}}"#;
         let entry: LogEntry = serde_json::from_str(entry).expect("an entry");
         let shown = line(&entry);

@@ -75,6 +75,7 @@ pub(super) async fn ask(
     let answer = tokio::select! {
         answer = context.peer.create_elicitation(question) => answer,
         () = context.ct.cancelled() => return Asked::Nobody,
+        () = hub.stopping.cancelled() => return Asked::Nobody,
         () = tokio::time::sleep(ttl) => return Asked::Nobody,
     };
     let Some(approve) = answer.ok().and_then(|answer| verdict(&answer)) else { return Asked::Nobody };
