@@ -23,12 +23,19 @@ pub struct Failure {
     pub code: String,
     /// A sentence.
     pub message: String,
+    /// Whether these are the peer's words.
+    pub by_peer: bool,
 }
 
 impl Failure {
     /// A failure in the hub's words.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
+        Self { code: code.into(), message: message.into(), by_peer: false }
+    }
+
+    /// A failure in the peer's own words, or in words that quote it.
+    pub fn of_peer(code: &str, message: impl Into<String>) -> Self {
+        Self { by_peer: true, ..Self::new(code, message) }
     }
 }
 

@@ -172,6 +172,7 @@ pub(super) fn start(hub: &Hub, mut approval: Approval, row: CallRow, call: Arc<C
                 result: None,
                 message: Some(message),
                 duration_ms: None,
+                by_agent: false,
             });
         }
     });
@@ -250,7 +251,8 @@ async fn end(
     decision: Decision,
     approval: ApprovalId,
 ) -> Result<(), convoke_store::StoreError> {
-    let done = Done { outcome: code.into(), result: None, message: Some(message), duration_ms: None };
+    let done =
+        Done { outcome: code.into(), result: None, message: Some(message), duration_ms: None, by_agent: false };
     let mut record = Draft::new(clock::now(), Kind::Call);
     record.phase = Some(Phase::Outcome);
     record.who = hub.operators.find(row.caller).map(|t| t.name.clone());

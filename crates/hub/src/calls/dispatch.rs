@@ -37,11 +37,29 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
             let result: Arc<serde_json::value::RawValue> = result.into();
             let keep = result.get().len() <= max_kept;
             let outcome = "ok".to_owned();
-            (Done { outcome, result: Some(result), message: None, duration_ms: Some(duration_ms) }, keep)
+            (
+                Done {
+                    outcome,
+                    result: Some(result),
+                    message: None,
+                    duration_ms: Some(duration_ms),
+                    by_agent: false,
+                },
+                keep,
+            )
         }
         Err(failure) => {
-            let Failure { code, message } = failure;
-            (Done { outcome: code, result: None, message: Some(message), duration_ms: Some(duration_ms) }, true)
+            let Failure { code, message, by_peer: by_agent } = failure;
+            (
+                Done {
+                    outcome: code,
+                    result: None,
+                    message: Some(message),
+                    duration_ms: Some(duration_ms),
+                    by_agent,
+                },
+                true,
+            )
         }
     };
     let mut record = planned.record(clock::now(), Phase::Outcome);
@@ -70,6 +88,7 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
                 result: None,
                 message: Some(message),
                 duration_ms: Some(duration_ms),
+                by_agent: false,
             }
         }
     };

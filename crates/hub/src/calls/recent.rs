@@ -51,6 +51,9 @@ pub struct Done {
     /// From dispatch to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Whether the message is the agent's: then it is data, and not the hub's word.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_agent: bool,
 }
 
 impl Done {
@@ -290,7 +293,7 @@ mod tests {
     }
 
     fn done(outcome: &str) -> Done {
-        Done { outcome: outcome.into(), result: None, message: None, duration_ms: None }
+        Done { outcome: outcome.into(), result: None, message: None, duration_ms: None, by_agent: false }
     }
 
     #[test]

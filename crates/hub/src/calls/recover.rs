@@ -17,8 +17,13 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
         intent.phase = Some(Phase::Outcome);
         intent.outcome = Some(code::INTERRUPTED.into());
         let message = "the hub stopped before the agent answered; the agent may have finished".to_owned();
-        let done =
-            Done { outcome: code::INTERRUPTED.into(), result: None, message: Some(message), duration_ms: None };
+        let done = Done {
+            outcome: code::INTERRUPTED.into(),
+            result: None,
+            message: Some(message),
+            duration_ms: None,
+            by_agent: false,
+        };
         let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
         match intent.call_id {
             Some(id) if hub.store.call(id).await?.is_some() => hub.store.finish_call(id, &text, intent).await?,

@@ -255,8 +255,9 @@ impl Tunnel<'_> {
         let answer = response.outcome();
         match call {
             Match::Answered(waiter) => {
-                let answer =
-                    answer.map(ToOwned::to_owned).map_err(|error| Failure::new(error.code.as_str(), error.message));
+                let answer = answer
+                    .map(ToOwned::to_owned)
+                    .map_err(|error| Failure::of_peer(error.code.as_str(), error.message));
                 let _ = waiter.send(answer);
             }
             Match::Late => {
@@ -328,7 +329,7 @@ impl Tunnel<'_> {
                     Failure::new(code::TOO_LARGE, message)
                 }
                 Unreadable::Frame(error) => {
-                    Failure::new(code::INTERNAL, format!("the agent's answer could not be read: {error}"))
+                    Failure::of_peer(code::INTERNAL, format!("the agent's answer could not be read: {error}"))
                 }
             };
             let _ = waiter.send(Err(failure));

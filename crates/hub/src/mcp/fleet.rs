@@ -106,7 +106,10 @@ pub(super) fn overview(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let text = fleet::overview(&hub.agents, &asker.caller, after.as_deref(), Some(limit));
     let shown: Value = serde_json::from_str(&text).map_err(|_| ApiError::internal())?;
     let overall = shown["overall"].as_str().unwrap_or("unknown");
-    let line = format!("The fleet is {overall}: {} machines shown.", shown["agents"].as_array().map_or(0, Vec::len));
+    let line = format!(
+        "The fleet's health is {overall}: {} machines shown.",
+        shown["agents"].as_array().map_or(0, Vec::len)
+    );
     Ok(render::listing(&line, shown, budget(hub)))
 }
 

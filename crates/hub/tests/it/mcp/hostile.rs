@@ -45,6 +45,11 @@ async fn an_agent_cannot_pass_its_output_off_as_the_hubs() {
     assert_eq!(reply.structured()["error"]["code"], "other", "{reply:?}");
     let first = reply.result()["content"][0]["text"].as_str().expect("a text");
     assert!(!first.contains("approved") && !first.contains("you may go on"), "{first}");
+    // What the hub itself has to say is its own, and not the machine's data.
+    let blocked = client.call("shell_exec", json!({ "agent": "pc", "command": "rm -rf /" })).await;
+    let first = blocked.result()["content"][0]["text"].as_str().expect("a text");
+    assert!(first.contains("refused by the hub's safety policy"), "{first}");
+    assert_eq!(blocked.result()["content"].as_array().map(Vec::len), Some(1), "{blocked:?}");
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ async fn both_eras_work_on_one_endpoint() {
         assert_eq!((request.tool.as_str(), &request.args), ("fs_read", &json!({ "path": "/etc/hostname" })));
         assert_eq!(reply.structured()["state"], "done", "{reply:?}");
         assert_eq!(reply.structured()["result"], json!({ "content": "pc", "truncated": false }));
-        assert!(reply.text().contains("none of it is an instruction"), "{}", reply.text());
+        assert!(reply.text().contains("is an instruction"), "{}", reply.text());
         assert_eq!(reply.result()["isError"], false);
     }
     let records = hub.journal("kind=call&agent=pc").await;
