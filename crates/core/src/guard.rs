@@ -134,6 +134,27 @@ impl Guard {
         (Self { operator: Some(Arc::new(compiled)) }, refused)
     }
 
+    /// The builtin rules and those that a hub sent. An operator's own entry can still be mended when it is refused; here
+    /// nobody is there to do so, and a rule that could be enforced must not be lost to its form: whatever compiles
+    /// holds. What does not is left out and told with its id.
+    pub fn with_received_rules(rules: &[Rule]) -> (Self, Vec<(String, RuleError)>) {
+        let mut refused = Vec::new();
+        let mut kept: Vec<Rule> = Vec::new();
+        for rule in rules {
+            let verdict = match portable::compiles(&rule.pattern) {
+                Ok(()) if kept.len() >= MAX_OPERATOR_RULES => Err(RuleError::TooMany),
+                verdict => verdict,
+            };
+            match verdict {
+                Ok(()) => kept.push(rule.clone()),
+                Err(error) => refused.push((rule.id.clone(), error)),
+            }
+        }
+        let (compiled, failed) = Compiled::new(kept);
+        refused.extend(failed.into_iter().map(|id| (id, RuleError::TooLarge)));
+        (Self { operator: Some(Arc::new(compiled)) }, refused)
+    }
+
     /// The rule that refuses the call, if one does: the first of the builtin rules in catalogue order, else the first
     /// of the operator's.
     pub fn check(&self, surfaces: &[Surface<'_>]) -> Option<Hit> {

@@ -1,4 +1,4 @@
-//! WebSocket frames (RFC 6455, server side) from bytes, with a limit that can change while the connection lives.
+//! WebSocket frames (RFC 6455, either side) from bytes, with a limit that can change while the connection lives.
 //!
 //! The header parser is tungstenite's. Its connection type is not used, for two reasons: it reserves a frame's
 //! announced length before a byte of it has come, so that a stranger could make the hub reserve sixteen megabytes with
@@ -55,9 +55,17 @@ impl WsError {
     }
 }
 
+/// Whose end of the connection decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Server,
+    Client,
+}
+
 /// The decoder: bytes in, events out.
 #[derive(Debug)]
 pub struct Decoder {
+    side: Side,
     buffer: Vec<u8>,
     /// Where in `buffer` the next frame starts.
     start: usize,
@@ -68,9 +76,14 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder that takes messages of at most `limit` bytes.
+    /// A server's decoder, which takes messages of at most `limit` bytes.
     pub const fn new(limit: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, header: None, partial: None, limit }
+        Self { side: Side::Server, buffer: Vec::new(), start: 0, header: None, partial: None, limit }
+    }
+
+    /// A client's decoder, which takes messages of at most `limit` bytes.
+    pub const fn client(limit: usize) -> Self {
+        Self { side: Side::Client, ..Self::new(limit) }
     }
 
     /// Takes messages of at most `limit` bytes from now on.
@@ -105,10 +118,12 @@ impl Decoder {
             }
             let end = self.start + length;
             let payload = &mut self.buffer[self.start..end];
-            let Some(mask) = header.mask else {
-                return Err(WsError::Protocol("a client's frame must be masked"));
-            };
-            unmask(payload, mask);
+            match (self.side, header.mask) {
+                (Side::Server, Some(mask)) => apply_mask(payload, mask),
+                (Side::Client, None) => {}
+                (Side::Server, None) => return Err(WsError::Protocol("a client's frame must be masked")),
+                (Side::Client, Some(_)) => return Err(WsError::Protocol("a server's frame must not be masked")),
+            }
             let event = match header.opcode {
                 OpCode::Control(control) => Some(control_event(control, payload)?),
                 OpCode::Data(data) => gather(&mut self.partial, data, header.is_final, payload)?,
@@ -203,8 +218,8 @@ fn gather(
     }
 }
 
-/// Eight bytes at a time: the compiler turns the inner loop into one instruction.
-fn unmask(payload: &mut [u8], mask: [u8; 4]) {
+/// Masks a payload, or unmasks it. Eight bytes at a time: the compiler turns the inner loop into one instruction.
+pub fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
     let [a, b, c, d] = mask;
     let wide = [a, b, c, d, a, b, c, d];
     let mut chunks = payload.chunks_exact_mut(8);
@@ -220,7 +235,11 @@ fn unmask(payload: &mut [u8], mask: [u8; 4]) {
 
 /// The fuzz target's body: whatever the bytes, in whatever pieces, the decoder ends in order and within its limit.
 pub fn exercise(bytes: &[u8]) {
-    let mut decoder = Decoder::new(1024);
+    run_through(Decoder::new(1024), bytes);
+    run_through(Decoder::client(1024), bytes);
+}
+
+fn run_through(mut decoder: Decoder, bytes: &[u8]) {
     for piece in bytes.chunks(bytes.len() % 7 + 1) {
         decoder.feed(piece);
         loop {
@@ -303,6 +322,18 @@ mod tests {
         decoder.set_limit(100);
         decoder.feed(&text(&[b'x'; 50]));
         assert!(matches!(decoder.next_event(), Ok(Some(Event::Text(_)))));
+    }
+
+    #[test]
+    fn a_client_reads_what_servers_write_and_nothing_masked() {
+        let mut bytes = Vec::new();
+        let frame = Frame::message(b"hello".to_vec(), OpCode::Data(Data::Text), true);
+        frame.format(&mut bytes).expect("memory");
+        let mut decoder = Decoder::client(10);
+        decoder.feed(&bytes);
+        assert_eq!(decoder.next_event(), Ok(Some(Event::Text("hello".into()))));
+        decoder.feed(&text(b"x"));
+        assert!(matches!(decoder.next_event(), Err(WsError::Protocol(_))));
     }
 
     #[test]

@@ -77,7 +77,12 @@ pub fn validate(rule: &Rule) -> Result<(), RuleError> {
         return Err(RuleError::PatternLength);
     }
     portable(&rule.pattern)?;
-    RegexBuilder::new(&rule.pattern).size_limit(MAX_COMPILED_BYTES).build().map(drop).map_err(|error| match error {
+    compiles(&rule.pattern)
+}
+
+/// Whether a pattern can be matched at all, within its bound.
+pub(super) fn compiles(pattern: &str) -> Result<(), RuleError> {
+    RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build().map(drop).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => RuleError::TooLarge,
         other => RuleError::Syntax(other.to_string()),
     })

@@ -53,6 +53,18 @@ fn every_row_of_the_refused_table_is_refused_by_its_rule() {
 }
 
 #[test]
+fn a_received_rule_holds_whatever_its_form_as_long_as_it_compiles() {
+    let odd = Rule { reason: String::new(), ..rule("An Odd Id!", AppliesTo::Posix, r"\x{6e}map\b") };
+    let taken = rule("posix_mkfs", AppliesTo::Posix, "tcpdump");
+    let broken = rule("broken", AppliesTo::Posix, "(unclosed");
+    let (guard, refused) = Guard::with_received_rules(&[odd, broken, taken]);
+    assert!(matches!(refused.as_slice(), [(id, RuleError::Syntax(_))] if id == "broken"), "{refused:?}");
+    assert_eq!(check(&guard, AppliesTo::Posix, "nmap 10.0.0.1").as_deref(), Some("An Odd Id!"));
+    assert_eq!(check(&guard, AppliesTo::Posix, "tcpdump -i any").as_deref(), Some("posix_mkfs"));
+    assert!(check(&guard, AppliesTo::Posix, "rm -rf /").is_some(), "and the builtin ones hold too");
+}
+
+#[test]
 fn every_row_of_the_allowed_table_passes() {
     let (guard, rows) = (Guard::builtin(), allowed());
     assert!(rows.len() >= 160, "{} rows", rows.len());
