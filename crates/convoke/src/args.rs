@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approvals, audit, backup, call, calls, completions, enrol, hub, keys, logs, policy, tokens,
+    agent, agents, approvals, audit, backup, call, calls, completions, enrol, hub, keys, logs, policy, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -39,10 +39,12 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the whole thing on this machine with embedded defaults
-    Up(hub::ServeArgs),
+    /// Run the whole thing on this machine with embedded defaults: a hub, and an agent for this machine
+    Up(hub::UpArgs),
     /// Run the server
     Hub(hub::HubArgs),
+    /// This machine as an agent of a hub: enrol, run, look after it
+    Agent(agent::AgentArgs),
     /// See and manage agents
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
@@ -138,6 +140,19 @@ mod tests {
             "convoke hub --print-json --reveal-token --config f.toml --insecure-listen",
             "convoke hub --tls-cert c --tls-key k",
             "convoke hub --check-config --json",
+            "convoke up --no-agent",
+            "convoke agent",
+            "convoke agent enroll --hub https://h --id pc-1 --token t --hub-key k --state d --ca c.pem",
+            "convoke agent run --state d --service --set telemetry_s=60",
+            "convoke agent run --server ws://h/agent/ws --agent-id pc-1 --server-pubkey k --enroll-token t",
+            "convoke agent run-service",
+            "convoke agent status --state d --json",
+            "convoke agent pause --state d",
+            "convoke agent resume",
+            "convoke agent install --state d --program p --print",
+            "convoke agent uninstall --purge",
+            "convoke agent logs -n 5 --follow",
+            "convoke agent settings",
             "convoke agents list --online --tag lab --protocol kenny",
             "convoke agents show pc-1",
             "convoke agents tag pc-1 lab floor:2",

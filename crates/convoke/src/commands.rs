@@ -1,5 +1,6 @@
 //! The commands: one file per noun, each with its arguments and what it does.
 
+pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod audit;
@@ -12,6 +13,7 @@ pub(crate) mod enrol;
 pub(crate) mod fleet;
 pub(crate) mod hub;
 pub(crate) mod keys;
+mod local_agent;
 pub(crate) mod logs;
 pub(crate) mod mcp;
 mod pages;
@@ -55,6 +57,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     match command {
         Command::Up(args) => hub::up(verb, args),
         Command::Hub(args) => hub::run(verb, args),
+        Command::Agent(args) => agent::run(verb, args),
         Command::Agents(command) => against_a_hub(agents::run(verb, command)),
         Command::EnrollToken(args) => against_a_hub(enrol::run(verb, args)),
         Command::Call(args) => against_a_hub(call::run(verb, args)),

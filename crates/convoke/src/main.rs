@@ -14,6 +14,8 @@ mod show;
 mod table;
 mod when;
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -27,7 +29,7 @@ use crate::output::Output;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(arguments(std::env::args_os()));
     let output = Output::new(cli.global.json);
     match commands::run(cli, &output) {
         Ok(exit) => exit.into(),
@@ -37,5 +39,29 @@ fn main() -> ExitCode {
             output.error(&error);
             exit::of(&error).into()
         }
+    }
+}
+
+/// The command line. Called by the name of an agent, as a link in the original agent's place is, the program is one.
+fn arguments(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.collect();
+    let name = args.first().and_then(|name| Path::new(name).file_stem()).and_then(OsStr::to_str);
+    if matches!(name, Some("kenny-agent" | "convoke-agent")) {
+        args.insert(1, "agent".into());
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_name_makes_an_agent() {
+        let of = |words: &[&str]| arguments(words.iter().map(OsString::from));
+        assert_eq!(of(&["/usr/bin/kenny-agent", "run"]), ["/usr/bin/kenny-agent", "agent", "run"]);
+        assert_eq!(of(&["kenny-agent.exe"]), ["kenny-agent.exe", "agent"]);
+        assert_eq!(of(&["convoke", "up"]), ["convoke", "up"]);
+        assert!(of(&[]).is_empty());
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! [`start`] brings a hub up in a data directory and returns a handle to stop it with.
 
+mod adopt;
 pub mod agents;
 pub mod calls;
 pub mod changes;
@@ -22,5 +23,6 @@ mod start;
 mod strangers;
 pub mod ws;
 
+pub use adopt::Adopted;
 pub use http::DoorEntry;
 pub use start::{HubOptions, OPERATOR_TOKEN_SECRET, Running, StartError, start};

@@ -82,7 +82,7 @@ impl Decoder {
     }
 
     /// A client's decoder, which takes messages of at most `limit` bytes.
-    pub const fn client(limit: usize) -> Self {
+    pub fn client(limit: usize) -> Self {
         Self { side: Side::Client, ..Self::new(limit) }
     }
 

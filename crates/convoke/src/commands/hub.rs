@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::Verb;
 use super::config::{self, Config};
+use super::local_agent::{ID as LOCAL, LocalAgent};
 use super::signals::Signals;
 use crate::exit::{Exit, usage};
 use crate::local::Whereabouts;
@@ -64,17 +65,29 @@ pub(crate) struct HubArgs {
 /// How a server tells that it is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Announce {
-    /// To a person who has just started.
-    Welcome,
+    /// To a person who has just started, with an agent for this machine or without.
+    Welcome {
+        agent: bool,
+    },
     /// In its log.
     Log,
     /// To a program.
     Json,
 }
 
-pub(crate) fn up(verb: Verb<'_>, args: ServeArgs) -> Result<Exit> {
-    let config = Config::read(verb.global, &args)?;
-    serve(verb, config, Announce::Welcome, false)
+/// What `up` takes.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    #[command(flatten)]
+    serve: ServeArgs,
+    /// Only the hub, without an agent for this machine
+    #[arg(long)]
+    no_agent: bool,
+}
+
+pub(crate) fn up(verb: Verb<'_>, args: UpArgs) -> Result<Exit> {
+    let config = Config::read(verb.global, &args.serve)?;
+    serve(verb, config, Announce::Welcome { agent: !args.no_agent }, false)
 }
 
 pub(crate) fn run(verb: Verb<'_>, args: HubArgs) -> Result<Exit> {
@@ -106,12 +119,21 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         let announced = here.announce(&data)?;
         let token = token(&running, reveal_token).await?;
         tell(verb, &running, &data, token.as_ref(), announce)?;
+        let local = (announce == Announce::Welcome { agent: true })
+            .then(|| LocalAgent::start(&running.hub, &data, reachable_here(&running.hub)));
 
         signals.next().await;
         tracing::info!("stopping; once more stops at once");
         drop(announced);
+        let stop = async {
+            // First the agent: its calls end as calls of an agent that leaves, not of one that vanishes.
+            if let Some(local) = local {
+                local.stop().await;
+            }
+            running.stop().await
+        };
         tokio::select! {
-            stopped = running.stop() => stopped.context("the store did not close cleanly")?,
+            stopped = stop => stopped.context("the store did not close cleanly")?,
             () = signals.next() => {
                 tracing::warn!("stopped at once; what was under way is recorded as such at the next start");
                 std::process::exit(Exit::Failed as i32);
@@ -181,14 +203,14 @@ fn tell(
             }
             verb.output.json(&line)?;
         }
-        Announce::Welcome => welcome(verb, &reachable_here(&running.hub), data, &key, token),
+        Announce::Welcome { agent } => welcome(verb, &reachable_here(&running.hub), data, &key, token, agent),
         Announce::Log => reveal(verb.output, token),
     }
     tracing::info!(http, data = %data.display(), kenny_public_key = key, "ready");
     Ok(())
 }
 
-fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&SecretText>) {
+fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&SecretText>, agent: bool) {
     let mut facts = Grid::facts();
     facts.fact("  address", http);
     facts.fact("  data directory", data.display().to_string());
@@ -202,6 +224,12 @@ fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&Se
         verb.output.note("The token is shown only now. Commands on this machine find it by themselves.\n");
     }
     let at = verb.global.data.as_ref().map(|dir| format!(" --data {}", dir.display())).unwrap_or_default();
+    if agent {
+        verb.output.note(format_args!(
+            "This machine is its first agent, `{LOCAL}`. Try it in another terminal:\n\n\
+             \x20 convoke call {LOCAL} fs_list --args '{{\"path\":\"/\"}}'{at}\n"
+        ));
+    }
     verb.output.note(format_args!(
         "Next, in another terminal:\n\n\
          \x20 convoke enroll-token my-pc{at}    invites a machine\n\

@@ -19,7 +19,10 @@ pub(super) async fn kenny(State(hub): State<Hub>, From(address): From, mut reque
         return ApiError::busy("too many agents are proving themselves at once; come again shortly").into_response();
     };
     match ws::upgrade(&mut request) {
-        Ok((response, upgrade)) => {
+        Ok((mut response, upgrade)) => {
+            // Agents cannot ask how large an answer may be; ours read it here, the others skip it.
+            let limit = hub.settings.size("kenny.max_frame_bytes");
+            response.headers_mut().insert("convoke-max-frame", limit.into());
             let guard = ConnectionGuard::new(&hub);
             tokio::spawn(async move {
                 match upgrade.stream().await {

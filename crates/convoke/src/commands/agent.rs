@@ -1,0 +1,220 @@
+//! `convoke agent`: this machine as an endpoint of a hub.
+
+mod control;
+mod run;
+mod service;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use convoke_core::secret::SecretText;
+use convoke_endpoint::config::{Config, Given};
+use convoke_endpoint::enrol::{EnrolError, enrol};
+use convoke_endpoint::state::{StateDir, StateError};
+use convoke_endpoint::update;
+use serde_json::json;
+
+use super::Verb;
+use crate::exit::{Exit, usage};
+use crate::parse;
+
+/// What the endpoint does; without a verb it runs.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct AgentArgs {
+    #[command(subcommand)]
+    command: Option<AgentCommand>,
+    #[command(flatten)]
+    run: run::RunArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    /// Make this machine's key and bind it at a hub with a one-time token
+    Enroll(EnrollArgs),
+    /// Connect to the hub and answer its calls
+    Run(run::RunArgs),
+    /// How the agent of this machine stands
+    Status(StateArgs),
+    /// Switch remote control off: whatever would change this machine is refused, until `resume`
+    Pause(StateArgs),
+    /// Switch remote control on again
+    Resume(StateArgs),
+    /// Have the agent started with the machine, as a service
+    Install(service::InstallArgs),
+    /// Remove the service
+    Uninstall(service::UninstallArgs),
+    /// The agent's own log on this machine
+    Logs(control::LogsArgs),
+    /// Every setting, its value and where that came from
+    Settings(StateArgs),
+    /// The original agent's word for `run --service`
+    #[command(hide = true)]
+    RunService(run::RunArgs),
+    /// What an update is asked before it is put in place
+    #[command(hide = true)]
+    SelfCheck,
+    /// What the previous version is started with before a version on trial
+    #[command(hide = true)]
+    RecoverUpdate(StateArgs),
+}
+
+/// Where the agent keeps its state.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct StateArgs {
+    /// The agent's state directory [env: CONVOKE_AGENT_STATE; else the platform's]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+/// Who the agent is.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct IdentityArgs {
+    /// The agent's id [env: CONVOKE_AGENT_ID, KENNY_AGENT_ID]
+    #[arg(long, value_name = "ID", alias = "agent-id")]
+    id: Option<String>,
+    /// The hub's public key [env: CONVOKE_AGENT_HUB_KEY, KENNY_SERVER_PUBKEY]
+    #[arg(long, value_name = "KEY", alias = "server-pubkey")]
+    hub_key: Option<String>,
+    /// Certificates (PEM) of the only authority to trust, in place of the platform's store [env: CONVOKE_AGENT_CA]
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The original agent's word for --hub
+    #[arg(long, value_name = "URL", hide = true)]
+    server: Option<String>,
+    /// The original agent's word for --token
+    #[arg(long, value_name = "TOKEN", hide = true)]
+    enroll_token: Option<String>,
+    /// Set one setting of the agent; may be given again
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse::assignment)]
+    set: Vec<(String, String)>,
+}
+
+#[derive(Debug, Args)]
+struct EnrollArgs {
+    #[command(flatten)]
+    identity: IdentityArgs,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+pub(crate) fn run(verb: Verb<'_>, args: AgentArgs) -> Result<Exit> {
+    match args.command {
+        None => run::run(verb, args.run),
+        Some(AgentCommand::Run(args)) => run::run(verb, args),
+        Some(AgentCommand::RunService(args)) => run::run(verb, args.as_service()),
+        Some(AgentCommand::Enroll(args)) => enroll(verb, &args),
+        Some(AgentCommand::Status(args)) => control::status(verb, &args),
+        Some(AgentCommand::Pause(args)) => control::switch(verb, &args, convoke_endpoint::RemoteControl::Disabled),
+        Some(AgentCommand::Resume(args)) => control::switch(verb, &args, convoke_endpoint::RemoteControl::Enabled),
+        Some(AgentCommand::Install(args)) => service::install(verb, args),
+        Some(AgentCommand::Uninstall(args)) => service::uninstall(verb, args),
+        Some(AgentCommand::Logs(args)) => control::logs(verb, &args),
+        Some(AgentCommand::Settings(args)) => control::settings(verb, &args),
+        Some(AgentCommand::SelfCheck) => {
+            verb.output.text(&format!("{} {}", update::CHECK_ANSWER, env!("CARGO_PKG_VERSION")))?;
+            Ok(Exit::Done)
+        }
+        Some(AgentCommand::RecoverUpdate(args)) => {
+            update::recover(&state_dir(&args)?);
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
+    let state = state_dir(&args.state)?;
+    let given = given(verb, &args.identity);
+    let config = Config::load(&state, &given, &environment()).map_err(wrong)?;
+    let Some(token) = &config.token else {
+        return Err(usage("give the enrolment token with --token (`convoke enroll-token ID` on the hub makes one)"));
+    };
+    if state.is_locked() {
+        return Err(anyhow::anyhow!("the agent in {} runs; stop it before it is enrolled anew", state.path().display()));
+    }
+    let identity = &config.identity;
+    super::against_a_hub(async {
+        enrol(&state, identity, token).await.map_err(|why| explain(why, &state))?;
+        Ok(Exit::Done)
+    })?;
+    if verb.output.json {
+        let hub = identity.hub.to_string();
+        verb.output.json(&json!({ "ok": true, "agent_id": identity.id, "hub": hub, "state": state.path() }))?;
+    } else {
+        let at = args.state.state.as_ref().map(|dir| format!(" --state {}", dir.display())).unwrap_or_default();
+        verb.output.text(&format!("{} is enrolled at {}", identity.id, identity.hub))?;
+        verb.output.note(format_args!(
+            "\n  convoke agent run{at}        runs it here\n  convoke agent install{at}    has it started with the machine"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// What the command line says of the agent's identity.
+fn given(verb: Verb<'_>, args: &IdentityArgs) -> Given {
+    Given {
+        hub: verb.global.hub.clone().or_else(|| args.server.clone()),
+        id: args.id.clone(),
+        hub_key: args.hub_key.clone(),
+        // Kept in a file that is read from elsewhere later.
+        ca: args.ca.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+        token: verb.global.token.as_ref().or(args.enroll_token.as_ref()).map(SecretText::new),
+        set: args.set.clone(),
+    }
+}
+
+fn environment() -> BTreeMap<String, String> {
+    // A variable that is not UTF-8 is none of ours.
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+}
+
+/// The state directory: as named, else as the environment says, else this user's, else the machine's if it has one.
+fn state_dir(args: &StateArgs) -> Result<StateDir> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let named = args.state.clone().or_else(|| variable("CONVOKE_AGENT_STATE"));
+    let dir = match named {
+        Some(dir) => dir,
+        None => {
+            let own = StateDir::default_path();
+            let system = StateDir::system_path().filter(|dir| dir.exists());
+            let is_used = |dir: &PathBuf| StateDir::new(dir).config_file().exists();
+            own.clone().filter(is_used).or(system).or(own).ok_or_else(|| {
+                usage("this account has no place for data of its own; name a directory with --state")
+            })?
+        }
+    };
+    let mut state = StateDir::new(dir);
+    if let Some(path) = variable("KENNY_AGENT_KEY_FILE") {
+        state = state.with_key_file(path);
+    }
+    if let Some(path) = variable("KENNY_CONTROL_FILE") {
+        state = state.with_switch_file(path);
+    }
+    Ok(state)
+}
+
+/// A mistake of whoever started it, told as such.
+fn wrong(why: convoke_endpoint::config::ConfigError) -> anyhow::Error {
+    use convoke_endpoint::config::ConfigError;
+    match why {
+        ConfigError::State(why) => denied(why),
+        other => usage(other.to_string()),
+    }
+}
+
+fn explain(why: EnrolError, state: &StateDir) -> anyhow::Error {
+    match why {
+        EnrolError::State(why) => denied(why),
+        EnrolError::Unreachable(inner) => anyhow::Error::new(inner).context("the hub was not reached"),
+        other => anyhow::Error::new(other).context(format!("not enrolled (state directory {})", state.path().display())),
+    }
+}
+
+/// With what to do about it, where that is plain.
+fn denied(why: StateError) -> anyhow::Error {
+    let hint = matches!(&why, StateError::Io { why, .. } if why.kind() == std::io::ErrorKind::PermissionDenied);
+    let error = anyhow::Error::new(why);
+    if hint { anyhow::anyhow!("{error}\nonly who has rights on the agent's state may do this; try it as root") } else { error }
+}

@@ -1,0 +1,111 @@
+//! `convoke agent run`.
+
+use std::io::Read as _;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use convoke_endpoint::config::Config;
+use convoke_endpoint::run::{Agent, End, RunError};
+use convoke_endpoint::update::Supervision;
+use convoke_endpoint::logs;
+use tokio_util::sync::CancellationToken;
+
+use super::{IdentityArgs, StateArgs, denied, environment, explain, given, state_dir, wrong};
+use crate::commands::Verb;
+use crate::commands::signals::Signals;
+use crate::exit::{Exit, usage};
+
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    identity: IdentityArgs,
+    #[command(flatten)]
+    state: StateArgs,
+    /// A service manager starts this, and starts it again when it ends: updates are possible
+    #[arg(long)]
+    service: bool,
+    /// What goes to standard error: off, error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info", hide = true)]
+    console: String,
+    /// End when standard input does: whoever started this is gone
+    #[arg(long, hide = true)]
+    until_stdin_closes: bool,
+}
+
+impl RunArgs {
+    pub(super) fn as_service(self) -> Self {
+        Self { service: true, ..self }
+    }
+}
+
+pub(super) fn run(verb: Verb<'_>, args: RunArgs) -> Result<Exit> {
+    #[cfg(windows)]
+    if args.service {
+        let global = verb.global.clone();
+        return convoke_endpoint::service::windows::dispatch(Box::new(move |stop| {
+            let output = crate::output::Output::new(false);
+            run_until(Verb { output: &output, global: &global }, args.clone(), stop).is_ok_and(|exit| exit == Exit::Done)
+        }))
+        .map(|()| Exit::Done)
+        .map_err(Into::into);
+    }
+    run_until(verb, args, CancellationToken::new())
+}
+
+fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<Exit> {
+    let state = state_dir(&args.state)?;
+    let config = Config::load(&state, &given(verb, &args.identity), &environment()).map_err(wrong)?;
+    if !config.enrolled && config.token.is_none() && !state.has_key() {
+        return Err(usage(format!(
+            "this agent has no key in {}: enrol it with `convoke agent enroll`, or give a token with --token",
+            state.path().display()
+        )));
+    }
+    state.create().map_err(denied)?;
+    let logs = logs::start(&config.settings, &state, &args.console);
+    let supervision = if args.service {
+        let program = std::env::current_exe().context("where is this program?")?;
+        Supervision::Service { program }
+    } else {
+        Supervision::None
+    };
+    let runtime = convoke_endpoint::runtime(&config.settings).context("cannot start the runtime")?;
+    if args.until_stdin_closes {
+        end_with_stdin(stop.clone());
+    }
+    let agent = Agent { config, state: state.clone(), logs, supervision };
+    let ended = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let running = agent.run(stop.clone());
+        tokio::pin!(running);
+        let first = tokio::select! {
+            ended = &mut running => return Ok(ended),
+            () = signals.next() => stop.cancel(),
+        };
+        let () = first;
+        tokio::select! {
+            ended = running => Ok(ended),
+            // Once more stops at once.
+            () = signals.next() => Ok(Ok(End::Stopped)),
+        }
+    });
+    // What still blocks a thread has had its time.
+    runtime.shutdown_background();
+    match ended.map_err(|why: anyhow::Error| why)? {
+        Ok(End::Stopped) => Ok(Exit::Done),
+        // A service manager starts it again whatever the code; one says why in its log.
+        Ok(End::Restart) => Ok(Exit::Failed),
+        Err(RunError::State(why)) => Err(denied(why)),
+        Err(RunError::Config(why)) => Err(wrong(why)),
+        Err(RunError::Enrol(why)) => Err(explain(why, &state)),
+    }
+}
+
+/// A thread of its own: reading standard input cannot be cancelled.
+fn end_with_stdin(stop: CancellationToken) {
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while std::io::stdin().read(&mut byte).is_ok_and(|read| read > 0) {}
+        stop.cancel();
+    });
+}

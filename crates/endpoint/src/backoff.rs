@@ -1,0 +1,70 @@
+//! How long to wait before the next attempt to connect.
+
+use std::time::Duration;
+
+/// The first cap.
+const FIRST: Duration = Duration::from_secs(1);
+/// The largest cap.
+const MOST: Duration = Duration::from_secs(60);
+/// Never sooner: a hub that closes at once must not be hammered by a lucky draw.
+const LEAST: Duration = Duration::from_millis(200);
+/// A life this long makes up for the failures before it. A shorter one does not: a hub that lets in and throws out
+/// would otherwise be tried once a second for ever.
+pub(crate) const GOOD_LIFE: Duration = Duration::from_secs(60);
+
+/// Doubles a cap from 1 s to 60 s and draws each pause from zero to the cap, so that a fleet whose hub comes back does
+/// not come back as one.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    cap: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { cap: FIRST }
+    }
+}
+
+impl Backoff {
+    /// The next pause. `random` is uniform over all its values.
+    pub(crate) fn next(&mut self, random: u32) -> Duration {
+        let share = f64::from(random) / f64::from(u32::MAX);
+        let pause = self.cap.mul_f64(share).max(LEAST);
+        self.cap = (self.cap * 2).min(MOST);
+        pause
+    }
+
+    /// A connection was authenticated for so long and then ended.
+    pub(crate) fn lived(&mut self, life: Duration) {
+        if life >= GOOD_LIFE {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_minute_and_are_spread() {
+        let mut backoff = Backoff::default();
+        let longest: Vec<u64> = (0..8).map(|_| backoff.next(u32::MAX).as_secs()).collect();
+        assert_eq!(longest, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(backoff.next(0), LEAST);
+        let half = backoff.next(u32::MAX / 2).as_secs_f64();
+        assert!((29.9..30.1).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn only_a_good_life_is_forgiven_for() {
+        let mut backoff = Backoff::default();
+        for _ in 0..5 {
+            backoff.next(1);
+        }
+        backoff.lived(GOOD_LIFE - Duration::from_millis(1));
+        assert_eq!(backoff.next(u32::MAX).as_secs(), 32);
+        backoff.lived(GOOD_LIFE);
+        assert_eq!(backoff.next(u32::MAX).as_secs(), 1);
+    }
+}

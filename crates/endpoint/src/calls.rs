@@ -1,0 +1,270 @@
+//! Calls of the hub: each checked in the contract's order (kill switch, guard, handler), run beside the others within a
+//! bound, and answered once.
+//!
+//! A call outlives the tunnel it came through: one that resets the network adapter must not be killed half-way because
+//! the tunnel it was asked through is gone. Its answer is then dropped and noted in the log; its deadline holds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use convoke_kenny::frame::{self, ErrorCode};
+use convoke_kenny::tools;
+use convoke_machine::{Call, Machine, ToolError};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use crate::fit::{TooLarge, fit};
+use crate::guard::AgentGuard;
+use crate::switch::Switch;
+use crate::update::Updater;
+
+/// No call runs longer, whatever it asks for.
+const LONGEST: Duration = Duration::from_secs(86_400);
+/// Longest name of a tool that is repeated.
+const MAX_TOOL: usize = 128;
+
+/// Something for the tunnel to send.
+#[derive(Debug)]
+pub(crate) enum Out {
+    /// A frame.
+    Frame(String),
+    /// The last frame before a restart.
+    Farewell(String),
+    /// See whether the hub is still there: the machine may have slept.
+    Probe,
+}
+
+/// The way back through one tunnel.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) out: mpsc::Sender<Out>,
+    /// The largest frame that the hub takes.
+    pub(crate) limit: usize,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: Uuid,
+    pub(crate) tool: String,
+    pub(crate) args: Box<RawValue>,
+}
+
+/// What answers calls.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    machine: Machine,
+    guard: Arc<AgentGuard>,
+    switch: Switch,
+    updater: Updater,
+    places: Semaphore,
+    most: usize,
+    /// Calls that wait or run.
+    present: AtomicUsize,
+    most_present: usize,
+    default_timeout: Duration,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Why a call was not answered with a result.
+struct Refusal {
+    code: ErrorCode,
+    message: String,
+}
+
+impl From<ToolError> for Refusal {
+    fn from(error: ToolError) -> Self {
+        Self { code: error.code, message: error.message }
+    }
+}
+
+fn refuse<T>(code: ErrorCode, message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { code, message: message.into() })
+}
+
+fn disabled<T>() -> Result<T, Refusal> {
+    refuse(ErrorCode::Disabled, "remote control is disabled at the endpoint")
+}
+
+/// What a handler came to.
+enum Done {
+    Result(Value),
+    /// An update is in place: answer, then restart.
+    Staged(Value),
+}
+
+impl Calls {
+    pub(crate) fn new(
+        machine: Machine,
+        guard: Arc<AgentGuard>,
+        switch: Switch,
+        updater: Updater,
+        (most, most_waiting): (usize, usize),
+        stop: CancellationToken,
+    ) -> Self {
+        let default_timeout = machine.options().tool_timeout;
+        Self {
+            machine,
+            guard,
+            switch,
+            updater,
+            places: Semaphore::new(most),
+            most,
+            present: AtomicUsize::new(0),
+            most_present: most.saturating_add(most_waiting),
+            default_timeout,
+            stop,
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Starts a call. Returns at once; the answer goes to `reply`.
+    pub(crate) fn start(self: &Arc<Self>, request: Request, reply: Reply) {
+        let calls = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let (id, tool) = (request.id, clip(&request.tool));
+            // In a task of its own, so that a panic costs its call an answer of `internal` and nothing else.
+            let work = tokio::spawn(Arc::clone(&calls).answer(request, reply.limit));
+            let out = work.await.unwrap_or_else(|_| {
+                let message = "the agent failed in this call; its log has more";
+                Out::Frame(frame::response_error(id, &ErrorCode::Internal, message))
+            });
+            let staged = matches!(out, Out::Farewell(_));
+            if reply.out.send(out).await.is_err() {
+                tracing::info!(tool, %id, "a call ended after its tunnel; its answer is dropped");
+                if staged {
+                    calls.updater.restart();
+                }
+            }
+        });
+    }
+
+    /// Waits for what is under way to end. Stop it first.
+    pub(crate) async fn drain(&self, patience: Duration) {
+        self.tasks.close();
+        let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
+    }
+
+    async fn answer(self: Arc<Self>, request: Request, limit: usize) -> Out {
+        let Request { id, tool, args } = request;
+        let tool_name = clip(&tool);
+        let (out, code) = match self.outcome(tool, &args).await.and_then(|done| encode(id, done, limit)) {
+            Ok(out) => (out, None),
+            Err(Refusal { code, message }) => {
+                let message: String = message.chars().take(frame::MAX_ERROR_MESSAGE).collect();
+                (Out::Frame(frame::response_error(id, &code, &message)), Some(code))
+            }
+        };
+        match code {
+            None => tracing::debug!(tool = tool_name, %id, "a call was answered"),
+            Some(code @ (ErrorCode::Blocked | ErrorCode::Disabled)) => {
+                tracing::warn!(tool = tool_name, %id, %code, "a call was refused");
+            }
+            Some(code) => tracing::debug!(tool = tool_name, %id, %code, "a call failed"),
+        }
+        out
+    }
+
+    async fn outcome(self: &Arc<Self>, tool: String, args: &RawValue) -> Result<Done, Refusal> {
+        let Ok(Value::Object(args)) = serde_json::from_str(args.get()) else {
+            return refuse(ErrorCode::BadArgs, "args must be an object");
+        };
+        let _present = self.arrive()?;
+        let asked = args.get("timeout_s").and_then(Value::as_u64).map(Duration::from_secs);
+        let patience = asked.unwrap_or(self.default_timeout).min(LONGEST);
+        let arrived = tokio::time::Instant::now();
+        // Before it waits for a place: what is refused need not wait, and holds nobody up.
+        let (tool, args) = self.check(tool, args).await?;
+        let Ok(place) = tokio::time::timeout(patience, self.places.acquire()).await else {
+            let seconds = patience.as_secs();
+            let message = format!("tool exceeded {seconds}s: {} other calls run, and none has ended", self.most);
+            return refuse(ErrorCode::Timeout, message);
+        };
+        // The semaphore is never closed.
+        let _place = place;
+        // Somebody may have switched it off while the call waited. A file of a few bytes, so read right here.
+        if tools::is_mutating(&tool) && !self.switch.read().is_enabled() {
+            return disabled();
+        }
+        if tool == "agent_update" {
+            return Ok(Done::Staged(self.updater.stage(&args).await?));
+        }
+        let left = LONGEST.min(patience.saturating_sub(arrived.elapsed()).max(Duration::from_millis(1)));
+        let call = Call { timeout: Some(left), cancel: self.stop.child_token() };
+        Ok(Done::Result(self.machine.run(&tool, &args, &call).await?))
+    }
+
+    /// Kill switch, then guard. Both may block: a file is read, patterns are matched.
+    async fn check(
+        self: &Arc<Self>,
+        tool: String,
+        args: Map<String, Value>,
+    ) -> Result<(String, Map<String, Value>), Refusal> {
+        let calls = Arc::clone(self);
+        let checked = tokio::task::spawn_blocking(move || {
+            if tools::is_mutating(&tool) && !calls.switch.read().is_enabled() {
+                return disabled();
+            }
+            let args = Value::Object(args);
+            if let Some(hit) = calls.guard.check(&tool, &args) {
+                let message = format!("refused by agent safety policy: {} (rule {})", hit.reason, hit.rule);
+                return refuse(ErrorCode::Blocked, message);
+            }
+            if tool == "agent_update"
+                && let Err(why) = calls.updater.check_source(&args)
+            {
+                let message = format!("refused by agent safety policy: {why} (rule update_host)");
+                return refuse(ErrorCode::Blocked, message);
+            }
+            let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "the arguments were lost") };
+            Ok((tool, args))
+        });
+        checked.await.unwrap_or_else(|_| refuse(ErrorCode::Internal, "the agent's guard failed; its log has more"))
+    }
+
+    fn arrive(self: &Arc<Self>) -> Result<Present, Refusal> {
+        let present = self.present.fetch_add(1, Ordering::Relaxed);
+        let guard = Present(Arc::clone(self));
+        if present >= self.most_present {
+            let message = format!("this agent is busy: {present} calls run or wait; try again when some have ended");
+            return refuse(ErrorCode::Internal, message);
+        }
+        Ok(guard)
+    }
+}
+
+/// Counts a call for as long as it is there.
+struct Present(Arc<Calls>);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.present.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn encode(id: Uuid, done: Done, limit: usize) -> Result<Out, Refusal> {
+    let (result, staged) = match done {
+        Done::Result(result) => (result, false),
+        Done::Staged(result) => (result, true),
+    };
+    let text = fit(result, limit).map_err(|TooLarge { size, limit }| Refusal {
+        code: ErrorCode::ExecFailed,
+        message: format!("the result of {size} bytes is over this hub's limit of {limit} bytes a frame, and half of it would be of no use"),
+    })?;
+    let raw = RawValue::from_string(text).map_err(|_| Refusal {
+        code: ErrorCode::Internal,
+        message: "the result could not be written".into(),
+    })?;
+    let frame = frame::response_ok(id, &raw);
+    Ok(if staged { Out::Farewell(frame) } else { Out::Frame(frame) })
+}
+
+fn clip(tool: &str) -> String {
+    tool.chars().filter(|c| !c.is_control()).take(MAX_TOOL).collect()
+}

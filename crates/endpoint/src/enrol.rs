@@ -1,0 +1,102 @@
+//! Enrolment: the public half of the agent's key goes to the hub, once, with a one-time token (contract, "Enrollment").
+
+use std::time::Duration;
+
+use convoke_core::secret::SecretText;
+use convoke_kenny::wire_bytes;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::config::Identity;
+use crate::net::Dialler;
+use crate::net::http::HttpError;
+use crate::state::{StateDir, StateError};
+
+/// How long the exchange may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long each step of connecting may take.
+const DIAL: Duration = Duration::from_secs(15);
+/// Longest answer that is read.
+const MAX_ANSWER: u64 = 64 * 1024;
+
+/// Why an agent is not enrolled.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrolError {
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The hub was not reached.
+    #[error("the hub was not reached: {0}")]
+    Unreachable(#[source] HttpError),
+    /// The token is not valid, or no longer.
+    #[error("the hub does not take the token ({0}); tokens are for one agent, one key and a limited time. `convoke enroll-token ID` makes a new one")]
+    BadToken(String),
+    /// Another key is bound.
+    #[error("the hub has another key for this agent ({0}); `convoke agents rotate-key ID` on the hub makes a token with which this key may replace it")]
+    OtherKey(String),
+    /// Something else.
+    #[error("the hub refuses the enrolment: {0}")]
+    Refused(String),
+}
+
+impl EnrolError {
+    /// Whether another attempt may go better without anybody doing anything.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Unreachable(_))
+    }
+}
+
+/// Enrols: makes a key if there is none, presents it, and keeps who we are now. Safe to repeat with the same token: a hub
+/// answers the same key again, so a lost answer strands nobody.
+pub async fn enrol(state: &StateDir, identity: &Identity, token: &SecretText) -> Result<(), EnrolError> {
+    state.create()?;
+    let key = state.key_or_new()?;
+    let dialler = Dialler::new(identity.ca.clone(), DIAL);
+    let url = identity.hub.http(&format!("/api/agents/{}/enroll", identity.id));
+    let body = json!({ "public_key": wire_bytes::encode(key.verifying_key().as_bytes()) }).to_string();
+    drop(key);
+    let answer = dialler
+        .post_json(&url, token.reveal(), body, MAX_ANSWER, PATIENCE)
+        .await
+        .map_err(EnrolError::Unreachable)?;
+    let words = || words(answer.status, &answer.body);
+    match answer.status {
+        200 => Ok(identity.save(state)?),
+        401 | 403 => Err(EnrolError::BadToken(words())),
+        409 => Err(EnrolError::OtherKey(words())),
+        _ => Err(EnrolError::Refused(words())),
+    }
+}
+
+/// What a hub said: ours in an object, those of the field in a text.
+fn words(status: u16, body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Error {
+        Ours { message: String },
+        Plain(String),
+    }
+    #[derive(Deserialize)]
+    struct Body {
+        error: Error,
+    }
+    let text = match serde_json::from_slice(body) {
+        Ok(Body { error: Error::Ours { message } }) => message,
+        Ok(Body { error: Error::Plain(text) }) => text,
+        Err(_) => return format!("HTTP {status}"),
+    };
+    let text: String = text.chars().filter(|c| !c.is_control()).take(300).collect();
+    format!("HTTP {status}: {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn both_kinds_of_hubs_are_quoted() {
+        assert_eq!(words(401, br#"{"error":{"code":"x","message":"no"}}"#), "HTTP 401: no");
+        assert_eq!(words(409, br#"{"error":"already \u001b[31menrolled"}"#), "HTTP 409: already [31menrolled");
+        assert_eq!(words(502, b"<html>"), "HTTP 502");
+    }
+}

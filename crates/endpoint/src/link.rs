@@ -1,0 +1,321 @@
+//! One tunnel: from the first byte to the last. Drives [`AgentSession`] over a socket.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant as StdInstant};
+
+use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
+use convoke_kenny::frame::{self, Meta, RemoteControl};
+use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule};
+use convoke_ws::Event;
+use ed25519_dalek::SigningKey;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::calls::{Calls, Out, Reply, Request};
+use crate::config::Identity;
+use crate::fit::UNTOLD_LIMIT;
+use crate::guard::AgentGuard;
+use crate::logs::Forward;
+use crate::net::{DialError, Dialler, Stream};
+use crate::settings::Settings;
+use crate::telemetry::{Links, VERSION};
+use crate::ws::{Socket, SocketError, UpgradeError};
+
+/// Largest message before the hub has proved itself.
+const STRANGER_LIMIT: usize = 16 * 1024;
+/// Largest message after: twice what our own hub sends as a rule.
+const HUB_LIMIT: usize = 16 * 1024 * 1024;
+/// Answers that may wait for the socket.
+const OUTBOX: usize = 16;
+/// Bytes that may wait to be written before no more answers and log lines are taken.
+const HIGH_WATER: usize = 256 * 1024;
+/// Log lines that go out at once.
+const LOG_BATCH: usize = 64;
+/// How long a hub has to answer when we doubt that it is still there.
+const PROBE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the last bytes may take.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// The close code of a hub that does not let an agent in.
+const UNAUTHORIZED: u16 = 4401;
+/// What this agent can do beyond its protocol version.
+const FEATURES: [&str; 3] = [FEATURE_POSIX, "shell_exec", "remote_control"];
+
+/// What every tunnel of an agent shares.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) identity: Identity,
+    pub(crate) key: SigningKey,
+    pub(crate) settings: Settings,
+    pub(crate) dialler: Dialler,
+    pub(crate) guard: Arc<AgentGuard>,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) logs: Forward,
+    pub(crate) links: Links,
+    pub(crate) epoch: StdInstant,
+}
+
+/// Why there is no tunnel, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// No connection.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// No WebSocket.
+    #[error("the server does not open a tunnel: {0}")]
+    Upgrade(#[from] UpgradeError),
+    /// No WebSocket in time.
+    #[error("the server does not open a tunnel in time")]
+    UpgradeTimedOut,
+    /// The hub did not prove itself.
+    #[error("{0}")]
+    Distrust(EndReason),
+    /// The hub does not let this agent in.
+    #[error("the hub does not let this agent in (4401): its key is not enrolled there under this id, or was revoked")]
+    Refused,
+    /// The hub closed the tunnel.
+    #[error("the hub closed the tunnel{}", .0.map(|code| format!(" ({code})")).unwrap_or_default())]
+    Closed(Option<u16>),
+    /// The socket broke.
+    #[error("the tunnel broke: {0}")]
+    Broken(#[from] SocketError),
+    /// Nothing was heard for too long.
+    #[error("{0}")]
+    Silent(EndReason),
+    /// No randomness.
+    #[error("the system has no random bytes to give: {0}")]
+    Randomness(getrandom::Error),
+}
+
+/// How a tunnel ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The agent stops.
+    Stopped,
+    /// An update is in place and has been answered for.
+    Restart,
+    /// It was lost, after an authenticated life.
+    Lost(LinkError, Duration),
+}
+
+/// A tunnel whose hub has proved itself.
+#[derive(Debug)]
+pub(crate) struct Link<'a> {
+    shared: &'a Shared,
+    socket: Socket<Stream>,
+    session: AgentSession,
+    reply: Reply,
+    outbox: mpsc::Receiver<Out>,
+    confirmed: bool,
+    began: Instant,
+    /// By when the hub must be heard.
+    probe: Option<Instant>,
+}
+
+/// Connects and lets the hub prove itself. Anything but a valid challenge ends it here, without an `auth`.
+pub(crate) async fn open(shared: &Shared, switch: RemoteControl) -> Result<Link<'_>, LinkError> {
+    let door = shared.identity.hub.door();
+    let stream = shared.dialler.dial(door).await?;
+    let upgrade = Socket::upgrade(stream, door, STRANGER_LIMIT);
+    let (mut socket, welcome) = tokio::time::timeout(shared.dialler.patience, upgrade)
+        .await
+        .map_err(|_| LinkError::UpgradeTimedOut)??;
+
+    let mut nonce = [0; 32];
+    getrandom::fill(&mut nonce).map_err(LinkError::Randomness)?;
+    let mut config = AgentConfig::new(shared.identity.id.clone(), shared.identity.hub_key);
+    config.challenge_timeout = shared.settings.seconds("challenge_timeout_s");
+    config.heartbeat = shared.settings.seconds("heartbeat_s");
+    let mut session = AgentSession::new(config, shared.key.clone(), nonce, shared.epoch.elapsed());
+    socket.queue_text(&session.register_frame(&meta(switch)));
+    let auth = loop {
+        let deadline = session.next_deadline().map_or_else(Instant::now, |due| (shared.epoch + due).into());
+        tokio::select! {
+            event = socket.next() => match event? {
+                Event::Text(text) => match session.on_text(&text, shared.epoch.elapsed()) {
+                    AgentEvent::Auth(frame) => break frame,
+                    AgentEvent::End(why) => return Err(LinkError::Distrust(why)),
+                    _ => return Err(LinkError::Distrust(EndReason::NotChallenge)),
+                },
+                Event::Binary(_) => return Err(LinkError::Distrust(EndReason::NotChallenge)),
+                Event::Ping(payload) => socket.queue_pong(&payload),
+                Event::Pong => {}
+                Event::Close(Some(UNAUTHORIZED)) => return Err(LinkError::Refused),
+                Event::Close(code) => return Err(LinkError::Closed(code)),
+            },
+            () = tokio::time::sleep_until(deadline) => {
+                if let AgentTick::End(why) = session.on_tick(shared.epoch.elapsed()) {
+                    return Err(LinkError::Distrust(why));
+                }
+            }
+        }
+    };
+    socket.queue_text(&auth);
+    socket.set_limit(HUB_LIMIT);
+    let limit = match shared.settings.number("max_frame_bytes") {
+        0 => welcome.max_frame.unwrap_or(UNTOLD_LIMIT),
+        set => set,
+    };
+    let (out, outbox) = mpsc::channel(OUTBOX);
+    let (reply, began) = (Reply { out, limit }, Instant::now());
+    Ok(Link { shared, socket, session, reply, outbox, confirmed: false, began, probe: None })
+}
+
+fn meta(switch: RemoteControl) -> Meta {
+    let os = match std::env::consts::OS {
+        os @ ("windows" | "linux" | "macos") => os,
+        // The contract knows three; whatever else we are built for is nearest to this one.
+        _ => "linux",
+    };
+    Meta {
+        hostname: hostname(),
+        os: os.to_owned(),
+        version: VERSION.to_owned(),
+        arch: Some(std::env::consts::ARCH.to_owned()),
+        channel: None,
+        features: FEATURES.map(str::to_owned).to_vec(),
+        remote_control: Some(switch),
+    }
+}
+
+fn hostname() -> String {
+    #[cfg(unix)]
+    let name = nix::unistd::gethostname().ok().map(|name| name.to_string_lossy().into_owned());
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").ok();
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+}
+
+impl Link<'_> {
+    /// Lives until something ends it. `on_confirmed` hears when the hub has let us in.
+    pub(crate) async fn run(mut self, stop: &CancellationToken, mut on_confirmed: impl FnMut()) -> Ended {
+        let ended = self.live(stop, &mut on_confirmed).await;
+        self.shared.links.down();
+        if matches!(ended, Ended::Stopped | Ended::Restart) {
+            self.socket.queue_close(1000);
+            let farewell = async {
+                self.socket.flush().await?;
+                // The hub's own close lets it read ours: a reset would throw away what is under way.
+                while !matches!(self.socket.next().await, Ok(Event::Close(_)) | Err(_)) {}
+                Ok::<_, std::io::Error>(())
+            };
+            let _ = tokio::time::timeout(FAREWELL, farewell).await;
+        }
+        ended
+    }
+
+    async fn live(&mut self, stop: &CancellationToken, on_confirmed: &mut impl FnMut()) -> Ended {
+        loop {
+            if !self.confirmed && self.session.is_confirmed() {
+                self.confirmed = true;
+                self.shared.links.up(self.reply.clone());
+                on_confirmed();
+                self.send_logs();
+            }
+            let has_room = self.socket.backlog() < HIGH_WATER;
+            let now = Instant::now();
+            let beat: Instant =
+                self.session.next_deadline().map_or(now, |due| (self.shared.epoch + due).into());
+            let due = self.probe.map_or(beat, |probe| probe.min(beat));
+            // Every branch is cancel-safe: the socket keeps its state, a channel and a notify lose nothing.
+            tokio::select! {
+                event = self.socket.next() => match event {
+                    Ok(event) => {
+                        self.probe = None;
+                        if let Some(error) = self.on_event(event).await {
+                            return self.lost(error);
+                        }
+                    }
+                    Err(why) => return self.lost(why.into()),
+                },
+                Some(out) = self.outbox.recv(), if has_room => match out {
+                    Out::Frame(frame) => self.socket.queue_text(&frame),
+                    Out::Farewell(frame) => {
+                        self.socket.queue_text(&frame);
+                        return Ended::Restart;
+                    }
+                    Out::Probe => {
+                        self.socket.queue_text(&frame::ping());
+                        self.probe = Some(Instant::now() + PROBE_PATIENCE);
+                    }
+                },
+                () = self.shared.logs.news(), if self.confirmed && has_room => self.send_logs(),
+                () = tokio::time::sleep_until(due) => {
+                    if self.probe.is_some_and(|probe| probe <= Instant::now()) {
+                        return self.lost(LinkError::Silent(EndReason::Silent));
+                    }
+                    match self.session.on_tick(self.shared.epoch.elapsed()) {
+                        AgentTick::Wait => {}
+                        AgentTick::Send(frame) => self.socket.queue_text(&frame),
+                        AgentTick::End(why) => return self.lost(LinkError::Silent(why)),
+                    }
+                }
+                () = stop.cancelled() => return Ended::Stopped,
+            }
+        }
+    }
+
+    fn lost(&self, why: LinkError) -> Ended {
+        let why = match why {
+            // Before it has let us in, the end of the tunnel is how a hub says no; not all of them give the code.
+            LinkError::Closed(Some(UNAUTHORIZED)) => LinkError::Refused,
+            other => other,
+        };
+        let life = if self.confirmed { self.began.elapsed() } else { Duration::ZERO };
+        Ended::Lost(why, life)
+    }
+
+    fn send_logs(&mut self) {
+        loop {
+            let frames = self.shared.logs.take(self.shared.identity.id.as_str(), LOG_BATCH);
+            if frames.is_empty() || self.socket.backlog() >= HIGH_WATER {
+                return;
+            }
+            for frame in frames {
+                self.socket.queue_text(&frame);
+            }
+        }
+    }
+
+    async fn on_event(&mut self, event: Event) -> Option<LinkError> {
+        let text = match event {
+            Event::Text(text) => text,
+            Event::Ping(payload) => {
+                self.socket.queue_pong(&payload);
+                return None;
+            }
+            Event::Pong => return None,
+            Event::Binary(bytes) => {
+                tracing::warn!(bytes = bytes.len(), "the hub sent a binary message; frames are text");
+                return None;
+            }
+            Event::Close(code) => return Some(LinkError::Closed(code)),
+        };
+        match self.session.on_text(&text, self.shared.epoch.elapsed()) {
+            AgentEvent::Request { id, tool, args } => {
+                let request = Request { id, tool: tool.into_owned(), args: args.into_owned() };
+                self.shared.calls.start(request, self.reply.clone());
+            }
+            AgentEvent::Policy { rules, skipped } => self.on_policy(rules, skipped).await,
+            AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => self.socket.queue_text(&frame),
+            AgentEvent::Alive => {}
+            AgentEvent::Dropped(why) => tracing::warn!(%why, "a frame of the hub was dropped"),
+            AgentEvent::End(why) => return Some(LinkError::Silent(why)),
+        }
+        None
+    }
+
+    /// Waits until the rules are in force: a request that came after them must meet them.
+    async fn on_policy(&mut self, rules: Vec<PolicyRule>, skipped: usize) {
+        let count = rules.len();
+        let guard = Arc::clone(&self.shared.guard);
+        let refused = tokio::task::spawn_blocking(move || guard.set_rules(rules)).await.unwrap_or_default();
+        for (rule, why) in &refused {
+            tracing::warn!(rule, %why, "a rule of the operator cannot be used and is skipped");
+        }
+        if skipped > 0 {
+            tracing::warn!(skipped, "rules of the operator were not understood and are skipped");
+        }
+        tracing::debug!(rules = count - refused.len(), "the operator's rules are in force");
+    }
+}

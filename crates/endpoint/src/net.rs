@@ -1,0 +1,212 @@
+//! Connections to a hub: TCP, through a proxy where one is set, with TLS where the address says so. The tunnel, the
+//! enrolment and the downloads all go this way, so that `--ca` and the proxy variables mean the same to each.
+
+pub(crate) mod http;
+mod proxy;
+mod tls;
+
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use convoke_kenny::wire_bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use url::Url;
+
+use crate::address::bare_host;
+use crate::ws::{UpgradeError, read_head};
+
+pub use proxy::ProxyError;
+pub use tls::TlsError;
+
+use proxy::Proxies;
+
+/// How to connect.
+#[derive(Clone, Debug)]
+pub(crate) struct Dialler {
+    /// The only authority whose certificates count; the platform's store without it.
+    pub(crate) authority: Option<PathBuf>,
+    /// How long each step may take: name and TCP, the proxy, TLS.
+    pub(crate) patience: Duration,
+    proxies: Proxies,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// The name, or TCP.
+    #[error("cannot connect to {to}: {why}")]
+    Connect {
+        /// Host and port.
+        to: String,
+        /// Why not.
+        why: io::Error,
+    },
+    /// It took too long.
+    #[error("{to} does not answer within {}", shown(*patience))]
+    TimedOut {
+        /// Host and port.
+        to: String,
+        /// How long we waited.
+        patience: Duration,
+    },
+    /// The variables name no usable proxy.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    /// The proxy said no.
+    #[error("the proxy {proxy} does not connect to {to}: {why}")]
+    ProxyRefused {
+        /// The proxy's host and port.
+        proxy: String,
+        /// Host and port.
+        to: String,
+        /// Its words.
+        why: String,
+    },
+    /// The certificates cannot be checked at all.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The other side's certificate, or TLS itself.
+    #[error("no TLS connection to {to}: {why}")]
+    Handshake {
+        /// Host and port.
+        to: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+fn shown(patience: Duration) -> String {
+    format!("{} s", patience.as_secs_f64())
+}
+
+impl Dialler {
+    /// With the proxies that the environment names.
+    pub(crate) fn new(authority: Option<PathBuf>, patience: Duration) -> Self {
+        Self { authority, patience, proxies: Proxies::from_env() }
+    }
+
+    /// Connects to the host of `url`.
+    pub(crate) async fn dial(&self, url: &Url) -> Result<Stream, DialError> {
+        let host = bare_host(url).to_owned();
+        let port = url.port_or_known_default().unwrap_or(443);
+        let to = authority(&host, port);
+        let secure = matches!(url.scheme(), "https" | "wss");
+        let tcp = match self.proxies.choose(url)? {
+            None => self.within(&to, tcp(&host, port)).await?.map_err(|why| DialError::Connect { to: to.clone(), why })?,
+            Some(proxy) => self.through(&proxy, &to).await?,
+        };
+        if !secure {
+            return Ok(Stream::Plain(tcp));
+        }
+        let authority = self.authority.clone();
+        // The platform's store is a directory of files: not on the runtime's thread.
+        let config = tokio::task::spawn_blocking(move || tls::config(authority.as_deref())).await;
+        let config = config.map_err(|why| DialError::Handshake { to: to.clone(), why: why.to_string() })??;
+        let name = tls::server_name(&host)?;
+        let shake = TlsConnector::from(config).connect(name, tcp);
+        let tls = self.within(&to, shake).await?;
+        let tls = tls.map_err(|why| DialError::Handshake { to, why: explain(&why) })?;
+        Ok(Stream::Tls(Box::new(tls)))
+    }
+
+    /// Asks a proxy for a tunnel.
+    async fn through(&self, proxy: &Url, to: &str) -> Result<TcpStream, DialError> {
+        let host = bare_host(proxy).to_owned();
+        let port = proxy.port_or_known_default().unwrap_or(3128);
+        let name = authority(&host, port);
+        let connected = self.within(&name, tcp(&host, port)).await?;
+        let mut io = connected.map_err(|why| DialError::Connect { to: format!("the proxy {name}"), why })?;
+        let mut request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
+        if !proxy.username().is_empty() {
+            let user = format!("{}:{}", proxy.username(), proxy.password().unwrap_or_default());
+            request.push_str(&format!("Proxy-Authorization: Basic {}\r\n", wire_bytes::encode(user.as_bytes())));
+        }
+        request.push_str("\r\n");
+        let refused = |why: String| DialError::ProxyRefused { proxy: name.clone(), to: to.to_owned(), why };
+        let answer = async {
+            io.write_all(request.as_bytes()).await?;
+            read_head(&mut io).await
+        };
+        let (head, rest) =
+            self.within(&name, answer).await?.map_err(|why: UpgradeError| refused(why.to_string()))?;
+        let status = head.lines().next().unwrap_or_default();
+        if !status.split(' ').nth(1).is_some_and(|code| code.starts_with('2')) {
+            return Err(refused(format!("it answers `{}`", status.chars().filter(|c| !c.is_control()).take(100).collect::<String>())));
+        }
+        // Whoever is behind the proxy speaks after us, never before.
+        if !rest.is_empty() {
+            return Err(refused("it sent something before it was asked".into()));
+        }
+        Ok(io)
+    }
+
+    async fn within<T>(&self, to: &str, step: impl Future<Output = T>) -> Result<T, DialError> {
+        let timed_out = |_| DialError::TimedOut { to: to.to_owned(), patience: self.patience };
+        tokio::time::timeout(self.patience, step).await.map_err(timed_out)
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let io = TcpStream::connect((host, port)).await?;
+    io.set_nodelay(true)?;
+    Ok(io)
+}
+
+fn authority(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// The words of a TLS failure, and what to do about the most common one.
+fn explain(why: &io::Error) -> String {
+    let text = why.to_string();
+    if text.contains("UnknownIssuer") {
+        format!("{text}; if the hub's certificate comes from an authority of your own, name it with --ca FILE")
+    } else {
+        text
+    }
+}
+
+/// A connection, with TLS or without.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(io) => Pin::new(io).poll_read(cx, buf),
+            Self::Tls(io) => Pin::new(io).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(io) => Pin::new(io).poll_write(cx, buf),
+            Self::Tls(io) => Pin::new(io).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(io) => Pin::new(io).poll_flush(cx),
+            Self::Tls(io) => Pin::new(io).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(io) => Pin::new(io).poll_shutdown(cx),
+            Self::Tls(io) => Pin::new(io).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The agent as it runs: one tunnel after another, for as long as the machine is up.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use convoke_machine::{Machine, Options};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::calls::Calls;
+use crate::config::{Config, ConfigError};
+use crate::enrol::{EnrolError, enrol};
+use crate::guard::AgentGuard;
+use crate::link::{self, Ended, LinkError, Shared};
+use crate::logs::Forward;
+use crate::net::Dialler;
+use crate::state::{StateDir, StateError};
+use crate::status::{Phase, Status, now};
+use crate::switch::Switch;
+use crate::telemetry::{Links, Telemetry, VERSION};
+use crate::update::{Settled, Supervision, Trial, Updater, settle};
+
+/// How often, and after what pause, the lock is tried again.
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// How long calls may take to end when the agent stops.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// An agent that is ready to run.
+#[derive(Debug)]
+pub struct Agent {
+    /// Who, where, how.
+    pub config: Config,
+    /// Its state directory.
+    pub state: StateDir,
+    /// Where its log events wait for the hub.
+    pub logs: Forward,
+    /// Who starts it again when it ends.
+    pub supervision: Supervision,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was told to.
+    Stopped,
+    /// Another version is in place: whoever supervises it starts that.
+    Restart,
+}
+
+/// Why an agent does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// Its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Its enrolment.
+    #[error(transparent)]
+    Enrol(#[from] EnrolError),
+}
+
+impl Agent {
+    /// Runs until `stop` is cancelled or an update is in place. Fails only for what somebody must mend first; a hub that
+    /// is away, frozen, or not itself is tried again for ever.
+    pub async fn run(self, stop: CancellationToken) -> Result<End, RunError> {
+        let Self { config, state, logs, supervision } = self;
+        state.create()?;
+        let _lock = lock(&state).await?;
+        let trial = match settle(&state, &supervision) {
+            Settled::Nothing => None,
+            Settled::OnTrial(trial) => Some(trial),
+            Settled::RolledBack => return Ok(End::Restart),
+        };
+        if !config.enrolled
+            && let Some(token) = &config.token
+            && !first_contact(&state, &config, token, &stop).await?
+        {
+            return Ok(End::Stopped);
+        }
+        let key = state.key()?;
+        let runner = Runner::new(config, state, logs, supervision, key, stop);
+        Ok(runner.run(trial).await)
+    }
+}
+
+/// Whoever only looks holds the lock for a moment; whoever runs holds on to it.
+async fn lock(state: &StateDir) -> Result<crate::state::Lock, StateError> {
+    for _ in 0..LOCK_TRIES {
+        match state.lock() {
+            Err(StateError::Locked(_)) => tokio::time::sleep(LOCK_PAUSE).await,
+            other => return other,
+        }
+    }
+    state.lock()
+}
+
+/// Enrols with the token that came along. A hub that is not there yet is waited for; one that says no is not.
+async fn first_contact(
+    state: &StateDir,
+    config: &Config,
+    token: &convoke_core::secret::SecretText,
+    stop: &CancellationToken,
+) -> Result<bool, RunError> {
+    let mut backoff = Backoff::default();
+    loop {
+        let why = match enrol(state, &config.identity, token).await {
+            Ok(()) => {
+                tracing::info!(agent = %config.identity.id, hub = %config.identity.hub, "enrolled");
+                return Ok(true);
+            }
+            Err(why) if why.is_passing() => why,
+            // A key that was bound in another way may be good all the same: the hub will tell.
+            Err(EnrolError::OtherKey(_) | EnrolError::BadToken(_)) if state.has_key() && config.enrolled => {
+                return Ok(true);
+            }
+            Err(why) => return Err(why.into()),
+        };
+        let pause = backoff.next(random());
+        tracing::warn!(%why, pause_s = pause.as_secs_f64(), "not enrolled yet");
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return Ok(false),
+        }
+    }
+}
+
+struct Runner {
+    shared: Shared,
+    state: StateDir,
+    switch: Switch,
+    updater: Updater,
+    supervision: Supervision,
+    stop: CancellationToken,
+    telemetry: Option<Telemetry>,
+}
+
+impl Runner {
+    fn new(
+        config: Config,
+        state: StateDir,
+        logs: Forward,
+        supervision: Supervision,
+        key: ed25519_dalek::SigningKey,
+        stop: CancellationToken,
+    ) -> Self {
+        let Config { identity, settings, .. } = config;
+        let switch = Switch::new(state.switch_file());
+        let guard = Arc::new(AgentGuard::default());
+        let machine = Machine::new(Options {
+            output_cap: settings.number("output_bytes"),
+            tool_timeout: settings.seconds("call_timeout_s"),
+            ..Options::default()
+        });
+        let dialler = Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s"));
+        let updater = Updater::new(&identity, &settings, dialler.clone(), state.clone(), supervision.clone());
+        let bounds = (settings.number("max_calls"), settings.number("max_waiting"));
+        let calls =
+            Calls::new(machine.clone(), Arc::clone(&guard), switch.clone(), updater.clone(), bounds, stop.child_token());
+        let (links, told) = Links::new();
+        let telemetry = Telemetry {
+            id: identity.id.to_string(),
+            machine,
+            switch: switch.clone(),
+            logs: logs.clone(),
+            interval: settings.seconds("telemetry_s"),
+            poll: settings.seconds("switch_poll_s"),
+            links: told,
+        };
+        let calls = Arc::new(calls);
+        let shared = Shared { identity, key, settings, dialler, guard, calls, logs, links, epoch: Instant::now() };
+        Self { shared, state, switch, updater, supervision, stop, telemetry: Some(telemetry) }
+    }
+
+    async fn run(mut self, trial: Option<Trial>) -> End {
+        let watch = self.telemetry.take().map(|telemetry| tokio::spawn(telemetry.run()));
+        let (hub, id) = (&self.shared.identity.hub, &self.shared.identity.id);
+        tracing::info!(%hub, agent = %id, version = VERSION, "the agent runs");
+        if !hub.is_tls() && !hub.is_loopback() {
+            tracing::warn!(%hub, "the tunnel is not encrypted: whoever sees this network sees what is asked and answered");
+        }
+        let end = self.tunnels(trial).await;
+        self.stop.cancel();
+        self.shared.calls.drain(DRAIN).await;
+        if let Some(watch) = watch {
+            watch.abort();
+        }
+        self.tell(Phase::Stopped, None);
+        tracing::info!(restart = end == End::Restart, "the agent ends");
+        end
+    }
+
+    /// One tunnel after another.
+    async fn tunnels(&self, trial: Option<Trial>) -> End {
+        let trial = Mutex::new(trial);
+        let restart = self.updater.restarting();
+        let mut backoff = Backoff::default();
+        let tunnels = async {
+            loop {
+                self.tell(Phase::Connecting, None);
+                let why = match self.attempt(&trial).await {
+                    Ended::Stopped => return End::Stopped,
+                    Ended::Restart => return End::Restart,
+                    Ended::Lost(why, life) => {
+                        backoff.lived(life);
+                        why
+                    }
+                };
+                let pause = backoff.next(random());
+                self.complain(&why, pause);
+                self.tell(Phase::Waiting, Some(&why));
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = self.stop.cancelled() => return End::Stopped,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            end = tunnels => end,
+            () = restart.cancelled() => End::Restart,
+            () = failed(&trial) => {
+                if let Some(trial) = take(&trial) {
+                    trial.roll_back();
+                }
+                End::Restart
+            }
+        }
+    }
+
+    /// One tunnel, from the attempt to its end.
+    async fn attempt(&self, trial: &Mutex<Option<Trial>>) -> Ended {
+        let opened = tokio::select! {
+            opened = link::open(&self.shared, self.switch.read()) => opened,
+            () = self.stop.cancelled() => return Ended::Stopped,
+        };
+        let link = match opened {
+            Ok(link) => link,
+            Err(why) => return Ended::Lost(why, Duration::ZERO),
+        };
+        let confirmed = || {
+            tracing::info!(hub = %self.shared.identity.hub, "connected");
+            self.tell(Phase::Connected, None);
+            if let Some(trial) = take(trial) {
+                trial.succeed();
+            }
+        };
+        link.run(&self.stop, confirmed).await
+    }
+
+    fn complain(&self, why: &LinkError, pause: Duration) {
+        let hub = &self.shared.identity.hub;
+        let pause_s = (pause.as_secs_f64() * 10.0).round() / 10.0;
+        match why {
+            LinkError::Distrust(reason) => tracing::error!(
+                %hub, %reason, pause_s,
+                "the server there is not the hub that this agent is enrolled with; nothing was signed for it"
+            ),
+            LinkError::Refused => tracing::error!(%hub, %why, pause_s, "not connected"),
+            why => tracing::warn!(%hub, %why, pause_s, "not connected"),
+        }
+    }
+
+    fn tell(&self, state: Phase, why: Option<&LinkError>) {
+        // While it tries, what went wrong before is still what a person wants to know.
+        let problem = why.map(ToString::to_string).or_else(|| {
+            let before = Status::read(&self.state).ok().flatten()?;
+            before.problem.filter(|_| state == Phase::Connecting)
+        });
+        let status = Status {
+            pid: std::process::id(),
+            version: VERSION.to_owned(),
+            id: self.shared.identity.id.to_string(),
+            hub: self.shared.identity.hub.to_string(),
+            state,
+            since: now(),
+            problem,
+            service: self.supervision.is_service(),
+        };
+        status.write(&self.state);
+    }
+}
+
+/// Resolves when a version on trial has had its time; never without one, or once it has stood the trial.
+async fn failed(trial: &Mutex<Option<Trial>>) {
+    let deadline = trial.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Trial::deadline);
+    if let Some(deadline) = deadline {
+        tokio::time::sleep_until(deadline).await;
+        if trial.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+fn take(trial: &Mutex<Option<Trial>>) -> Option<Trial> {
+    trial.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn random() -> u32 {
+    let mut bytes = [0; 4];
+    // Without randomness nothing can be signed either; a middle pause is fine then.
+    if getrandom::fill(&mut bytes).is_err() {
+        return u32::MAX / 2;
+    }
+    u32::from_ne_bytes(bytes)
+}

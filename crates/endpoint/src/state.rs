@@ -1,0 +1,355 @@
+//! The agent's state directory: key, configuration, kill switch, status, logs. Nobody else's.
+//!
+//! Every file is written whole or not at all (a new file, synced, renamed into place), so that neither a power cut nor a
+//! full disk leaves half of one. The directory is for its owner alone: whoever may write here may switch remote control
+//! on, and whoever may read here has the machine's key.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use convoke_kenny::wire_bytes;
+use ed25519_dalek::SigningKey;
+use zeroize::Zeroizing;
+
+const KEY: &str = "convoke-agent.key";
+const CONFIG: &str = "agent.toml";
+const LOCK: &str = "agent.lock";
+const SWITCH: &str = "convoke-agent.control.json";
+const STATUS: &str = "status.json";
+const UPDATE: &str = "update.json";
+const LOG: &str = "agent.log";
+
+/// Most bytes of any file here that are read.
+const MAX_FILE: u64 = 1 << 20;
+
+/// A state directory.
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    dir: PathBuf,
+    key: PathBuf,
+    switch: PathBuf,
+}
+
+/// Why the state is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The directory or a file of it.
+    #[error("cannot {doing} {}: {why}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why it failed.
+        why: io::Error,
+    },
+    /// A key file that holds no key.
+    #[error(
+        "{} holds no agent key (base64 of 32 bytes). If it is damaged, remove it and enrol again with a token of `convoke agents rotate-key`",
+        .0.display()
+    )]
+    BadKey(PathBuf),
+    /// A key that others can read.
+    #[error("{} can be read by other users (mode {mode:o}); make it 0600, or remove it and enrol again", path.display())]
+    OpenKey {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Another agent runs with this state.
+    #[error(
+        "another agent runs with the state in {}; a second one with the same key would only push the first one out",
+        .0.display()
+    )]
+    Locked(PathBuf),
+}
+
+/// Held while an agent runs; let go when dropped, or when the process dies.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
+
+impl StateDir {
+    /// A directory that need not exist yet.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        Self { key: dir.join(KEY), switch: dir.join(SWITCH), dir }
+    }
+
+    /// With the key somewhere else.
+    #[must_use]
+    pub fn with_key_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.key = path.into();
+        self
+    }
+
+    /// With the kill switch somewhere else.
+    #[must_use]
+    pub fn with_switch_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.switch = path.into();
+        self
+    }
+
+    /// Where an agent of this user keeps its state unless told otherwise: for the superuser the system's place.
+    pub fn default_path() -> Option<PathBuf> {
+        if is_superuser() { Self::system_path() } else { Some(user_data()?.join("convoke-agent")) }
+    }
+
+    /// Where an agent that is installed as a service keeps its state.
+    pub fn system_path() -> Option<PathBuf> {
+        if cfg!(windows) {
+            let data = std::env::var_os("ProgramData").filter(|dir| !dir.is_empty())?;
+            Some(PathBuf::from(data).join("convoke-agent"))
+        } else if cfg!(target_os = "macos") {
+            Some("/Library/Application Support/convoke-agent".into())
+        } else {
+            Some("/var/lib/convoke-agent".into())
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The kill switch's file.
+    pub fn switch_file(&self) -> &Path {
+        &self.switch
+    }
+
+    /// The configuration's file.
+    pub fn config_file(&self) -> PathBuf {
+        self.dir.join(CONFIG)
+    }
+
+    /// What a running agent tells of itself.
+    pub fn status_file(&self) -> PathBuf {
+        self.dir.join(STATUS)
+    }
+
+    /// What an update under way must know.
+    pub fn update_file(&self) -> PathBuf {
+        self.dir.join(UPDATE)
+    }
+
+    /// The newest log file.
+    pub fn log_file(&self) -> PathBuf {
+        self.dir.join(LOG)
+    }
+
+    /// Makes the directory, for its owner alone.
+    pub fn create(&self) -> Result<(), StateError> {
+        let failed = |why| StateError::Io { doing: "make the directory", path: self.dir.clone(), why };
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.dir).map_err(failed)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(&self.dir).map_err(failed)?.permissions().mode();
+            // One that was made by hand may be open to others.
+            if mode & 0o077 != 0 {
+                fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that nobody else runs with this state.
+    pub fn lock(&self) -> Result<Lock, StateError> {
+        let path = self.dir.join(LOCK);
+        let failed = |why| StateError::Io { doing: "lock", path: path.clone(), why };
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock(file)),
+            Err(fs::TryLockError::WouldBlock) => Err(StateError::Locked(self.dir.clone())),
+            Err(fs::TryLockError::Error(why)) => Err(failed(why)),
+        }
+    }
+
+    /// Whether an agent runs with this state.
+    pub fn is_locked(&self) -> bool {
+        matches!(self.lock(), Err(StateError::Locked(_)))
+    }
+
+    /// Whether there is a key.
+    pub fn has_key(&self) -> bool {
+        self.key.exists()
+    }
+
+    /// The agent's key.
+    pub fn key(&self) -> Result<SigningKey, StateError> {
+        self.check_key_mode()?;
+        let bytes = Zeroizing::new(read(&self.key)?);
+        let text = Zeroizing::new(String::from_utf8_lossy(&bytes).trim().to_owned());
+        let seed = wire_bytes::decode::<32>(&text).ok().or_else(|| bytes.as_slice().try_into().ok());
+        let seed = Zeroizing::new(seed.ok_or_else(|| StateError::BadKey(self.key.clone()))?);
+        Ok(SigningKey::from_bytes(&seed))
+    }
+
+    /// The agent's key, made now if there is none. It never leaves the device.
+    pub fn key_or_new(&self) -> Result<SigningKey, StateError> {
+        match self.key() {
+            Err(StateError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => self.new_key(),
+            other => other,
+        }
+    }
+
+    fn new_key(&self) -> Result<SigningKey, StateError> {
+        let mut seed = Zeroizing::new([0; 32]);
+        let failed = |why| StateError::Io { doing: "make the key", path: self.key.clone(), why };
+        getrandom::fill(seed.as_mut()).map_err(|why| failed(io::Error::other(why)))?;
+        let text = Zeroizing::new(format!("{}\n", wire_bytes::encode(seed.as_ref())));
+        write_whole(&self.key, text.as_bytes())?;
+        Ok(SigningKey::from_bytes(&seed))
+    }
+
+    #[cfg(unix)]
+    fn check_key_mode(&self) -> Result<(), StateError> {
+        use std::os::unix::fs::PermissionsExt as _;
+        // Absent is for the read to tell.
+        let Ok(found) = fs::metadata(&self.key) else { return Ok(()) };
+        let mode = found.permissions().mode() & 0o777;
+        if mode & 0o077 == 0 { Ok(()) } else { Err(StateError::OpenKey { path: self.key.clone(), mode }) }
+    }
+
+    #[cfg(not(unix))]
+    fn check_key_mode(&self) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+/// A file's bytes, up to a bound.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StateError> {
+    use io::Read as _;
+    let failed = |why| StateError::Io { doing: "read", path: path.to_owned(), why };
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes)).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Writes a file for its owner alone, whole or not at all, and as durable as the disk allows.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let partial = partial_of(path);
+    let write = || -> io::Result<()> {
+        // What a killed process left behind may have other permissions.
+        let _ = fs::remove_file(&partial);
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&partial, path)?;
+        sync_dir(path.parent());
+        Ok(())
+    };
+    write().map_err(|why| {
+        let _ = fs::remove_file(&partial);
+        StateError::Io { doing: "write", path: path.to_owned(), why }
+    })
+}
+
+fn partial_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    path.with_file_name(name)
+}
+
+/// A rename is durable once its directory is. Where that cannot be asked for, the file itself is whole all the same.
+pub(crate) fn sync_dir(dir: Option<&Path>) {
+    #[cfg(unix)]
+    if let Some(Ok(dir)) = dir.map(File::open) {
+        let _ = dir.sync_all();
+    }
+    #[cfg(not(unix))]
+    let _ = dir;
+}
+
+/// Whether this process may do everything.
+#[cfg(unix)]
+pub fn is_superuser() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Whether this process may do everything. Windows has no single such user; who installs there has to be asked.
+#[cfg(not(unix))]
+pub fn is_superuser() -> bool {
+    false
+}
+
+fn user_data() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    if cfg!(windows) {
+        return variable("LOCALAPPDATA");
+    }
+    if cfg!(target_os = "macos") {
+        return Some(variable("HOME")?.join("Library/Application Support"));
+    }
+    variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = StateDir::new(dir.path().join("state"));
+        state.create().expect("made");
+        (dir, state)
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_for_its_owner_alone() {
+        let (_dir, state) = state();
+        let key = state.key_or_new().expect("made");
+        assert_eq!(state.key_or_new().expect("read").to_bytes(), key.to_bytes());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+            assert_eq!((mode(state.path()), mode(&state.key)), (0o700, 0o600));
+            fs::set_permissions(&state.key, fs::Permissions::from_mode(0o644)).expect("set");
+            assert!(matches!(state.key(), Err(StateError::OpenKey { mode: 0o644, .. })));
+        }
+    }
+
+    #[test]
+    fn a_damaged_key_is_told_and_never_replaced() {
+        let (_dir, state) = state();
+        write_whole(&state.key, b"AAEC").expect("written");
+        assert!(matches!(state.key_or_new(), Err(StateError::BadKey(_))));
+        write_whole(&state.key, &[7; 32]).expect("written");
+        assert_eq!(state.key().expect("raw bytes are a key, too").to_bytes(), [7; 32]);
+    }
+
+    #[test]
+    fn only_one_agent_runs_with_a_state() {
+        let (_dir, state) = state();
+        let lock = state.lock().expect("the first");
+        let why = state.lock().expect_err("the second");
+        assert!(matches!(why, StateError::Locked(_)) && state.is_locked());
+        drop(lock);
+        assert!(!state.is_locked());
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_a_torn_one_of_before_is_no_hindrance() {
+        let (_dir, state) = state();
+        let path = state.config_file();
+        fs::write(partial_of(&path), "half").expect("written");
+        write_whole(&path, b"one").expect("written");
+        write_whole(&path, b"two").expect("written");
+        assert_eq!(read(&path).expect("there"), b"two");
+        assert!(!partial_of(&path).exists());
+    }
+}

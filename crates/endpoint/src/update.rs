@@ -1,0 +1,235 @@
+//! `agent_update`: another version of this program in place of this one, and back again if that does not come up.
+//!
+//! 1. The address must be of an allowed host (the hub's own, github.com, githubusercontent.com, and those in the setting
+//!    `update_hosts`), encrypted unless it is the hub's own and the tunnel is not either.
+//! 2. The program is fetched beside the present one, at most 256 MiB within 100 s, and must have the SHA-256 that was
+//!    announced.
+//! 3. It must be a program for this kind of machine, and must answer when it is asked whether it is an agent.
+//! 4. `update.json` is written, the present program is kept as `NAME.previous`, and the new one renamed into its place.
+//! 5. The call is answered and the agent ends; its supervisor starts the new version.
+//! 6. The new version is on trial until it has authenticated at the hub. If that takes longer than `update_trial_s`, or
+//!    if it has been started more than three times meanwhile, the previous one is put back.
+//!
+//! Only where something starts the agent again; in a plain run the answer is `unsupported`.
+
+mod stage;
+mod trial;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use convoke_machine::ToolError;
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::address::{HubAddress, bare_host};
+use crate::config::Identity;
+use crate::net::Dialler;
+use crate::settings::Settings;
+use crate::state::StateDir;
+
+pub use stage::{CHECK_ANSWER, CHECK_ARGS};
+pub use trial::{Settled, Trial, recover, settle};
+
+/// Hosts that updates of the field come from.
+const KNOWN_HOSTS: [&str; 2] = ["github.com", "githubusercontent.com"];
+
+/// Who starts the agent again when it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Supervision {
+    /// Nobody: it runs in somebody's terminal.
+    None,
+    /// A service manager, from this program.
+    Service {
+        /// The program that it starts.
+        program: PathBuf,
+    },
+}
+
+impl Supervision {
+    /// Whether something starts the agent again.
+    pub const fn is_service(&self) -> bool {
+        matches!(self, Self::Service { .. })
+    }
+}
+
+/// Carries out updates. Cheap to clone; clones share their state.
+#[derive(Clone, Debug)]
+pub(crate) struct Updater {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    hub: HubAddress,
+    hosts: Vec<String>,
+    dialler: Dialler,
+    state: StateDir,
+    supervision: Supervision,
+    trial_s: u64,
+    /// One at a time.
+    under_way: Mutex<()>,
+    restart: CancellationToken,
+}
+
+impl Updater {
+    pub(crate) fn new(
+        identity: &Identity,
+        settings: &Settings,
+        dialler: Dialler,
+        state: StateDir,
+        supervision: Supervision,
+    ) -> Self {
+        let mut hosts = settings.list("update_hosts");
+        hosts.extend(KNOWN_HOSTS.map(str::to_owned));
+        let inner = Inner {
+            hub: identity.hub.clone(),
+            hosts,
+            dialler,
+            state,
+            supervision,
+            trial_s: settings.seconds("update_trial_s").as_secs().max(1),
+            under_way: Mutex::new(()),
+            restart: CancellationToken::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Whether the address of an update may be used at all: a matter of the guard, whoever asks.
+    pub(crate) fn check_source(&self, args: &Value) -> Result<(), String> {
+        match args.get("url").and_then(Value::as_str) {
+            Some(text) => match Url::parse(text) {
+                Ok(url) => self.allowed(&url),
+                Err(_) => Err("the update's address cannot be read".to_owned()),
+            },
+            // For the handler to complain of.
+            None => Ok(()),
+        }
+    }
+
+    fn allowed(&self, url: &Url) -> Result<(), String> {
+        let host = bare_host(url).to_ascii_lowercase();
+        let is_hub = host == self.inner.hub.host().to_ascii_lowercase();
+        let known = is_hub
+            || self.inner.hosts.iter().any(|allowed| {
+                let allowed = allowed.to_ascii_lowercase();
+                host == allowed || host.strip_suffix(&allowed).is_some_and(|rest| rest.ends_with('.'))
+            });
+        if !known {
+            return Err(format!("updates may not come from the host {}", shown(&host)));
+        }
+        match url.scheme() {
+            "https" => Ok(()),
+            "http" if is_hub && !self.inner.hub.is_tls() => Ok(()),
+            scheme => Err(format!("updates may not come by {}", shown(scheme))),
+        }
+    }
+
+    /// Fetches, checks and puts in place. The result is the contract's; a restart must follow.
+    pub(crate) async fn stage(&self, args: &Map<String, Value>) -> Result<Value, ToolError> {
+        let Supervision::Service { program } = &self.inner.supervision else {
+            return Err(ToolError::unsupported(
+                "agent_update is only available where the agent is installed as a service (convoke agent install)",
+            ));
+        };
+        convoke_kenny::tools::validate_args("agent_update", &Value::Object(args.clone()))
+            .map_err(ToolError::bad_args)?;
+        let text = |name: &str| args.get(name).and_then(Value::as_str).unwrap_or_default();
+        let url = Url::parse(text("url")).map_err(|_| ToolError::bad_args("agent_update.url cannot be read"))?;
+        let order = stage::Order {
+            version: text("version").chars().filter(|c| !c.is_control()).take(64).collect(),
+            url,
+            sha256: text("sha256").trim().to_ascii_lowercase(),
+            program: program.clone(),
+            trial_s: self.inner.trial_s,
+        };
+        let Ok(_alone) = self.inner.under_way.try_lock() else {
+            return Err(ToolError::failed("another update is under way"));
+        };
+        if self.inner.state.update_file().exists() {
+            return Err(ToolError::failed("the last update is still on trial"));
+        }
+        tracing::warn!(version = order.version, url = %order.url, "an update was ordered");
+        stage::run(&self.inner.dialler, &self.inner.state, &order, |url| self.allowed(url)).await?;
+        tracing::warn!(version = order.version, "the update is in place; restarting into it");
+        Ok(json!({ "ok": true, "staged_version": order.version }))
+    }
+
+    /// Asks for a restart, where the tunnel that should have asked is gone.
+    pub(crate) fn restart(&self) {
+        self.inner.restart.cancel();
+    }
+
+    /// Cancelled when a restart was asked for.
+    pub(crate) fn restarting(&self) -> CancellationToken {
+        self.inner.restart.clone()
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use convoke_core::id::PeerId;
+
+    use super::*;
+
+    fn updater(hub: &str) -> Updater {
+        let identity = Identity {
+            id: PeerId::kenny("pc-1").expect("an id"),
+            hub: HubAddress::parse(hub).expect("an address"),
+            hub_key: ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key(),
+            ca: None,
+        };
+        let sources = crate::settings::Sources {
+            flags: vec![("update_hosts".into(), "mirror.example".into())],
+            ..Default::default()
+        };
+        let settings = Settings::resolve(&sources).expect("fits");
+        let dialler = Dialler::new(None, Duration::from_secs(1));
+        Updater::new(&identity, &settings, dialler, StateDir::new("nowhere"), Supervision::None)
+    }
+
+    #[test]
+    fn updates_come_from_allowed_hosts_only() {
+        let (secure, plain) = (updater("wss://hub.example:8443"), updater("ws://127.0.0.1:7410"));
+        let allowed = |updater: &Updater, url: &str| updater.check_source(&json!({ "url": url })).is_ok();
+        for url in [
+            "https://hub.example/d/binary/x",
+            "https://HUB.example:9000/x",
+            "https://github.com/a/b",
+            "https://objects.githubusercontent.com/a",
+            "https://mirror.example/x",
+        ] {
+            assert!(allowed(&secure, url), "{url}");
+        }
+        for url in [
+            "http://hub.example/x",
+            "https://evil.example/x",
+            "https://hub.example.evil.example/x",
+            "https://evilgithub.com/x",
+            "https://hub.example@evil.example/x",
+            "http://github.com/x",
+            "file:///etc/passwd",
+            "ftp://hub.example/x",
+            "nonsense",
+        ] {
+            assert!(!allowed(&secure, url), "{url}");
+        }
+        assert!(allowed(&plain, "http://127.0.0.1:7410/d/binary/x"));
+        assert!(!allowed(&plain, "http://127.0.0.2:7410/d/binary/x"));
+    }
+
+    #[tokio::test]
+    async fn a_plain_run_has_no_updates() {
+        let args = json!({ "version": "1", "url": "http://127.0.0.1:7410/x", "sha256": "00" });
+        let why = updater("ws://127.0.0.1:7410").stage(args.as_object().expect("an object")).await;
+        assert_eq!(why.expect_err("unsupported").code, convoke_kenny::frame::ErrorCode::Unsupported);
+    }
+}
