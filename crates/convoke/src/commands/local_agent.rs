@@ -67,12 +67,14 @@ impl Place {
         let mut pause = PAUSES.0;
         loop {
             let mut child = self.spawn(&identity)?;
+            // Out of the child's hands: waiting for a child closes what it still holds of it.
+            let stdin = child.stdin.take();
             let begun = std::time::Instant::now();
             let status = tokio::select! {
                 status = child.wait() => status.context("cannot wait for it")?,
                 () = stop.cancelled() => {
                     // Its standard input ends, and so does it.
-                    drop(child.stdin.take());
+                    drop(stdin);
                     if tokio::time::timeout(FAREWELL, child.wait()).await.is_err() {
                         let _ = child.kill().await;
                     }
