@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask setup | test | conformance | bench | tidy`.
+//! Developer commands: `cargo xtask setup | test | conformance | bench | windows | tidy`.
 //!
 //! Everything a contributor or a build machine runs goes through here, so that there is one list of what "all checks"
 //! means. Messages go to standard error, as cargo's own do.
@@ -9,6 +9,7 @@ mod conformance;
 mod run;
 mod setup;
 mod tidy;
+mod windows;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ Usage: cargo xtask <command>
   conformance      the official MCP suite and Inspector against a hub with the suite's fixtures
   bench [args]     build the release binary and run `convoke bench` with these arguments;
                    a name before them, as in `bench mcp`, measures only that
+  windows [--check]
+                   build the program for Windows, where the target and mingw are installed, or check it
   tidy [folder]    the tidy checks alone, on this checkout or another";
 
 fn main() -> ExitCode {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         ["test", "--fast"] => check::run(&root(), check::Scope::Fast),
         ["conformance"] => conformance::run(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
+        ["windows", rest @ ..] => windows::run(&root(), rest),
         ["tidy"] => tidy::run(&root()),
         ["tidy", folder] => tidy::run(Path::new(folder)),
         ["help" | "--help" | "-h"] => {

@@ -4,6 +4,7 @@
 //! Every part is a process of its own: the hub, the forwarder, a swarm of simulated agents for each. This process calls
 //! and reads the others' CPU and memory.
 
+mod agent;
 mod calls;
 mod mcp;
 mod measure;
@@ -72,6 +73,14 @@ enum Measure {
     Fleet,
     /// Calls with few and with many agents connected.
     Growth,
+    /// What the agent itself costs its machine.
+    Agent,
+}
+
+impl Measure {
+    /// Those that load a hub.
+    const OF_HUB: [Self; 7] =
+        [Self::Calls, Self::Mcp, Self::Handshakes, Self::Telemetry, Self::Memory, Self::Fleet, Self::Growth];
 }
 
 /// Measures and prints one table. A missed goal is in the table, not in the exit code: machines are noisy.

@@ -119,15 +119,12 @@ mod tests {
     #[test]
     fn both_doors_follow_from_however_it_is_written() {
         let (door, enrol) = ("wss://hub.example/agent/ws", "https://hub.example/api/agents/a/enroll");
-        for text in ["https://hub.example", "https://hub.example/", "wss://hub.example/agent/ws", " wss://hub.example "]
+        for text in
+            ["https://hub.example", "https://hub.example/", "wss://hub.example/agent/ws", " wss://hub.example "]
         {
             check(text, door, enrol);
         }
-        check(
-            "http://127.0.0.1:7410",
-            "ws://127.0.0.1:7410/agent/ws",
-            "http://127.0.0.1:7410/api/agents/a/enroll",
-        );
+        check("http://127.0.0.1:7410", "ws://127.0.0.1:7410/agent/ws", "http://127.0.0.1:7410/api/agents/a/enroll");
         check("ws://[::1]:8000/agent/ws", "ws://[::1]:8000/agent/ws", "http://[::1]:8000/api/agents/a/enroll");
         check("https://h.example/x/", "wss://h.example/x/agent/ws", "https://h.example/x/api/agents/a/enroll");
     }

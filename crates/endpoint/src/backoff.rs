@@ -4,40 +4,38 @@ use std::time::Duration;
 
 /// The first cap.
 const FIRST: Duration = Duration::from_secs(1);
-/// The largest cap.
-const MOST: Duration = Duration::from_secs(60);
 /// Never sooner: a hub that closes at once must not be hammered by a lucky draw.
 const LEAST: Duration = Duration::from_millis(200);
 /// A life this long makes up for the failures before it. A shorter one does not: a hub that lets in and throws out
 /// would otherwise be tried once a second for ever.
 pub(crate) const GOOD_LIFE: Duration = Duration::from_secs(60);
 
-/// Doubles a cap from 1 s to 60 s and draws each pause from zero to the cap, so that a fleet whose hub comes back does
+/// Doubles a cap from 1 s to the longest pause and draws each pause from zero to the cap, so that a fleet whose hub comes back does
 /// not come back as one.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     cap: Duration,
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self { cap: FIRST }
-    }
+    most: Duration,
 }
 
 impl Backoff {
+    /// With no pause longer than `most`.
+    pub(crate) fn new(most: Duration) -> Self {
+        Self { cap: FIRST.min(most), most }
+    }
+
     /// The next pause. `random` is uniform over all its values.
     pub(crate) fn next(&mut self, random: u32) -> Duration {
         let share = f64::from(random) / f64::from(u32::MAX);
         let pause = self.cap.mul_f64(share).max(LEAST);
-        self.cap = (self.cap * 2).min(MOST);
+        self.cap = (self.cap * 2).min(self.most);
         pause
     }
 
     /// A connection was authenticated for so long and then ended.
     pub(crate) fn lived(&mut self, life: Duration) {
         if life >= GOOD_LIFE {
-            *self = Self::default();
+            *self = Self::new(self.most);
         }
     }
 }
@@ -46,9 +44,11 @@ impl Backoff {
 mod tests {
     use super::*;
 
+    const MINUTE: Duration = Duration::from_secs(60);
+
     #[test]
     fn pauses_grow_to_a_minute_and_are_spread() {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(MINUTE);
         let longest: Vec<u64> = (0..8).map(|_| backoff.next(u32::MAX).as_secs()).collect();
         assert_eq!(longest, [1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(backoff.next(0), LEAST);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn only_a_good_life_is_forgiven_for() {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(MINUTE);
         for _ in 0..5 {
             backoff.next(1);
         }

@@ -25,6 +25,8 @@ use crate::update::Updater;
 
 /// No call runs longer, whatever it asks for.
 const LONGEST: Duration = Duration::from_secs(86_400);
+/// Waiting that a call is not charged for; the hub adds as much and more to its deadline.
+const GRACE: Duration = Duration::from_secs(3);
 /// Longest name of a tool that is repeated.
 const MAX_TOOL: usize = 128;
 
@@ -195,7 +197,9 @@ impl Calls {
         if tool == "agent_update" {
             return Ok(Done::Staged(self.updater.stage(&args).await?));
         }
-        let left = LONGEST.min(patience.saturating_sub(arrived.elapsed()).max(Duration::from_millis(1)));
+        // Its own time is its own: only a longer wait for a place is taken off, since the hub's patience runs meanwhile.
+        let waited = arrived.elapsed().saturating_sub(GRACE);
+        let left = patience.saturating_sub(waited).max(Duration::from_millis(1));
         let call = Call { timeout: Some(left), cancel: self.stop.child_token() };
         Ok(Done::Result(self.machine.run(&tool, &args, &call).await?))
     }
@@ -221,6 +225,10 @@ impl Calls {
             {
                 let message = format!("refused by agent safety policy: {why} (rule update_host)");
                 return refuse(ErrorCode::Blocked, message);
+            }
+            // Of a tool that is not here the handler says so; what does not fit need not wait for a place either.
+            if let Err(why) = tools::validate_args(&tool, &args) {
+                return refuse(ErrorCode::BadArgs, why);
             }
             let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "the arguments were lost") };
             Ok((tool, args))
@@ -257,10 +265,8 @@ fn encode(id: Uuid, done: Done, limit: usize) -> Result<Out, Refusal> {
         code: ErrorCode::ExecFailed,
         message: format!("the result of {size} bytes is over this hub's limit of {limit} bytes a frame, and half of it would be of no use"),
     })?;
-    let raw = RawValue::from_string(text).map_err(|_| Refusal {
-        code: ErrorCode::Internal,
-        message: "the result could not be written".into(),
-    })?;
+    let raw = RawValue::from_string(text)
+        .map_err(|_| Refusal { code: ErrorCode::Internal, message: "the result could not be written".into() })?;
     let frame = frame::response_ok(id, &raw);
     Ok(if staged { Out::Farewell(frame) } else { Out::Frame(frame) })
 }

@@ -117,7 +117,10 @@ impl Config {
             id: PeerId::kenny(id.1.trim()).map_err(|why| wrong(&id.0, why.to_string()))?,
             hub: HubAddress::parse(&hub.1).map_err(|why| wrong(&hub.0, why.to_string()))?,
             hub_key: parse_key(&hub_key.1).map_err(|why| {
-                wrong(&hub_key.0, format!("this is no public key of a hub: {}", why.to_string().replace("public_key ", "it ")))
+                wrong(
+                    &hub_key.0,
+                    format!("this is no public key of a hub: {}", why.to_string().replace("public_key ", "it ")),
+                )
             })?,
             ca: ca.or_else(|| file.get("ca").map(PathBuf::from)),
         };
@@ -177,7 +180,9 @@ fn variable(env: &BTreeMap<String, String>, names: &[&str]) -> Option<(String, S
 fn parse_file(state: &StateDir) -> Result<toml::Table, ConfigError> {
     let bytes = match read(&state.config_file()) {
         Ok(bytes) => bytes,
-        Err(StateError::Io { why, .. }) if why.kind() == std::io::ErrorKind::NotFound => return Ok(toml::Table::new()),
+        Err(StateError::Io { why, .. }) if why.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(toml::Table::new());
+        }
         Err(why) => return Err(why.into()),
     };
     let text = String::from_utf8_lossy(&bytes);

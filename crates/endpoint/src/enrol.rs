@@ -29,10 +29,14 @@ pub enum EnrolError {
     #[error("the hub was not reached: {0}")]
     Unreachable(#[source] HttpError),
     /// The token is not valid, or no longer.
-    #[error("the hub does not take the token ({0}); tokens are for one agent, one key and a limited time. `convoke enroll-token ID` makes a new one")]
+    #[error(
+        "the hub does not take the token ({0}); tokens are for one agent, one key and a limited time. `convoke enroll-token ID` makes a new one"
+    )]
     BadToken(String),
     /// Another key is bound.
-    #[error("the hub has another key for this agent ({0}); `convoke agents rotate-key ID` on the hub makes a token with which this key may replace it")]
+    #[error(
+        "the hub has another key for this agent ({0}); `convoke agents rotate-key ID` on the hub makes a token with which this key may replace it"
+    )]
     OtherKey(String),
     /// Something else.
     #[error("the hub refuses the enrolment: {0}")]
@@ -55,10 +59,8 @@ pub async fn enrol(state: &StateDir, identity: &Identity, token: &SecretText) ->
     let url = identity.hub.http(&format!("/api/agents/{}/enroll", identity.id));
     let body = json!({ "public_key": wire_bytes::encode(key.verifying_key().as_bytes()) }).to_string();
     drop(key);
-    let answer = dialler
-        .post_json(&url, token.reveal(), body, MAX_ANSWER, PATIENCE)
-        .await
-        .map_err(EnrolError::Unreachable)?;
+    let answer =
+        dialler.post_json(&url, token.reveal(), body, MAX_ANSWER, PATIENCE).await.map_err(EnrolError::Unreachable)?;
     let words = || words(answer.status, &answer.body);
     match answer.status {
         200 => Ok(identity.save(state)?),

@@ -97,8 +97,11 @@ fn cut_list(list: &mut Vec<Value>, excess: usize) -> bool {
 
 fn cut_text(text: &mut String, excess: usize) -> bool {
     let before = text.len();
-    // A byte of text may take six in JSON, so this may cut more than it must, never less than it can.
-    let keep = before.saturating_sub(excess).max(LEAST_TEXT);
+    // A byte of text takes one to six in JSON: what is kept is measured by what the whole takes.
+    let written = Value::String(text.clone()).to_string().len();
+    let share = written.saturating_sub(excess) as f64 / written as f64;
+    let keep = (before as f64 * share) as usize;
+    let keep = keep.min(before.saturating_sub(1)).max(LEAST_TEXT);
     text.truncate(text.floor_char_boundary(keep));
     text.len() < before
 }
@@ -122,8 +125,17 @@ mod tests {
         let text = fit(result, 2000).expect("fits");
         assert!(text.len() <= 2000, "{}", text.len());
         let cut: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!((&cut["truncated"], &cut["stderr"], &cut["exit_code"]), (&json!(true), &json!("small"), &json!(3)));
+        assert_eq!(
+            (&cut["truncated"], &cut["stderr"], &cut["exit_code"]),
+            (&json!(true), &json!("small"), &json!(3))
+        );
         assert!(cut["stdout"].as_str().expect("a text").len() > 1000);
+    }
+
+    #[test]
+    fn text_that_is_long_in_json_is_cut_to_about_what_fits() {
+        let text = fit(json!({ "stdout": "y\n".repeat(500_000), "exit_code": 0 }), 256 * 1024).expect("fits");
+        assert!((200_000..=256 * 1024).contains(&text.len()), "{}", text.len());
     }
 
     #[test]

@@ -117,9 +117,8 @@ pub(crate) async fn open(shared: &Shared, switch: RemoteControl) -> Result<Link<
     let door = shared.identity.hub.door();
     let stream = shared.dialler.dial(door).await?;
     let upgrade = Socket::upgrade(stream, door, STRANGER_LIMIT);
-    let (mut socket, welcome) = tokio::time::timeout(shared.dialler.patience, upgrade)
-        .await
-        .map_err(|_| LinkError::UpgradeTimedOut)??;
+    let (mut socket, welcome) =
+        tokio::time::timeout(shared.dialler.patience, upgrade).await.map_err(|_| LinkError::UpgradeTimedOut)??;
 
     let mut nonce = [0; 32];
     getrandom::fill(&mut nonce).map_err(LinkError::Randomness)?;
@@ -214,8 +213,7 @@ impl Link<'_> {
             }
             let has_room = self.socket.backlog() < HIGH_WATER;
             let now = Instant::now();
-            let beat: Instant =
-                self.session.next_deadline().map_or(now, |due| (self.shared.epoch + due).into());
+            let beat: Instant = self.session.next_deadline().map_or(now, |due| (self.shared.epoch + due).into());
             let due = self.probe.map_or(beat, |probe| probe.min(beat));
             // Every branch is cancel-safe: the socket keeps its state, a channel and a notify lose nothing.
             tokio::select! {

@@ -35,8 +35,10 @@ pub fn start(settings: &Settings, state: &StateDir, console: &str) -> Forward {
         .with_filter(console);
     let size = settings.number("log_file_bytes") as u64;
     let file = RotatingFile::new(state.log_file(), size, settings.number("log_files"));
-    let to_file =
-        tracing_subscriber::fmt::layer().with_ansi(false).with_writer(file).with_filter(targets(settings.text("log_level")));
+    let to_file = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_writer(file)
+        .with_filter(targets(settings.text("log_level")));
     let to_hub = forward.layer().with_filter(targets(settings.text("log_forward_level")));
     // A second start in one process (a test) keeps the first one's record.
     let _ = tracing_subscriber::registry().with(to_console).with(to_file).with(to_hub).try_init();

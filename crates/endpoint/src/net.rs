@@ -98,7 +98,9 @@ impl Dialler {
         let to = authority(&host, port);
         let secure = matches!(url.scheme(), "https" | "wss");
         let tcp = match self.proxies.choose(url)? {
-            None => self.within(&to, tcp(&host, port)).await?.map_err(|why| DialError::Connect { to: to.clone(), why })?,
+            None => {
+                self.within(&to, tcp(&host, port)).await?.map_err(|why| DialError::Connect { to: to.clone(), why })?
+            }
             Some(proxy) => self.through(&proxy, &to).await?,
         };
         if !secure {
@@ -133,11 +135,13 @@ impl Dialler {
             io.write_all(request.as_bytes()).await?;
             read_head(&mut io).await
         };
-        let (head, rest) =
-            self.within(&name, answer).await?.map_err(|why: UpgradeError| refused(why.to_string()))?;
+        let (head, rest) = self.within(&name, answer).await?.map_err(|why: UpgradeError| refused(why.to_string()))?;
         let status = head.lines().next().unwrap_or_default();
         if !status.split(' ').nth(1).is_some_and(|code| code.starts_with('2')) {
-            return Err(refused(format!("it answers `{}`", status.chars().filter(|c| !c.is_control()).take(100).collect::<String>())));
+            return Err(refused(format!(
+                "it answers `{}`",
+                status.chars().filter(|c| !c.is_control()).take(100).collect::<String>()
+            )));
         }
         // Whoever is behind the proxy speaks after us, never before.
         if !rest.is_empty() {

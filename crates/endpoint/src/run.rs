@@ -104,7 +104,7 @@ async fn first_contact(
     token: &convoke_core::secret::SecretText,
     stop: &CancellationToken,
 ) -> Result<bool, RunError> {
-    let mut backoff = Backoff::default();
+    let mut backoff = Backoff::new(config.settings.seconds("reconnect_max_s"));
     loop {
         let why = match enrol(state, &config.identity, token).await {
             Ok(()) => {
@@ -157,8 +157,14 @@ impl Runner {
         let dialler = Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s"));
         let updater = Updater::new(&identity, &settings, dialler.clone(), state.clone(), supervision.clone());
         let bounds = (settings.number("max_calls"), settings.number("max_waiting"));
-        let calls =
-            Calls::new(machine.clone(), Arc::clone(&guard), switch.clone(), updater.clone(), bounds, stop.child_token());
+        let calls = Calls::new(
+            machine.clone(),
+            Arc::clone(&guard),
+            switch.clone(),
+            updater.clone(),
+            bounds,
+            stop.child_token(),
+        );
         let (links, told) = Links::new();
         let telemetry = Telemetry {
             id: identity.id.to_string(),
@@ -196,7 +202,7 @@ impl Runner {
     async fn tunnels(&self, trial: Option<Trial>) -> End {
         let trial = Mutex::new(trial);
         let restart = self.updater.restarting();
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(self.shared.settings.seconds("reconnect_max_s"));
         let tunnels = async {
             loop {
                 self.tell(Phase::Connecting, None);
@@ -209,8 +215,8 @@ impl Runner {
                     }
                 };
                 let pause = backoff.next(random());
-                self.complain(&why, pause);
                 self.tell(Phase::Waiting, Some(&why));
+                self.complain(&why, pause);
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     () = self.stop.cancelled() => return End::Stopped,

@@ -92,8 +92,11 @@ impl Service {
         if !StateDir::new(&self.state).config_file().is_file() {
             return Err(ServiceError::NotEnrolled(self.state.clone()));
         }
-        let own = std::env::current_exe()
-            .map_err(|why| ServiceError::File { doing: "find", path: "this program".into(), why })?;
+        let own = std::env::current_exe().map_err(|why| ServiceError::File {
+            doing: "find",
+            path: "this program".into(),
+            why,
+        })?;
         place(&own, &self.program)?;
         self.register()
     }

@@ -49,6 +49,7 @@ pub const TABLE: &[Setting] = &[
     setting("max_frame_bytes", None, Kind::Number(0, 64 << 20), "0", "Largest frame to send. 0: what the hub announces, else 262144, beyond which kenny servers of version 0.8 drop frames silently."),
     setting("max_waiting", None, Kind::Number(0, 65_536), "960", "Most calls that wait; further ones are refused."),
     setting("output_bytes", None, Kind::Number(1024, 32 << 20), "1048576", "Most bytes of a command's output in a result; the result says when there was more."),
+    setting("reconnect_max_s", None, Kind::Seconds(0.2, 3600.0), "60", "Longest pause between two attempts to connect; the first are shorter, and each is drawn at random."),
     setting("switch_poll_s", None, Kind::Seconds(0.01, 60.0), "1", "How often the kill switch's file is looked at, to tell the hub of a change. Calls look at it themselves."),
     setting("telemetry_s", Some("KENNY_TELEMETRY_INTERVAL_SECS"), Kind::Seconds(1.0, 7.0 * DAY), "900", "Seconds between telemetry snapshots."),
     setting("update_hosts", None, Kind::List, "", "Hosts that updates may come from, besides the hub's own, github.com and githubusercontent.com."),
@@ -244,7 +245,9 @@ mod tests {
             file: pairs(&[("heartbeat_s", "soon")]),
         };
         let mistakes = Settings::resolve(&sources).expect_err("mistakes").join("\n");
-        for expect in ["`nonsense`", "CONVOKE_AGENT_MAX_CALLS", "KENNY_LOG_FORWARD_LEVEL", "agent.toml: `heartbeat_s`"] {
+        for expect in
+            ["`nonsense`", "CONVOKE_AGENT_MAX_CALLS", "KENNY_LOG_FORWARD_LEVEL", "agent.toml: `heartbeat_s`"]
+        {
             assert!(mistakes.contains(expect), "no {expect} in {mistakes}");
         }
     }

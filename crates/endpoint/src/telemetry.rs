@@ -9,6 +9,7 @@ use convoke_machine::Machine;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::calls::{Out, Reply};
@@ -55,6 +56,8 @@ impl Telemetry {
         let mut tick = tokio::time::interval(self.poll);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut looked = (Instant::now(), SystemTime::now());
+        // Takes seconds, during which the switch is watched all the same.
+        let mut collection: Option<JoinHandle<Map<String, Value>>> = None;
         loop {
             let link = self.links.borrow_and_update().clone();
             tokio::select! {
@@ -66,11 +69,17 @@ impl Telemetry {
                         due = Instant::now();
                     }
                 }
-                () = tokio::time::sleep_until(due), if link.is_some() => {
-                    let sections = self.machine.collect(None).await;
+                () = tokio::time::sleep_until(due), if link.is_some() && collection.is_none() => {
+                    let machine = self.machine.clone();
+                    collection = Some(tokio::spawn(async move { machine.collect(None).await }));
+                }
+                sections = ended(&mut collection), if collection.is_some() => {
+                    collection = None;
                     due = Instant::now() + self.interval;
-                    let kept = last.insert(Last { at: now(), collected: Instant::now(), sections });
-                    self.push(kept, started).await;
+                    if let Some(sections) = sections {
+                        let kept = last.insert(Last { at: now(), collected: Instant::now(), sections });
+                        self.push(&kept.at, &kept.sections, started).await;
+                    }
                 }
                 _ = tick.tick() => {
                     let slept = has_slept(&mut looked);
@@ -79,8 +88,9 @@ impl Telemetry {
                         known = stands;
                         told(stands);
                         match &last {
-                            Some(last) => self.push(last, started).await,
-                            None => due = Instant::now(),
+                            Some(last) => self.push(&last.at, &last.sections, started).await,
+                            // Nothing collected yet: that alone, since it matters now.
+                            None => self.push(&now(), &Map::new(), started).await,
                         }
                     }
                     if let Some(link) = link.filter(|_| slept) {
@@ -91,10 +101,10 @@ impl Telemetry {
         }
     }
 
-    async fn push(&self, last: &Last, started: Instant) {
+    async fn push(&self, at: &str, sections: &Map<String, Value>, started: Instant) {
         // The tunnel of now, not the one that was there when the collection began.
         let Some(link) = self.links.borrow().clone() else { return };
-        let mut sections = last.sections.clone();
+        let mut sections = sections.clone();
         sections.insert("agent".to_owned(), self.section(started));
         // Kenny servers of every version drop larger telemetry, even those that take larger answers.
         let limit = link.limit.min(UNTOLD_LIMIT);
@@ -103,7 +113,7 @@ impl Telemetry {
             tracing::warn!("a snapshot is too large for this hub and was not sent");
             return;
         };
-        let frame = encode(&self.id, &last.at, &text);
+        let frame = encode(&self.id, at, &text);
         // The tunnel may have ended meanwhile; the next one gets its own.
         let _ = link.out.send(Out::Frame(frame)).await;
     }
@@ -120,6 +130,14 @@ impl Telemetry {
             "uptime_s": started.elapsed().as_secs(),
             "log_lines_dropped": self.logs.dropped(),
         })
+    }
+}
+
+/// The end of a collection; nothing if it failed as a whole.
+async fn ended(collection: &mut Option<JoinHandle<Map<String, Value>>>) -> Option<Map<String, Value>> {
+    match collection {
+        Some(running) => running.await.ok(),
+        None => std::future::pending().await,
     }
 }
 

@@ -226,7 +226,8 @@ mod tests {
 
     #[test]
     fn only_a_101_with_our_key_is_an_upgrade() {
-        let good = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: abc\r\nConvoke-Max-Frame: 8388608\r\n\r\n";
+        let good =
+            "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: abc\r\nConvoke-Max-Frame: 8388608\r\n\r\n";
         assert_eq!(check(good, "abc").expect("fits").max_frame, Some(8 << 20));
         for (head, expect) in [
             ("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: xyz\r\n\r\n", "does not fit"),

@@ -52,7 +52,8 @@ impl Hub {
         };
         let invited = trust.after(TrustEvent::Invited);
         self.store.mint_enrol_token(row, invited, now, record("enrolment token for the local agent")).await?;
-        let outcome = self.store.enrol(id, &token.hash(), key.to_bytes(), now, record("local agent's key bound")).await?;
+        let outcome =
+            self.store.enrol(id, &token.hash(), key.to_bytes(), now, record("local agent's key bound")).await?;
         match outcome {
             EnrolOutcome::Bound | EnrolOutcome::AlreadySame => {
                 let agent = self.agents.find_or_add(id);

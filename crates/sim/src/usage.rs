@@ -49,6 +49,20 @@ impl Usage {
     }
 }
 
+/// Resident memory of process `pid` now, in bytes: all of it, the program's own file included.
+pub fn resident(pid: u32) -> Result<u64, UsageError> {
+    let path = format!("/proc/{pid}/status");
+    let status = std::fs::read_to_string(path).map_err(|why| UsageError::Unreadable { pid, why })?;
+    kilobytes(&status, "VmRSS:").ok_or(UsageError::Odd { pid, file: "status" })
+}
+
+/// CPU time of process `pid` and of the children that it has waited for.
+pub fn cpu_with_children(pid: u32) -> Result<Duration, UsageError> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = std::fs::read_to_string(path).map_err(|why| UsageError::Unreadable { pid, why })?;
+    ticks(&stat, 4).ok_or(UsageError::Odd { pid, file: "stat" })
+}
+
 /// How many processes have wanted a CPU during the last minute, on average; nothing where `/proc` does not say.
 pub fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
@@ -56,16 +70,27 @@ pub fn load_average() -> Option<f64> {
 }
 
 fn cpu(stat: &str) -> Option<Duration> {
+    ticks(stat, 2)
+}
+
+/// The sum of the first `count` of user, system, children's user and children's system time.
+fn ticks(stat: &str, count: usize) -> Option<Duration> {
     // The second field is the program's name in brackets and may itself hold brackets and blanks.
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace().skip(11);
-    let user: u32 = fields.next()?.parse().ok()?;
-    let system: u32 = fields.next()?.parse().ok()?;
-    Some(TICK * user.checked_add(system)?)
+    let mut sum = 0u32;
+    for field in 0..count {
+        let text = fields.split_ascii_whitespace().nth(11 + field)?;
+        sum = sum.checked_add(text.parse().ok()?)?;
+    }
+    Some(TICK * sum)
 }
 
 fn user_memory(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    kilobytes(status, "RssAnon:")
+}
+
+fn kilobytes(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }
@@ -78,6 +103,7 @@ mod tests {
     fn reads_what_proc_says() {
         let stat = "4711 (a ) name) S 1 4711 4711 0 -1 4194560 100 0 0 0 250 17 0 0 20 0 3 0 100 1000 50";
         assert_eq!(cpu(stat), Some(Duration::from_millis(2670)));
+        assert_eq!(ticks(&stat.replace(" 17 0 0 ", " 17 3 1 "), 4), Some(Duration::from_millis(2710)));
         assert_eq!(user_memory("Name:\tx\nVmRSS:\t 9 kB\nRssAnon:\t    2048 kB\n"), Some(2 << 20));
         assert_eq!(cpu("nonsense"), None);
         assert_eq!(user_memory("RssAnon: many"), None);

@@ -32,30 +32,12 @@ pub(super) async fn all(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let program = env::current_exe().context("where is this program?")?;
     let stage = Stage::new(program, plan.scratch.as_deref())?;
     let mut bench = Bench { plan, stage: &stage, rows: Vec::new() };
-    let hub = bench.hub("fleet", plan.agents).await?;
-    let mut hub = Target::new(&stage, plan, hub, Some(TOKEN), SEED)?;
-    let mut forwarder = Target::new(&stage, plan, stage.forwarder().await?, None, SEED)?;
-    if plan.wants(Measure::Memory) {
-        bench.memory(&mut hub, &mut forwarder).await?;
+    if Measure::OF_HUB.iter().any(|measure| plan.wants(*measure)) {
+        bench.of_hub().await?;
     }
-    if plan.wants(Measure::Handshakes) {
-        bench.handshakes(&mut hub, &mut forwarder).await?;
-    }
-    if plan.wants(Measure::Growth) {
-        bench.growth(&mut hub, &mut forwarder).await?;
-    }
-    if plan.wants(Measure::Calls) {
-        bench.calls(&mut hub, &mut forwarder).await?;
-    }
-    if plan.wants(Measure::Mcp) {
-        bench.mcp(&mut hub).await?;
-    }
-    if plan.wants(Measure::Telemetry) {
-        bench.telemetry(&mut hub, &mut forwarder).await?;
-    }
-    drop(forwarder);
-    if plan.wants(Measure::Fleet) {
-        bench.fleet(hub).await?;
+    if plan.wants(Measure::Agent) {
+        let rows = super::agent::measure(plan, &stage).await?;
+        bench.rows.extend(rows.into_iter().map(|row| (Measure::Agent, row)));
     }
     // In the order of the goals, not in that of the run.
     bench.rows.sort_by_key(|(measure, _)| *measure);
@@ -69,6 +51,37 @@ pub(super) struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    /// Everything that loads a hub.
+    async fn of_hub(&mut self) -> anyhow::Result<()> {
+        let (plan, stage) = (self.plan, self.stage);
+        let hub = self.hub("fleet", plan.agents).await?;
+        let mut hub = Target::new(stage, plan, hub, Some(TOKEN), SEED)?;
+        let mut forwarder = Target::new(stage, plan, stage.forwarder().await?, None, SEED)?;
+        if plan.wants(Measure::Memory) {
+            self.memory(&mut hub, &mut forwarder).await?;
+        }
+        if plan.wants(Measure::Handshakes) {
+            self.handshakes(&mut hub, &mut forwarder).await?;
+        }
+        if plan.wants(Measure::Growth) {
+            self.growth(&mut hub, &mut forwarder).await?;
+        }
+        if plan.wants(Measure::Calls) {
+            self.calls(&mut hub, &mut forwarder).await?;
+        }
+        if plan.wants(Measure::Mcp) {
+            self.mcp(&mut hub).await?;
+        }
+        if plan.wants(Measure::Telemetry) {
+            self.telemetry(&mut hub, &mut forwarder).await?;
+        }
+        drop(forwarder);
+        if plan.wants(Measure::Fleet) {
+            self.fleet(hub).await?;
+        }
+        Ok(())
+    }
+
     /// A hub, freshly started, that knows `agents` agents.
     async fn hub(&self, data: &str, agents: usize) -> anyhow::Result<Server> {
         say(&format!("enrolling {agents} agents"));

@@ -132,7 +132,10 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
         return Err(usage("give the enrolment token with --token (`convoke enroll-token ID` on the hub makes one)"));
     };
     if state.is_locked() {
-        return Err(anyhow::anyhow!("the agent in {} runs; stop it before it is enrolled anew", state.path().display()));
+        return Err(anyhow::anyhow!(
+            "the agent in {} runs; stop it before it is enrolled anew",
+            state.path().display()
+        ));
     }
     let identity = &config.identity;
     super::against_a_hub(async {
@@ -167,7 +170,9 @@ fn given(verb: Verb<'_>, args: &IdentityArgs) -> Given {
 
 fn environment() -> BTreeMap<String, String> {
     // A variable that is not UTF-8 is none of ours.
-    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 /// The state directory: as named, else as the environment says, else this user's, else the machine's if it has one.
@@ -208,7 +213,9 @@ fn explain(why: EnrolError, state: &StateDir) -> anyhow::Error {
     match why {
         EnrolError::State(why) => denied(why),
         EnrolError::Unreachable(inner) => anyhow::Error::new(inner).context("the hub was not reached"),
-        other => anyhow::Error::new(other).context(format!("not enrolled (state directory {})", state.path().display())),
+        other => {
+            anyhow::Error::new(other).context(format!("not enrolled (state directory {})", state.path().display()))
+        }
     }
 }
 
@@ -216,5 +223,9 @@ fn explain(why: EnrolError, state: &StateDir) -> anyhow::Error {
 fn denied(why: StateError) -> anyhow::Error {
     let hint = matches!(&why, StateError::Io { why, .. } if why.kind() == std::io::ErrorKind::PermissionDenied);
     let error = anyhow::Error::new(why);
-    if hint { anyhow::anyhow!("{error}\nonly who has rights on the agent's state may do this; try it as root") } else { error }
+    if hint {
+        anyhow::anyhow!("{error}\nonly who has rights on the agent's state may do this; try it as root")
+    } else {
+        error
+    }
 }

@@ -66,9 +66,7 @@ pub(crate) struct HubArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Announce {
     /// To a person who has just started, with an agent for this machine or without.
-    Welcome {
-        agent: bool,
-    },
+    Welcome { agent: bool },
     /// In its log.
     Log,
     /// To a program.

@@ -139,7 +139,8 @@ impl Dialler {
     async fn exchange(&self, url: &Url, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, HttpError> {
         let broken = |why: hyper::Error| HttpError::Broken { host: host(url), why: why.to_string() };
         let io = self.dial(url).await?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(io)).await.map_err(broken)?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(io)).await.map_err(broken)?;
         // Ends with the exchange: the body's end, or the drop of its reader.
         tokio::spawn(async move {
             let _ = connection.await;

@@ -28,7 +28,8 @@ impl Proxies {
     /// The variables of this process. Upper case wins, as in most programs; `http_proxy` in upper case is fine here,
     /// since this is no CGI program.
     pub(crate) fn from_env() -> Self {
-        let read = |names: [&str; 2]| names.iter().find_map(|n| std::env::var(n).ok().filter(|v| !v.trim().is_empty()));
+        let read =
+            |names: [&str; 2]| names.iter().find_map(|n| std::env::var(n).ok().filter(|v| !v.trim().is_empty()));
         Self {
             https: read(["HTTPS_PROXY", "https_proxy"]),
             http: read(["HTTP_PROXY", "http_proxy"]),

@@ -34,8 +34,8 @@ fn failed(command: &str, why: windows_service::Error) -> ServiceError {
 /// Tells the manager of the service and starts it. Whenever it ends by itself, as after an update, it is started again.
 pub(super) fn register(service: &Service) -> Result<(), ServiceError> {
     let access = ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE;
-    let manager =
-        ServiceManager::local_computer(None::<&str>, access).map_err(|why| failed("open the service manager", why))?;
+    let manager = ServiceManager::local_computer(None::<&str>, access)
+        .map_err(|why| failed("open the service manager", why))?;
     let info = ServiceInfo {
         name: OsString::from(NAME),
         display_name: OsString::from("Convoke agent"),

@@ -69,7 +69,10 @@ impl Record {
     fn undo(mut self, state: &StateDir) -> bool {
         match put_back(&self.previous, &self.program) {
             Ok(()) => {
-                tracing::error!(version = self.version, "the update did not come back; the previous version is in place");
+                tracing::error!(
+                    version = self.version,
+                    "the update did not come back; the previous version is in place"
+                );
                 self.rolled_back = true;
                 if self.write(state).is_err() {
                     // Better not told than tried for ever.
@@ -125,7 +128,11 @@ pub fn settle(state: &StateDir, supervision: &Supervision) -> Settled {
     if let Err(why) = record.write(state) {
         tracing::warn!(%why, "the start of a version on trial was not counted");
     }
-    tracing::warn!(version = record.version, start = record.starts, "this version is on trial until the hub lets it in");
+    tracing::warn!(
+        version = record.version,
+        start = record.starts,
+        "this version is on trial until the hub lets it in"
+    );
     let deadline = Instant::now() + Duration::from_secs(record.trial_s);
     Settled::OnTrial(Trial { record, state: state.clone(), deadline })
 }

@@ -57,7 +57,12 @@ async fn a_call_that_waits_too_long_for_a_place_times_out() {
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key).set("max_calls", "1");
     let agent = endpoint.run();
     let mut peer = kenny.let_in().await;
-    peer.ask("shell_exec", json!({ "command": "sleep 60", "timeout_s": 60 })).await;
+    let begun = endpoint.path("begun");
+    let command = format!("touch {}; sleep 60", begun.display());
+    peer.ask("shell_exec", json!({ "command": command, "timeout_s": 60 })).await;
+    while !begun.exists() {
+        tokio::task::yield_now().await;
+    }
     let late = peer.call("shell_exec", json!({ "command": "true", "timeout_s": 1 })).await;
     assert_eq!(late["error"]["code"], "timeout");
     agent.stop().await;
@@ -152,7 +157,9 @@ async fn odd_requests_cost_nothing_but_themselves() {
         let response = peer.next_of("response").await;
         assert_eq!((&response["id"], &response["error"]["code"]), (&json!(id), &json!(code)), "{args}");
     }
-    for (tool, code) in [("winget_list", "unsupported"), ("no_such_tool", "unsupported"), ("agent_update", "bad_args")] {
+    for (tool, code) in
+        [("winget_list", "unsupported"), ("no_such_tool", "unsupported"), ("agent_update", "bad_args")]
+    {
         let response = peer.call(tool, json!({})).await;
         let got = &response["error"]["code"];
         assert!(*got == code || *got == "unsupported", "{tool}: {response}");
@@ -167,7 +174,8 @@ async fn the_guard_names_its_rule_and_the_operators_rules_add_to_it() {
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
     let agent = endpoint.run();
     let mut peer = kenny.let_in().await;
-    let error = |response: Value| (response["error"]["code"].clone(), response["error"]["message"].clone().to_string());
+    let error =
+        |response: Value| (response["error"]["code"].clone(), response["error"]["message"].clone().to_string());
     let (code, words) = error(peer.call("shell_exec", json!({ "command": "mkfs.ext4 /dev/sda1" })).await);
     assert_eq!(code, "blocked");
     assert!(words.contains("refused by agent safety policy:") && words.contains("posix_mkfs"), "{words}");

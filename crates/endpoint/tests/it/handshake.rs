@@ -61,7 +61,8 @@ async fn anything_but_a_challenge_first_ends_it() {
     let kenny = Kenny::start().await;
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
     let agent = endpoint.run();
-    let request = json!({ "type": "request", "id": uuid::Uuid::new_v4(), "tool": "fs_list", "args": { "path": "/" } });
+    let request =
+        json!({ "type": "request", "id": uuid::Uuid::new_v4(), "tool": "fs_list", "args": { "path": "/" } });
     for first in [
         json!({ "type": "policy", "rules": [] }).to_string(),
         request.to_string(),

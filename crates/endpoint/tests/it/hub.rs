@@ -2,12 +2,12 @@
 
 use convoke_core::id::PeerId;
 use convoke_core::secret::SecretText;
+use convoke_endpoint::RemoteControl;
+use convoke_endpoint::address::HubAddress;
 use convoke_endpoint::config::Identity;
 use convoke_endpoint::enrol::{EnrolError, enrol};
 use convoke_hub::settings::{Settings, Sources};
 use convoke_hub::{Adopted, HubOptions, Running as Hub};
-use convoke_endpoint::address::HubAddress;
-use convoke_endpoint::RemoteControl;
 use serde_json::{Value, json};
 
 use crate::kenny::{Endpoint, ID, soon};

@@ -124,7 +124,8 @@ impl Peer {
     }
 
     pub async fn challenge(&mut self, key: &SigningKey) {
-        let nonce: [u8; 32] = wire_bytes::decode(self.register["client_nonce"].as_str().expect("a nonce")).expect("32");
+        let nonce: [u8; 32] =
+            wire_bytes::decode(self.register["client_nonce"].as_str().expect("a nonce")).expect("32");
         let server_nonce = [5; 32];
         let server_sig = Transcript::new(ID, &nonce, &server_nonce).sign(key);
         self.send_text(HubFrame::Challenge { server_nonce, server_sig }.encode()).await;
@@ -197,9 +198,11 @@ impl Endpoint {
 
     pub fn config(&self) -> Config {
         let mut set = self.settings.clone();
-        // Collecting everything takes seconds, and no test here is about what is collected.
-        if !set.iter().any(|(name, _)| name == "switch_poll_s") {
-            set.push(("switch_poll_s".into(), "0.05".into()));
+        // Pauses that nobody looks at are short.
+        for (name, value) in [("switch_poll_s", "0.05"), ("reconnect_max_s", "0.2")] {
+            if !set.iter().any(|(set, _)| set == name) {
+                set.push((name.into(), value.into()));
+            }
         }
         let given = Given {
             hub: Some(self.url.clone()),

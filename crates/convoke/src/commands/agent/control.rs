@@ -71,15 +71,19 @@ pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
         return Ok(exit);
     }
     let mut grid = Grid::facts();
-    grid.fact("agent", match (running, &told) {
-        (true, Some(status)) => {
-            let since = Timestamp::parse(&status.since).map(|at| when::shown(at, when::now())).unwrap_or_default();
-            let tone = if connected { Tone::Good } else { Tone::Warn };
-            Field::new(format!("{} since {since}", status.state.name()), tone)
-        }
-        (true, None) => Field::new("starts".to_owned(), Tone::Warn),
-        (false, _) => Field::new("does not run".to_owned(), Tone::Bad),
-    });
+    grid.fact(
+        "agent",
+        match (running, &told) {
+            (true, Some(status)) => {
+                let since =
+                    Timestamp::parse(&status.since).map(|at| when::shown(at, when::now())).unwrap_or_default();
+                let tone = if connected { Tone::Good } else { Tone::Warn };
+                Field::new(format!("{} since {since}", status.state.name()), tone)
+            }
+            (true, None) => Field::new("starts".to_owned(), Tone::Warn),
+            (false, _) => Field::new("does not run".to_owned(), Tone::Bad),
+        },
+    );
     let off = Field::new("off: what would change this machine is refused".to_owned(), Tone::Warn);
     grid.fact("remote control", if switch.is_enabled() { "on".into() } else { off });
     if let Some(status) = &told {

@@ -74,7 +74,9 @@ pub(super) fn uninstall(verb: Verb<'_>, args: UninstallArgs) -> Result<Exit> {
 
 fn told(why: ServiceError) -> anyhow::Error {
     match why {
-        ServiceError::NotSuperuser | ServiceError::NoManager(_) | ServiceError::NotEnrolled(_) => usage(why.to_string()),
+        ServiceError::NotSuperuser | ServiceError::NoManager(_) | ServiceError::NotEnrolled(_) => {
+            usage(why.to_string())
+        }
         other => other.into(),
     }
 }

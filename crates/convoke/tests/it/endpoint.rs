@@ -1,0 +1,351 @@
+//! The agent as people run it: real processes at a real hub.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Done, Hub, Server, convoke};
+
+/// Longer than anything here takes on a busy machine; only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Asks until it is so. What is waited for happens in another process, so asking again is the event.
+#[track_caller]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < PATIENCE, "{what}: it never happened");
+        std::thread::yield_now();
+    }
+}
+
+/// An agent's state directory, and the verbs on it.
+struct Endpoint {
+    state: PathBuf,
+}
+
+impl Endpoint {
+    fn at(hub: &Hub, name: &str) -> Self {
+        Self { state: hub.beside(name) }
+    }
+
+    fn verb(&self, args: &[&str]) -> Command {
+        let mut command = convoke(["agent"]);
+        command.args(args).arg("--state").arg(&self.state);
+        command
+    }
+
+    #[track_caller]
+    fn enrol(&self, hub: &Hub, id: &str) {
+        let (token, key) = invitation(hub, id);
+        let mut command =
+            self.verb(&["enroll", "--id", id, "--hub-key", &key, "--hub", hub.http(), "--token", &token]);
+        Done::of(&mut command).ok().says("is enrolled at");
+    }
+
+    #[track_caller]
+    fn run(&self, more: &[&str]) -> Server {
+        Server::start(self.verb(&["run", "--set", "reconnect_max_s=0.5"]).args(more))
+    }
+
+    #[track_caller]
+    fn ask(&self, args: &[&str]) -> Done {
+        Done::of(&mut self.verb(args))
+    }
+}
+
+fn invitation(hub: &Hub, id: &str) -> (String, String) {
+    let token = hub.run(&["enroll-token", id, "--json"]).ok().json();
+    let text = |name: &str| token[name].as_str().expect("a text").to_owned();
+    (text("token"), text("hub_public_key"))
+}
+
+fn shown(hub: &Hub, id: &str) -> Value {
+    let done = hub.run(&["agents", "show", id, "--json"]);
+    if done.code == Some(0) { done.json() } else { Value::Null }
+}
+
+#[track_caller]
+fn until_online(hub: &Hub, id: &str) {
+    until("the agent is online", || shown(hub, id)["online"] == true);
+}
+
+#[test]
+fn up_brings_this_machine_along() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let mut up = Server::start(convoke(["up", "--listen", "127.0.0.1:0", "--data"]).arg(&data));
+    up.told("convoke call local fs_list");
+    up.told("Ctrl-C stops it");
+    let verb = |args: &[&str]| Done::of(convoke(args).arg("--data").arg(&data));
+    until("the local agent answers", || {
+        verb(&["call", "local", "fs_list", "--args", r#"{"path":"/"}"#]).code == Some(0)
+    });
+    verb(&["call", "local", "fs_list", "--args", r#"{"path":"/"}"#]).ok().says("etc/");
+    let status = Done::of(convoke(["agent", "status", "--json", "--state"]).arg(data.join("agent"))).ok().json();
+    let pid = status["status"]["pid"].as_u64().expect("a process");
+    up.signal("INT");
+    assert!(up.end().success());
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the agent ended with it");
+
+    // The same machine again, without another enrolment; and without it where that is wanted.
+    let mut up = Server::start(convoke(["up", "--listen", "127.0.0.1:0", "--data"]).arg(&data));
+    until("the local agent is back", || verb(&["call", "local", "fs_disk_usage"]).code == Some(0));
+    up.signal("TERM");
+    assert!(up.end().success());
+    let mut bare = Server::start(convoke(["up", "--no-agent", "--listen", "127.0.0.1:0", "--data"]).arg(&data));
+    bare.told("Ctrl-C stops it");
+    verb(&["call", "local", "fs_disk_usage"]).code(1);
+    bare.signal("TERM");
+    assert!(bare.end().success());
+}
+
+#[test]
+fn enrol_run_look_pause_and_stop() {
+    let hub = Hub::start();
+    let endpoint = Endpoint::at(&hub, "agent");
+    endpoint.ask(&["status"]).code(2).notes("there is no agent's state");
+    endpoint.ask(&["run"]).code(2).notes("convoke agent enroll");
+    let (token, key) = invitation(&hub, "pc-1");
+    let enrol = |token: &str, key: &str| {
+        Done::of(&mut endpoint.verb(&[
+            "enroll",
+            "--id",
+            "pc-1",
+            "--hub",
+            hub.http(),
+            "--hub-key",
+            key,
+            "--token",
+            token,
+        ]))
+    };
+    enrol("cve_wrong", &key).code(1).notes("does not take the token");
+    enrol(&token, "nonsense").code(2).notes("--hub-key");
+    enrol(&token, &key).ok().says("pc-1 is enrolled at ws://");
+    enrol(&token, &key).ok();
+    endpoint.ask(&["status"]).code(1).says("does not run");
+
+    let mut agent = endpoint.run(&[]);
+    agent.told("connected");
+    until_online(&hub, "pc-1");
+    endpoint.ask(&["status"]).ok().says("connected since").says("pc-1");
+    hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"echo hello"}"#]).ok().says("hello");
+    until("its log is at the hub", || hub.run(&["logs", "--agent", "pc-1"]).ok().stdout.contains("connected"));
+    endpoint.ask(&["logs"]).ok().says("the agent runs");
+
+    endpoint.ask(&["pause"]).ok().says("remote control is off");
+    hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"true"}"#]).code(1).notes("disabled");
+    hub.run(&["call", "pc-1", "fs_list", "--args", r#"{"path":"/"}"#]).ok();
+    until("the hub shows it", || shown(&hub, "pc-1")["remote_control"] == false);
+    hub.run(&["agents", "list"]).ok().says("switched off");
+    endpoint.run(&[]).told("another agent runs with the state");
+
+    agent.signal("TERM");
+    assert!(agent.end().success());
+    let mut agent = endpoint.run(&[]);
+    agent.told("connected");
+    hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"true"}"#]).code(1).notes("disabled");
+    endpoint.ask(&["resume"]).ok();
+    hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"true"}"#]).ok();
+
+    // Killed, it leaves nothing in the way.
+    agent.signal("KILL");
+    assert!(!agent.end().success());
+    endpoint.ask(&["status"]).code(1).says("does not run");
+    let agent = endpoint.run(&[]);
+    agent.told("connected");
+}
+
+#[test]
+fn the_original_agents_name_and_variables_are_enough() {
+    let hub = Hub::start();
+    let (token, key) = invitation(&hub, "pc-1");
+    let name = hub.beside("kenny-agent");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_convoke"), &name).expect("linked");
+    let mut command = Command::new(&name);
+    command.env("CONVOKE_AGENT_STATE", hub.beside("state")).stdin(Stdio::null());
+    command.env("KENNY_SERVER", format!("{}/agent/ws", hub.http().replace("http", "ws")));
+    command.env("KENNY_AGENT_ID", "pc-1").env("KENNY_SERVER_PUBKEY", key).env("KENNY_ENROLL_TOKEN", token);
+    let agent = Server::start(&mut command);
+    agent.told("enrolled");
+    agent.told("connected");
+    until_online(&hub, "pc-1");
+    hub.run(&["call", "pc-1", "net_config"]).ok();
+}
+
+#[test]
+fn a_hub_with_another_key_is_not_served() {
+    let (hub, impostor) = (Hub::start(), Hub::start());
+    let endpoint = Endpoint::at(&hub, "agent");
+    endpoint.enrol(&hub, "pc-1");
+    let agent = endpoint.run(&["--hub", impostor.http()]);
+    let told = agent.told("is not the hub that this agent is enrolled with");
+    assert!(!told.contains(" connected "), "{told}");
+    let status = endpoint.ask(&["status"]).code(1);
+    assert!(status.stdout.contains("could not prove"), "{}", status.stdout);
+}
+
+#[test]
+fn a_disk_that_takes_nothing_does_not_stop_an_agent() {
+    let hub = Hub::start();
+    let endpoint = Endpoint::at(&hub, "agent");
+    endpoint.enrol(&hub, "pc-1");
+    // No file may grow, and the signal that goes with it is ignored: every write fails, as on a full disk.
+    let full = |args: &str| {
+        let program = env!("CARGO_BIN_EXE_convoke");
+        let mut command = Command::new("sh");
+        let line =
+            format!("trap '' XFSZ; ulimit -f 0; exec {program} agent {args} --state {}", endpoint.state.display());
+        command.args(["-c", &line]).stdin(Stdio::null());
+        command
+    };
+    let mut agent = Server::start(&mut full("run"));
+    agent.told("connected");
+    hub.run(&["call", "pc-1", "fs_list", "--args", r#"{"path":"/"}"#]).ok();
+    Done::of(&mut full("pause")).code(1).notes("cannot write");
+    hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"true"}"#]).ok();
+    agent.signal("TERM");
+    assert!(agent.end().success());
+    let fresh = hub.beside("fresh");
+    let (token, key) = invitation(&hub, "pc-2");
+    let enrol = format!("enroll --id pc-2 --hub {} --token {token} --hub-key {key}", hub.http());
+    let line = full(&enrol)
+        .get_args()
+        .last()
+        .expect("a line")
+        .to_str()
+        .expect("UTF-8")
+        .replace(&endpoint.state.display().to_string(), &fresh.display().to_string());
+    Done::of(Command::new("sh").args(["-c", &line])).code(1).notes("cannot write");
+    // Nothing was lost: the token is still good, for the key that could be kept at last.
+    let endpoint = Endpoint { state: fresh };
+    let again = ["enroll", "--id", "pc-2", "--hub", hub.http(), "--token", &token, "--hub-key", &key];
+    endpoint.ask(&again).ok();
+}
+
+/// Starts a program again whenever it ends, as a service manager does; holds it back while it is told to.
+struct Supervisor {
+    done: Arc<AtomicBool>,
+    hold: Arc<(Mutex<bool>, Condvar)>,
+    child: Arc<Mutex<Option<Child>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Supervisor {
+    fn start(program: PathBuf, state: PathBuf) -> Self {
+        let (done, hold, child) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new((Mutex::new(false), Condvar::new())),
+            Arc::new(Mutex::new(None)),
+        );
+        let thread = std::thread::spawn({
+            let (done, hold, child) = (Arc::clone(&done), Arc::clone(&hold), Arc::clone(&child));
+            move || {
+                while !done.load(Ordering::Acquire) {
+                    let held = hold.0.lock().expect("no panic");
+                    drop(hold.1.wait_while(held, |held| *held).expect("no panic"));
+                    let mut command = Command::new(&program);
+                    command.args([
+                        "agent",
+                        "run",
+                        "--service",
+                        "--set",
+                        "update_trial_s=3",
+                        "--set",
+                        "reconnect_max_s=0.5",
+                    ]);
+                    command.args(["--set", "challenge_timeout_s=1"]).arg("--state").arg(&state);
+                    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                    *child.lock().expect("no panic") = command.spawn().ok();
+                    loop {
+                        let mut running = child.lock().expect("no panic");
+                        let ended = running.as_mut().is_none_or(|c| !matches!(c.try_wait(), Ok(None)));
+                        if ended {
+                            *running = None;
+                            break;
+                        }
+                        drop(running);
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                }
+            }
+        });
+        Self { done, hold, child, thread: Some(thread) }
+    }
+
+    fn hold(&self, held: bool) {
+        *self.hold.0.lock().expect("no panic") = held;
+        self.hold.1.notify_all();
+    }
+
+    fn is_running(&self) -> bool {
+        self.child.lock().expect("no panic").is_some()
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Release);
+        self.hold(false);
+        if let Ok(mut child) = self.child.lock()
+            && let Some(child) = child.as_mut()
+        {
+            let _ = child.kill();
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[test]
+fn an_update_is_put_in_place_and_undone_when_it_does_not_come_back() {
+    let offers = tempfile::tempdir().expect("a directory");
+    let hub = Hub::start_with(&["--set", &format!("kenny.update_dir={}", offers.path().display())]);
+    let endpoint = Endpoint::at(&hub, "agent");
+    endpoint.enrol(&hub, "pc-1");
+    let program = hub.beside("convoke");
+    std::fs::copy(env!("CARGO_BIN_EXE_convoke"), &program).expect("copied");
+    // The same program with something behind its end: another file, another hash, and it runs.
+    let offer = |version: &str| {
+        let mut bytes = std::fs::read(env!("CARGO_BIN_EXE_convoke")).expect("read");
+        bytes.extend_from_slice(version.as_bytes());
+        let arch = std::env::consts::ARCH;
+        std::fs::write(offers.path().join(format!("kenny-agent-{version}-linux-{arch}")), &bytes).expect("written");
+    };
+    let has = |version: &str| std::fs::read(&program).is_ok_and(|bytes| bytes.ends_with(version.as_bytes()));
+    let supervisor = Supervisor::start(program.clone(), endpoint.state.clone());
+    until_online(&hub, "pc-1");
+
+    offer("9.0.0");
+    hub.run(&["agents", "update", "pc-1"]).ok().says("takes version 9.0.0");
+    until("the update stays", || has("9.0.0") && !endpoint.state.join("update.json").exists());
+    until_online(&hub, "pc-1");
+    assert!(!hub.beside("convoke.previous").exists());
+
+    // What is no agent is refused before anything is changed.
+    let arch = std::env::consts::ARCH;
+    std::fs::copy("/bin/true", offers.path().join(format!("kenny-agent-9.5.0-linux-{arch}"))).expect("copied");
+    hub.run(&["agents", "update", "pc-1"]).code(1).notes("does not run as an agent here");
+    assert!(has("9.0.0") && !endpoint.state.join("update.json").exists());
+
+    // The next one meets a hub that does not answer, and cannot come back.
+    offer("10.0.0");
+    supervisor.hold(true);
+    hub.run(&["agents", "update", "pc-1"]).ok().says("takes version 10.0.0");
+    until("the old version made way", || has("10.0.0") && !supervisor.is_running());
+    hub.server.signal("STOP");
+    supervisor.hold(false);
+    until("the previous version is back", || has("9.0.0"));
+    hub.server.signal("CONT");
+    until_online(&hub, "pc-1");
+    hub.run(&["call", "pc-1", "fs_disk_usage"]).ok();
+    endpoint.ask(&["logs", "-n", "1000"]).ok().says("did not come back");
+    drop(supervisor);
+}
