@@ -1,40 +1,72 @@
-//! `docs/settings.md` lists exactly the settings that the hub has, with their defaults.
+//! `docs/settings.md` lists exactly the settings that the hub has, with their defaults; `docs/agent.md` the agent's.
 
 use std::collections::BTreeMap;
 
 use super::Finding;
 use super::house::House;
 
-const TABLE: &str = "crates/hub/src/settings/table.rs";
-const PAGE: &str = "docs/settings.md";
+/// A table of settings, and where it is documented.
+struct Listing {
+    table: &'static str,
+    page: &'static str,
+    /// The only part of the page that counts.
+    section: Option<&'static str>,
+}
+
+const HUB: Listing = Listing { table: "crates/hub/src/settings/table.rs", page: "docs/settings.md", section: None };
+const AGENT: Listing =
+    Listing { table: "crates/endpoint/src/settings.rs", page: "docs/agent.md", section: Some("## Settings") };
+
 /// How the page writes an empty default.
 const UNSET: &str = "unset";
 
 pub(super) fn check(house: &House) -> Vec<Finding> {
-    let Some(table) = house.file(TABLE) else {
-        return vec![Finding::in_file(TABLE, "the table of settings is gone")];
-    };
-    let Some(page) = house.file(PAGE) else { return vec![Finding::in_file(PAGE, "this page is missing")] };
-    let defined: BTreeMap<_, _> = table.text.lines().filter_map(defined).collect();
-    let documented: BTreeMap<_, _> = page.text.lines().filter_map(documented).collect();
-    let mut findings = Vec::new();
-    if defined.is_empty() {
-        findings.push(Finding::in_file(TABLE, "no setting was found in it: has its layout changed?"));
-    }
-    for (name, default) in &defined {
-        match documented.get(name) {
-            None => findings.push(Finding::in_file(PAGE, format!("`{name}` is missing"))),
-            Some(written) if written != default => {
-                let what = format!("the default of `{name}` is `{default}`, not `{written}`");
-                findings.push(Finding::in_file(PAGE, what));
-            }
-            Some(_) => {}
+    [HUB, AGENT].iter().flat_map(|listing| listing.check(house)).collect()
+}
+
+impl Listing {
+    fn check(&self, house: &House) -> Vec<Finding> {
+        let Some(table) = house.file(self.table) else {
+            return vec![Finding::in_file(self.table, "the table of settings is gone")];
+        };
+        let Some(page) = house.file(self.page) else {
+            return vec![Finding::in_file(self.page, "this page is missing")];
+        };
+        let defined: BTreeMap<_, _> = table.text.lines().filter_map(defined).collect();
+        let documented: BTreeMap<_, _> = self.lines(&page.text).filter_map(documented).collect();
+        let mut findings = Vec::new();
+        if defined.is_empty() {
+            findings.push(Finding::in_file(self.table, "no setting was found in it: has its layout changed?"));
         }
+        for (name, default) in &defined {
+            match documented.get(name) {
+                None => findings.push(Finding::in_file(self.page, format!("`{name}` is missing"))),
+                Some(written) if written != default => {
+                    let what = format!("the default of `{name}` is `{default}`, not `{written}`");
+                    findings.push(Finding::in_file(self.page, what));
+                }
+                Some(_) => {}
+            }
+        }
+        for name in documented.keys().filter(|name| !defined.contains_key(*name)) {
+            findings.push(Finding::in_file(self.page, format!("`{name}` is no setting")));
+        }
+        findings
     }
-    for name in documented.keys().filter(|name| !defined.contains_key(*name)) {
-        findings.push(Finding::in_file(PAGE, format!("`{name}` is no setting")));
+
+    /// The lines of the page that count.
+    fn lines<'a>(&self, text: &'a str) -> impl Iterator<Item = &'a str> {
+        let section = self.section;
+        let mut inside = section.is_none();
+        text.lines().filter(move |line| {
+            if let Some(section) = section
+                && line.starts_with("## ")
+            {
+                inside = *line == section;
+            }
+            inside
+        })
     }
-    findings
 }
 
 /// Name and default in a line `setting("name", kind, "default", "what it does"),`.
@@ -67,7 +99,17 @@ const fn setting(name: &'static str) {}
 "#;
 
     fn found(page: &str) -> Vec<String> {
-        check(&House::of(&[(TABLE, TEXT), (PAGE, page)])).into_iter().map(|finding| finding.what).collect()
+        HUB.check(&House::of(&[(HUB.table, TEXT), (HUB.page, page)]))
+            .into_iter()
+            .map(|finding| finding.what)
+            .collect()
+    }
+
+    #[test]
+    fn only_the_section_of_a_page_counts() {
+        let page = "## State\n| `key` | a file |\n## Settings\n| `a.b` | `1` | x |\n| `a.c` | `x` | x |\n\
+                    | `a.d` | unset | x |\n## More\n| `other` | `2` | x |\n";
+        assert!(AGENT.check(&House::of(&[(AGENT.table, TEXT), (AGENT.page, page)])).is_empty());
     }
 
     #[test]
@@ -81,8 +123,8 @@ const fn setting(name: &'static str) {}
 
     #[test]
     fn a_table_that_cannot_be_read_is_found() {
-        assert_eq!(check(&House::of(&[(TABLE, "fn main() {}"), (PAGE, "")])).len(), 1);
-        assert_eq!(check(&House::of(&[(TABLE, TEXT)])).len(), 1);
-        assert_eq!(check(&House::of(&[])).len(), 1);
+        assert_eq!(HUB.check(&House::of(&[(HUB.table, "fn main() {}"), (HUB.page, "")])).len(), 1);
+        assert_eq!(HUB.check(&House::of(&[(HUB.table, TEXT)])).len(), 1);
+        assert_eq!(check(&House::of(&[])).len(), 2);
     }
 }
