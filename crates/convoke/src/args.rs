@@ -44,7 +44,7 @@ pub(crate) enum Command {
     /// Run the server
     Hub(hub::HubArgs),
     /// This machine as an agent of a hub: enrol, run, look after it
-    Agent(agent::AgentArgs),
+    Agent(Box<agent::AgentArgs>),
     /// See and manage agents
     #[command(subcommand)]
     Agents(agents::AgentsCommand),

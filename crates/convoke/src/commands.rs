@@ -57,7 +57,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     match command {
         Command::Up(args) => hub::up(verb, args),
         Command::Hub(args) => hub::run(verb, args),
-        Command::Agent(args) => agent::run(verb, args),
+        Command::Agent(args) => agent::run(verb, *args),
         Command::Agents(command) => against_a_hub(agents::run(verb, command)),
         Command::EnrollToken(args) => against_a_hub(enrol::run(verb, args)),
         Command::Call(args) => against_a_hub(call::run(verb, args)),

@@ -104,6 +104,7 @@ async fn first_contact(
     token: &convoke_core::secret::SecretText,
     stop: &CancellationToken,
 ) -> Result<bool, RunError> {
+    let had_key = state.has_key();
     let mut backoff = Backoff::new(config.settings.seconds("reconnect_max_s"));
     loop {
         let why = match enrol(state, &config.identity, token).await {
@@ -112,8 +113,10 @@ async fn first_contact(
                 return Ok(true);
             }
             Err(why) if why.is_passing() => why,
-            // A key that was bound in another way may be good all the same: the hub will tell.
-            Err(EnrolError::OtherKey(_) | EnrolError::BadToken(_)) if state.has_key() && config.enrolled => {
+            // A token that stays in a service's environment is used up after the first time, and the key it has bound is
+            // still good. If it is not, the hub will say so.
+            Err(why @ (EnrolError::OtherKey(_) | EnrolError::BadToken(_))) if had_key => {
+                tracing::warn!(%why, "not enrolled anew; going on with the key that is there");
                 return Ok(true);
             }
             Err(why) => return Err(why.into()),

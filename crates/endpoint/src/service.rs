@@ -115,10 +115,11 @@ impl Service {
         for dir in self.program.ancestors().skip(1).take(2) {
             let _ = fs::remove_dir(dir);
         }
-        if purge && let Err(why) = fs::remove_dir_all(&self.state) {
-            if why.kind() != io::ErrorKind::NotFound {
-                return Err(ServiceError::File { doing: "remove", path: self.state.clone(), why });
-            }
+        if purge
+            && let Err(why) = fs::remove_dir_all(&self.state)
+            && why.kind() != io::ErrorKind::NotFound
+        {
+            return Err(ServiceError::File { doing: "remove", path: self.state.clone(), why });
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ pub const TABLE: &[Setting] = &[
     setting("max_waiting", None, Kind::Number(0, 65_536), "960", "Most calls that wait; further ones are refused."),
     setting("output_bytes", None, Kind::Number(1024, 32 << 20), "1048576", "Most bytes of a command's output in a result; the result says when there was more."),
     setting("reconnect_max_s", None, Kind::Seconds(0.2, 3600.0), "60", "Longest pause between two attempts to connect; the first are shorter, and each is drawn at random."),
-    setting("switch_poll_s", None, Kind::Seconds(0.01, 60.0), "1", "How often the kill switch's file is looked at, to tell the hub of a change. Calls look at it themselves."),
+    setting("switch_poll_s", None, Kind::Seconds(0.005, 60.0), "1", "How often the kill switch's file is looked at, to tell the hub of a change. Calls look at it themselves."),
     setting("telemetry_s", Some("KENNY_TELEMETRY_INTERVAL_SECS"), Kind::Seconds(1.0, 7.0 * DAY), "900", "Seconds between telemetry snapshots."),
     setting("update_hosts", None, Kind::List, "", "Hosts that updates may come from, besides the hub's own, github.com and githubusercontent.com."),
     setting("update_trial_s", None, Kind::Seconds(1.0, DAY), "300", "How long an updated agent may take to authenticate at the hub before the version before it is put back."),

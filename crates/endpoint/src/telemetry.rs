@@ -128,7 +128,7 @@ impl Telemetry {
             "remote_control": enabled,
             "version": VERSION,
             "uptime_s": started.elapsed().as_secs(),
-            "log_lines_dropped": self.logs.dropped(),
+            "log_lines_dropped": self.logs.dropped_ever(),
         })
     }
 }

@@ -107,6 +107,7 @@ impl Row {
         match self.unit {
             "ms" if self.hub < 5.0 => 3,
             "×" => 2,
+            "% of a core" => 4,
             _ => 1,
         }
     }

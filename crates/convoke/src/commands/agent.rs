@@ -104,7 +104,7 @@ pub(crate) fn run(verb: Verb<'_>, args: AgentArgs) -> Result<Exit> {
     match args.command {
         None => run::run(verb, args.run),
         Some(AgentCommand::Run(args)) => run::run(verb, args),
-        Some(AgentCommand::RunService(args)) => run::run(verb, args.as_service()),
+        Some(AgentCommand::RunService(args)) => run::run(verb, args.for_service()),
         Some(AgentCommand::Enroll(args)) => enroll(verb, &args),
         Some(AgentCommand::Status(args)) => control::status(verb, &args),
         Some(AgentCommand::Pause(args)) => control::switch(verb, &args, convoke_endpoint::RemoteControl::Disabled),

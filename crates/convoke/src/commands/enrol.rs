@@ -108,8 +108,20 @@ fn text(token: &EnrolToken, http: &str, what: What, now: convoke_core::time::Tim
     format!("{before}\n\n{}\n\nOn the machine:\n\n{}", facts.render_plain(), command(token, http))
 }
 
-/// The command line of the kenny agent in the field.
+/// The command lines: of our own agent, and of the kenny agent in the field.
 fn command(token: &EnrolToken, http: &str) -> String {
+    let ours = [
+        ("hub", http.to_owned()),
+        ("id", token.agent_id.clone()),
+        ("token", token.token.clone()),
+        ("hub-key", token.hub_public_key.clone()),
+    ]
+    .map(|(name, value)| format!(" --{name} {}", quoted(&value)))
+    .concat();
+    format!("  convoke agent enroll{ours}\n\nor, with an original kenny agent:\n\n{}", original(token, http))
+}
+
+fn original(token: &EnrolToken, http: &str) -> String {
     let socket = http.replacen("http", "ws", 1);
     [
         ("KENNY_SERVER", format!("{socket}/agent/ws")),
@@ -152,6 +164,10 @@ mod tests {
         hub's public key  a+b/c=
 
         On the machine:
+
+          convoke agent enroll --hub 'https://hub.example' --id 'pc-1' --token 'cve_abc' --hub-key 'a+b/c='
+
+        or, with an original kenny agent:
 
           KENNY_SERVER='wss://hub.example/agent/ws' \
           KENNY_AGENT_ID='pc-1' \

@@ -90,7 +90,7 @@ impl Forward {
     }
 
     /// How many lines were dropped ever.
-    pub(crate) fn dropped(&self) -> u64 {
+    pub(crate) fn dropped_ever(&self) -> u64 {
         self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner).dropped_ever
     }
 
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(frames.len(), 3);
         assert!(frames[0].contains(r#""dropped":10"#), "{}", frames[0]);
         assert!(frames[1].contains(r#""number":10"#), "{}", frames[1]);
-        assert_eq!((forward.take("pc-1", 1000).len(), forward.dropped()), (MAX_LINES - 2, 10));
+        assert_eq!((forward.take("pc-1", 1000).len(), forward.dropped_ever()), (MAX_LINES - 2, 10));
         assert!(forward.take("pc-1", 1000).is_empty());
     }
 

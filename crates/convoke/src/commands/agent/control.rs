@@ -80,11 +80,11 @@ pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
                 let tone = if connected { Tone::Good } else { Tone::Warn };
                 Field::new(format!("{} since {since}", status.state.name()), tone)
             }
-            (true, None) => Field::new("starts".to_owned(), Tone::Warn),
-            (false, _) => Field::new("does not run".to_owned(), Tone::Bad),
+            (true, None) => Field::new("starts", Tone::Warn),
+            (false, _) => Field::new("does not run", Tone::Bad),
         },
     );
-    let off = Field::new("off: what would change this machine is refused".to_owned(), Tone::Warn);
+    let off = Field::new("off: what would change this machine is refused", Tone::Warn);
     grid.fact("remote control", if switch.is_enabled() { "on".into() } else { off });
     if let Some(status) = &told {
         grid.fact("id", status.id.as_str());

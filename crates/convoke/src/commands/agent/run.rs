@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    pub(super) fn as_service(self) -> Self {
+    pub(super) fn for_service(self) -> Self {
         Self { service: true, ..self }
     }
 }
