@@ -11,5 +11,6 @@ mod endpoint;
 mod kill;
 mod mcp;
 mod records;
+mod service;
 mod start;
 mod verbs;

@@ -1,0 +1,92 @@
+//! The agent as a service of a real systemd: a small Debian, booted in a container, with a hub in it.
+//!
+//! Needs root and the Debian that `cargo xtask setup` makes; without root it says so and passes.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+const RUNNER: &str = "[Unit]\nDescription=Runs the script of the test\nAfter=multi-user.target\n\
+    FailureAction=poweroff-force\nSuccessAction=poweroff-force\n\
+    [Service]\nType=oneshot\nEnvironment=HOME=/root\n\
+    ExecStart=/bin/sh -c '/bin/sh -ex /opt/test/script >/opt/out/log 2>&1; echo $? >/opt/out/status'\n";
+
+/// What a person would type, from nothing to an agent that starts with the machine, and back to nothing.
+const SCRIPT: &str = r#"
+c() { /opt/test/convoke "$@"; }
+wait_for() { for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return 0; fi; sleep 0.1; done; "$@"; }
+c hub --print-json --listen 127.0.0.1:7410 --data /root/hub >/root/ready 2>/root/hub.log &
+wait_for test -s /root/ready
+c agent install && exit 1
+c enroll-token pc-1 --data /root/hub --json >/root/token
+field() { sed "s/.*\"$1\":\"\([^\"]*\)\".*/\1/" /root/token; }
+c agent enroll --hub http://127.0.0.1:7410 --id pc-1 --token "$(field token)" --hub-key "$(field hub_public_key)"
+c agent install
+wait_for c agent status
+c agent status | grep service
+systemctl is-active convoke-agent
+systemctl is-enabled convoke-agent
+systemctl status --no-pager convoke-agent
+systemd-analyze verify /etc/systemd/system/convoke-agent.service
+c call pc-1 shell_exec --args '{"command":"id -u"}' --data /root/hub | grep -x 0
+c call pc-1 shell_exec --args '{"command":"systemctl stop convoke-agent"}' --data /root/hub && exit 1
+# Killed, it is back.
+kill -KILL "$(systemctl show -P MainPID convoke-agent)"
+wait_for c agent status
+# A program in its place that cannot even be run: the previous version puts itself back.
+printf '{"version":"9","program":"/opt/convoke-agent/bin/convoke","previous":"/opt/convoke-agent/bin/convoke.previous","trial_s":300,"starts":0,"attempts":0,"rolled_back":false}' >/var/lib/convoke-agent/update.json
+ln /opt/convoke-agent/bin/convoke /opt/convoke-agent/bin/convoke.previous
+echo broken >/root/broken && chmod 755 /root/broken && mv /root/broken /opt/convoke-agent/bin/convoke
+systemctl restart convoke-agent || true
+wait_for c agent status
+cmp /opt/test/convoke /opt/convoke-agent/bin/convoke
+c agent logs | grep 'was undone'
+c agent uninstall
+systemctl is-active convoke-agent && exit 1
+test ! -e /opt/convoke-agent && test -e /var/lib/convoke-agent/convoke-agent.key
+c agent uninstall --purge
+test ! -e /var/lib/convoke-agent
+echo everything was done
+"#;
+
+#[test]
+fn a_service_is_installed_survives_and_is_removed() {
+    let id = Command::new("id").arg("-u").output().expect("id runs");
+    if id.stdout.trim_ascii() != b"0" {
+        eprintln!("skipped: booting a container needs root");
+        return;
+    }
+    let root = root().unwrap_or_else(|| panic!("there is no Debian to boot: run `cargo xtask setup`"));
+    let work = tempfile::tempdir().expect("a directory");
+    let (program, out) = (work.path().join("test"), work.path().join("out"));
+    for folder in [&program, &out] {
+        fs::create_dir(folder).expect("made");
+    }
+    fs::copy(env!("CARGO_BIN_EXE_convoke"), program.join("convoke")).expect("copied");
+    fs::write(program.join("script"), SCRIPT).expect("written");
+    let unit = work.path().join("unit");
+    fs::write(&unit, RUNNER).expect("written");
+    let mut boot = Command::new("timeout");
+    boot.args(["--kill-after=10", "180", "systemd-nspawn", "--quiet", "--register=no", "--keep-unit"]);
+    boot.args(["--private-network", "--volatile=overlay", "--link-journal=no", "--console=pipe"]);
+    boot.arg("--directory").arg(root);
+    boot.arg(format!("--bind-ro={}:/opt/test", program.display()));
+    boot.arg(format!("--bind={}:/opt/out", out.display()));
+    boot.arg(format!("--bind-ro={}:/etc/systemd/system/convoke-test.service", unit.display()));
+    boot.args(["--boot", "--", "systemd.wants=convoke-test.service"]);
+    let booted = boot.stdin(Stdio::null()).output().expect("it boots");
+    let status = fs::read_to_string(out.join("status")).unwrap_or_default();
+    let log = fs::read_to_string(out.join("log")).unwrap_or_default();
+    let console = String::from_utf8_lossy(&booted.stdout).into_owned() + &String::from_utf8_lossy(&booted.stderr);
+    assert_eq!(status.trim(), "0", "{log}\n{console}");
+    assert!(log.contains("everything was done"), "{log}");
+}
+
+/// Where `cargo xtask setup` puts it.
+fn root() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
+    let roots = fs::read_dir(cache.join("convoke/roots")).ok()?;
+    let whole = |path: &PathBuf| path.join("etc/os-release").exists() && path.extension().is_none();
+    roots.flatten().map(|entry| entry.path()).find(whole)
+}
