@@ -15,11 +15,11 @@ const RUNNER: &str = "[Unit]\nDescription=Runs the script of the test\nAfter=mul
 const SCRIPT: &str = r#"
 c() { /opt/test/convoke "$@"; }
 wait_for() { for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return 0; fi; sleep 0.1; done; "$@"; }
-c hub --print-json --listen 127.0.0.1:7410 --data /root/hub >/root/ready 2>/root/hub.log &
-wait_for test -s /root/ready
+c hub --print-json --listen 127.0.0.1:7410 --data /srv/hub >/srv/ready 2>/srv/hub.log &
+wait_for test -s /srv/ready
 c agent install && exit 1
-c enroll-token pc-1 --data /root/hub --json >/root/token
-field() { sed "s/.*\"$1\":\"\([^\"]*\)\".*/\1/" /root/token; }
+c enroll-token pc-1 --data /srv/hub --json >/srv/token
+field() { sed "s/.*\"$1\":\"\([^\"]*\)\".*/\1/" /srv/token; }
 c agent enroll --hub http://127.0.0.1:7410 --id pc-1 --token "$(field token)" --hub-key "$(field hub_public_key)"
 c agent install
 wait_for c agent status
@@ -28,15 +28,15 @@ systemctl is-active convoke-agent
 systemctl is-enabled convoke-agent
 systemctl status --no-pager convoke-agent
 systemd-analyze verify /etc/systemd/system/convoke-agent.service
-c call pc-1 shell_exec --args '{"command":"id -u"}' --data /root/hub | grep -x 0
-c call pc-1 shell_exec --args '{"command":"systemctl stop convoke-agent"}' --data /root/hub && exit 1
+c call pc-1 shell_exec --args '{"command":"id -u"}' --data /srv/hub | grep -x 0
+c call pc-1 shell_exec --args '{"command":"systemctl stop convoke-agent"}' --data /srv/hub && exit 1
 # Killed, it is back.
 kill -KILL "$(systemctl show -P MainPID convoke-agent)"
 wait_for c agent status
 # A program in its place that cannot even be run: the previous version puts itself back.
 printf '{"version":"9","program":"/opt/convoke-agent/bin/convoke","previous":"/opt/convoke-agent/bin/convoke.previous","trial_s":300,"starts":0,"attempts":0,"rolled_back":false}' >/var/lib/convoke-agent/update.json
 ln /opt/convoke-agent/bin/convoke /opt/convoke-agent/bin/convoke.previous
-echo broken >/root/broken && chmod 755 /root/broken && mv /root/broken /opt/convoke-agent/bin/convoke
+echo broken >/srv/broken && chmod 755 /srv/broken && mv /srv/broken /opt/convoke-agent/bin/convoke
 systemctl restart convoke-agent || true
 wait_for c agent status
 cmp /opt/test/convoke /opt/convoke-agent/bin/convoke
