@@ -1,0 +1,15 @@
+//! Memories: what a person wants to be known in later sessions. Off until they turn it on.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`store`] | the three files |
+//! | [`retrieve`] | which memories fit an input, and why |
+//! | [`infer`] | what is worth remembering in what a person said |
+//! | [`doors`] | the methods of the protocol |
+
+mod doors;
+mod infer;
+mod retrieve;
+mod store;
+
+pub(crate) use store::Memory;

@@ -1,0 +1,207 @@
+//! What goes out: one queue, written whole frames at a time, in the order in which they were put there.
+//!
+//! Whoever answers on the reader's own thread writes at once if nobody else is writing; tasks put their frames down and
+//! go on, and the writer's thread takes them. A client that does not read holds up the reader and the streams of models
+//! once [`MAX_WAITING`] bytes wait, and nobody else.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use convoke_kward::frame;
+
+use crate::redact::Redactor;
+
+/// Bytes that may wait for a client before its requests and streams are held up.
+pub(crate) const MAX_WAITING: usize = 8 * 1024 * 1024;
+
+/// The queue and the pipe behind it.
+pub(crate) struct Outbox {
+    state: Mutex<State>,
+    changed: Condvar,
+    redactor: Arc<Redactor>,
+    /// Called once when the client has gone.
+    gone: Box<dyn Fn() + Send + Sync>,
+}
+
+struct State {
+    waiting: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// The pipe; taken by whoever is writing.
+    pipe: Option<Box<dyn Write + Send>>,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outbox").finish_non_exhaustive()
+    }
+}
+
+impl Outbox {
+    pub(crate) fn new(
+        pipe: Box<dyn Write + Send>,
+        redactor: Arc<Redactor>,
+        gone: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        let state = State { waiting: VecDeque::new(), bytes: 0, pipe: Some(pipe), is_closed: false };
+        Self { state: Mutex::new(state), changed: Condvar::new(), redactor, gone: Box::new(gone) }
+    }
+
+    /// Puts a body into the queue. Never blocks on the client.
+    pub(crate) fn send(&self, body: Vec<u8>) {
+        self.put(self.redactor.bytes(body));
+    }
+
+    /// The same for a body whose secrets were asked for.
+    pub(crate) fn send_as_it_is(&self, body: Vec<u8>) {
+        self.put(body);
+    }
+
+    fn put(&self, body: Vec<u8>) {
+        let frame = frame::encode(&body);
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        state.bytes += frame.len();
+        state.waiting.push_back(frame);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Writes what waits on the caller's own thread, unless someone else is at it.
+    pub(crate) fn write_now(&self) {
+        let state = self.lock();
+        if state.pipe.is_some() && !state.waiting.is_empty() {
+            self.write(state);
+        }
+    }
+
+    /// Writes whatever comes, until the queue is closed and empty. The writer's thread.
+    pub(crate) fn write_until_closed(&self) {
+        loop {
+            let mut state = self.lock();
+            while state.waiting.is_empty() || state.pipe.is_none() {
+                if state.is_closed && state.waiting.is_empty() {
+                    return;
+                }
+                state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            }
+            self.write(state);
+        }
+    }
+
+    /// Takes the pipe, writes all that waits, and gives the pipe back.
+    fn write(&self, mut state: MutexGuard<'_, State>) {
+        let Some(mut pipe) = state.pipe.take() else { return };
+        let frames: Vec<Vec<u8>> = state.waiting.drain(..).collect();
+        drop(state);
+        let result = match frames.as_slice() {
+            [one] => pipe.write_all(one),
+            many => pipe.write_all(&many.concat()),
+        };
+        let failed = result.and_then(|()| pipe.flush()).is_err();
+        let mut state = self.lock();
+        state.bytes = state.bytes.saturating_sub(frames.iter().map(Vec::len).sum());
+        state.pipe = Some(pipe);
+        if failed {
+            state.is_closed = true;
+            state.waiting.clear();
+            state.bytes = 0;
+        }
+        drop(state);
+        self.changed.notify_all();
+        if failed {
+            (self.gone)();
+        }
+    }
+
+    /// Whether so much waits that whoever makes more should pause.
+    pub(crate) fn is_full(&self) -> bool {
+        self.lock().bytes > MAX_WAITING
+    }
+
+    /// Blocks until there is room again.
+    pub(crate) fn wait_for_room(&self) {
+        let mut state = self.lock();
+        while state.bytes > MAX_WAITING && !state.is_closed {
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    /// Nothing more will come; what waits is still written.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn frames_leave_in_the_order_in_which_they_came() {
+        let pipe = Shared::default();
+        let outbox = Arc::new(Outbox::new(Box::new(pipe.clone()), Arc::default(), || {}));
+        let writer = std::thread::spawn({
+            let outbox = outbox.clone();
+            move || outbox.write_until_closed()
+        });
+        for n in 0..1000u32 {
+            outbox.send(n.to_string().into_bytes());
+            if n % 3 == 0 {
+                outbox.write_now();
+            }
+        }
+        outbox.close();
+        writer.join().unwrap();
+        let mut decoder = frame::Decoder::default();
+        decoder.push(&pipe.0.lock().unwrap());
+        let bodies: Vec<_> = std::iter::from_fn(|| decoder.next_frame()).map(|body| body.unwrap()).collect();
+        let expect: Vec<_> = (0..1000u32).map(|n| n.to_string().into_bytes()).collect();
+        assert_eq!(bodies, expect);
+    }
+
+    #[test]
+    fn a_client_that_has_gone_is_noticed_once_and_holds_nobody_up() {
+        struct Broken;
+        impl Write for Broken {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        static GONE: AtomicBool = AtomicBool::new(false);
+        let outbox = Outbox::new(Box::new(Broken), Arc::default(), || GONE.store(true, Ordering::SeqCst));
+        outbox.send(vec![b'x'; MAX_WAITING + 1]);
+        assert!(outbox.is_full());
+        outbox.write_now();
+        assert!(GONE.load(Ordering::SeqCst) && !outbox.is_full());
+        outbox.send(b"late".to_vec());
+        outbox.wait_for_room();
+        outbox.write_until_closed();
+    }
+}

@@ -1,0 +1,97 @@
+//! The pipes: a thread that reads, a thread that writes, tasks in between, and an end that comes quickly.
+
+use std::io::{self, Read, Write};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use convoke_kward::frame::Decoder;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::Backend;
+use crate::environment::Environment;
+
+/// How much is read at once.
+const READ: usize = 64 * 1024;
+
+/// How long turns have to come to an end when the process does.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// Why serving ended. Each is a normal end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The client closed its end, asked for it, or went away.
+    ByClient,
+    /// A signal asked for it.
+    BySignal,
+}
+
+/// Serves one client until it goes away, asks for the end, or `signal` resolves. What was written down by then stays.
+pub fn serve(
+    environment: Environment,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    signal: impl Future<Output = ()>,
+) -> io::Result<Ended> {
+    // Two are enough: what is slow waits for others, and what computes is short.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let end = CancellationToken::new();
+    let backend = Backend::new(environment, Box::new(output), end.clone(), runtime.handle().clone());
+    let (written, all_written) = mpsc::channel();
+    std::thread::Builder::new().name("writer".into()).spawn({
+        let out = backend.out.clone();
+        move || {
+            out.write_until_closed();
+            // Whoever waits for it may have given up.
+            let _ = written.send(());
+        }
+    })?;
+    // Nobody waits for the reader: it sits in a read that only the client can end.
+    std::thread::Builder::new().name("reader".into()).spawn({
+        let (backend, end) = (backend.clone(), end.clone());
+        move || {
+            read(&backend, input);
+            end.cancel();
+        }
+    })?;
+    let ended = runtime.block_on(async {
+        let ended = tokio::select! {
+            () = end.cancelled() => Ended::ByClient,
+            () = signal => Ended::BySignal,
+        };
+        end.cancel();
+        backend.close_all(GRACE).await;
+        ended
+    });
+    backend.out.close();
+    // A client that has stopped reading must not keep the process: the last frames have a moment, not for ever.
+    let _ = all_written.recv_timeout(GRACE);
+    runtime.shutdown_background();
+    Ok(ended)
+}
+
+fn read(backend: &Arc<Backend>, mut input: impl Read) {
+    let mut decoder = Decoder::default();
+    let mut buffer = vec![0; READ];
+    loop {
+        let count = match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        decoder.push(&buffer[..count]);
+        while let Some(frame) = decoder.next_frame() {
+            if backend.end.is_cancelled() {
+                return;
+            }
+            // A client that does not read its answers gets no more of them.
+            if backend.out.is_full() {
+                backend.out.wait_for_room();
+            }
+            backend.accept(frame);
+        }
+    }
+    if let Err(why) = decoder.finish() {
+        backend.accept(Err(why));
+    }
+}

@@ -1,0 +1,234 @@
+//! A session file that is open. As long as it is, a shared lock on it tells other processes that somebody is there, so
+//! that no cleaning-up takes it away. Appending happens under the directory's lock, line by line.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use convoke_kward::transcript::{Role, Stored};
+
+use super::load::Item;
+use super::record::{Header, Line, Record, line};
+use crate::clock;
+use crate::files::{self, Lock};
+use crate::redact::Redactor;
+
+/// The file, and where its chain of entries ends.
+#[derive(Debug)]
+pub(crate) struct SessionFile {
+    path: PathBuf,
+    file: File,
+    last_entry: Option<String>,
+    redactor: Arc<Redactor>,
+}
+
+impl SessionFile {
+    /// A new file. Fails rather than to write into somebody else's.
+    pub(crate) fn create(path: &Path, header: &Header, redactor: Arc<Redactor>) -> io::Result<Self> {
+        let dir = dir_of(path);
+        files::private_dir(dir)?;
+        let _lock = Lock::of_dir(dir)?;
+        let mut file = files::private_options().read(true).append(true).create_new(true).open(path)?;
+        file.lock_shared()?;
+        file.write_all(&line(header))?;
+        Ok(Self { path: path.to_owned(), file, last_entry: None, redactor })
+    }
+
+    /// A file that exists, and its bytes. Nobody can remove it as unused from here on.
+    pub(crate) fn open(path: &Path, redactor: Arc<Redactor>) -> io::Result<(Self, Vec<u8>)> {
+        let _lock = Lock::of_dir(dir_of(path))?;
+        let mut file = files::private_options().read(true).append(true).open(path)?;
+        file.lock_shared()?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok((Self { path: path.to_owned(), file, last_entry: None, redactor }, bytes))
+    }
+
+    /// Goes on behind this entry.
+    pub(crate) fn continue_after(&mut self, entry: Option<String>) {
+        self.last_entry = entry;
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a message; gives back its id.
+    pub(crate) fn message(&mut self, message: &mut Stored) -> io::Result<String> {
+        self.entry(message, false)
+    }
+
+    /// Appends a summary; gives back its id.
+    pub(crate) fn compaction(&mut self, message: &mut Stored) -> io::Result<String> {
+        self.entry(message, true)
+    }
+
+    fn entry(&mut self, message: &mut Stored, is_compaction: bool) -> io::Result<String> {
+        let id = clock::entry_id();
+        message.0.insert("id".into(), id.clone().into());
+        let (parent_id, timestamp) = (self.last_entry.as_deref(), clock::now_text());
+        let record = match is_compaction {
+            true => Record::Compaction { id: &id, parent_id, timestamp, message },
+            false => Record::Message { id: &id, parent_id, timestamp, message },
+        };
+        let bytes = line(&record);
+        let clean = self.redactor.bytes(bytes.clone());
+        self.append(&clean)?;
+        // What is not in the file is not in the conversation either, and so never sent to a model again.
+        if clean != bytes {
+            let cleaned = Line::parse(&clean).and_then(|line| serde_json::from_str(line.message?.get()).ok());
+            *message = cleaned.unwrap_or_default();
+        }
+        self.last_entry = Some(id.clone());
+        Ok(id)
+    }
+
+    /// Appends another session's conversation, with ids of its own.
+    pub(crate) fn copy(&mut self, items: &[Item]) -> io::Result<Vec<Item>> {
+        let mut lines = Vec::new();
+        let mut copied = Vec::with_capacity(items.len());
+        for item in items {
+            let id = clock::entry_id();
+            let mut message = item.message.as_ref().clone();
+            message.0.insert("id".into(), id.clone().into());
+            let (parent_id, timestamp) = (self.last_entry.as_deref(), clock::now_text());
+            lines.extend(match message.role() {
+                Role::Summary => {
+                    // What it kept is what follows; the entries it spoke of are not in this file.
+                    message.0.remove("first_kept_id");
+                    message.0.remove("first_kept_entry_id");
+                    line(&Record::Compaction { id: &id, parent_id, timestamp, message: &message })
+                }
+                _ => line(&Record::Message { id: &id, parent_id, timestamp, message: &message }),
+            });
+            self.last_entry = Some(id.clone());
+            copied.push(Item { id, message: Arc::new(message) });
+        }
+        if !lines.is_empty() {
+            self.append(&lines)?;
+        }
+        Ok(copied)
+    }
+
+    /// Appends a line that is no entry.
+    pub(crate) fn note(&mut self, record: &Record<'_>) -> io::Result<()> {
+        let clean = self.redactor.bytes(line(record));
+        self.append(&clean)
+    }
+
+    /// Appends whole lines. If a process died in the middle of one, that line is closed first: it is skipped when the
+    /// file is read, and what follows is not lost with it.
+    pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let _lock = Lock::of_dir(dir_of(&self.path))?;
+        if is_deleted(&self.file)? {
+            let why = format!("the session file was deleted: {}", self.path.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        }
+        if !ends_with_a_line(&mut self.file)? {
+            self.file.write_all(b"\n")?;
+        }
+        self.file.write_all(lines)
+    }
+
+    /// When the file was last written to.
+    pub(crate) fn modified_at(&self) -> Option<String> {
+        self.file.metadata().and_then(|metadata| metadata.modified()).ok().map(|time| clock::of(time).to_string())
+    }
+
+    /// Waits until the disk has it.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+fn dir_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+#[cfg(unix)]
+fn is_deleted(file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    Ok(file.metadata()?.nlink() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_deleted(_: &File) -> io::Result<bool> {
+    Ok(false)
+}
+
+fn ends_with_a_line(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::load;
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            kind: "session",
+            version: 1,
+            id: "u".into(),
+            timestamp: "t".into(),
+            cwd: "/w".into(),
+            ..Header::default()
+        }
+    }
+
+    fn said(text: &str) -> Stored {
+        Stored::from_value(serde_json::json!({ "role": "user", "content": text }))
+    }
+
+    #[test]
+    fn a_torn_line_costs_only_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let mut file = SessionFile::create(&path, &header(), Arc::default()).unwrap();
+        file.message(&mut said("one")).unwrap();
+        files::append_private(&path, br#"{"type":"message","mess"#).unwrap();
+        file.message(&mut said("two")).unwrap();
+        let loaded = load(&std::fs::read(&path).unwrap()).unwrap();
+        let texts: Vec<_> = loaded.items.iter().map(|item| item.message.text()).collect();
+        assert_eq!(texts, ["one", "two"]);
+        assert_eq!(loaded.last_entry.as_deref(), loaded.items[1].message.text_of("id"));
+    }
+
+    #[test]
+    fn several_writers_do_not_tear_each_others_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        drop(SessionFile::create(&path, &header(), Arc::default()).unwrap());
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let path = &path;
+                scope.spawn(move || {
+                    let (mut file, _) = SessionFile::open(path, Arc::default()).unwrap();
+                    for n in 0..50 {
+                        file.append(&line(&serde_json::json!({ "type": "x", "writer": writer, "n": n }))).unwrap();
+                    }
+                });
+            }
+        });
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 201);
+        assert!(text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+    }
+
+    #[test]
+    fn a_deleted_file_is_not_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let mut file = SessionFile::create(&path, &header(), Arc::default()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let why = file.message(&mut said("x")).unwrap_err().to_string();
+        assert!(why.contains("was deleted"), "{why}");
+    }
+}

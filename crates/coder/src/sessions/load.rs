@@ -1,0 +1,320 @@
+//! A file's lines as a conversation: messages replayed, compactions applied, the branch in use picked.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use convoke_kward::results::TokenTotals;
+use convoke_kward::tool;
+use convoke_kward::transcript::{Role, Stored};
+use serde_json::Value;
+
+use super::record::{Header, Line, VERSION};
+use crate::clock;
+
+/// A message in the conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Item {
+    /// Its id in the file.
+    pub(crate) id: String,
+    pub(crate) message: Arc<Stored>,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) header: Header,
+    pub(crate) name: Option<String>,
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) effort: Option<String>,
+    /// The conversation as a model gets it.
+    pub(crate) items: Vec<Item>,
+    /// The entry that the next one follows.
+    pub(crate) last_entry: Option<String>,
+    pub(crate) totals: Totals,
+    pub(crate) last_retrieval: Option<Value>,
+    /// Whether somebody has spoken.
+    pub(crate) is_used: bool,
+}
+
+/// What a session has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Totals {
+    pub(crate) tokens: TokenTotals,
+    pub(crate) cost: Option<f64>,
+}
+
+impl Totals {
+    /// Counts what an answer used, as it is stored with it.
+    pub(crate) fn add(&mut self, message: &Stored) {
+        let Some(usage) = message.0.get("usage") else { return };
+        let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let (input, output) = (count("input_tokens"), count("output_tokens"));
+        let (read, write) = (count("cache_read_tokens"), count("cache_write_tokens"));
+        let total = usage.get("total_tokens").and_then(Value::as_u64).unwrap_or(input + output);
+        // Providers count cached tokens as input, too; clients show them apart.
+        self.tokens.input += input.saturating_sub(read + write);
+        self.tokens.output += output;
+        self.tokens.cache_read += read;
+        self.tokens.cache_write += write;
+        self.tokens.total += total;
+        if let Some(cost) = usage.get("cost").and_then(Value::as_f64) {
+            *self.cost.get_or_insert(0.0) += cost;
+        }
+    }
+}
+
+struct Entry {
+    id: String,
+    parent: Option<String>,
+    is_compaction: bool,
+    message: Arc<Stored>,
+}
+
+/// Reads a session; `None` for what is none.
+pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
+    let mut loaded: Option<Loaded> = None;
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut leaf: Option<String> = None;
+    // Whether the entries are one chain; if not, the branch of the last leaf counts.
+    let mut is_chain = true;
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let Some(line) = Line::parse(line) else { continue };
+        let Some(loaded) = &mut loaded else {
+            if line.kind == "session" {
+                loaded = Some(Loaded { header: header(&line)?, ..Loaded::default() });
+            }
+            continue;
+        };
+        match line.kind.as_ref() {
+            kind @ ("message" | "compaction" | "branch_summary") => {
+                let Some(message) = message(&line, kind) else { continue };
+                loaded.is_used |= matches!(message.role(), Role::User | Role::Assistant | Role::Tool);
+                loaded.totals.add(&message);
+                if message.role() == Role::System {
+                    continue;
+                }
+                let parent = line.parent_id.map(Cow::into_owned);
+                if line.id.is_some() && parent != leaf {
+                    is_chain = false;
+                }
+                let id = line.id.map(Cow::into_owned).unwrap_or_else(clock::entry_id);
+                leaf = Some(id.clone());
+                entries.push(Entry { id, parent, is_compaction: kind == "compaction", message: Arc::new(message) });
+            }
+            "leaf" => {
+                leaf = line.target_id.map(Cow::into_owned);
+                is_chain = false;
+            }
+            "session_info" => {
+                if let Some(name) = line.name {
+                    loaded.name = name.filter(|name| !name.trim().is_empty());
+                }
+                take(&mut loaded.provider, line.provider);
+                take(&mut loaded.model, line.model);
+                take(&mut loaded.effort, line.reasoning_effort);
+            }
+            "memory_state" => loaded.last_retrieval = line.last_retrieval,
+            _ => {}
+        }
+    }
+    let mut loaded = loaded?;
+    let header = &loaded.header;
+    loaded.provider = loaded.provider.or_else(|| header.provider.clone());
+    loaded.model = loaded.model.or_else(|| header.model.clone());
+    loaded.effort = loaded.effort.or_else(|| header.reasoning_effort.clone());
+    if !is_chain {
+        entries = branch(entries, leaf.as_deref());
+    }
+    loaded.last_entry = leaf;
+    for entry in entries {
+        let item = Item { id: entry.id, message: entry.message };
+        if entry.is_compaction {
+            loaded.items = compacted(loaded.items, item);
+        } else {
+            loaded.items.push(item);
+        }
+    }
+    Some(loaded)
+}
+
+fn take(field: &mut Option<String>, new: Option<Cow<'_, str>>) {
+    if let Some(new) = new.filter(|new| !new.is_empty()) {
+        *field = Some(new.into_owned());
+    }
+}
+
+fn header(line: &Line<'_>) -> Option<Header> {
+    let own = |text: &Option<Cow<'_, str>>| text.as_deref().filter(|text| !text.is_empty()).map(str::to_owned);
+    Some(Header {
+        kind: "session",
+        version: VERSION,
+        id: own(&line.id)?,
+        timestamp: own(&line.timestamp).unwrap_or_default(),
+        cwd: own(&line.cwd)?,
+        provider: own(&line.provider),
+        model: own(&line.model),
+        reasoning_effort: own(&line.reasoning_effort),
+        parent_id: own(&line.parent_id),
+        parent_path: own(&line.parent_path),
+    })
+}
+
+fn message(line: &Line<'_>, kind: &str) -> Option<Stored> {
+    if kind == "branch_summary" && line.message.is_none() {
+        let mut message = Stored::default();
+        message.0.insert("role".into(), "branchSummary".into());
+        message.0.insert("summary".into(), line.summary.as_deref()?.into());
+        return Some(message);
+    }
+    serde_json::from_str(line.message?.get()).ok()
+}
+
+/// The entries from the root to the leaf; others belong to other branches.
+fn branch(entries: Vec<Entry>, leaf: Option<&str>) -> Vec<Entry> {
+    let by_id: HashMap<&str, usize> = entries.iter().enumerate().map(|(at, entry)| (entry.id.as_str(), at)).collect();
+    let mut picked = Vec::new();
+    let mut seen = vec![false; entries.len()];
+    let mut at = leaf.and_then(|leaf| by_id.get(leaf).copied());
+    while let Some(index) = at {
+        // A file that leads in a circle is no reason to hang.
+        if std::mem::replace(&mut seen[index], true) {
+            break;
+        }
+        picked.push(index);
+        at = entries[index].parent.as_deref().and_then(|parent| by_id.get(parent).copied());
+    }
+    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+    picked.into_iter().rev().filter_map(|index| entries[index].take()).collect()
+}
+
+/// The conversation after a compaction: the summary, and what was kept.
+fn compacted(items: Vec<Item>, summary: Item) -> Vec<Item> {
+    let kept = first_kept(&items, &summary.message).unwrap_or(items.len());
+    let mut out = vec![summary];
+    out.extend(items.into_iter().skip(kept));
+    out
+}
+
+/// Where the kept part begins. `message:N` counts from behind the summary before, as Kward's does.
+pub(crate) fn first_kept(items: &[Item], summary: &Stored) -> Option<usize> {
+    let by_id = |id: &str| items.iter().position(|item| item.id == id || item.message.text_of("id") == Some(id));
+    if let Some(at) = summary.text_of("first_kept_id").and_then(by_id) {
+        return Some(at);
+    }
+    let wanted = summary.text_of("first_kept_entry_id")?;
+    if let Some(at) = by_id(wanted) {
+        return Some(at);
+    }
+    let number: usize = wanted.strip_prefix("message:")?.parse().ok()?;
+    let after = items.iter().rposition(|item| item.message.role() == Role::Summary).map_or(0, |at| at + 1);
+    let at = after + number;
+    (at < items.len()).then_some(at).or_else(|| (number < items.len()).then_some(number))
+}
+
+/// The files that were read before, so that they may be replaced: the paths of successful `read_file` calls.
+pub(crate) fn read_paths(items: &[Item]) -> Vec<String> {
+    let mut asked: HashMap<&str, String> = HashMap::new();
+    let mut read = Vec::new();
+    for item in items {
+        for call in item.message.calls().filter(|call| call.name == "read_file") {
+            let args = tool::parse_arguments(call.arguments);
+            if let Some(path) = args.get("path").and_then(Value::as_str) {
+                asked.insert(call.id, path.to_owned());
+            }
+        }
+        if item.message.role() == Role::Tool && !item.message.is_error() {
+            let path = item.message.text_of("tool_call_id").and_then(|id| asked.remove(id));
+            read.extend(path);
+        }
+    }
+    read
+}
+
+/// Reads a session's file.
+pub(crate) fn load_file(path: &Path) -> std::io::Result<Option<Loaded>> {
+    Ok(load(&std::fs::read(path)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn texts(lines: &[&str]) -> Vec<String> {
+        let file = format!("{HEADER}\n{}\n", lines.join("\n"));
+        let loaded = load(file.as_bytes()).expect("a session");
+        let text = |item: &Item| match item.message.role() {
+            Role::Summary => format!("[{}]", item.message.text_of("summary").unwrap_or_default()),
+            _ => item.message.text(),
+        };
+        loaded.items.iter().map(text).collect()
+    }
+
+    const HEADER: &str = r#"{"type":"session","version":1,"id":"u","timestamp":"t","cwd":"/w","model":"m"}"#;
+
+    fn said(text: &str) -> String {
+        format!(r#"{{"type":"message","timestamp":"t","message":{{"role":"user","content":"{text}"}}}}"#)
+    }
+
+    fn said_as(id: &str, parent: &str, text: &str) -> String {
+        let parent = if parent.is_empty() { "null".into() } else { format!("\"{parent}\"") };
+        format!(
+            r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{{"role":"user","content":"{text}"}}}}"#
+        )
+    }
+
+    fn summary(kept: &str) -> String {
+        format!(
+            r#"{{"type":"compaction","message":{{"role":"compactionSummary","summary":"s","first_kept_entry_id":"{kept}"}}}}"#
+        )
+    }
+
+    #[test]
+    fn bad_lines_are_skipped_and_a_torn_tail_is_one() {
+        assert_eq!(texts(&[&said("a"), "nonsense", "", "5", &said("b"), r#"{"type":"mess"#]), ["a", "b"]);
+        assert!(load(b"").is_none());
+        assert!(load(b"{\"type\":\"message\"}\n").is_none());
+        assert!(load(b"{\"type\":\"session\"}\n").is_none());
+    }
+
+    #[test]
+    fn a_compaction_keeps_what_it_says() {
+        let (a, b, c) = (said("a"), said("b"), said("c"));
+        assert_eq!(texts(&[&a, &b, &c, &summary("message:2")]), ["[s]", "c"]);
+        assert_eq!(texts(&[&a, &b, &c, &summary("message:9")]), ["[s]"]);
+        // The second one counts from behind the first's summary.
+        assert_eq!(texts(&[&a, &b, &summary("message:1"), &c, &summary("message:1"), &a]), ["[s]", "c", "a"]);
+        let by_id = [said_as("1", "", "a"), said_as("2", "1", "b"), summary("2")];
+        assert_eq!(texts(&by_id.iter().map(String::as_str).collect::<Vec<_>>()), ["[s]", "b"]);
+    }
+
+    #[test]
+    fn the_branch_of_the_last_leaf_counts() {
+        let lines = [said_as("1", "", "a"), said_as("2", "1", "b"), said_as("3", "1", "c"), said_as("4", "3", "d")];
+        assert_eq!(texts(&lines.iter().map(String::as_str).collect::<Vec<_>>()), ["a", "c", "d"]);
+        let mut back = lines.to_vec();
+        back.push(r#"{"type":"leaf","targetId":"2"}"#.into());
+        assert_eq!(texts(&back.iter().map(String::as_str).collect::<Vec<_>>()), ["a", "b"]);
+        let circle = [said_as("1", "2", "a"), said_as("2", "1", "b")];
+        assert_eq!(texts(&circle.iter().map(String::as_str).collect::<Vec<_>>()).len(), 2);
+    }
+
+    #[test]
+    fn the_last_information_counts() {
+        let file = format!(
+            "{HEADER}\n{}\n{}\n{}\n",
+            r#"{"type":"session_info","name":"one","model":"n"}"#,
+            r#"{"type":"session_info","name":"two"}"#,
+            r#"{"type":"session_info","reasoningEffort":"high"}"#
+        );
+        let loaded = load(file.as_bytes()).unwrap();
+        assert_eq!((loaded.name.as_deref(), loaded.model.as_deref()), (Some("two"), Some("n")));
+        assert_eq!(loaded.effort.as_deref(), Some("high"));
+        assert!(!loaded.is_used);
+        let cleared = format!("{file}{}\n", r#"{"type":"session_info","name":null}"#);
+        assert_eq!(load(cleared.as_bytes()).unwrap().name, None);
+    }
+}
