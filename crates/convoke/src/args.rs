@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agent, agents, approvals, audit, backup, call, calls, completions, enrol, hub, keys, logs, policy, tokens,
+    agent, agents, approvals, audit, backup, call, calls, completions, enrol, hub, keys, logs, policy, rpc, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -79,6 +79,8 @@ pub(crate) enum Command {
     /// The hub's keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Serve a coding interface on standard input and output (the Kward protocol)
+    Rpc(rpc::RpcArgs),
     /// Completions for a shell
     Completions(completions::CompletionsArgs),
     /// What this hub costs on this machine, beside the machine's own limits
@@ -188,6 +190,8 @@ mod tests {
             "convoke backup verify f",
             "convoke keys show",
             "convoke keys rotate",
+            "convoke rpc",
+            "convoke rpc --schema",
             "convoke completions bash",
         ] {
             parse(line).unwrap_or_else(|why| panic!("{line}: {why}"));

@@ -9,6 +9,7 @@ mod calls;
 mod mcp;
 mod measure;
 mod plan;
+mod rpc;
 mod sim;
 mod table;
 mod target;
@@ -75,6 +76,8 @@ enum Measure {
     Growth,
     /// What the agent itself costs its machine.
     Agent,
+    /// The coding backend: requests, deltas, start-up, sessions, memory.
+    Rpc,
 }
 
 impl Measure {

@@ -20,6 +20,7 @@ mod pages;
 pub(crate) mod policy;
 mod prompt;
 mod result;
+pub(crate) mod rpc;
 mod signals;
 pub(crate) mod tokens;
 mod verdict;
@@ -71,6 +72,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Mcp => against_a_hub(mcp::run(verb)),
         Command::Backup(command) => backup::run(verb, command),
         Command::Keys(command) => against_a_hub(keys::run(verb, command)),
+        Command::Rpc(args) => rpc::run(&args),
         Command::Completions(args) => completions::run(verb, &args),
         Command::Bench(args) => on_all_threads(crate::bench::run(args, global.json)),
         Command::Sim(args) => on_all_threads(crate::bench::run_sim(args)),

@@ -29,6 +29,15 @@ pub(super) const MANY_CALLERS: usize = 32;
 
 /// Measures everything that the plan wants.
 pub(super) async fn all(plan: &Plan) -> anyhow::Result<Vec<Row>> {
+    let mut rows = if plan.wants_a_hub() { of_the_hub(plan).await? } else { Vec::new() };
+    if plan.wants(Measure::Rpc) {
+        say("the coding backend");
+        rows.extend(tokio::task::block_in_place(|| super::rpc::measure(plan))?);
+    }
+    Ok(rows)
+}
+
+async fn of_the_hub(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let program = env::current_exe().context("where is this program?")?;
     let stage = Stage::new(program, plan.scratch.as_deref())?;
     let mut bench = Bench { plan, stage: &stage, rows: Vec::new() };

@@ -61,6 +61,11 @@ impl Plan {
         }
     }
 
+    /// Whether anything is measured that takes a hub.
+    pub(super) fn wants_a_hub(&self) -> bool {
+        self.only.is_empty() || self.only.iter().any(|measure| *measure != Measure::Rpc)
+    }
+
     /// Whether this is measured.
     pub(super) fn wants(&self, measure: Measure) -> bool {
         self.only.is_empty() || self.only.contains(&measure)

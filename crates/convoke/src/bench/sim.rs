@@ -32,6 +32,8 @@ enum Part {
     Forwarder(ForwarderArgs),
     /// The MCP SDK's server with a tool that answers at once. It stops when standard input ends.
     Mcp(ForwarderArgs),
+    /// Answers every frame on standard input with an empty result.
+    Echo,
 }
 
 #[derive(Debug, Args)]
@@ -80,7 +82,7 @@ pub(crate) async fn run_sim(args: SimArgs) -> anyhow::Result<()> {
     // On a runtime of its own: the agents on one thread, because they are many and do little, the forwarder on as many
     // as the hub has.
     let runtime = match args.part {
-        Part::Agents(_) => Builder::new_current_thread().enable_all().build()?,
+        Part::Agents(_) | Part::Echo => Builder::new_current_thread().enable_all().build()?,
         Part::Forwarder(_) | Part::Mcp(_) => Builder::new_multi_thread().enable_all().build()?,
     };
     let (done, outcome) = tokio::sync::oneshot::channel();
@@ -97,6 +99,7 @@ fn play(runtime: &Runtime, part: Part) -> anyhow::Result<()> {
         Part::Agents(args) => runtime.block_on(agents(args)),
         Part::Forwarder(args) => runtime.block_on(forwarder(args)),
         Part::Mcp(args) => runtime.block_on(bare_mcp(args)),
+        Part::Echo => super::rpc::echo(),
     }
 }
 
