@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use convoke_core::time::Timestamp;
@@ -35,11 +35,13 @@ const LONGEST_LOGIN: Duration = Duration::from_secs(3600);
 pub(crate) struct AuthFile {
     path: PathBuf,
     redactor: Arc<Redactor>,
+    /// Whether there was a login when the file was last looked into, and in which state of it.
+    signed_in: Mutex<Option<((SystemTime, u64), bool)>>,
 }
 
 impl AuthFile {
     pub(crate) fn new(path: PathBuf, redactor: Arc<Redactor>) -> Self {
-        Self { path, redactor }
+        Self { path, redactor, signed_in: Mutex::default() }
     }
 
     /// What is in it. What cannot be read is no login.
@@ -90,8 +92,19 @@ impl AuthFile {
         files::replace_private(&self.path, &bytes).map_err(|error| self.failed(&error))
     }
 
+    /// Whether there is a login. Asked for every status line, so the file is read only when it has changed.
     pub(crate) fn is_signed_in(&self) -> bool {
-        self.tokens().is_ok_and(|tokens| tokens.is_some())
+        let stamp = std::fs::metadata(&self.path).and_then(|meta| Ok((meta.modified()?, meta.len())));
+        let Ok(stamp) = stamp else { return false };
+        let mut known = self.signed_in.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match *known {
+            Some((of, is_signed_in)) if of == stamp => is_signed_in,
+            _ => {
+                let is_signed_in = self.tokens().is_ok_and(|tokens| tokens.is_some());
+                *known = Some((stamp, is_signed_in));
+                is_signed_in
+            }
+        }
     }
 
     fn remove(&self) -> Result<(), StoreError> {

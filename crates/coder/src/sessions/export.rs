@@ -83,11 +83,10 @@ impl Backend {
         }
         let sessions = std::fs::canonicalize(self.paths.sessions()).unwrap_or_else(|_| self.paths.sessions());
         let is_inside = [live.root.as_path(), sessions.as_path()].iter().any(|root| target.starts_with(root));
-        // A session's own file must not be replaced by a text about it.
-        if !is_inside
-            || target.is_dir()
-            || target.extension().is_some_and(|extension| extension == "jsonl") && target.starts_with(&sessions)
-        {
+        // A session's own file must not be replaced by a text about it, and what is no file cannot be replaced at all.
+        let is_session =
+            target.extension().is_some_and(|extension| extension == "jsonl") && target.starts_with(&sessions);
+        if !is_inside || is_session || (target.exists() && !target.is_file()) {
             return Err(outside());
         }
         Ok(target)

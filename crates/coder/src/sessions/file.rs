@@ -14,6 +14,9 @@ use crate::clock;
 use crate::files::{self, Lock};
 use crate::redact::Redactor;
 
+/// The largest file that is opened or looked into.
+pub(crate) const MAX_BYTES: u64 = 512 * 1024 * 1024;
+
 /// The file, and where its chain of entries ends.
 #[derive(Debug)]
 pub(crate) struct SessionFile {
@@ -39,6 +42,11 @@ impl SessionFile {
     pub(crate) fn open(path: &Path, redactor: Arc<Redactor>) -> io::Result<(Self, Vec<u8>)> {
         let _lock = Lock::of_dir(dir_of(path))?;
         let mut file = files::private_options().read(true).append(true).open(path)?;
+        let length = file.metadata()?.len();
+        if length > MAX_BYTES {
+            let why = format!("the session file has {length} bytes, more than {MAX_BYTES}: {}", path.display());
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
         file.lock_shared()?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;

@@ -12,6 +12,7 @@ use std::time::UNIX_EPOCH;
 use convoke_kward::results::ListedSession;
 use serde::{Deserialize, Serialize};
 
+use super::file::MAX_BYTES;
 use super::scan::{Info, scan};
 use crate::clock;
 use crate::environment::shown;
@@ -52,6 +53,9 @@ pub(crate) fn list(dir: &Path, limit: usize) -> io::Result<Vec<ListedSession>> {
         let info = match known {
             Some(known) => known.info.clone(),
             None => {
+                if bytes > MAX_BYTES {
+                    continue;
+                }
                 let Ok(content) = fs::read(&path) else { continue };
                 let info = scan(&content);
                 // A file that grew in between is looked at again next time.

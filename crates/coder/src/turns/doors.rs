@@ -1,11 +1,13 @@
 //! The methods on turns.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use convoke_kward::attachment::{self, Image};
 use convoke_kward::params;
-use convoke_kward::results::{self, TurnStatus};
+use convoke_kward::results::{self, TurnError, TurnStatus};
 use convoke_kward::rpc::RpcError;
+use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -99,8 +101,10 @@ impl Backend {
         let (backend, live) = (self.clone(), live.clone());
         self.spawn(async move {
             while let Some(turn) = next(&live) {
-                if turn.start() {
-                    backend.run_turn(&live, &turn).await;
+                if turn.start() && AssertUnwindSafe(backend.run_turn(&live, &turn)).catch_unwind().await.is_err() {
+                    // A mistake of ours must not leave a turn without an end, nor the turns behind it without a worker.
+                    let message = "The turn broke off for a reason of the backend's own.".to_owned();
+                    turn.finish(Err(TurnError { message, code: "internal".into(), fatal: false }));
                 }
                 backend.turns.ended(&turn.id);
             }
