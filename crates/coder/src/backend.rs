@@ -1,7 +1,6 @@
 //! Everything that one process holds.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
@@ -17,7 +16,7 @@ use crate::environment::{Environment, Paths, shown};
 use crate::lanes::Lanes;
 use crate::logs::Logs;
 use crate::memory::Memory;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Pipe};
 use crate::redact::Redactor;
 use crate::sessions::live::Live;
 use crate::turns::question::Questions;
@@ -50,7 +49,7 @@ pub(crate) struct Backend {
 impl Backend {
     pub(crate) fn new(
         environment: Environment,
-        pipe: Box<dyn Write + Send>,
+        pipe: Box<dyn Pipe>,
         end: CancellationToken,
         runtime: Handle,
     ) -> Arc<Self> {

@@ -62,6 +62,13 @@ fn reply<T: Serialize>(result: Result<T, RpcError>) -> Answered {
     result.map(|result| Reply::new(&result))
 }
 
+/// Who gives an answer: the reader's thread may wait for the client, a task may not.
+#[derive(Clone, Copy)]
+enum Where {
+    Reader,
+    Task,
+}
+
 /// Counts a request as long as it is in progress.
 struct InProgress;
 
@@ -104,8 +111,7 @@ impl Backend {
         };
         if method.weight() == Weight::Light {
             let answered = std::panic::catch_unwind(AssertUnwindSafe(|| self.light(method, params)));
-            self.answer(id.as_ref(), answered.unwrap_or_else(|_| Err(panicked(method))));
-            return self.out.write_now();
+            return self.answer(id.as_ref(), answered.unwrap_or_else(|_| Err(panicked(method))), Where::Reader);
         }
         let Some(counted) = InProgress::begin() else {
             return self.refuse(id.as_ref(), &RpcError::overloaded(MAX_IN_PROGRESS));
@@ -126,34 +132,31 @@ impl Backend {
                         slow.unwrap_or_else(|_| Err(panicked(method)))
                     }
                 };
-                backend.answer(id.as_ref(), answered);
+                backend.answer(id.as_ref(), answered, Where::Task);
                 drop(counted);
             }),
         );
     }
 
     fn refuse(&self, id: Option<&Id>, error: &RpcError) {
-        self.out.send(rpc::error(id, error));
-        self.out.write_now();
+        self.out.send_now(rpc::error(id, error));
     }
 
     /// A notification is carried out and never answered, whatever came of it.
-    fn answer(&self, id: Option<&Id>, answered: Answered) {
-        match answered {
-            Ok(reply) => {
-                if let Some(id) = id {
-                    let body = rpc::response(id, &reply.result);
-                    if reply.keeps_secrets { self.out.send_as_it_is(body) } else { self.out.send(body) }
-                }
-                if let Some(after) = reply.after {
-                    after();
-                }
-            }
-            Err(error) => {
-                if let Some(id) = id {
-                    self.out.send(rpc::error(Some(id), &error));
-                }
-            }
+    fn answer(&self, id: Option<&Id>, answered: Answered, place: Where) {
+        let (body, reply) = match answered {
+            Ok(reply) => (id.map(|id| rpc::response(id, &reply.result)), Some(reply)),
+            Err(error) => (id.map(|id| rpc::error(Some(id), &error)), None),
+        };
+        let keeps_secrets = reply.as_ref().is_some_and(|reply| reply.keeps_secrets);
+        match (body, place) {
+            (None, _) => {}
+            (Some(body), _) if keeps_secrets => self.out.send_as_it_is(body),
+            (Some(body), Where::Reader) => self.out.send_now(body),
+            (Some(body), Where::Task) => self.out.send(body),
+        }
+        if let Some(after) = reply.and_then(|reply| reply.after) {
+            after();
         }
     }
 

@@ -1,8 +1,8 @@
 //! What goes out: one queue, written whole frames at a time, in the order in which they were put there.
 //!
-//! Whoever answers on the reader's own thread writes at once if nobody else is writing; tasks put their frames down and
-//! go on, and the writer's thread takes them. A client that does not read holds up the reader and the streams of models
-//! once [`MAX_WAITING`] bytes wait, and nobody else.
+//! Whoever can writes at once: the reader's thread always, a task when the pipe is known to take a frame without
+//! blocking. Otherwise the writer's thread does, woken for it. A client that does not read holds up the reader and the
+//! streams of models once [`MAX_WAITING`] bytes wait, and nobody else.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -14,6 +14,15 @@ use crate::redact::Redactor;
 
 /// Bytes that may wait for a client before its requests and streams are held up.
 pub(crate) const MAX_WAITING: usize = 8 * 1024 * 1024;
+
+/// What a pipe that is ready takes without blocking: `PIPE_BUF`, 4096 on Linux and 512 by POSIX.
+const TAKEN_WHEN_READY: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
+
+/// Where frames go.
+pub(crate) trait Pipe: Write + Send {
+    /// Whether [`TAKEN_WHEN_READY`] bytes could be written without blocking.
+    fn is_ready(&self) -> bool;
+}
 
 /// The queue and the pipe behind it.
 pub(crate) struct Outbox {
@@ -28,8 +37,10 @@ struct State {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
     /// The pipe; taken by whoever is writing.
-    pipe: Option<Box<dyn Write + Send>>,
+    pipe: Option<Box<dyn Pipe>>,
     is_closed: bool,
+    /// Threads that wait for room.
+    held_up: usize,
 }
 
 impl std::fmt::Debug for Outbox {
@@ -39,43 +50,56 @@ impl std::fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn new(
-        pipe: Box<dyn Write + Send>,
-        redactor: Arc<Redactor>,
-        gone: impl Fn() + Send + Sync + 'static,
-    ) -> Self {
-        let state = State { waiting: VecDeque::new(), bytes: 0, pipe: Some(pipe), is_closed: false };
+    pub(crate) fn new(pipe: Box<dyn Pipe>, redactor: Arc<Redactor>, gone: impl Fn() + Send + Sync + 'static) -> Self {
+        let state = State { waiting: VecDeque::new(), bytes: 0, pipe: Some(pipe), is_closed: false, held_up: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new(), redactor, gone: Box::new(gone) }
     }
 
-    /// Puts a body into the queue. Never blocks on the client.
+    /// Puts a body into the queue for the writer's thread. Never blocks on the client.
     pub(crate) fn send(&self, body: Vec<u8>) {
-        self.put(self.redactor.bytes(body));
+        if self.put(self.redactor.bytes(body)).is_some() {
+            self.changed.notify_all();
+        }
     }
 
     /// The same for a body whose secrets were asked for.
     pub(crate) fn send_as_it_is(&self, body: Vec<u8>) {
-        self.put(body);
+        if self.put(body).is_some() {
+            self.changed.notify_all();
+        }
     }
 
-    fn put(&self, body: Vec<u8>) {
+    /// Puts a body into the queue and writes what waits on the caller's own thread, unless someone else is at it.
+    /// Blocks when the client does not read.
+    pub(crate) fn send_now(&self, body: Vec<u8>) {
+        if let Some(state) = self.put(self.redactor.bytes(body))
+            && state.pipe.is_some()
+        {
+            self.write(state);
+        }
+    }
+
+    /// The same if that cannot block, otherwise like [`Outbox::send`]. Saves a delta the way over another thread.
+    pub(crate) fn send_soon(&self, body: Vec<u8>) {
+        let Some(state) = self.put(self.redactor.bytes(body)) else { return };
+        let fits = state.waiting.len() == 1 && state.bytes <= TAKEN_WHEN_READY;
+        if fits && state.pipe.as_ref().is_some_and(|pipe| pipe.is_ready()) {
+            self.write(state);
+        } else {
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    fn put(&self, body: Vec<u8>) -> Option<MutexGuard<'_, State>> {
         let frame = frame::encode(&body);
         let mut state = self.lock();
         if state.is_closed {
-            return;
+            return None;
         }
         state.bytes += frame.len();
         state.waiting.push_back(frame);
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    /// Writes what waits on the caller's own thread, unless someone else is at it.
-    pub(crate) fn write_now(&self) {
-        let state = self.lock();
-        if state.pipe.is_some() && !state.waiting.is_empty() {
-            self.write(state);
-        }
+        Some(state)
     }
 
     /// Writes whatever comes, until the queue is closed and empty. The writer's thread.
@@ -110,8 +134,12 @@ impl Outbox {
             state.waiting.clear();
             state.bytes = 0;
         }
+        // Whoever put something down meanwhile relies on the writer's thread.
+        let is_awaited = !state.waiting.is_empty() || state.held_up > 0 || state.is_closed;
         drop(state);
-        self.changed.notify_all();
+        if is_awaited {
+            self.changed.notify_all();
+        }
         if failed {
             (self.gone)();
         }
@@ -125,9 +153,11 @@ impl Outbox {
     /// Blocks until there is room again.
     pub(crate) fn wait_for_room(&self) {
         let mut state = self.lock();
+        state.held_up += 1;
         while state.bytes > MAX_WAITING && !state.is_closed {
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
+        state.held_up -= 1;
     }
 
     /// Nothing more will come; what waits is still written.
@@ -138,6 +168,14 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Nobody reads it: for tests.
+#[cfg(test)]
+impl Pipe for std::io::Sink {
+    fn is_ready(&self) -> bool {
+        true
     }
 }
 
@@ -160,6 +198,12 @@ mod tests {
         }
     }
 
+    impl Pipe for Shared {
+        fn is_ready(&self) -> bool {
+            self.0.lock().unwrap().len().is_multiple_of(2)
+        }
+    }
+
     #[test]
     fn frames_leave_in_the_order_in_which_they_came() {
         let pipe = Shared::default();
@@ -169,9 +213,11 @@ mod tests {
             move || outbox.write_until_closed()
         });
         for n in 0..1000u32 {
-            outbox.send(n.to_string().into_bytes());
-            if n % 3 == 0 {
-                outbox.write_now();
+            let body = n.to_string().into_bytes();
+            match n % 3 {
+                0 => outbox.send(body),
+                1 => outbox.send_now(body),
+                _ => outbox.send_soon(body),
             }
         }
         outbox.close();
@@ -194,11 +240,16 @@ mod tests {
                 Ok(())
             }
         }
+        impl Pipe for Broken {
+            fn is_ready(&self) -> bool {
+                false
+            }
+        }
         static GONE: AtomicBool = AtomicBool::new(false);
         let outbox = Outbox::new(Box::new(Broken), Arc::default(), || GONE.store(true, Ordering::SeqCst));
         outbox.send(vec![b'x'; MAX_WAITING + 1]);
         assert!(outbox.is_full());
-        outbox.write_now();
+        outbox.send_now(b"x".to_vec());
         assert!(GONE.load(Ordering::SeqCst) && !outbox.is_full());
         outbox.send(b"late".to_vec());
         outbox.wait_for_room();

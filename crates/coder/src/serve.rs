@@ -1,5 +1,6 @@
 //! The pipes: a thread that reads, a thread that writes, tasks in between, and an end that comes quickly.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::Backend;
 use crate::environment::Environment;
+use crate::outbox::Pipe;
 
 /// How much is read at once.
 const READ: usize = 64 * 1024;
@@ -29,13 +31,14 @@ pub enum Ended {
 pub fn serve(
     environment: Environment,
     input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    output: File,
     signal: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
+    spare_memory();
     // Two are enough: what is slow waits for others, and what computes is short.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let end = CancellationToken::new();
-    let backend = Backend::new(environment, Box::new(output), end.clone(), runtime.handle().clone());
+    let backend = Backend::new(environment, Box::new(Standard(output)), end.clone(), runtime.handle().clone());
     let (written, all_written) = mpsc::channel();
     std::thread::Builder::new().name("writer".into()).spawn({
         let out = backend.out.clone();
@@ -68,6 +71,44 @@ pub fn serve(
     runtime.shutdown_background();
     Ok(ended)
 }
+
+/// Standard output, or whatever stands for it.
+struct Standard(File);
+
+impl Write for Standard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Pipe for Standard {
+    #[cfg(unix)]
+    fn is_ready(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut pipes = [PollFd::new(&self.0, PollFlags::OUT)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut pipes, Some(&at_once)).is_ok() && pipes[0].revents() == PollFlags::OUT
+    }
+
+    #[cfg(not(unix))]
+    fn is_ready(&self) -> bool {
+        false
+    }
+}
+
+/// One backend runs per chat and rests most of the time: pages of two megabytes for a few kilobytes are not for it.
+#[cfg(target_os = "linux")]
+fn spare_memory() {
+    // If the system does not allow it, it takes some megabytes more.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn spare_memory() {}
 
 fn read(backend: &Arc<Backend>, mut input: impl Read) {
     let mut decoder = Decoder::default();

@@ -236,7 +236,7 @@ impl Turn {
         };
         // An event has text keys only, so it can always be written.
         let Ok(event) = serde_json::value::to_raw_value(&event) else { return };
-        self.out.send(rpc::notification(name::TURN, &event));
+        self.out.send_soon(rpc::notification(name::TURN, &event));
         state.event_bytes += event.get().len();
         state.events.push_back((state.last_sequence, Arc::from(event)));
         while state.events.len() > REPLAY_LIMIT || state.event_bytes > REPLAY_BYTES {

@@ -44,7 +44,10 @@ fn pipe() -> Result<std::fs::File> {
     Ok(pipe.into())
 }
 
-#[cfg(not(unix))]
-fn pipe() -> Result<std::io::Stdout> {
-    Ok(std::io::stdout())
+#[cfg(windows)]
+fn pipe() -> Result<std::fs::File> {
+    use std::os::windows::io::AsHandle as _;
+    let stdout = std::io::stdout();
+    let pipe = stdout.as_handle().try_clone_to_owned().context("cannot open standard output")?;
+    Ok(pipe.into())
 }
