@@ -226,6 +226,8 @@ impl Backend {
         drop(bytes);
         file.continue_after(loaded.last_entry);
         let root = self.workspace(Some(&loaded.header.cwd))?;
+        let pinned = Pinned { provider: loaded.provider, model: loaded.model, effort: loaded.effort };
+        let pinned = self.usable(pinned);
         let read = load::read_paths(&loaded.items);
         let retrieval = loaded.last_retrieval.and_then(|value| serde_json::from_value::<MemoryWhy>(value).ok());
         let live = self.open(Opening {
@@ -236,7 +238,7 @@ impl Backend {
             parent_id: loaded.header.parent_id,
             parent_path: loaded.header.parent_path,
             name: loaded.name,
-            pinned: Pinned { provider: loaded.provider, model: loaded.model, effort: loaded.effort },
+            pinned,
             items: loaded.items,
             totals: loaded.totals,
             last_retrieval: retrieval,
@@ -295,6 +297,16 @@ impl Backend {
             live.state().note_info().map_err(file_failed)?;
         }
         Ok(live.shown())
+    }
+
+    /// What a session had settled on, if that can still be used here; a model is of no use with another provider.
+    fn usable(&self, pinned: Pinned) -> Pinned {
+        let config = self.config.read_or_default();
+        match pinned.provider.as_deref().map(str::parse) {
+            Some(Ok(kind)) if self.is_configured(&config, kind) => pinned,
+            Some(_) => Pinned::default(),
+            None => pinned,
+        }
     }
 
     /// What a new session settles on: the provider in use, if it can be used. Otherwise nothing yet, so that the

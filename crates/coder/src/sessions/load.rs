@@ -78,6 +78,7 @@ pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
     let mut loaded: Option<Loaded> = None;
     let mut entries: Vec<Entry> = Vec::new();
     let mut leaf: Option<String> = None;
+    let mut answered_by: Option<String> = None;
     // Whether the entries are one chain; if not, the branch of the last leaf counts.
     let mut is_chain = true;
     for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -93,6 +94,10 @@ pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
                 let Some(message) = message(&line, kind) else { continue };
                 loaded.is_used |= matches!(message.role(), Role::User | Role::Assistant | Role::Tool);
                 loaded.totals.add(&message);
+                // Older files name the provider only with each answer.
+                if let Some(provider) = message.text_of("provider") {
+                    answered_by = Some(provider.to_owned());
+                }
                 if message.role() == Role::System {
                     continue;
                 }
@@ -122,7 +127,7 @@ pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
     }
     let mut loaded = loaded?;
     let header = &loaded.header;
-    loaded.provider = loaded.provider.or_else(|| header.provider.clone());
+    loaded.provider = loaded.provider.or_else(|| header.provider.clone()).or(answered_by);
     loaded.model = loaded.model.or_else(|| header.model.clone());
     loaded.effort = loaded.effort.or_else(|| header.reasoning_effort.clone());
     if !is_chain {

@@ -1,8 +1,10 @@
 //! Sessions: files of Kward's own, names, clones, forks, exports, ends.
 
+use convoke_models::ProviderKind;
 use convoke_models::testkit::Reply;
 use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::world::World;
 
 /// A file as Kward of the contract's time wrote it: no ids, a compaction, a torn last line.
@@ -20,7 +22,8 @@ fn kward_file(world: &World) -> std::path::PathBuf {
 fn a_file_of_kwards_own_opens_and_goes_on() {
     let world = World::new();
     let path = kward_file(&world);
-    let mut client = world.client();
+    let mut command = world.command();
+    let mut client = Client::start(command.env("OPENAI_ACCESS_TOKEN", "an-access-token-of-this-test"));
     let listed = client.call("sessions/list", json!({ "workspaceRoot": world.work() }))["sessions"][0].clone();
     assert_eq!(listed["name"], "parser work");
     assert_eq!(listed["id"], "0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d");
@@ -44,8 +47,14 @@ fn a_file_of_kwards_own_opens_and_goes_on() {
     let stats = client.call("runtime/stats", json!({ "sessionId": id }));
     assert_eq!(stats["tokens"]["total"], 1200);
 
-    world.says(&Reply::text("fine"));
+    world.provider.push(Reply::text("fine").answer(ProviderKind::Codex));
     assert_eq!(client.run(&id, "go on")["status"], "completed");
+    client.finish();
+    // Where its provider cannot be used, it goes on with the one that can.
+    let mut client = world.client();
+    let session = client.call("sessions/resume", json!({ "path": path }));
+    let state = client.call("runtime/state", json!({ "sessionId": session["id"] }));
+    assert_eq!((&state["model"]["provider"], &state["model"]["id"]), (&json!("Local"), &json!("test-model")));
     client.finish();
     // The torn line was closed, what came before is untouched, what came after can be read.
     let text = std::fs::read_to_string(&path).unwrap();

@@ -1,5 +1,8 @@
 //! One attempt: a request out, a stream in.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use bytes::Bytes;
 use convoke_sse::{Decoder, TooLong};
 use reqwest::{Method, Response};
@@ -83,10 +86,13 @@ impl Client {
     ) -> Result<(), ModelError> {
         let provider = self.provider.kind;
         let Limits { idle, quiet, line_bytes, .. } = self.limits;
-        let heard = std::cell::Cell::new(Instant::now());
+        // Atomic, so that whoever asks may wait for the answer on any thread.
+        let began = Instant::now();
+        let heard_ms = AtomicU64::new(0);
+        let heard = || began + Duration::from_millis(heard_ms.load(Ordering::Relaxed));
         let mut decoder = Decoder::new(line_bytes);
         let mut take = |name: &str, data: &str| {
-            heard.set(Instant::now());
+            heard_ms.store(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
             let complete = match api {
                 Api::Responses => responses::read(provider, name, data, draft, sink),
                 Api::Chat => chat::read(provider, data, draft, sink),
@@ -98,10 +104,10 @@ impl Client {
             }
         };
         let stop = loop {
-            let deadline = (Instant::now() + idle).min(heard.get() + quiet);
+            let deadline = (Instant::now() + idle).min(heard() + quiet);
             let fed = match tokio::time::timeout_at(deadline, response.chunk()).await {
                 Err(_) => {
-                    let after = if heard.get().elapsed() >= quiet { quiet } else { idle };
+                    let after = if heard().elapsed() >= quiet { quiet } else { idle };
                     Err(Stop::Failed(ModelError::Idle { provider, after }))
                 }
                 Ok(Ok(Some(chunk))) => decoder.feed(&chunk, |message| take(message.name, message.data)),
@@ -115,7 +121,7 @@ impl Client {
                 break stop;
             }
             // A flood is always ready, and a time-out asks what is ready first.
-            if heard.get().elapsed() >= quiet {
+            if heard().elapsed() >= quiet {
                 break Stop::Failed(ModelError::Idle { provider, after: quiet });
             }
         };
