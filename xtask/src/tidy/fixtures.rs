@@ -24,8 +24,40 @@ const KENNY_FRAMES: &[(&str, &str, Option<bool>)] = &[
     ("hub", "pong", None),
 ];
 
+const YONEXUS: &str = "fixtures/yonexus";
+
+/// The frames of Yonexus' contract: who sends them and their type. They travel behind `builtin::`, so they are no JSON.
+const YONEXUS_FRAMES: &[(&str, &str)] = &[
+    ("client", "hello"),
+    ("server", "hello_ack"),
+    ("server", "pair_request"),
+    ("client", "pair_confirm"),
+    ("server", "pair_success"),
+    ("server", "pair_failed"),
+    ("client", "auth_request"),
+    ("server", "auth_success"),
+    ("server", "auth_failed"),
+    ("server", "re_pair_required"),
+    ("client", "heartbeat"),
+    ("server", "heartbeat_ack"),
+    ("server", "status_update"),
+    ("server", "disconnect_notice"),
+    ("server", "error"),
+];
+
+fn yonexus(house: &House) -> Vec<Finding> {
+    let missing = |(sender, kind): &&(&str, &str)| {
+        let (folder, start) = (format!("{YONEXUS}/{sender}/"), format!("builtin::{{\"type\":\"{kind}\""));
+        !house.files.iter().any(|file| file.path.starts_with(&folder) && file.text.starts_with(&start))
+    };
+    let finding = |(sender, kind): &(&str, &str)| {
+        Finding::in_file(&format!("{YONEXUS}/{sender}/"), format!("there is no `{kind}` frame"))
+    };
+    YONEXUS_FRAMES.iter().filter(missing).map(finding).collect()
+}
+
 pub(super) fn check(house: &House) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut findings = yonexus(house);
     let mut frames = Vec::new();
     let fixtures = house.files.iter().filter(|file| file.path.starts_with("fixtures/"));
     for file in fixtures.filter(|file| file.has_extension(&["json"])) {
@@ -58,7 +90,10 @@ mod tests {
             let ok = ok.map(|ok| format!(",\"ok\":{ok}")).unwrap_or_default();
             (format!("{KENNY}/{sender}/{i}.json"), format!("{{\"type\":\"{kind}\"{ok}}}"))
         };
-        KENNY_FRAMES.iter().enumerate().map(frame).collect()
+        let yonexus = |(sender, kind): &(&str, &str)| {
+            (format!("{YONEXUS}/{sender}/{kind}.txt"), format!("builtin::{{\"type\":\"{kind}\"}}"))
+        };
+        KENNY_FRAMES.iter().enumerate().map(frame).chain(YONEXUS_FRAMES.iter().map(yonexus)).collect()
     }
 
     fn found(files: &[(String, String)]) -> usize {
@@ -69,9 +104,9 @@ mod tests {
     #[test]
     fn each_missing_frame_is_found() {
         assert_eq!(found(&complete()), 0);
-        for (index, left_out) in KENNY_FRAMES.iter().enumerate() {
+        for index in 0..complete().len() {
             let mut files = complete();
-            files.remove(index);
+            let left_out = files.remove(index);
             assert_eq!(found(&files), 1, "{left_out:?}");
         }
     }

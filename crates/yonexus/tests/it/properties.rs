@@ -1,0 +1,215 @@
+//! What no sequence of frames can do.
+
+use convoke_core::peer::Trust;
+use convoke_core::secret::SecretText;
+use convoke_yonexus::builtin::exercise;
+use convoke_yonexus::reason::Status;
+use proptest::prelude::*;
+
+use crate::support::{ALLOWED, Connection, Server, TTL, at, auth, confirm, heartbeat, hello, hello_as};
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    Connect,
+    Hello { key: u8, secret: bool },
+    Stranger,
+    Confirm(Code),
+    Auth { key: u8, secret: Secret, nonce: u8, off: i64 },
+    Heartbeat,
+    Text(String),
+    Wait(u64),
+    Approve,
+    Deny,
+    Revoke,
+    Readmit,
+    Unreachable(bool),
+}
+
+#[derive(Clone, Debug)]
+enum Code {
+    Right,
+    Wrong,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Secret {
+    Right,
+    Old,
+    Wrong,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let code = prop_oneof![Just(Code::Right), Just(Code::Wrong)];
+    let secret = prop_oneof![3 => Just(Secret::Right), 1 => Just(Secret::Old), 1 => Just(Secret::Wrong)];
+    prop_oneof![
+        2 => Just(Step::Connect),
+        4 => (1u8..3, any::<bool>()).prop_map(|(key, secret)| Step::Hello { key, secret }),
+        1 => Just(Step::Stranger),
+        4 => code.prop_map(Step::Confirm),
+        6 => (1u8..3, secret, 0u8..6, -12i64..12)
+            .prop_map(|(key, secret, nonce, off)| Step::Auth { key, secret, nonce, off }),
+        1 => Just(Step::Heartbeat),
+        1 => ".{0,40}".prop_map(Step::Text),
+        3 => (0u64..400).prop_map(Step::Wait),
+        1 => Just(Step::Approve),
+        1 => Just(Step::Deny),
+        1 => Just(Step::Revoke),
+        1 => Just(Step::Readmit),
+        1 => any::<bool>().prop_map(Step::Unreachable),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whoever is authenticated has sent, on that connection, a proof by the bound key over the secret in force, with a
+    /// time within the drift; no code is ever in a frame; trust is what the plain model says.
+    #[test]
+    fn no_sequence_of_frames_gets_in_without_proof_or_learns_a_code(steps in prop::collection::vec(step(), 1..60)) {
+        let mut server = Server::new();
+        let mut now = 1000;
+        let mut connection = Connection::open(at(now));
+        let mut proven = false;
+        let mut codes: Vec<String> = Vec::new();
+        let mut paired_since_reset = false;
+        for step in steps {
+            let was_paired = server.record.trust == Trust::Trusted;
+            match step {
+                Step::Connect => {
+                    connection = Connection::open(at(now));
+                    proven = false;
+                }
+                Step::Hello { key, secret } => server.hear(&mut connection, &hello(key, secret), at(now)),
+                Step::Stranger => server.hear(&mut connection, &hello_as("client-b", 1, true), at(now)),
+                Step::Confirm(code) => {
+                    let right = server.record.pairing.as_ref().map(|p| p.code.reveal().to_owned());
+                    let text = match (code, right) {
+                        (Code::Right, Some(right)) => right,
+                        _ => "ZZZZ-ZZZZ-ZZZZ".into(),
+                    };
+                    server.hear(&mut connection, &confirm(&text), at(now));
+                }
+                Step::Auth { key, secret, nonce, off } => {
+                    let current = server.record.secret.clone();
+                    let old = server.record.old_secrets.first().cloned();
+                    let used = match secret {
+                        Secret::Right => current,
+                        Secret::Old => old,
+                        Secret::Wrong => None,
+                    }
+                    .unwrap_or_else(|| SecretText::new("guess"));
+                    let bound = server.record.key == Some(crate::support::key_of(key).verifying_key());
+                    let good = was_paired && bound && secret == Secret::Right && off.abs() < 10;
+                    let live = connection.session.is_live();
+                    server.hear(&mut connection, &auth(key, &used, nonce, at(now).unix() + off), at(now));
+                    if connection.session.is_live() && !live {
+                        prop_assert!(good, "let in without a good proof");
+                        proven = true;
+                    }
+                }
+                Step::Heartbeat => server.hear(&mut connection, &heartbeat(), at(now)),
+                Step::Text(text) => server.hear(&mut connection, &text, at(now)),
+                Step::Wait(seconds) => {
+                    now += seconds;
+                    connection.tick(at(now));
+                    server.record.expire(at(now));
+                }
+                Step::Approve => {
+                    server.record.approve(at(now));
+                }
+                Step::Deny => {
+                    server.record.deny(at(now), TTL);
+                }
+                Step::Revoke => server.record.revoke(),
+                Step::Readmit => {
+                    server.record.readmit();
+                }
+                Step::Unreachable(unreachable) => server.reachable = !unreachable,
+            }
+            if let Some(pairing) = &server.record.pairing {
+                codes.push(pairing.code.reveal().to_owned());
+                codes.dedup();
+            }
+            // Authenticated means proven, on this very connection.
+            prop_assert!(!connection.session.is_live() || proven);
+            prop_assert!(connection.rules.is_empty() || proven);
+            // Trust is what is there, and nothing else.
+            let record = &server.record;
+            let trusted = record.secret.is_some() && record.key.is_some() && record.trust == Trust::Trusted;
+            prop_assert_eq!(record.trust == Trust::Trusted, record.secret.is_some());
+            prop_assert_eq!(record.trust == Trust::Trusted, trusted);
+            if record.trust == Trust::Pending {
+                prop_assert!(record.pairing.is_some());
+            }
+            if matches!(record.trust, Trust::Unpaired | Trust::Revoked) {
+                prop_assert!(record.pairing.is_none());
+            }
+            prop_assert!(record.old_secrets.len() <= 3);
+            if record.reset.is_some() {
+                prop_assert!(record.trust != Trust::Trusted);
+            }
+            // Liveness is the session's: a connection that is not live has no status but offline.
+            if connection.status == Some(Status::Offline) {
+                prop_assert!(!connection.session.is_live() && connection.closed.is_some());
+            }
+            paired_since_reset |= record.trust == Trust::Trusted;
+            prop_assert!(paired_since_reset || record.secret.is_none());
+            for text in &connection.said {
+                for code in &codes {
+                    prop_assert!(!text.contains(code.as_str()), "a code in {}", text);
+                    prop_assert!(!text.contains(&code.replace('-', "")), "a code in {}", text);
+                }
+                prop_assert!(text.contains("pair_success") || !text.contains("secret-"), "a secret in {}", text);
+            }
+            if connection.closed.is_some() {
+                connection = Connection::open(at(now));
+                proven = false;
+            }
+        }
+        prop_assert_eq!(server.record.identifier, ALLOWED);
+    }
+
+    /// Liveness against a plain model: the time since the last heartbeat or the proof decides.
+    #[test]
+    fn liveness_never_disagrees_with_the_model(steps in prop::collection::vec((any::<bool>(), 1u64..300), 1..40)) {
+        let mut server = Server::new();
+        let secret = server.pair(1, at(0));
+        let mut connection = Connection::open(at(0));
+        server.hear(&mut connection, &hello(1, true), at(0));
+        server.hear(&mut connection, &auth(1, &secret, 1, at(0).unix()), at(0));
+        let (mut now, mut last) = (0, 0);
+        for (beat, wait) in steps {
+            for _ in 0..wait {
+                now += 1;
+                if connection.closed.is_none() {
+                    connection.tick(at(now));
+                }
+            }
+            if beat && connection.closed.is_none() {
+                server.hear(&mut connection, &heartbeat(), at(now));
+                last = now;
+            }
+            let model = match now - last {
+                0..420 => Status::Online,
+                420..660 => Status::Unstable,
+                _ => Status::Offline,
+            };
+            if connection.closed.is_some() {
+                prop_assert!(model == Status::Offline);
+                break;
+            }
+            prop_assert_eq!(connection.status, Some(model));
+        }
+    }
+
+    #[test]
+    fn the_decoder_takes_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        exercise(&bytes);
+    }
+
+    #[test]
+    fn the_decoder_takes_any_text_after_builtin(text in r#"builtin::\{("(type|payload|identifier|reason)":("hello"|"error"|\{\}|1|null|"é\\u0041"),?){0,5}\}?"#) {
+        exercise(text.as_bytes());
+    }
+}
