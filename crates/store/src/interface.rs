@@ -232,6 +232,17 @@ pub enum Lossy {
         /// With what meta and protocol version, on a new connection.
         hello: Option<(Box<RawValue>, Option<String>)>,
     },
+    /// A Yonexus client was heard of: its liveness, and whether it proved itself.
+    ClientSeen {
+        /// Which.
+        identifier: String,
+        /// What it is now.
+        liveness: convoke_core::peer::Liveness,
+        /// When.
+        at: Timestamp,
+        /// It has just proved itself.
+        authenticated: bool,
+    },
     /// An operator token was used.
     TokenUsed(TokenId, Timestamp),
     /// A journal record nobody waits for.
@@ -279,7 +290,7 @@ pub struct StoreStats {
 
 /// Where the hub keeps things.
 #[async_trait]
-pub trait Store: Send + Sync + std::fmt::Debug {
+pub trait Store: crate::yonexus::YonexusStore + Send + Sync + std::fmt::Debug {
     /// The hub's id: made when the data directory was.
     fn hub_id(&self) -> HubId;
     /// Numbers.

@@ -15,7 +15,9 @@ use crate::error::StoreError;
 use crate::files::{DirLock, Paths, sync_parent, write_private};
 use crate::interface::Result;
 use crate::seal::DataKey;
-use crate::sqlite::{args_purpose, meta, open_writable, schema_version, secret_purpose, set_meta};
+use crate::sqlite::{
+    args_purpose, meta, migrate, open_writable, reseal_clients, reseal_rules, secret_purpose, set_meta,
+};
 
 /// Names the environment in messages.
 const ENVIRONMENT: &str = "CONVOKE_DATA_KEY";
@@ -40,7 +42,8 @@ pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretByte
     let paths = Paths::existing(dir)?;
     let _lock = DirLock::take(&paths)?;
     let mut conn = open_writable(&paths.db)?;
-    schema_version(&conn)?;
+    // What is sealed is where the newest schema has it.
+    migrate(&mut conn)?;
     // What is replaced is wiped in the file: the reason for a rotation may be that the old key is known.
     conn.pragma_update(None, "secure_delete", "ON")?;
     let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
@@ -87,9 +90,10 @@ fn reseal(conn: &mut Connection, old: &DataKey, new: &DataKey) -> Result<usize> 
         let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
         tx.execute("UPDATE calls SET args = ?2 WHERE id = ?1", params![id, value])?;
     }
+    let yonexus = reseal_clients(&tx, old, new)? + reseal_rules(&tx, old, new)?;
     set_meta(&tx, "key_id", &new.id())?;
     tx.commit()?;
-    Ok(secrets.len() + calls.len())
+    Ok(secrets.len() + calls.len() + yonexus)
 }
 
 /// The key of a new store: the given one, or the file, which is made if it is not there.

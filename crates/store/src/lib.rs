@@ -12,8 +12,10 @@ mod interface;
 pub mod keys;
 mod seal;
 mod sqlite;
+mod yonexus;
 
 pub use error::StoreError;
 pub use files::Paths;
 pub use interface::*;
 pub use sqlite::{OpenOptions, SqliteStore, peek_secret};
+pub use yonexus::*;

@@ -2,7 +2,9 @@
 
 mod agents;
 mod calls;
+mod clients;
 mod journal;
+mod messages;
 mod methods;
 mod operators;
 mod queue;
@@ -13,6 +15,7 @@ mod skip;
 mod telemetry;
 mod wal;
 mod writer;
+mod yonexus;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,9 +40,13 @@ use wal::WalKeeper;
 use writer::Writer;
 
 pub(crate) use calls::args_purpose;
+pub(crate) use clients::reseal as reseal_clients;
 pub(crate) use journal::{Raw, checkpoints, walk};
+pub(crate) use messages::reseal as reseal_rules;
 pub(crate) use operators::secret_purpose;
-pub(crate) use schema::{CURRENT as CURRENT_SCHEMA, open_readable, open_writable, version as schema_version};
+pub(crate) use schema::{
+    CURRENT as CURRENT_SCHEMA, migrate, open_readable, open_writable, version as schema_version,
+};
 pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits};
 
 /// The secret under which the hub's own key is kept.

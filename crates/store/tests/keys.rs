@@ -7,9 +7,13 @@ use convoke_core::approval::ApprovalState;
 use convoke_core::call::CallState;
 use convoke_core::door::Door;
 use convoke_core::id::{CallId, PeerId, TokenId};
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
-use convoke_store::{CallRow, OpenOptions, SqliteStore, Store, StoreError, keys};
+use convoke_store::{
+    CallRow, ClientRow, OpenOptions, PairingRow, RuleRow, SqliteStore, Store, StoreError, YonexusStore as _, keys,
+};
 use uuid::Uuid;
 
 const SECRET: &[u8] = b"the-secret-of-the-test";
@@ -34,12 +38,48 @@ async fn fill(store: &SqliteStore) {
         keep_until: now,
     };
     store.put_call(call, None, None).await.expect("keeps");
+    store.put_client(client(), None).await.expect("keeps");
+    let rule = RuleRow { rule: "hook".into(), body: "{}".into(), secret: Some(SecretBytes::new(SECRET)) };
+    store.put_rule(rule, Draft::new(now, Kind::Policy)).await.expect("keeps");
+}
+
+fn client() -> ClientRow {
+    let now = Timestamp::from_millis(0);
+    ClientRow {
+        identifier: "client-a".into(),
+        listed: true,
+        trust: Trust::Trusted,
+        public_key: Some([7; 32]),
+        secret: Some(SecretBytes::new(SECRET)),
+        old_secrets: vec![SecretBytes::new(SECRET), SecretBytes::new(*b"older")],
+        pairing: Some(PairingRow {
+            code: SecretBytes::new(SECRET),
+            public_key: [8; 32],
+            created_at: now,
+            expires_at: now,
+            wrong: 2,
+            notification: "sent".into(),
+            notified: "inbox".into(),
+            approved: false,
+            address: "127.0.0.1".into(),
+        }),
+        pause_until: None,
+        rotation_until: None,
+        reset: None,
+        created_at: now,
+        paired_at: Some(now),
+        last_auth: None,
+        last_seen: None,
+        liveness: Liveness::Offline,
+    }
 }
 
 async fn check(store: &SqliteStore) {
     assert_eq!(store.secret("ca").await.expect("opens"), Some(SecretBytes::new(SECRET)));
     let call = store.call(CallId::new(Uuid::from_u128(1))).await.expect("opens").expect("there");
     assert_eq!(call.args, Some(SecretBytes::new(ARGS)));
+    assert_eq!(store.clients().await.expect("opens"), [client()]);
+    assert_eq!(store.rules().await.expect("opens")[0].secret, Some(SecretBytes::new(SECRET)));
     assert!(store.approvals(Some(ApprovalState::Pending), None, 1).await.expect("reads").is_empty());
 }
 
@@ -112,7 +152,7 @@ async fn a_rotation_seals_everything_anew() {
     let file = dir.path().join("data.key");
     let old = fs::read(&file).expect("reads");
     let rotated = keys::rotate(dir.path(), None, None).expect("rotates");
-    assert_eq!((rotated.values, rotated.in_file), (3, true));
+    assert_eq!((rotated.values, rotated.in_file), (7, true));
     assert_ne!(fs::read(&file).expect("reads"), old);
     assert!(!dir.path().join("data.key.new").exists());
     let store = open(dir.path(), None).expect("opens");

@@ -21,6 +21,7 @@ pub(super) fn weight(item: &Lossy) -> usize {
             lines.iter().map(|l| 256 + l.message.len() + l.fields.as_ref().map_or(0, String::len)).sum()
         }
         Lossy::Seen { hello, .. } => 256 + hello.as_ref().map_or(0, |(meta, _)| meta.get().len()),
+        Lossy::ClientSeen { identifier, .. } => 64 + identifier.len(),
         Lossy::TokenUsed(..) => 64,
         Lossy::Record(draft) => super::journal::weight(draft),
     }
@@ -44,6 +45,9 @@ pub(super) fn take(tx: &mut Tx<'_>, item: Lossy) -> Result<()> {
                 )?
                 .execute(params![agent.as_str(), at.millis()])?;
             Ok(())
+        }
+        Lossy::ClientSeen { identifier, liveness, at, authenticated } => {
+            super::clients::seen(tx.conn, &identifier, liveness, at, authenticated)
         }
         Lossy::TokenUsed(id, at) => {
             tx.conn

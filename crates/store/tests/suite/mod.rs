@@ -5,6 +5,7 @@ pub(crate) mod calls;
 pub(crate) mod journal;
 pub(crate) mod operators;
 pub(crate) mod telemetry;
+pub(crate) mod yonexus;
 
 use std::sync::Arc;
 
@@ -39,6 +40,9 @@ macro_rules! for_backend {
             journal: records_are_numbered_and_chained, filters_and_pages, what_fails_leaves_no_record,
                 checkpoints_sign_the_end_once, every_thousand_records_are_signed, a_closed_store_refuses,
                 many_writers_share_commits;
+            yonexus: clients_and_pairings_survive_a_restart, a_pairing_goes_when_it_is_over,
+                what_is_seen_later_stays, rules_keep_their_place_and_secret, the_inbox_pages_and_is_bounded,
+                the_outbox_waits_until_it_is_delivered, what_expires_and_who_leaves_is_forgotten;
         );
     };
     ($backend:ty; $($module:ident: $($test:ident),* $(,)?;)*) => {

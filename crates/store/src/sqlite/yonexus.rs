@@ -1,0 +1,90 @@
+//! The Yonexus methods: each is a read on a reader or a change handed to the writer.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use convoke_core::journal::Draft;
+use convoke_core::time::Timestamp;
+
+use super::clients::SealedClient;
+use super::{SqliteStore, clients, messages};
+use crate::interface::Result;
+use crate::yonexus::{ClientRow, MessageFilter, MessageRow, OutboxRow, OutboxTotal, RuleRow, YonexusStore};
+
+/// About how much a change without a large part holds.
+const SMALL: usize = 1_024;
+
+#[async_trait]
+impl YonexusStore for SqliteStore {
+    async fn clients(&self) -> Result<Vec<ClientRow>> {
+        let key = Arc::clone(&self.key);
+        self.readers.read(move |conn| clients::all(conn, &key)).await
+    }
+
+    async fn put_client(&self, client: ClientRow, record: Option<Draft>) -> Result<()> {
+        let sealed = SealedClient::new(&self.key, client)?;
+        self.queue.run(SMALL, move |tx| clients::put(tx, &sealed, record.as_ref())).await
+    }
+
+    async fn remove_client(&self, identifier: &str, record: Draft) -> Result<bool> {
+        let identifier = identifier.to_owned();
+        self.queue.run(SMALL, move |tx| clients::remove(tx, &identifier, &record)).await
+    }
+
+    async fn rules(&self) -> Result<Vec<RuleRow>> {
+        let key = Arc::clone(&self.key);
+        self.readers.read(move |conn| messages::rules(conn, &key)).await
+    }
+
+    async fn put_rule(&self, rule: RuleRow, record: Draft) -> Result<()> {
+        let purpose = messages::rule_purpose(&rule.rule);
+        let sealed = rule.secret.as_ref().map(|secret| self.key.seal(&purpose, secret.reveal())).transpose()?;
+        let weight = SMALL + rule.body.len();
+        self.queue.run(weight, move |tx| messages::put_rule(tx, &rule, sealed.as_deref(), &record)).await
+    }
+
+    async fn delete_rule(&self, rule: &str, record: Draft) -> Result<bool> {
+        let rule = rule.to_owned();
+        self.queue.run(SMALL, move |tx| messages::delete_rule(tx, &rule, &record)).await
+    }
+
+    async fn put_message(&self, message: MessageRow, most: u64) -> Result<i64> {
+        let weight = SMALL + message.content.len();
+        self.queue.run(weight, move |tx| messages::put_message(tx, &message, most)).await
+    }
+
+    async fn messages(&self, filter: MessageFilter) -> Result<Vec<MessageRow>> {
+        self.readers.read(move |conn| messages::messages(conn, &filter)).await
+    }
+
+    async fn put_outbox(&self, message: OutboxRow, destinations: Vec<String>) -> Result<i64> {
+        let weight = SMALL + message.content.len() + 64 * destinations.len();
+        self.queue.run(weight, move |tx| messages::put_outbox(tx, &message, &destinations)).await
+    }
+
+    async fn outbox(&self, destination: &str, after: i64, limit: u32, now: Timestamp) -> Result<Vec<OutboxRow>> {
+        let destination = destination.to_owned();
+        self.readers.read(move |conn| messages::outbox(conn, &destination, after, limit, now)).await
+    }
+
+    async fn delivered(&self, destination: &str, up_to: i64) -> Result<()> {
+        let destination = destination.to_owned();
+        self.queue.run(SMALL, move |tx| messages::delivered(tx, &destination, up_to)).await
+    }
+
+    async fn outbox_totals(&self) -> Result<Vec<OutboxTotal>> {
+        self.readers.read(messages::totals).await
+    }
+
+    async fn lapse(&self, now: Timestamp, inbox_before: Option<Timestamp>) -> Result<u64> {
+        let mut lapsed = 0;
+        loop {
+            // In pieces, so that others get their turn between them.
+            let (piece, more) = self.queue.run(SMALL, move |tx| messages::lapse(tx, now, inbox_before)).await?;
+            lapsed += piece;
+            if !more {
+                return Ok(lapsed);
+            }
+        }
+    }
+}
