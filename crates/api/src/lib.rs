@@ -10,6 +10,7 @@ pub mod fleet;
 pub mod policy;
 pub mod record;
 pub mod tokens;
+pub mod yonexus;
 
 pub use client::{Client, ClientError};
 pub use error::{ErrorBody, ErrorDetail};

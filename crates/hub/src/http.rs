@@ -13,8 +13,10 @@ mod operations;
 mod origin;
 mod policy;
 pub(crate) mod record;
+mod rules;
 mod tokens;
 mod wire;
+mod yonexus;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,6 +84,21 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::GET, "/api/journal", View, record::journal)
         .open(Method::GET, "/api/journal/checkpoints", View, record::checkpoints)
         .open(Method::GET, "/api/logs", View, record::logs)
+        .open(Method::GET, "/yonexus", OwnCredential, wire::yonexus)
+        .open(Method::GET, "/api/yonexus/clients", View, yonexus::clients)
+        .open(Method::POST, "/api/yonexus/clients", Trust, yonexus::allow)
+        .open(Method::GET, "/api/yonexus/clients/{identifier}", View, yonexus::client)
+        .open(Method::DELETE, "/api/yonexus/clients/{identifier}", Trust, yonexus::remove)
+        .open(Method::POST, "/api/yonexus/clients/{identifier}/revoke", Trust, yonexus::revoke)
+        .open(Method::POST, "/api/yonexus/clients/{identifier}/rotate-key", Trust, yonexus::rotate_key)
+        .open(Method::GET, "/api/yonexus/pairings", View, yonexus::pairings)
+        .open(Method::POST, "/api/yonexus/pairings/{identifier}", Approve, yonexus::decide)
+        .open(Method::GET, "/api/rules", View, rules::list)
+        .open(Method::POST, "/api/rules", Policy, rules::put)
+        .open(Method::DELETE, "/api/rules/{rule}", Policy, rules::delete)
+        .open(Method::POST, "/api/rules/{rule}/test", View, rules::test)
+        .open(Method::GET, "/api/messages", View, rules::inbox)
+        .open(Method::POST, "/api/messages", Call, rules::send)
 }
 
 /// Answers one request: the checks that come before any route, the route, and the one shape of errors.

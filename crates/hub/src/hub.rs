@@ -28,6 +28,7 @@ use crate::operators::Operators;
 use crate::policy::Policy;
 use crate::settings::Settings;
 use crate::strangers::Strangers;
+use crate::yonexus::Yonexus;
 
 /// A handle on the hub.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub struct HubState {
     pub mcp: Arc<Sessions>,
     /// What changed about agents, for whoever watches.
     pub changes: Changes,
+    /// Yonexus: clients, pairings, rules.
+    pub yonexus: Yonexus,
     /// Refusals of strangers.
     pub strangers: Strangers,
     /// Short-lived download links.
@@ -107,16 +110,34 @@ pub struct Parts {
     pub operators: Operators,
     /// Rules, as stored.
     pub policy: Policy,
+    /// Yonexus, as stored.
+    pub yonexus: Yonexus,
     /// Where it listens.
     pub listen: SocketAddr,
     /// Whether it serves TLS.
     pub tls: bool,
 }
 
+/// HMAC-SHA-256 (RFC 2104).
+pub(crate) fn hmac(key: &[u8], bytes: &[u8]) -> [u8; 32] {
+    let mut block = [0u8; 64];
+    // A key that is longer than a block counts as its hash.
+    let hashed: [u8; 32];
+    let key = if key.len() > block.len() {
+        hashed = Sha256::digest(key).into();
+        &hashed[..]
+    } else {
+        key
+    };
+    block[..key.len()].copy_from_slice(key);
+    let inner = Sha256::new().chain_update(block.map(|b| b ^ 0x36)).chain_update(bytes).finalize();
+    Sha256::new().chain_update(block.map(|b| b ^ 0x5c)).chain_update(inner).finalize().into()
+}
+
 impl Hub {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { settings, store, data, key, digest_key, agents, operators, policy, listen, tls } = parts;
+        let Parts { settings, store, data, key, digest_key, agents, operators, policy, yonexus, listen, tls } = parts;
         let deadlines = Deadlines {
             default: settings.seconds("calls.default_timeout_s"),
             grace: settings.seconds("calls.grace_s"),
@@ -135,6 +156,7 @@ impl Hub {
             agents,
             operators,
             policy,
+            yonexus,
             deadlines,
             strangers: Strangers::default(),
             metrics: Metrics::default(),
@@ -166,14 +188,7 @@ impl Hub {
     /// The keyed digest of a call's exact arguments. Keyed, because a plain hash in an exported journal would let
     /// anyone test guesses of a password among the arguments.
     pub fn digest(&self, bytes: &[u8]) -> String {
-        // HMAC-SHA-256 (RFC 2104) with a key of one block.
-        let mut block = [0u8; 64];
-        let key = self.digest_key.reveal();
-        let len = key.len().min(64);
-        block[..len].copy_from_slice(&key[..len]);
-        let inner = Sha256::new().chain_update(block.map(|b| b ^ 0x36)).chain_update(bytes).finalize();
-        let outer = Sha256::new().chain_update(block.map(|b| b ^ 0x5c)).chain_update(inner).finalize();
-        format!("hmac-sha256:{}", hex::encode(outer))
+        format!("hmac-sha256:{}", hex::encode(hmac(self.digest_key.reveal(), bytes)))
     }
 
     /// Where agents and people reach the hub.

@@ -98,7 +98,7 @@ async fn handshake<S: Stream>(
                 socket.queue_pong(&payload);
                 continue;
             }
-            Ok(WsEvent::Pong) => continue,
+            Ok(WsEvent::Pong(_)) => continue,
             // Frames are text: a binary first message is no register.
             Ok(WsEvent::Binary(_)) => "not a text frame".to_owned(),
             Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),

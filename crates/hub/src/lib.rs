@@ -22,6 +22,7 @@ pub mod settings;
 mod start;
 mod strangers;
 pub mod ws;
+pub mod yonexus;
 
 pub use adopt::Adopted;
 pub use http::DoorEntry;

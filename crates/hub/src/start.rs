@@ -121,6 +121,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let parts = Parts {
         agents: Agents::load(store.agents().await?),
         operators: Operators::load(store.tokens().await?),
+        yonexus: crate::yonexus::Yonexus::load(&*store, &settings).await?,
         policy: Policy::new(store.deny_rules().await?, store.confirm_rules().await?),
         settings,
         store,
@@ -138,6 +139,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     if hub.settings.flag("kenny.allow_token_auth") {
         tracing::warn!("kenny.allow_token_auth is on: agents may connect with a bearer token instead of a signature");
     }
+    crate::yonexus::resume(&hub);
     let router = http::doors(&hub).router();
     let serving = tokio::spawn(serve::serve(hub.clone(), listener, router, acceptor));
     let upkeep = tokio::spawn(upkeep(hub.clone()));
@@ -188,6 +190,7 @@ async fn upkeep(hub: Hub) {
             () = hub.stopping.cancelled() => return,
         }
         crate::calls::expire_due(&hub).await;
+        crate::yonexus::tick(&hub).await;
         seconds += 1;
         if seconds.is_multiple_of(60) {
             let now = clock::now();
@@ -201,6 +204,7 @@ async fn upkeep(hub: Hub) {
             if let Err(why) = hub.store.checkpoint(now).await {
                 tracing::error!(%why, "the journal's end could not be signed");
             }
+            crate::yonexus::tidy(&hub).await;
         }
         if seconds % 3600 == 60 {
             prune(&hub).await;
@@ -240,6 +244,7 @@ impl Running {
         for agent in hub.agents.list(None) {
             hub.agents.close_link(&agent, Close::Stopping);
         }
+        crate::yonexus::stop(&hub);
         // Their calls end as disconnected and are recorded before the store closes.
         let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
         hub.mcp.close_all().await;

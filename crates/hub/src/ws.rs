@@ -5,5 +5,5 @@ mod socket;
 mod upgrade;
 
 pub use convoke_ws::{Event, WsError};
-pub use socket::{Socket, SocketError};
+pub use socket::{Socket, SocketError, text_frame};
 pub use upgrade::{Stream, Upgrade, Upgraded, upgrade};

@@ -119,6 +119,8 @@ pub struct OutboxRow {
     pub rule: String,
     /// Who sent it.
     pub sender: String,
+    /// Whether its id goes before the content.
+    pub with_id: bool,
     /// The content.
     pub content: String,
 }

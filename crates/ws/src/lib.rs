@@ -19,8 +19,8 @@ pub enum Event {
     Binary(Vec<u8>),
     /// A ping, to be answered with the same bytes.
     Ping(Vec<u8>),
-    /// A pong.
-    Pong,
+    /// A pong, with the bytes of the ping it answers.
+    Pong(Vec<u8>),
     /// The other side closes, with its code.
     Close(Option<u16>),
 }
@@ -174,7 +174,7 @@ impl Decoder {
 fn control_event(control: Control, payload: &[u8]) -> Result<Event, WsError> {
     match control {
         Control::Ping => Ok(Event::Ping(payload.to_vec())),
-        Control::Pong => Ok(Event::Pong),
+        Control::Pong => Ok(Event::Pong(payload.to_vec())),
         Control::Close => match payload {
             [] => Ok(Event::Close(None)),
             [high, low, reason @ ..] => {

@@ -277,7 +277,8 @@ impl ServerSession {
             State::Greeted(greeted) => greeted.frames,
             State::Live(_) | State::Closed => return,
         };
-        let within = until.unwrap_or_default().max(self.config.auth_within);
+        // The proof comes after whatever is waited for.
+        let within = until.unwrap_or_default().saturating_add(self.config.auth_within);
         let deadline = now.mono.saturating_add(within);
         self.state = State::Greeted(Box::new(Greeted { identifier: identifier.into(), key, deadline, frames }));
     }

@@ -90,7 +90,7 @@ impl ApiError {
 
     /// 429, for an address that presented too many wrong tokens.
     pub fn throttled() -> Self {
-        let message = "too many wrong tokens came from this address; it is not listened to for a minute";
+        let message = "too many wrong tokens or proofs came from this address; it is not listened to for a minute";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "throttled", message);
         Self { retry_after: Some(60), ..error }
     }

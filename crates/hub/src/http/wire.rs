@@ -18,17 +18,49 @@ pub(super) async fn kenny(State(hub): State<Hub>, From(address): From, mut reque
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many agents are proving themselves at once; come again shortly").into_response();
     };
-    match ws::upgrade(&mut request) {
-        Ok((mut response, upgrade)) => {
-            // Agents cannot ask how large an answer may be; ours read it here, the others skip it.
-            let limit = hub.settings.size("kenny.max_frame_bytes");
-            response.headers_mut().insert("convoke-max-frame", limit.into());
-            let guard = ConnectionGuard::new(&hub);
+    let mut response = upgraded(&hub, &mut request, move |hub, stream| async move {
+        match stream {
+            ws::Upgraded::Plain(io, read) => kenny::serve(hub, io, read, address, place).await,
+            ws::Upgraded::Tls(io, read) => kenny::serve(hub, io, read, address, place).await,
+        }
+    });
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        // Agents cannot ask how large an answer may be; ours read it here, the others skip it.
+        let limit = hub.settings.size("kenny.max_frame_bytes");
+        response.headers_mut().insert("convoke-max-frame", limit.into());
+    }
+    response
+}
+
+/// `/yonexus`: Yonexus clients. No token here: pairing and proof on the socket are the credential.
+pub(super) async fn yonexus(State(hub): State<Hub>, From(address): From, mut request: Request) -> Response<Body> {
+    if hub.yonexus.throttle.is_blocked(address, crate::clock::now()) {
+        return ApiError::throttled().into_response();
+    }
+    let Ok(place) = Arc::clone(&hub.yonexus.handshakes).try_acquire_owned() else {
+        hub.metrics.dropped("handshakes", 1);
+        return ApiError::busy("too many clients are proving themselves at once; come again shortly").into_response();
+    };
+    upgraded(&hub, &mut request, move |hub, stream| async move {
+        match stream {
+            ws::Upgraded::Plain(io, read) => crate::yonexus::serve(hub, io, read, address, place).await,
+            ws::Upgraded::Tls(io, read) => crate::yonexus::serve(hub, io, read, address, place).await,
+        }
+    })
+}
+
+/// Answers the upgrade and serves the stream in a task of its own, or says what is wrong with the request.
+fn upgraded<F, Fut>(hub: &Hub, request: &mut Request, serve: F) -> Response<Body>
+where
+    F: FnOnce(Hub, ws::Upgraded) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + Send,
+{
+    match ws::upgrade(request) {
+        Ok((response, upgrade)) => {
+            let guard = ConnectionGuard::new(hub);
             tokio::spawn(async move {
-                match upgrade.stream().await {
-                    Some(ws::Upgraded::Plain(io, read)) => kenny::serve(guard.hub(), io, read, address, place).await,
-                    Some(ws::Upgraded::Tls(io, read)) => kenny::serve(guard.hub(), io, read, address, place).await,
-                    None => {}
+                if let Some(stream) = upgrade.stream().await {
+                    serve(guard.hub(), stream).await;
                 }
             });
             response

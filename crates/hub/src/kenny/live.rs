@@ -230,7 +230,7 @@ impl Tunnel<'_> {
                 socket.queue_pong(&payload);
                 return None;
             }
-            WsEvent::Pong => return None,
+            WsEvent::Pong(_) => return None,
             WsEvent::Close(code) => return Some(End::Theirs(code)),
         };
         let now = self.hub.mono();

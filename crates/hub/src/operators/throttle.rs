@@ -15,16 +15,28 @@ pub const WINDOW_MS: i64 = 60_000;
 const MAX_ADDRESSES: usize = 10_000;
 
 /// Failures per address.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Throttle {
+    most: u32,
     failures: Mutex<HashMap<IpAddr, (i64, u32)>>,
 }
 
+impl Default for Throttle {
+    fn default() -> Self {
+        Self::new(MAX_FAILURES)
+    }
+}
+
 impl Throttle {
+    /// One that takes `most` failures from an address in a minute.
+    pub fn new(most: u32) -> Self {
+        Self { most, failures: Mutex::default() }
+    }
+
     /// Whether an address has used up its failures.
     pub fn is_blocked(&self, from: IpAddr, now: Timestamp) -> bool {
         let map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        map.get(&from).is_some_and(|(since, count)| now.millis() < since + WINDOW_MS && *count >= MAX_FAILURES)
+        map.get(&from).is_some_and(|(since, count)| now.millis() < since + WINDOW_MS && *count >= self.most)
     }
 
     /// Counts a failure.

@@ -46,6 +46,22 @@ pub enum SocketError {
     Ended,
 }
 
+/// A text message as it goes over the wire. A server's frames are not masked, so the same bytes do for any number of
+/// receivers.
+pub fn text_frame(text: &str) -> Vec<u8> {
+    let mut frame = Vec::new();
+    write_frame(&mut frame, OpCode::Data(Data::Text), text.as_bytes());
+    frame
+}
+
+fn write_frame(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8]) {
+    let header = FrameHeader { is_final: true, rsv1: false, rsv2: false, rsv3: false, opcode, mask: None };
+    out.reserve(HEADER + payload.len());
+    // Writing to memory does not fail.
+    let _ = header.format(payload.len() as u64, out);
+    out.extend_from_slice(payload);
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// A connection over `io`, of which `read` has been read already.
     pub fn new(io: S, read: &[u8], limit: usize) -> Self {
@@ -74,9 +90,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.queue(OpCode::Data(Data::Text), text.as_bytes());
     }
 
+    /// Queues a frame that [`text_frame`] made.
+    pub fn queue_framed(&mut self, frame: &[u8]) {
+        self.out.extend_from_slice(frame);
+    }
+
     /// Queues a ping.
     pub fn queue_ping(&mut self) {
-        self.queue(OpCode::Control(Control::Ping), b"convoke");
+        self.queue_ping_with(b"convoke");
+    }
+
+    /// Queues a ping whose answer can be told apart: its pong means that everything before it was read. At most 125
+    /// bytes.
+    pub fn queue_ping_with(&mut self, payload: &[u8]) {
+        self.queue(OpCode::Control(Control::Ping), payload);
     }
 
     /// Queues the answer to a ping.
@@ -94,11 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     fn queue(&mut self, opcode: OpCode, payload: &[u8]) {
-        let header = FrameHeader { is_final: true, rsv1: false, rsv2: false, rsv3: false, opcode, mask: None };
-        self.out.reserve(HEADER + payload.len());
-        // Writing to memory does not fail.
-        let _ = header.format(payload.len() as u64, &mut self.out);
-        self.out.extend_from_slice(payload);
+        write_frame(&mut self.out, opcode, payload);
     }
 
     /// The next event; writes what is queued meanwhile. Cancel-safe: all state is in `self`.

@@ -10,3 +10,4 @@ mod operations;
 mod policy;
 mod support;
 mod telemetry;
+mod yonexus;

@@ -89,13 +89,15 @@ pub(super) fn messages(conn: &Connection, filter: &MessageFilter) -> Result<Vec<
 pub(super) fn put_outbox(tx: &mut Tx<'_>, message: &OutboxRow, destinations: &[String]) -> Result<i64> {
     tx.conn
         .prepare_cached(
-            "INSERT INTO outbox (created_at, expires_at, rule, sender, content) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO outbox (created_at, expires_at, rule, sender, with_id, content)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute(params![
             message.created_at.millis(),
             message.expires_at.millis(),
             message.rule,
             message.sender,
+            message.with_id,
             message.content
         ])?;
     let id = tx.conn.last_insert_rowid();
@@ -114,7 +116,7 @@ pub(super) fn outbox(
     now: Timestamp,
 ) -> Result<Vec<OutboxRow>> {
     let mut statement = conn.prepare_cached(
-        "SELECT o.id, o.created_at, o.expires_at, o.rule, o.sender, o.content
+        "SELECT o.id, o.created_at, o.expires_at, o.rule, o.sender, o.with_id, o.content
          FROM deliveries d JOIN outbox o ON o.id = d.message
          WHERE d.destination = ?1 AND d.message > ?2 AND o.expires_at > ?4 ORDER BY d.message LIMIT ?3",
     )?;
@@ -125,7 +127,8 @@ pub(super) fn outbox(
             expires_at: time(row, 2)?,
             rule: row.get(3)?,
             sender: row.get(4)?,
-            content: row.get(5)?,
+            with_id: row.get(5)?,
+            content: row.get(6)?,
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -129,6 +129,7 @@ fn waiting(content: &str, expires: i64) -> OutboxRow {
         expires_at: at(expires),
         rule: "chat".into(),
         sender: "s".into(),
+        with_id: true,
         content: content.into(),
     }
 }

@@ -124,8 +124,8 @@ fn every_state_has_a_deadline() {
     let mut server = Server::new();
     let mut waiting = Connection::open(at(0));
     server.hear(&mut waiting, &hello(1, false), at(0));
-    waiting.tick(at(299));
+    waiting.tick(at(329));
     assert_eq!(waiting.closed, None, "a person needs time");
-    waiting.tick(at(300));
+    waiting.tick(at(330));
     assert_eq!(waiting.closed, Some(close::TIMEOUT));
 }

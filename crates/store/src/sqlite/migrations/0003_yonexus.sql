@@ -53,6 +53,7 @@ CREATE TABLE outbox (
     expires_at INTEGER NOT NULL,
     rule TEXT NOT NULL,
     sender TEXT NOT NULL,
+    with_id INTEGER NOT NULL,
     content TEXT NOT NULL
 ) STRICT;
 CREATE INDEX outbox_expires ON outbox (expires_at);

@@ -1,0 +1,316 @@
+//! Yonexus: clients, pairings, rules, messages.
+
+use convoke_core::peer::{Liveness, Trust};
+use convoke_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// One client.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ClientView {
+    /// Its identifier.
+    pub identifier: String,
+    /// Its id among all peers: `yonexus:<identifier>`.
+    pub id: String,
+    /// `unpaired`, `pending`, `trusted`, `revoked`.
+    #[schema(value_type = String)]
+    pub trust: Trust,
+    /// The same in the protocol's words: `unpaired`, `pending`, `paired`, `revoked`.
+    pub state: String,
+    /// `online`, `unstable`, `offline`.
+    #[schema(value_type = String)]
+    pub liveness: Liveness,
+    /// Whether it may pair: an operator or the settings put it on the allow-list.
+    pub allowed: bool,
+    /// Whether the settings did (`yonexus.allow`), so that it cannot be removed here.
+    pub from_settings: bool,
+    /// SHA-256 of its public key, for comparing by eye.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_fingerprint: Option<String>,
+    /// Where it is connected from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Since when it has been linked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub connected_at: Option<Timestamp>,
+    /// When it was paired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub paired_at: Option<Timestamp>,
+    /// When it last proved itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub last_auth: Option<Timestamp>,
+    /// When it was last heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub last_seen: Option<Timestamp>,
+    /// Why its trust was reset, until it pairs again: `nonce_collision` or `rate_limited`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<String>,
+    /// It may bind another key until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub rotation_until: Option<Timestamp>,
+    /// Messages that wait for it.
+    pub waiting: u64,
+}
+
+/// A page of clients.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ClientList {
+    /// The clients, by identifier.
+    pub clients: Vec<ClientView>,
+    /// Pass as `after` for the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Which clients.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ClientQuery {
+    /// Only linked ones, or only others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub online: Option<bool>,
+    /// Only after this identifier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// At most so many (1 to 1000, 100 when absent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// A client for the allow-list.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AllowClient {
+    /// Its identifier: 1 to 128 letters, digits, '.', '_' or '-'.
+    pub identifier: String,
+}
+
+/// A pairing under way.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+pub struct PairingView {
+    /// Whose.
+    pub identifier: String,
+    /// SHA-256 of the key that is being paired.
+    pub key_fingerprint: String,
+    /// Where the client connected from.
+    pub address: String,
+    /// When it began.
+    #[schema(value_type = String)]
+    pub created_at: Timestamp,
+    /// How long ago that is.
+    pub age_s: u64,
+    /// When the code's time is over.
+    #[schema(value_type = String)]
+    pub expires_at: Timestamp,
+    /// `pending`, `sent` or `failed`.
+    pub notification: String,
+    /// How the administrator was told, or why not.
+    pub notified: String,
+    /// Wrong codes so far; five burn it.
+    pub wrong_codes: u8,
+    /// An operator has said yes, and the client has not come back for it yet.
+    pub approved: bool,
+    /// Whether the client is connected and waits.
+    pub connected: bool,
+    /// The code; only for a caller who may approve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairing_code: Option<String>,
+}
+
+impl std::fmt::Debug for PairingView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PairingView").field("identifier", &self.identifier).finish_non_exhaustive()
+    }
+}
+
+/// All pairings under way.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PairingList {
+    /// The oldest first.
+    pub pairings: Vec<PairingView>,
+}
+
+/// Yes or no to a pairing.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecidePairing {
+    /// Yes: the pairing is completed without a code. No: it is over.
+    pub approve: bool,
+}
+
+/// A rule: which messages, and what becomes of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The rule identifier, matched exactly.
+    pub rule: String,
+    /// Where its messages go.
+    pub target: Target,
+}
+
+/// Where a rule's messages go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Target {
+    /// Kept for operators and assistants to read.
+    Inbox {},
+    /// To other clients.
+    Clients(ToClients),
+    /// To an address.
+    Webhook(ToWebhook),
+    /// Into a room.
+    Room {
+        /// Its name.
+        room: String,
+    },
+}
+
+/// To other clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToClients {
+    /// These; absent for all but the sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Vec<String>>,
+    /// Put the sender and `::` before the content.
+    #[serde(default)]
+    pub with_sender: bool,
+    /// Put the message's id and `::` before that: whoever is away may get a message twice, and tells by its id.
+    #[serde(default)]
+    pub with_id: bool,
+    /// Keep messages for clients that are away, for so many seconds. Absent: the sender is told that they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_s: Option<u64>,
+}
+
+/// To an address.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToWebhook {
+    /// Where messages are posted.
+    pub url: String,
+    /// What the calls are signed with. Taken, never shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// How long it is tried, in seconds; a day when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_s: Option<u64>,
+}
+
+impl std::fmt::Debug for ToWebhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToWebhook").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// All rules, in order.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RuleList {
+    /// The rules.
+    pub rules: Vec<Rule>,
+}
+
+/// A message to try a rule with.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestRule {
+    /// The content.
+    pub content: String,
+    /// As if this client had sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+/// What would become of a message. Nothing was sent.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RuleTest {
+    /// Whether a rule matches.
+    pub matched: bool,
+    /// What the rule's processor would see.
+    pub message: String,
+    /// Its target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// What each client would get.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<String>,
+    /// Who would get it now.
+    pub online: Vec<String>,
+    /// Who would not, or later.
+    pub offline: Vec<String>,
+}
+
+/// A message in the inbox.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MessageView {
+    /// Its id.
+    pub id: i64,
+    /// When it came.
+    #[schema(value_type = String)]
+    pub at: Timestamp,
+    /// The rule identifier.
+    pub rule: String,
+    /// The client that sent it.
+    pub sender: String,
+    /// The content.
+    pub content: String,
+}
+
+/// A page of messages.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MessagePage {
+    /// In order of arrival.
+    pub messages: Vec<MessageView>,
+    /// Pass as `after` for the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<i64>,
+}
+
+/// Which messages.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct MessageQuery {
+    /// Only of this rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Only after this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<i64>,
+    /// At most so many (1 to 1000, 100 when absent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// A message to clients.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendMessage {
+    /// The rule identifier.
+    pub rule: String,
+    /// The content.
+    pub content: String,
+    /// To whom.
+    pub to: Vec<String>,
+    /// Keep it for those who are away, for so many seconds; then everyone gets it through the outbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_s: Option<u64>,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Sent {
+    /// Its id, when it was kept: it survives a restart of the hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<i64>,
+    /// Handed to their connections.
+    pub sent: Vec<String>,
+    /// Kept until they come back, or confirm that they have read it.
+    pub kept: Vec<String>,
+    /// Away, and not kept.
+    pub offline: Vec<String>,
+}

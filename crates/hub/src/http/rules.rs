@@ -1,0 +1,176 @@
+//! Yonexus rules and messages over HTTP.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use convoke_api::yonexus::{
+    MessagePage, MessageQuery, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule,
+};
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::secret::SecretBytes;
+use convoke_store::RuleRow;
+use convoke_yonexus::message::check_registered;
+use convoke_yonexus::rules::MAX_RULES;
+use serde_json::json;
+
+use super::ApiError;
+use super::doors::record_refusal;
+use super::extract::{Json, PathOf, QueryOf, limit};
+use crate::clock;
+use crate::hub::Hub;
+use crate::operators::Caller;
+use crate::yonexus::clients::check_identifier;
+use crate::yonexus::messages::{self, SendError};
+use crate::yonexus::rules::{MAX_KEEP_S, MAX_TO};
+
+/// Longest secret and address of a webhook.
+const MAX_TEXT: usize = 2048;
+
+#[utoipa::path(get, path = "/api/rules", responses((status = 200, body = RuleList)), tag = "rules")]
+/// The rules in force, in order.
+pub(super) async fn list(State(hub): State<Hub>, _: Caller) -> Json<RuleList> {
+    Json(RuleList { rules: hub.yonexus.rules.list() })
+}
+
+fn record(caller: &Caller, what: &str, rule: &Rule) -> Draft {
+    let mut draft = Draft::new(clock::now(), Kind::Policy).detail(&json!({ "what": what, "rule": rule }));
+    draft.who = Some(caller.token.name.clone());
+    draft.door = Some(caller.door);
+    draft.rule = Some(rule.rule.clone());
+    draft
+}
+
+#[utoipa::path(post, path = "/api/rules", request_body = Rule, responses((status = 200, body = Rule), (status = 409)), tag = "rules")]
+/// Add a rule, or replace the one of that identifier in its place.
+pub(super) async fn put(
+    State(hub): State<Hub>,
+    caller: Caller,
+    Json(mut rule): Json<Rule>,
+) -> Result<Json<Rule>, ApiError> {
+    check_registered(&rule.rule).map_err(|why| ApiError::bad_request(format!("`rule`: {why}")))?;
+    let secret = check_target(&mut rule.target)?;
+    if hub.yonexus.rules.is_programs(&rule.rule) {
+        return Err(ApiError::conflict("a program of this hub has registered this rule"));
+    }
+    let known = hub.yonexus.rules.list();
+    if known.len() >= MAX_RULES && !known.iter().any(|r| r.rule == rule.rule) {
+        return Err(ApiError::conflict(format!("there are {MAX_RULES} rules already, the most there may be")));
+    }
+    let body = serde_json::to_string(&rule).unwrap_or_default();
+    let row = RuleRow { rule: rule.rule.clone(), body, secret };
+    hub.store.put_rule(row, record(&caller, "rule put", &rule)).await?;
+    put_in_force(&hub).await?;
+    Ok(Json(rule))
+}
+
+/// Checks a target, and takes the secret out of it: that is sealed, and shown to nobody.
+fn check_target(target: &mut Target) -> Result<Option<SecretBytes>, ApiError> {
+    let keep = |keep_s: Option<u64>| match keep_s {
+        Some(s) if s == 0 || s > MAX_KEEP_S => {
+            Err(ApiError::bad_request(format!("`keep_s` is at least 1 and at most {MAX_KEEP_S}")))
+        }
+        _ => Ok(()),
+    };
+    match target {
+        Target::Inbox {} => Ok(None),
+        Target::Clients(to) => {
+            keep(to.keep_s)?;
+            if let Some(names) = &mut to.to {
+                if names.is_empty() || names.len() > MAX_TO {
+                    return Err(ApiError::bad_request(format!(
+                        "`to` takes 1 to {MAX_TO} clients; leave it out for all others"
+                    )));
+                }
+                for name in names.iter() {
+                    check_identifier(name).map_err(|why| {
+                        ApiError::bad_request(format!("`to`: `{}`: {why}", super::error::clip(name)))
+                    })?;
+                }
+                names.dedup();
+            }
+            if to.with_id && to.keep_s.is_none() {
+                return Err(ApiError::bad_request("`with_id` goes with `keep_s`: what is not kept has no id"));
+            }
+            Ok(None)
+        }
+        Target::Webhook(to) => {
+            keep(to.keep_s)?;
+            let fits = to.url.len() <= MAX_TEXT
+                && reqwest::Url::parse(&to.url).is_ok_and(|url| ["http", "https"].contains(&url.scheme()));
+            if !fits {
+                return Err(ApiError::bad_request("`url` must be an http:// or https:// address"));
+            }
+            if to.secret.as_ref().is_some_and(|s| s.is_empty() || s.len() > MAX_TEXT) {
+                return Err(ApiError::bad_request(format!("`secret` takes 1 to {MAX_TEXT} bytes")));
+            }
+            Ok(to.secret.take().map(SecretBytes::new))
+        }
+        Target::Room { .. } => Err(ApiError::bad_request("this hub has no rooms, so no rule can post into one")
+            .hint("targets are `inbox`, `clients` and `webhook`")),
+    }
+}
+
+async fn put_in_force(hub: &Hub) -> Result<(), ApiError> {
+    // Read back rather than remembered, so that two operators who change rules at once end with what the store has.
+    hub.yonexus.rules.set(hub.store.rules().await?);
+    Ok(())
+}
+
+#[utoipa::path(delete, path = "/api/rules/{rule}", params(("rule" = String, Path)), responses((status = 200), (status = 404)), tag = "rules")]
+/// Remove a rule.
+pub(super) async fn delete(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(name): PathOf<String>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let missing = || ApiError::not_found("there is no such rule");
+    let rule = hub.yonexus.rules.list().into_iter().find(|rule| rule.rule == name).ok_or_else(missing)?;
+    if !hub.store.delete_rule(&name, record(&caller, "rule removed", &rule)).await? {
+        return Err(missing());
+    }
+    put_in_force(&hub).await?;
+    Ok(Json(json!({ "ok": true, "rule": rule })))
+}
+
+#[utoipa::path(post, path = "/api/rules/{rule}/test", params(("rule" = String, Path)), request_body = TestRule, responses((status = 200, body = RuleTest)), tag = "rules")]
+/// What would become of a message of this rule. Nothing is sent.
+pub(super) async fn test(
+    State(hub): State<Hub>,
+    _: Caller,
+    PathOf(rule): PathOf<String>,
+    Json(body): Json<TestRule>,
+) -> Json<RuleTest> {
+    Json(messages::test(&hub, &rule, &body))
+}
+
+#[utoipa::path(get, path = "/api/messages", params(MessageQuery), responses((status = 200, body = MessagePage)), tag = "rules")]
+/// Messages in the inbox, in order of arrival.
+pub(super) async fn inbox(
+    State(hub): State<Hub>,
+    caller: Caller,
+    QueryOf(query): QueryOf<MessageQuery>,
+) -> Result<Json<MessagePage>, ApiError> {
+    let limit = limit(query.limit)?;
+    Ok(Json(messages::read(&hub, &caller, query, limit).await?))
+}
+
+#[utoipa::path(post, path = "/api/messages", request_body = SendMessage, responses((status = 200, body = Sent), (status = 404)), tag = "rules")]
+/// Send a message to clients.
+pub(super) async fn send(
+    State(hub): State<Hub>,
+    caller: Caller,
+    Json(body): Json<SendMessage>,
+) -> Result<Json<Sent>, ApiError> {
+    match messages::send(&hub, &caller, &body).await {
+        Ok(sent) => Ok(Json(sent)),
+        Err(SendError::Forbidden { target, missing }) => {
+            record_refusal(&hub, &caller, "a message to a client", Some(&target)).await;
+            Err(ApiError::forbidden(&missing))
+        }
+        Err(SendError::Store(why)) => Err(why.into()),
+        Err(why @ SendError::Unknown(_)) => Err(ApiError::not_found(why.to_string())),
+        Err(why @ SendError::TooLarge) => {
+            Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", why.to_string()))
+        }
+        Err(why) => Err(ApiError::bad_request(why.to_string())),
+    }
+}

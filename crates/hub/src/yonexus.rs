@@ -1,0 +1,157 @@
+//! The Yonexus door: `/yonexus`. Drives [`convoke_yonexus`]'s machines over sockets, keeps what they decide, tells codes
+//! to people and routes rule messages.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`clients`] | the registry: who may pair, who is there, and how trust changes |
+//! | `link` | the hub's end of a connection: a bounded queue |
+//! | `serve`, `handshake`, `live` | a connection, before and after its proof |
+//! | [`pairing`] | what operators decide, and what the clock does |
+//! | `notify`, `discord` | who is told a code |
+//! | [`rules`] | the rules in force, and where a message goes |
+//! | `outbox`, `webhook` | what waits for someone, until they have it |
+//! | [`messages`] | reading the inbox and sending, for every door |
+
+pub mod clients;
+mod discord;
+mod handshake;
+mod link;
+mod live;
+pub mod messages;
+mod notify;
+mod outbox;
+pub mod pairing;
+pub mod rules;
+mod serve;
+mod webhook;
+
+use std::sync::Arc;
+
+use convoke_store::{Store, StoreError};
+use convoke_yonexus::Now;
+use tokio::sync::Semaphore;
+
+use crate::clock;
+use crate::hub::Hub;
+use crate::operators::throttle::Throttle;
+use crate::settings::Settings;
+
+pub use clients::Clients;
+pub(crate) use serve::serve;
+
+/// Failures before a signature that an address may cause in a minute: a stranger who guesses is not listened to.
+const MAX_FAILURES: u32 = 60;
+
+/// Everything of Yonexus that the hub holds.
+#[derive(Debug)]
+pub struct Yonexus {
+    /// The clients.
+    pub clients: Clients,
+    /// The rules.
+    pub rules: rules::RuleBook,
+    /// Bounds of the outbox, and who is being served from it.
+    pub(crate) outbox: outbox::Outbox,
+    /// Who is told codes.
+    pub(crate) notifiers: notify::Notifiers,
+    /// Calls out of the hub.
+    pub(crate) http: reqwest::Client,
+    /// Places for clients that are pairing or proving themselves.
+    pub(crate) handshakes: Arc<Semaphore>,
+    /// Failures per address.
+    pub(crate) throttle: Throttle,
+    /// Counters.
+    pub metrics: Counters,
+}
+
+/// Numbers for `/metrics`, and for tests of what must not happen twice.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Rule messages taken from clients.
+    pub messages: std::sync::atomic::AtomicU64,
+    /// Frames made of rule messages; one message to a hundred clients makes one.
+    pub frames: std::sync::atomic::AtomicU64,
+    /// Frames handed to connections.
+    pub handed: std::sync::atomic::AtomicU64,
+    /// Messages that no rule matched.
+    pub unmatched: std::sync::atomic::AtomicU64,
+    /// Proofs accepted.
+    pub authentications: std::sync::atomic::AtomicU64,
+}
+
+impl Yonexus {
+    /// Starts from what is stored.
+    pub async fn load(store: &dyn Store, settings: &Settings) -> Result<Self, StoreError> {
+        let clients = Clients::load(store.clients().await?, settings.list("yonexus.allow"));
+        let rules = rules::RuleBook::load(store.rules().await?);
+        let outbox = outbox::Outbox::load(settings, store.outbox_totals().await?);
+        // No proxy of the environment and no redirects: codes and messages go where the operator said.
+        let http = reqwest::Client::builder()
+            .connect_timeout(notify::PATIENCE)
+            .timeout(notify::PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("convoke/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .unwrap_or_default();
+        Ok(Self {
+            clients,
+            rules,
+            outbox,
+            notifiers: notify::Notifiers::new(settings),
+            http,
+            handshakes: Arc::new(Semaphore::new(settings.size("yonexus.max_handshakes"))),
+            throttle: Throttle::new(MAX_FAILURES),
+            metrics: Counters::default(),
+        })
+    }
+
+    /// Numbers for `/metrics`.
+    pub fn render(&self, out: &mut String) {
+        use std::fmt::Write as _;
+        use std::sync::atomic::Ordering::Relaxed;
+        let Counters { messages, frames, handed, unmatched, authentications } = &self.metrics;
+        for (name, kind, help, value) in [
+            ("clients", "gauge", "Yonexus clients known", self.clients.count() as u64),
+            ("clients_online", "gauge", "Yonexus clients with a live link", self.clients.online() as u64),
+            ("pairings", "gauge", "Pairings under way", self.clients.pairings().len() as u64),
+            ("messages_total", "counter", "Rule messages taken", messages.load(Relaxed)),
+            ("frames_total", "counter", "Frames made of rule messages", frames.load(Relaxed)),
+            ("handed_total", "counter", "Frames handed to connections", handed.load(Relaxed)),
+            ("unmatched_total", "counter", "Messages that no rule matched", unmatched.load(Relaxed)),
+            ("authentications_total", "counter", "Proofs accepted", authentications.load(Relaxed)),
+        ] {
+            let name = format!("convoke_yonexus_{name}");
+            let family = name.trim_end_matches("_total");
+            // Writing to a String does not fail.
+            let _ = writeln!(out, "# HELP {family} {help}.\n# TYPE {family} {kind}\n{name} {value}");
+        }
+    }
+}
+
+/// Both clocks of the hub.
+pub(crate) fn now(hub: &Hub) -> Now {
+    Now { wall: clock::now(), mono: hub.mono() }
+}
+
+/// What is due: expired pairings, every second.
+pub(crate) async fn tick(hub: &Hub) {
+    pairing::expire_due(hub).await;
+}
+
+/// What is due every minute: what waited too long goes.
+pub(crate) async fn tidy(hub: &Hub) {
+    outbox::lapse(hub).await;
+}
+
+/// The hub stops: everyone is told, and closed.
+pub(crate) fn stop(hub: &Hub) {
+    for client in hub.yonexus.clients.list(None) {
+        let notice = convoke_yonexus::answer::disconnect_notice(&client.identifier, "shutdown", now(hub));
+        hub.yonexus.clients.close_link(&client, vec![notice.encode()], convoke_yonexus::close::SHUTTING_DOWN);
+    }
+}
+
+/// Takes up what a stop left: notifications that were not sent, calls to webhooks that wait.
+pub(crate) fn resume(hub: &Hub) {
+    pairing::resume(hub);
+    webhook::resume(hub);
+}

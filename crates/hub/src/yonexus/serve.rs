@@ -1,0 +1,81 @@
+//! A connection, from its first byte to its last.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use convoke_core::door::Door;
+use convoke_yonexus::MAX_FRAME_BEFORE;
+use convoke_yonexus::close::{self, Close};
+use convoke_yonexus::server::{ServerConfig, ServerSession};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::link::ClientLink;
+use super::{handshake, live, now};
+use crate::hub::Hub;
+use crate::ws::{Event as WsEvent, Socket, Stream};
+
+/// How long a peer may take to read our close frame.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Serves one connection.
+pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
+    let mut socket = Socket::new(io, &read, 2 * MAX_FRAME_BEFORE);
+    let mut session = ServerSession::new(config(&hub), now(&hub));
+    let link = ClientLink::new(hub.agents.next_link());
+    // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
+    let entered = Box::pin(handshake::run(&hub, &mut socket, &mut session, &link, address)).await;
+    drop(place);
+    let close = match entered {
+        Ok(client) => live::run(&hub, &mut socket, session, &client, &link).await,
+        Err(close) => close,
+    };
+    link.end();
+    if let Some(close) = close {
+        Box::pin(say_goodbye(socket, close)).await;
+    }
+}
+
+fn config(hub: &Hub) -> ServerConfig {
+    ServerConfig {
+        unstable_after: hub.settings.seconds("yonexus.unstable_after_s"),
+        offline_after: hub.settings.seconds("yonexus.offline_after_s"),
+        auth_within: hub.settings.seconds("yonexus.auth_timeout_s"),
+        frames_per_second: u32::try_from(hub.settings.number("yonexus.frames_per_second")).unwrap_or(u32::MAX),
+    }
+}
+
+/// Counts a stranger's failure against the address it came from.
+pub(super) fn failed(hub: &Hub, address: IpAddr) {
+    hub.strangers.refused(address, Door::Wire);
+    hub.metrics.refused("wire", "stranger");
+    hub.yonexus.throttle.failed(address, crate::clock::now());
+}
+
+/// What a broken WebSocket is closed with, and what is said before.
+pub(super) fn broken(error: crate::ws::WsError, hub: &Hub) -> (Option<String>, Close) {
+    use convoke_yonexus::builtin::Builtin;
+    use convoke_yonexus::reason::ErrorCode;
+    let code = error.close_code();
+    if code == close::TOO_LARGE.code {
+        let text = Builtin::error(None, now(hub).unix(), ErrorCode::MalformedMessage, error.to_string());
+        return (Some(text.encode()), close::TOO_LARGE);
+    }
+    (None, Close { code, reason: "protocol error" })
+}
+
+/// Sends a close frame and lets the other side go, within a bound.
+async fn say_goodbye<S: Stream>(mut socket: Socket<S>, close: Close) {
+    socket.queue_close(close.code, close.reason);
+    let farewell = async {
+        socket.flush().await?;
+        // Waiting for the other side's close lets it read ours: a reset would discard it.
+        loop {
+            match socket.next().await {
+                Ok(WsEvent::Close(_)) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        socket.shutdown().await
+    };
+    let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
+}
