@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agent, agents, approvals, audit, backup, call, calls, completions, enrol, hub, keys, logs, policy, rpc, tokens,
+    agent, agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs, policy,
+    rpc, rules, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -61,6 +62,21 @@ pub(crate) enum Command {
     /// What is refused, and what needs a person
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Be a paired Yonexus client on this machine
+    #[command(subcommand)]
+    Client(client::ClientCommand),
+    /// Yonexus clients: who may pair, who is there
+    #[command(subcommand)]
+    Clients(clients::ClientsCommand),
+    /// Pairings under way, with their codes
+    #[command(subcommand)]
+    Pairings(clients::PairingsCommand),
+    /// Where clients' messages go
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
+    /// Messages of clients, and to them
+    #[command(subcommand)]
+    Messages(rules::MessagesCommand),
     /// Read, export and verify the journal
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -193,6 +209,28 @@ mod tests {
             "convoke rpc",
             "convoke rpc --schema",
             "convoke completions bash",
+            "convoke client pair --hub ws://h:1/yonexus --id client-a --code H7KM-2QXR-9TDE",
+            "convoke client run --id client-a --on chat=cat --heartbeat-s 60 --json",
+            "convoke client send chat hello --state f.json",
+            "convoke client status",
+            "convoke clients list --online",
+            "convoke clients show client-a",
+            "convoke clients allow client-a",
+            "convoke clients revoke client-a",
+            "convoke clients rotate-key client-a",
+            "convoke clients remove client-a --yes",
+            "convoke pairings list",
+            "convoke pairings approve client-a",
+            "convoke pairings deny client-a",
+            "convoke rules list",
+            "convoke rules add chat --inbox",
+            "convoke rules add chat --to a,b --with-sender --with-id --keep 1d",
+            "convoke rules add chat --to-others",
+            "convoke rules add chat --webhook http://h/x --secret-from SECRET --keep 1h",
+            "convoke rules test chat hello --from client-a",
+            "convoke rules remove chat",
+            "convoke messages list --rule chat --after 3 --limit 10",
+            "convoke messages send chat hello --to a,b --keep 60s",
         ] {
             parse(line).unwrap_or_else(|why| panic!("{line}: {why}"));
         }
@@ -210,6 +248,11 @@ mod tests {
             ("convoke policy add --id x --applies-to cmd --pattern p --reason r", "possible values"),
             ("convoke approvals approve nonsense", "invalid"),
             ("convoke hub --tls-cert c", "--tls-key"),
+            ("convoke rules add builtin --inbox", "reserved"),
+            ("convoke rules add chat", "required"),
+            ("convoke rules add chat --inbox --to-others", "cannot be used with"),
+            ("convoke clients allow a:b", "an id is letters"),
+            ("convoke client run --on chat", "RULE=COMMAND"),
             ("convoke hub --set heartbeat", "name=value"),
         ] {
             let text = parse(line).expect_err(line).to_string();

@@ -7,6 +7,8 @@ pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod call;
 pub(crate) mod calls;
+pub(crate) mod client;
+pub(crate) mod clients;
 pub(crate) mod completions;
 mod config;
 pub(crate) mod enrol;
@@ -21,6 +23,7 @@ pub(crate) mod policy;
 mod prompt;
 mod result;
 pub(crate) mod rpc;
+pub(crate) mod rules;
 mod signals;
 pub(crate) mod tokens;
 mod verdict;
@@ -65,6 +68,11 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Calls(command) => against_a_hub(calls::run(verb, command)),
         Command::Approvals(command) => against_a_hub(approvals::run(verb, command)),
         Command::Policy(command) => against_a_hub(policy::run(verb, command)),
+        Command::Client(command) => against_a_hub(client::run(verb, command)),
+        Command::Clients(command) => against_a_hub(clients::run(verb, command)),
+        Command::Pairings(command) => against_a_hub(clients::pairings(verb, command)),
+        Command::Rules(command) => against_a_hub(rules::run(verb, command)),
+        Command::Messages(command) => against_a_hub(rules::messages(verb, command)),
         Command::Audit(command) => against_a_hub(audit::run(verb, command)),
         Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),

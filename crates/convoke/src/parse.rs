@@ -24,6 +24,37 @@ pub(crate) fn rule(text: &str) -> Result<String, String> {
     if fits { Ok(text.into()) } else { Err("a rule's id is 1 to 64 letters, digits, '_', '.' or '-'".into()) }
 }
 
+/// A Yonexus client's identifier.
+pub(crate) fn identifier(text: &str) -> Result<String, String> {
+    PeerId::kenny(text).map(|_| text.to_owned()).map_err(|why| why.to_string())
+}
+
+/// A Yonexus rule identifier.
+pub(crate) fn rule_identifier(text: &str) -> Result<String, String> {
+    convoke_yonexus::message::check_registered(text).map(|()| text.to_owned()).map_err(|why| why.to_string())
+}
+
+/// `rule=command`.
+pub(crate) fn processor(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((rule, command)) if !command.trim().is_empty() => Ok((rule_identifier(rule)?, command.into())),
+        _ => Err("write RULE=COMMAND".into()),
+    }
+}
+
+/// A text as one part of an address, whatever it holds.
+pub(crate) fn segment(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
 /// A length of time: `90s`, `15m`, `12h`, `30d`, `2w`.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let help = || "write a number and a unit: 90s, 15m, 12h, 30d or 2w".to_owned();

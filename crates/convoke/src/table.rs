@@ -24,7 +24,9 @@ impl Tone {
     /// The tone of a state's name, wherever it comes up: health, liveness, trust, approvals, tokens, decisions, levels.
     pub(crate) fn of(state: &str) -> Self {
         match state {
-            "ok" | "online" | "trusted" | "approved" | "active" | "used" | "allowed" | "confirmed" => Self::Good,
+            "ok" | "online" | "trusted" | "paired" | "approved" | "active" | "used" | "allowed" | "confirmed" => {
+                Self::Good
+            }
             "warn" | "unstable" | "pending" | "waiting" | "running" => Self::Warn,
             "crit" | "revoked" | "denied" | "blocked" | "rejected" | "error" | "failed" => Self::Bad,
             "offline" | "unknown" | "unpaired" | "expired" | "debug" | "trace" => Self::Dim,

@@ -1,6 +1,6 @@
 //! The arrows between crates: dependencies point down only.
 //!
-//! `convoke → hub, endpoint, coder, sim → room, store, api → the protocol crates → core`. A protocol crate knows
+//! `convoke → hub, client, endpoint, coder, sim → room, store, api → the protocol crates → core`. A protocol crate knows
 //! nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are what lets
 //! the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
 
@@ -26,6 +26,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-store", 2),
     ("convoke-toolbox", 2),
     ("convoke-hub", 3),
+    ("convoke-client", 3),
     ("convoke-endpoint", 3),
     ("convoke-coder", 3),
     ("convoke-sim", 3),

@@ -14,3 +14,4 @@ mod records;
 mod service;
 mod start;
 mod verbs;
+mod yonexus;

@@ -1,0 +1,406 @@
+//! The client's task: connect, prove, keep alive, try again.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use convoke_yonexus::backoff::Backoff;
+use convoke_yonexus::client::{ClientEvent, ClientSession, Incoming, State};
+use convoke_yonexus::reason::{AuthFailure, ErrorCode};
+use convoke_yonexus::rules::Rules;
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::sync::{mpsc, oneshot};
+use tokio_tungstenite::tungstenite::Message as Frame;
+
+use crate::clock::{self, Clock};
+use crate::config::{Command, Config, Event, Message, Pairing, Processor, SendError};
+use crate::connect::{self, ConnectError, Socket};
+use crate::state::{Lock, StateError, StateFile, Status};
+
+/// How long the hub may take from `hello` to its answer, and over a ping.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+/// Messages that wait for the hub's confirmation; beyond it no more are taken from the program.
+const MAX_UNCONFIRMED: usize = 256;
+
+/// How a client ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// Its handle said so, or is gone.
+    Stopped,
+    /// It has no pairing, and may not begin one.
+    NeedsPairing(String),
+    /// It was told not to try again.
+    Gone(String),
+    /// Its secret could not be kept.
+    State(StateError),
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("stopped"),
+            Self::NeedsPairing(why) | Self::Gone(why) => f.write_str(why),
+            Self::State(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+pub(crate) async fn run(
+    config: Config,
+    rules: Rules<Mutex<Processor>>,
+    commands: mpsc::Receiver<Command>,
+    events: mpsc::Sender<Event>,
+    lock: Lock,
+) -> Ended {
+    let Config { hub, state, heartbeat, pairing, reconnect } = config;
+    let session = ClientSession::new(state.identity(), heartbeat);
+    let mut task = Task {
+        hub,
+        state,
+        pairing,
+        rules,
+        commands,
+        events,
+        session,
+        clock: Clock::new(),
+        shown: None,
+        problem: None,
+        unconfirmed: VecDeque::new(),
+        pings: 0,
+    };
+    let ended = task.work(reconnect).await;
+    task.show(State::Idle);
+    drop(lock);
+    ended
+}
+
+struct Task {
+    hub: String,
+    state: StateFile,
+    pairing: Pairing,
+    rules: Rules<Mutex<Processor>>,
+    commands: mpsc::Receiver<Command>,
+    events: mpsc::Sender<Event>,
+    session: ClientSession,
+    clock: Clock,
+    shown: Option<State>,
+    problem: Option<String>,
+    /// Messages whose ping is not answered yet, oldest first.
+    unconfirmed: VecDeque<Unconfirmed>,
+    pings: u64,
+}
+
+struct Unconfirmed {
+    ping: u64,
+    reply: oneshot::Sender<Result<(), SendError>>,
+    refused: Option<SendError>,
+}
+
+/// Why a connection ended.
+enum Lost {
+    /// It can be tried again.
+    Again(String),
+    /// It cannot.
+    For(Ended),
+}
+
+impl Task {
+    async fn work(&mut self, reconnect: bool) -> Ended {
+        let mut backoff = Backoff::default();
+        loop {
+            if self.pairing == Pairing::Refused && !self.state.is_paired() {
+                return Ended::NeedsPairing("this client is not paired; run `convoke client pair` first".into());
+            }
+            self.session.connecting();
+            self.show(State::Connecting);
+            let lost = match connect::open(&self.hub).await {
+                Ok(socket) => self.connected(socket).await,
+                Err(why @ ConnectError::Address(_)) => Lost::For(Ended::Gone(why.to_string())),
+                Err(why) => Lost::Again(why.to_string()),
+            };
+            for waiting in self.unconfirmed.drain(..) {
+                let _ = waiting.reply.send(Err(SendError::Lost));
+            }
+            let why = match lost {
+                Lost::For(ended) => return ended,
+                Lost::Again(why) => why,
+            };
+            let life = self.session.lost(self.clock.now());
+            let pause = backoff.ended(life, u64::from_le_bytes(clock::random()));
+            self.problem = Some(why.clone());
+            if !reconnect {
+                self.tell(Event::Lost { why: why.clone(), again_in: None }).await;
+                return Ended::Gone(why);
+            }
+            self.show(State::Reconnecting);
+            self.tell(Event::Lost { why, again_in: Some(pause) }).await;
+            if let Some(ended) = self.pause(pause).await {
+                return ended;
+            }
+        }
+    }
+
+    /// Waits; what is to be sent meanwhile is refused.
+    async fn pause(&mut self, pause: Duration) -> Option<Ended> {
+        let sleep = tokio::time::sleep(pause);
+        tokio::pin!(sleep);
+        loop {
+            tokio::select! {
+                () = &mut sleep => return None,
+                command = self.commands.recv() => match command {
+                    None | Some(Command::Stop) => return Some(Ended::Stopped),
+                    Some(Command::Send { reply, .. }) => drop(reply.send(Err(SendError::NotConnected))),
+                    Some(Command::Confirm(_)) => {}
+                },
+            }
+        }
+    }
+
+    async fn connected(&mut self, mut socket: Socket) -> Lost {
+        let hello = self.session.hello(self.clock.now()).encode();
+        if let Err(why) = socket.send(Frame::text(hello)).await {
+            return Lost::Again(why.to_string());
+        }
+        self.show(State::Connected);
+        let mut last_words = None;
+        let answer_by = tokio::time::Instant::now() + ANSWER_PATIENCE;
+        loop {
+            let beat = self.session.next_deadline().map(|mono| self.clock.instant(mono));
+            let state = self.session.state();
+            // A person may take their time; the hub may not.
+            let waiting = matches!(state, State::Connected | State::Authenticating);
+            let room = self.unconfirmed.len() < MAX_UNCONFIRMED;
+            tokio::select! {
+                frame = socket.next() => match frame {
+                    Some(Ok(Frame::Text(text))) => {
+                        if let Some(lost) = self.on_text(&text, &mut socket, &mut last_words).await {
+                            let _ = socket.close(None).await;
+                            return lost;
+                        }
+                    }
+                    Some(Ok(Frame::Pong(payload))) => self.on_pong(&payload),
+                    Some(Ok(Frame::Close(frame))) => {
+                        let said = frame.map(|f| format!("{} ({})", f.reason, u16::from(f.code)));
+                        let why = last_words.or(said).unwrap_or_else(|| "the hub closed the connection".into());
+                        return Lost::Again(why);
+                    }
+                    Some(Ok(_)) => {}
+                    Some(Err(why)) => return Lost::Again(last_words.unwrap_or_else(|| why.to_string())),
+                    None => return Lost::Again(last_words.unwrap_or_else(|| "the connection ended".into())),
+                },
+                command = self.commands.recv(), if room => match command {
+                    None | Some(Command::Stop) => {
+                        let _ = socket.close(None).await;
+                        return Lost::For(Ended::Stopped);
+                    }
+                    Some(Command::Confirm(code)) => {
+                        let frame = self.session.confirm(code, self.clock.now()).encode();
+                        if let Err(why) = socket.send(Frame::text(frame)).await {
+                            return Lost::Again(why.to_string());
+                        }
+                    }
+                    Some(Command::Send { reply, .. }) if state != State::Authenticated => {
+                        let _ = reply.send(Err(SendError::NotConnected));
+                    }
+                    Some(Command::Send { text, reply }) => {
+                        if let Err(why) = self.send(text, reply, &mut socket).await {
+                            return Lost::Again(why);
+                        }
+                    }
+                },
+                () = sleep_until(beat), if beat.is_some() => {
+                    if let Some(frame) = self.session.on_tick(self.clock.now())
+                        && let Err(why) = socket.send(Frame::text(frame.encode())).await
+                    {
+                        return Lost::Again(why.to_string());
+                    }
+                }
+                () = tokio::time::sleep_until(answer_by), if waiting => {
+                    return Lost::Again("the hub did not answer in time".into());
+                }
+            }
+        }
+    }
+
+    /// A message, and a ping behind it: its pong means that the hub has worked through the message.
+    async fn send(
+        &mut self,
+        text: String,
+        reply: oneshot::Sender<Result<(), SendError>>,
+        socket: &mut Socket,
+    ) -> Result<(), String> {
+        self.pings += 1;
+        let ping = self.pings;
+        self.unconfirmed.push_back(Unconfirmed { ping, reply, refused: None });
+        let sent = async {
+            socket.feed(Frame::text(text)).await?;
+            socket.send(Frame::Ping(ping.to_be_bytes().to_vec().into())).await
+        };
+        sent.await.map_err(|why| why.to_string())
+    }
+
+    fn on_pong(&mut self, payload: &[u8]) {
+        let Some(ping) = payload.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)) else { return };
+        while self.unconfirmed.front().is_some_and(|waiting| waiting.ping <= ping) {
+            let Some(waiting) = self.unconfirmed.pop_front() else { return };
+            let _ = waiting.reply.send(waiting.refused.map_or(Ok(()), Err));
+        }
+    }
+
+    async fn on_text(&mut self, text: &str, socket: &mut Socket, last_words: &mut Option<String>) -> Option<Lost> {
+        let before = self.session.state();
+        let incoming = self.session.on_text(text, self.clock.now());
+        let event = match incoming {
+            Incoming::Rule(message) => {
+                let (rule, content) = (message.rule, message.content);
+                match self.rules.find(rule) {
+                    Some(processor) => {
+                        let mut processor = processor.lock().unwrap_or_else(PoisonError::into_inner);
+                        (processor.0)(Message { rule, content });
+                    }
+                    None => self.tell(Event::Message { rule: rule.into(), content: content.into() }).await,
+                }
+                return None;
+            }
+            Incoming::Ignored => None,
+            Incoming::Event(event) => Some(event),
+        };
+        let state = self.session.state();
+        if state != before {
+            self.show(state);
+            self.tell(Event::State(state)).await;
+        }
+        if self.pairing == Pairing::Refused && matches!(state, State::PairingRequired | State::PairingPending) {
+            let _ = self.state.unpaired();
+            let why = "the hub wants this client to pair again; run `convoke client pair`";
+            return Some(Lost::For(Ended::NeedsPairing(why.into())));
+        }
+        match event {
+            Some(event) => self.on_event(event, socket, last_words).await,
+            None => None,
+        }
+    }
+
+    async fn on_event(
+        &mut self,
+        event: ClientEvent,
+        socket: &mut Socket,
+        last_words: &mut Option<String>,
+    ) -> Option<Lost> {
+        match event {
+            ClientEvent::AuthRequired => return self.authenticate(socket).await,
+            ClientEvent::Paired { secret, .. } => {
+                // On disk first: a secret that was used and lost would bother a person again.
+                if let Err(why) = self.state.paired(&secret, clock::wall()) {
+                    return Some(Lost::For(Ended::State(why)));
+                }
+                self.tell(Event::Paired).await;
+                return self.authenticate(socket).await;
+            }
+            ClientEvent::CodeWanted { ttl_seconds, notification, .. } => {
+                self.tell(Event::CodeWanted { ttl_seconds, notification }).await;
+            }
+            ClientEvent::PairFailed(reason) => self.tell(Event::PairFailed(reason)).await,
+            ClientEvent::Authenticated { .. } => {
+                self.problem = None;
+                if let Err(why) = self.state.authenticated(clock::wall()) {
+                    self.problem = Some(why.to_string());
+                }
+                self.show(State::Authenticated);
+                self.tell(Event::Authenticated { clock_ahead_s: self.session.clock_ahead() }).await;
+            }
+            ClientEvent::AuthFailed { reason, explanation } => {
+                *last_words = Some(explanation.clone());
+                self.problem = Some(explanation.clone());
+                self.tell(Event::AuthFailed { reason, explanation: explanation.clone() }).await;
+                let hopeless = matches!(
+                    reason,
+                    AuthFailure::NotPaired | AuthFailure::InvalidSignature | AuthFailure::InvalidSecret
+                );
+                if hopeless && self.pairing == Pairing::Refused {
+                    return Some(Lost::For(Ended::NeedsPairing(explanation)));
+                }
+                // `re_pair_required` follows where trust was reset; else another connection, after a pause.
+                if !matches!(reason, AuthFailure::NonceCollision | AuthFailure::RateLimited) {
+                    return Some(Lost::Again(explanation));
+                }
+            }
+            ClientEvent::RePairRequired(reason) => {
+                let _ = self.state.unpaired();
+                self.tell(Event::RePairRequired(reason)).await;
+                let hello = self.session.hello(self.clock.now()).encode();
+                if let Err(why) = socket.send(Frame::text(hello)).await {
+                    return Some(Lost::Again(why.to_string()));
+                }
+            }
+            ClientEvent::Rejected => {
+                *last_words = Some("the hub does not want this client".into());
+                self.tell(Event::Rejected).await;
+            }
+            ClientEvent::Status { identifier, status, reason } => {
+                self.tell(Event::Status { identifier, status, reason }).await;
+            }
+            ClientEvent::DisconnectNotice(reason) => {
+                *last_words = Some(format!("the hub closed the connection: {reason}"));
+                self.tell(Event::Notice(reason)).await;
+            }
+            ClientEvent::ServerError { code, message } => {
+                // What the hub says about a message comes before that message's pong.
+                let about = matches!(
+                    code,
+                    Ok(ErrorCode::ClientOffline
+                        | ErrorCode::InternalError
+                        | ErrorCode::RateLimited
+                        | ErrorCode::MalformedMessage)
+                );
+                match self.unconfirmed.front_mut().filter(|_| about) {
+                    Some(waiting) => waiting.refused = Some(SendError::refused(&code, message.as_deref())),
+                    None => {
+                        let code = code.map_or_else(|code| code, |code| code.name().to_owned());
+                        let words = message.clone().unwrap_or_default();
+                        *last_words = Some(format!("the hub said {code}: {words}"));
+                        self.tell(Event::ServerError { code, message }).await;
+                    }
+                }
+            }
+            ClientEvent::Malformed(why) => self.tell(Event::Malformed(why.to_string())).await,
+        }
+        None
+    }
+
+    async fn authenticate(&mut self, socket: &mut Socket) -> Option<Lost> {
+        let frame = self.session.authenticate(&clock::random(), self.clock.now())?;
+        self.show(State::Authenticating);
+        match socket.send(Frame::text(frame.encode())).await {
+            Ok(()) => None,
+            Err(why) => Some(Lost::Again(why.to_string())),
+        }
+    }
+
+    async fn tell(&self, event: Event) {
+        // A program that does not listen any more still has its connection.
+        let _ = self.events.send(event).await;
+    }
+
+    /// Shows the state to whoever looks, when it has changed.
+    fn show(&mut self, state: State) {
+        if self.shown == Some(state) && state != State::Authenticated {
+            return;
+        }
+        self.shown = Some(state);
+        self.state.set_status(&Status {
+            state: state.name().into(),
+            since: clock::wall(),
+            pid: std::process::id(),
+            clock_ahead_s: self.session.clock_ahead(),
+            problem: self.problem.clone(),
+        });
+    }
+}
+
+async fn sleep_until(due: Option<std::time::Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    }
+}

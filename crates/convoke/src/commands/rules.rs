@@ -1,0 +1,254 @@
+//! `convoke rules` and `convoke messages`: where clients' messages go, and what came.
+
+use anyhow::{Context as _, Result};
+use clap::{ArgGroup, Args, Subcommand};
+use convoke_api::yonexus::{
+    MessageQuery, MessageView, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule, ToClients, ToWebhook,
+};
+use convoke_core::time::Timestamp;
+use serde_json::value::RawValue;
+
+use super::pages::{Pages, joined};
+use super::{NO_QUERY, Verb, typed};
+use crate::exit::Exit;
+use crate::parse;
+use crate::table::Grid;
+use crate::when;
+
+const RULES: &str = "/api/rules";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    /// The rules in force, in order
+    List,
+    /// Add a rule, or replace the one of that identifier in its place
+    Add(AddArgs),
+    /// Remove a rule
+    Remove {
+        #[arg(value_parser = parse::rule_identifier)]
+        rule: String,
+    },
+    /// What would become of a message; nothing is sent
+    Test {
+        #[arg(value_parser = parse::rule_identifier)]
+        rule: String,
+        #[arg(allow_hyphen_values = true)]
+        content: String,
+        /// As if this client had sent it
+        #[arg(long, value_parser = parse::identifier)]
+        from: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("where").required(true).args(["inbox", "to", "to_others", "webhook"]))]
+pub(crate) struct AddArgs {
+    /// The rule identifier, matched exactly
+    #[arg(value_parser = parse::rule_identifier)]
+    rule: String,
+    /// Keep its messages for operators and assistants to read
+    #[arg(long)]
+    inbox: bool,
+    /// Send them to these clients
+    #[arg(long, value_delimiter = ',', value_name = "CLIENTS", value_parser = parse::identifier)]
+    to: Option<Vec<String>>,
+    /// Send them to all clients but the sender
+    #[arg(long)]
+    to_others: bool,
+    /// Post them to this address
+    #[arg(long, value_name = "URL")]
+    webhook: Option<String>,
+    /// Put the sender and `::` before the content
+    #[arg(long, conflicts_with_all = ["inbox", "webhook"])]
+    with_sender: bool,
+    /// Put the message's id and `::` before that; goes with --keep
+    #[arg(long, conflicts_with_all = ["inbox", "webhook"], requires = "keep")]
+    with_id: bool,
+    /// Keep messages for who is away, for so long: 90s, 15m, 12h, 30d
+    #[arg(long, value_name = "SPAN", value_parser = parse::span, conflicts_with = "inbox")]
+    keep: Option<std::time::Duration>,
+    /// The variable that has the secret to sign the calls with
+    #[arg(long, value_name = "VARIABLE", requires = "webhook")]
+    secret_from: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MessagesCommand {
+    /// Messages in the inbox, oldest first
+    List {
+        /// Only of this rule
+        #[arg(long, value_parser = parse::rule_identifier)]
+        rule: Option<String>,
+        /// Only after this id
+        #[arg(long)]
+        after: Option<i64>,
+        /// At most so many
+        #[arg(long)]
+        limit: Option<u64>,
+    },
+    /// Send a message to clients
+    Send {
+        #[arg(value_parser = parse::rule_identifier)]
+        rule: String,
+        /// The content; `-` reads it from standard input
+        #[arg(allow_hyphen_values = true)]
+        content: String,
+        /// To whom
+        #[arg(long, value_delimiter = ',', required = true, value_parser = parse::identifier)]
+        to: Vec<String>,
+        /// Keep it for who is away, for so long: 90s, 15m, 12h, 30d
+        #[arg(long, value_name = "SPAN", value_parser = parse::span)]
+        keep: Option<std::time::Duration>,
+    },
+}
+
+pub(crate) async fn run(verb: Verb<'_>, command: RulesCommand) -> Result<Exit> {
+    let client = verb.client()?;
+    let output = verb.output;
+    let (json, said): (Box<RawValue>, String) = match command {
+        RulesCommand::List => {
+            let json: Box<RawValue> = client.get(RULES, &NO_QUERY).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                output.table(&list(&typed(&json)?), "there are no rules: messages of clients go nowhere")?;
+            }
+            return Ok(Exit::Done);
+        }
+        RulesCommand::Add(args) => {
+            let rule = rule(args)?;
+            (client.post(RULES, &rule).await?, format!("the rule `{}` is in force", rule.rule))
+        }
+        RulesCommand::Remove { rule } => (
+            client.delete(&format!("{RULES}/{}", parse::segment(&rule))).await?,
+            format!("the rule `{rule}` is gone"),
+        ),
+        RulesCommand::Test { rule, content, from } => {
+            let path = format!("{RULES}/{}/test", parse::segment(&rule));
+            let json: Box<RawValue> = client.post(&path, &TestRule { content, from }).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                output.table(&tested(&typed(&json)?), "")?;
+            }
+            return Ok(Exit::Done);
+        }
+    };
+    if output.json {
+        output.raw_json(&json)?;
+    } else {
+        output.text(&said)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn rule(args: AddArgs) -> Result<Rule> {
+    let keep_s = args.keep.map(|span| span.as_secs());
+    let target = match (args.inbox, args.webhook) {
+        (true, _) => Target::Inbox {},
+        (false, Some(url)) => {
+            let secret =
+                args.secret_from.map(|name| std::env::var(&name).with_context(|| format!("${name} is not set")));
+            Target::Webhook(ToWebhook { url, secret: secret.transpose()?, keep_s })
+        }
+        (false, None) => {
+            Target::Clients(ToClients { to: args.to, with_sender: args.with_sender, with_id: args.with_id, keep_s })
+        }
+    };
+    Ok(Rule { rule: args.rule, target })
+}
+
+pub(crate) async fn messages(verb: Verb<'_>, command: MessagesCommand) -> Result<Exit> {
+    let client = verb.client()?;
+    let output = verb.output;
+    match command {
+        MessagesCommand::List { rule, after, limit } => {
+            let query = MessageQuery { rule, after, limit: None };
+            let items = Pages::new(&client, "/api/messages", "messages", &query, limit)?.all().await?;
+            if output.json {
+                output.json(&joined("messages", &items))?;
+                return Ok(Exit::Done);
+            }
+            let messages = items.iter().map(|item| typed(item)).collect::<Result<Vec<MessageView>>>()?;
+            output.table(&inbox(&messages, when::now()), "there are no messages")?;
+            Ok(Exit::Done)
+        }
+        MessagesCommand::Send { rule, content, to, keep } => {
+            let content = match content.as_str() {
+                "-" => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
+                _ => content,
+            };
+            let keep_s = keep.map(|span| span.as_secs());
+            let json: Box<RawValue> =
+                client.post("/api/messages", &SendMessage { rule, content, to, keep_s }).await?;
+            let sent: Sent = typed(&json)?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                for (what, names) in [("sent to", &sent.sent), ("kept for", &sent.kept)] {
+                    if !names.is_empty() {
+                        output.text(&format!("{what} {}", names.join(", ")))?;
+                    }
+                }
+                if !sent.offline.is_empty() {
+                    output.note(format_args!("not delivered, offline: {}", sent.offline.join(", ")));
+                }
+            }
+            Ok(if sent.offline.is_empty() { Exit::Done } else { Exit::Failed })
+        }
+    }
+}
+
+fn list(rules: &RuleList) -> Grid {
+    let mut grid = Grid::new(&["RULE", "GOES TO", "OPTIONS"]);
+    for rule in &rules.rules {
+        let (to, options) = described(&rule.target);
+        grid.row([rule.rule.as_str().into(), to.into(), options.into()]);
+    }
+    grid
+}
+
+fn described(target: &Target) -> (String, String) {
+    let kept =
+        |keep_s: Option<u64>| keep_s.map(|s| format!("kept {}", when::span(std::time::Duration::from_secs(s))));
+    match target {
+        Target::Inbox {} => ("inbox".into(), "-".into()),
+        Target::Clients(to) => {
+            let names = to.to.as_ref().map_or_else(|| "all others".to_owned(), |names| names.join(", "));
+            let options = [
+                to.with_sender.then(|| "with sender".to_owned()),
+                to.with_id.then(|| "with id".to_owned()),
+                kept(to.keep_s),
+            ];
+            let options: Vec<_> = options.into_iter().flatten().collect();
+            (names, if options.is_empty() { "-".into() } else { options.join(", ") })
+        }
+        Target::Webhook(to) => (to.url.clone(), kept(to.keep_s).unwrap_or_else(|| "-".into())),
+        Target::Room { room } => (format!("room {room}"), "-".into()),
+    }
+}
+
+fn tested(test: &RuleTest) -> Grid {
+    let mut grid = Grid::facts();
+    grid.fact("matches", if test.matched { "yes" } else { "no: the message would be counted and dropped" });
+    grid.fact("as the hub sees it", test.message.as_str());
+    grid.fact_if("goes to", test.target.as_ref().map(|target| described(target).0));
+    grid.fact_if("as clients get it", test.delivered.as_deref());
+    grid.fact_if("now", (!test.online.is_empty()).then(|| test.online.join(", ")));
+    grid.fact_if("offline", (!test.offline.is_empty()).then(|| test.offline.join(", ")));
+    grid
+}
+
+fn inbox(messages: &[MessageView], now: Timestamp) -> Grid {
+    let mut grid = Grid::new(&["ID", "WHEN", "RULE", "FROM", "CONTENT"]);
+    for message in messages {
+        grid.row([
+            message.id.to_string().into(),
+            when::shown(message.at, now).into(),
+            message.rule.as_str().into(),
+            message.sender.as_str().into(),
+            message.content.as_str().into(),
+        ]);
+    }
+    grid
+}

@@ -1,0 +1,223 @@
+//! Yonexus from the command line: two ends, a person between them.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use convoke_client::{Client, Config, Event, StateFile};
+
+use crate::support::{Done, Hub, Server, convoke};
+
+fn ws(hub: &Hub) -> String {
+    format!("{}/yonexus", hub.http().replace("http", "ws"))
+}
+
+fn state(hub: &Hub, id: &str) -> PathBuf {
+    hub.beside(&format!("{id}.json"))
+}
+
+/// The code, as the operator sees it. The client asks for it first, so this looks until it is there.
+fn code(hub: &Hub, id: &str) -> String {
+    for _ in 0..600 {
+        let list = hub.run(&["pairings", "list", "--json"]).ok().json();
+        let found = list["pairings"].as_array().expect("a list").iter().find(|p| p["identifier"] == id).cloned();
+        if let Some(pairing) = found {
+            return pairing["pairing_code"].as_str().expect("a code").to_owned();
+        }
+    }
+    panic!("no pairing of {id} came up");
+}
+
+/// Pairs a client by typing the code.
+fn pair(hub: &Hub, id: &str, env: Option<(&str, &Path)>) {
+    hub.run(&["clients", "allow", id]).ok();
+    let mut command = convoke(["client", "pair", "--hub", &ws(hub), "--id", id, "--state"]);
+    command.arg(state(hub, id)).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some((name, value)) = env {
+        command.env(name, value);
+    }
+    let mut child: Child = command.spawn().expect("runs");
+    let code = code(hub, id);
+    let mut stdin = child.stdin.take().expect("piped");
+    writeln!(stdin, "AAAA-BBBB-CCCC").expect("writes");
+    writeln!(stdin, "{}", code.to_lowercase()).expect("writes");
+    let output = child.wait_with_output().expect("ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("this is not the code"), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("is paired with"), "{told}");
+}
+
+fn client(hub: &Hub, id: &str, args: &[&str]) -> std::process::Command {
+    let mut command = convoke(args);
+    command.arg("--state").arg(state(hub, id));
+    command
+}
+
+#[test]
+fn two_clients_pair_talk_and_are_seen() {
+    let hub = Hub::start();
+    Done::of(&mut client(&hub, "a", &["client", "status"])).code(2).notes("pair one with");
+    pair(&hub, "a", None);
+    pair(&hub, "b", None);
+    hub.run(&["clients", "list"]).ok().says("paired");
+    let shown = hub.run(&["clients", "show", "a", "--json"]).ok().json();
+    assert_eq!((&shown["state"], &shown["liveness"]), (&"paired".into(), &"offline".into()));
+    hub.run(&["rules", "add", "chat", "--to", "b", "--with-sender"]).ok();
+    hub.run(&["rules", "add", "keep it", "--inbox"]).ok();
+    hub.run(&["rules", "list"]).ok().says("with sender");
+    hub.run(&["rules", "test", "chat", "hi", "--from", "a"]).ok().says("chat::a::hi");
+
+    Done::of(&mut client(&hub, "a", &["client", "send", "chat", "hi"])).code(1).notes("CLIENT_OFFLINE");
+    let received = hub.beside("received");
+    let on = format!("job=cat > {}; echo done >&2", received.display());
+    let mut run = client(&hub, "b", &["client", "run", "--on", &on]);
+    let mut b = Server::start(run.stdin(Stdio::null()));
+    b.told("connected");
+    Done::of(&mut client(&hub, "a", &["client", "send", "chat", "hi::there"])).ok();
+    assert_eq!(b.line(), "chat::a::hi::there");
+    let status = Done::of(&mut client(&hub, "b", &["client", "status", "--json"])).ok().json();
+    assert_eq!((&status["state"], &status["running"]), (&"authenticated".into(), &true.into()));
+    Done::of(&mut client(&hub, "b", &["client", "send", "chat", "x"])).code(1).notes("another process");
+    hub.run(&["messages", "send", "job", "for the program", "--to", "b"]).ok().says("sent to b");
+    b.told("done");
+    assert_eq!(std::fs::read_to_string(&received).expect("written"), "for the program");
+
+    Done::with_input(&mut client(&hub, "a", &["client", "send", "keep it", "-"]), "line one\nline two").ok();
+    hub.run(&["messages", "list", "--rule", "keep it"]).ok().says("line one");
+    hub.run(&["clients", "revoke", "b"]).ok();
+    b.told("revoked");
+    b.signal("TERM");
+    assert!(b.end().success());
+    Done::of(&mut client(&hub, "b", &["client", "send", "chat", "x"])).code(1);
+    hub.run(&["rules", "remove", "keep it"]).ok();
+    hub.run(&["clients", "remove", "b", "--yes"]).ok();
+    let journal = hub.run(&["audit", "list", "--json"]).ok().stdout;
+    assert!(journal.contains("paired") && journal.contains("revoked"));
+    hub.run(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn an_operator_approves_or_denies_and_wrong_beginnings_are_told() {
+    let hub = Hub::start();
+    let begin = |id: &str| {
+        let mut command = client(&hub, id, &["client", "pair", "--hub", &ws(&hub), "--id", id]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("runs")
+    };
+    let refused = begin("nobody").wait_with_output().expect("ends");
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("not allowed here"), "{refused:?}");
+    hub.run(&["clients", "allow", "a"]).ok();
+    let waiting = begin("a");
+    code(&hub, "a");
+    hub.run(&["pairings", "list"]).ok().says("127.0.0.1");
+    hub.run(&["pairings", "approve", "a"]).ok().says("is paired");
+    assert!(waiting.wait_with_output().expect("ends").status.success());
+    hub.run(&["clients", "allow", "c"]).ok();
+    let waiting = begin("c");
+    code(&hub, "c");
+    hub.run(&["pairings", "deny", "c"]).ok();
+    let denied = waiting.wait_with_output().expect("ends");
+    assert!(!denied.status.success());
+    assert!(String::from_utf8_lossy(&denied.stderr).contains("refused this pairing"), "{denied:?}");
+    Done::of(&mut convoke(["client", "pair", "--hub", "ftp://x", "--id", "a"])).code(2).notes("no address of a hub");
+    Done::of(&mut convoke(["client", "pair", "--hub", "ws://127.0.0.1:1"])).code(2).notes("--id");
+}
+
+/// Sends until the hub is gone, and notes everything that the hub has taken.
+async fn send_until_gone(
+    hub: String,
+    state: PathBuf,
+    enough: usize,
+    taken: std::sync::mpsc::Sender<usize>,
+) -> BTreeSet<usize> {
+    let state = StateFile::open(&state).expect("paired");
+    let client = Client::new(Config { reconnect: false, ..Config::new(&hub, state) });
+    let mut running = client.start().expect("free");
+    while !matches!(running.events.recv().await, Some(Event::Authenticated { .. })) {}
+    let mut accepted = BTreeSet::new();
+    for n in 0.. {
+        if running.handle.send("kept", &n.to_string()).await.is_err() {
+            break;
+        }
+        accepted.insert(n);
+        if accepted.len() == enough {
+            taken.send(n).expect("the test waits");
+        }
+    }
+    accepted
+}
+
+#[test]
+fn a_hub_killed_under_load_keeps_every_message_it_took() {
+    const ENOUGH: usize = 100;
+    let mut hub = Hub::start();
+    pair(&hub, "a", None);
+    pair(&hub, "b", None);
+    hub.run(&["rules", "add", "kept", "--to", "b", "--with-id", "--keep", "1d"]).ok();
+    let (sender, taken) = std::sync::mpsc::channel();
+    let sending = std::thread::spawn({
+        let (url, file) = (ws(&hub), state(&hub, "a"));
+        move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(send_until_gone(url, file, ENOUGH, sender))
+        }
+    });
+    taken.recv_timeout(Duration::from_secs(60)).expect("enough was taken");
+    hub.server.signal("KILL");
+    assert!(!hub.server.end().success());
+    let accepted = sending.join().expect("the sender ends with the hub");
+    assert!(accepted.len() >= ENOUGH);
+
+    let hub = hub.restart_killed();
+    let url = ws(&hub);
+    let mut run = client(&hub, "b", &["client", "run", "--json", "--hub", &url]);
+    let b = Server::start(run.stdin(Stdio::null()));
+    let mut received = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    while !accepted.is_subset(&received) {
+        let message: serde_json::Value = serde_json::from_str(&b.line()).expect("JSON");
+        let (id, content) = message["content"].as_str().and_then(|c| c.split_once("::")).expect("an id");
+        assert!(ids.insert(id.parse::<i64>().expect("a number")), "nothing was read twice here");
+        received.insert(content.parse::<usize>().expect("a number"));
+    }
+    hub.run(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn a_client_checks_the_certificate_of_a_hub_with_tls() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("made");
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).expect("writes");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("writes");
+    let (cert_arg, key_arg) = (cert.to_str().expect("text"), key.to_str().expect("text"));
+    let hub = Hub::start_with(&["--tls-cert", cert_arg, "--tls-key", key_arg, "--set", "yonexus.allow=a"]);
+    assert!(ws(&hub).starts_with("wss://"));
+    let begin = || {
+        let mut command = client(&hub, "a", &["client", "pair", "--hub", &ws(&hub), "--id", "a"]);
+        command.stdin(Stdio::null());
+        command
+    };
+    Done::of(&mut begin()).code(1).notes("could not prove itself");
+    let trusted = |args: &[&str]| {
+        let mut verb = hub.verb(args);
+        verb.env("SSL_CERT_FILE", &cert);
+        verb
+    };
+    let mut command = begin();
+    command.env("SSL_CERT_FILE", &cert).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("runs");
+    for _ in 0..600 {
+        let list = Done::of(&mut trusted(&["pairings", "list", "--json"])).ok();
+        if list.stdout.contains("pairing_code") {
+            break;
+        }
+    }
+    Done::of(&mut trusted(&["pairings", "approve", "a"])).ok();
+    let output = child.wait_with_output().expect("ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
