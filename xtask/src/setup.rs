@@ -62,6 +62,12 @@ const PACKAGES: &[Package] = &[
         why: "a bus on which tests ask a desktop for a picture",
     },
     Package {
+        name: "nats-server",
+        program: "nats-server",
+        needed_if: "crates/sim/src/rules/nats.rs",
+        why: "`bench --only rules` measures rule messages beside it",
+    },
+    Package {
         name: "nodejs",
         program: "node",
         needed_if: "web/package.json",

@@ -10,6 +10,7 @@ mod mcp;
 mod measure;
 mod plan;
 mod rpc;
+mod rules;
 mod sim;
 mod table;
 mod target;
@@ -78,6 +79,8 @@ enum Measure {
     Agent,
     /// The coding backend: requests, deltas, start-up, sessions, memory.
     Rpc,
+    /// Yonexus rule messages, beside a bare relay and NATS.
+    Rules,
 }
 
 impl Measure {

@@ -1,4 +1,4 @@
-//! Simulated kenny agents by the thousand in one process, and what is needed to measure a hub with them.
+//! Simulated agents and clients by the thousand in one process, and what is needed to measure a hub with them.
 //!
 //! The agents run the real [`AgentSession`](convoke_kenny::agent::AgentSession), signatures included, over a WebSocket
 //! of their own that holds no buffer while idle: the simulator must not be what a measurement shows. Everything is
@@ -17,6 +17,7 @@
 //! | [`load`] | callers that keep a hub busy, and how long they wait |
 //! | [`forwarder`] | the raw limit: HTTP in, WebSocket to the agent and back, HTTP out |
 //! | [`bare_mcp`] | the raw limit of MCP: the SDK's server with a tool that answers at once |
+//! | [`rules`] | Yonexus clients, a bare relay and NATS: rule messages under load |
 //! | [`usage`] | CPU and memory of a process |
 //! | [`control`] | commands to a swarm in another process |
 //! | [`stage`] | the processes of a measurement: hub, forwarder, swarm |
@@ -32,6 +33,7 @@ pub mod forwarder;
 pub mod http;
 pub mod load;
 pub mod roster;
+pub mod rules;
 pub mod stage;
 pub mod swarm;
 pub mod telemetry;

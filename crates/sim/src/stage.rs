@@ -135,6 +135,13 @@ impl Stage {
         Server::start("the bare MCP server", program, &self.directory().join("mcp.log")).await
     }
 
+    /// Starts the bare relay of rule messages on a free port.
+    pub async fn relay(&self) -> Result<Server, StageError> {
+        let mut program = Program::new(&self.program);
+        program.args(["sim", "relay", "--listen", "127.0.0.1:0"]).stdin(Stdio::piped());
+        Server::start("the relay", program, &self.directory().join("relay.log")).await
+    }
+
     /// Starts a swarm of the [`Roster`](crate::roster::Roster) of `seed` for `server`; none is connected yet.
     pub fn swarm(&self, server: &Server, seed: &str) -> Result<SwarmProcess, StageError> {
         let mut program = Program::new(&self.program);

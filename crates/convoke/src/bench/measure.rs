@@ -48,6 +48,11 @@ async fn of_the_hub(plan: &Plan) -> anyhow::Result<Vec<Row>> {
         let rows = super::agent::measure(plan, &stage).await?;
         bench.rows.extend(rows.into_iter().map(|row| (Measure::Agent, row)));
     }
+    if plan.wants(Measure::Rules) {
+        for row in super::rules::measure(plan, &stage, TOKEN).await? {
+            bench.row(Measure::Rules, row);
+        }
+    }
     // In the order of the goals, not in that of the run.
     bench.rows.sort_by_key(|(measure, _)| *measure);
     Ok(bench.rows.into_iter().map(|(_, row)| row).collect())

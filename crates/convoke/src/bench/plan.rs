@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub(super) scratch: Option<PathBuf>,
     /// Settings of the hub.
     pub(super) settings: Vec<String>,
+    /// Yonexus clients that are connected and idle.
+    pub(super) clients: usize,
     /// Whether the figures are rough.
     pub(super) quick: bool,
     only: Vec<Measure>,
@@ -56,6 +58,7 @@ impl Plan {
             settle: Duration::from_millis(size(2000, 200).into()),
             scratch: args.scratch.clone(),
             settings: args.set.clone(),
+            clients: agents.min(if args.quick { 50 } else { 2000 }),
             quick: args.quick,
             only: args.only.clone(),
         }

@@ -12,6 +12,7 @@ use convoke_sim::control;
 use convoke_sim::enrol::enrol;
 use convoke_sim::forwarder::Forwarder;
 use convoke_sim::roster::Roster;
+use convoke_sim::rules::relay::Relay;
 use convoke_sim::swarm::{Swarm, SwarmConfig};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -34,6 +35,8 @@ enum Part {
     Mcp(ForwarderArgs),
     /// Answers every frame on standard input with an empty result.
     Echo,
+    /// A bare relay: what one WebSocket sends, every other one gets. It stops when standard input ends.
+    Relay(ForwarderArgs),
 }
 
 #[derive(Debug, Args)]
@@ -83,7 +86,7 @@ pub(crate) async fn run_sim(args: SimArgs) -> anyhow::Result<()> {
     // as the hub has.
     let runtime = match args.part {
         Part::Agents(_) | Part::Echo => Builder::new_current_thread().enable_all().build()?,
-        Part::Forwarder(_) | Part::Mcp(_) => Builder::new_multi_thread().enable_all().build()?,
+        Part::Forwarder(_) | Part::Mcp(_) | Part::Relay(_) => Builder::new_multi_thread().enable_all().build()?,
     };
     let (done, outcome) = tokio::sync::oneshot::channel();
     std::thread::Builder::new().name("sim".into()).spawn(move || {
@@ -100,6 +103,7 @@ fn play(runtime: &Runtime, part: Part) -> anyhow::Result<()> {
         Part::Forwarder(args) => runtime.block_on(forwarder(args)),
         Part::Mcp(args) => runtime.block_on(bare_mcp(args)),
         Part::Echo => super::rpc::echo(),
+        Part::Relay(args) => runtime.block_on(relay(args)),
     }
 }
 
@@ -149,6 +153,17 @@ async fn bare_mcp(args: ForwarderArgs) -> anyhow::Result<()> {
     // It has no key of its own; whoever starts a part of a bench reads one.
     let key = convoke_sim::key_text(&Roster::new("mcp").key(0).verifying_key());
     tell(&json!({ "http": format!("http://{}", server.address()), "kenny_public_key": key }))?;
+    let mut input = lines();
+    while input.recv().await.is_some() {}
+    Ok(())
+}
+
+async fn relay(args: ForwarderArgs) -> anyhow::Result<()> {
+    let relay = Relay::start(args.listen).await?;
+    tell(&json!({
+        "http": format!("http://{}", relay.address()),
+        "kenny_public_key": convoke_sim::key_text(&Roster::new("relay").public_key(0)),
+    }))?;
     let mut input = lines();
     while input.recv().await.is_some() {}
     Ok(())

@@ -18,6 +18,10 @@ const CHUNK: usize = 64 * 1024;
 /// Write buffers up to this size are kept between writes while there is something to write.
 const KEEP: usize = 16 * 1024;
 
+/// Beyond this much that waits to be written nothing more is read: a peer that makes us answer and does not read the
+/// answers (pings, say) would otherwise fill the memory. More than any queue of ours holds.
+const MAX_BACKLOG: usize = 16 * 1024 * 1024;
+
 /// The largest header of a frame that a server sends.
 const HEADER: usize = 10;
 
@@ -143,6 +147,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SocketError>> {
         if let Poll::Ready(Err(error)) = self.poll_write(cx) {
             return Poll::Ready(Err(error.into()));
+        }
+        if self.backlog() > MAX_BACKLOG {
+            // The write above wakes us.
+            return Poll::Pending;
         }
         loop {
             if let Some(event) = self.decoder.next_event()? {

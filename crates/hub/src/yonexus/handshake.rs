@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use convoke_core::journal::Kind;
-use convoke_core::peer::Liveness;
+use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::SecretText;
 use convoke_store::{Lossy, StoreError};
 use convoke_yonexus::answer::{self, Answer};
@@ -138,7 +138,8 @@ impl Handshake<'_> {
             return Step::Say(answer::unsupported_version(identifier, request_id, at));
         }
         // Whoever is not on the allow-list looks the same as who was revoked, and costs the same.
-        let Some(client) = self.hub.yonexus.clients.allowed(identifier) else {
+        let trusted = |client: &Arc<Client>| client.state().record.trust != Trust::Revoked;
+        let Some(client) = self.hub.yonexus.clients.allowed(identifier).filter(trusted) else {
             failed(self.hub, self.address);
             return Step::Say(answer::refused_hello(identifier, HelloRefusal::NotAllowed, request_id, at));
         };

@@ -2,5 +2,6 @@
 
 mod answers;
 mod forwarder;
+mod rules;
 mod support;
 mod swarm;

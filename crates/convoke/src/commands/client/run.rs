@@ -1,6 +1,6 @@
 //! Keeping the connection: lines in, messages out, a program per message.
 
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use crate::commands::signals::Signals;
 use crate::exit::{Exit, usage};
 use crate::output::Output;
 use crate::parse;
+use crate::show::clean_lines;
 
 /// Programs that may run at once; beyond it messages wait.
 const MAX_PROGRAMS: usize = 8;
@@ -80,6 +81,10 @@ pub(super) async fn run(verb: Verb<'_>, args: RunArgs) -> Result<Exit> {
 fn show(output: &Output, event: Event) -> Result<()> {
     match event {
         Event::Message { rule, content } if output.json => output.json(&json!({ "rule": rule, "content": content })),
+        // A terminal must not be moved about by what others send; a program gets it as it came.
+        Event::Message { rule, content } if io::stdout().is_terminal() => {
+            output.text(&clean_lines(&format!("{rule}::{content}")))
+        }
         Event::Message { rule, content } => output.text(&format!("{rule}::{content}")),
         other => {
             if let Some(words) = words(&other) {

@@ -1,0 +1,135 @@
+//! The raw limit of rule messages: what one WebSocket sends, every other one gets. The hub's own kind of socket, one
+//! task a connection, a bounded queue each; no identity, no rule, no rate, no record.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tungstenite::handshake::derive_accept_key;
+
+use crate::ws::{Incoming, Socket};
+
+/// Messages that may wait for one connection, as many as the hub lets wait.
+const QUEUE: usize = 1024;
+/// Longest request head that is read.
+const MAX_HEAD: usize = 8 * 1024;
+
+/// A running relay. It stops when it is dropped.
+#[derive(Debug)]
+pub struct Relay {
+    address: SocketAddr,
+    acceptor: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    links: Mutex<HashMap<u64, mpsc::Sender<Arc<str>>>>,
+}
+
+impl Shared {
+    fn links(&self) -> std::sync::MutexGuard<'_, HashMap<u64, mpsc::Sender<Arc<str>>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Relay {
+    /// Listens at `listen`.
+    pub async fn start(listen: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(listen).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { address, acceptor: tokio::spawn(accept(listener)) })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+    }
+}
+
+async fn accept(listener: TcpListener) {
+    let shared = Arc::<Shared>::default();
+    let mut connections = JoinSet::new();
+    let mut next = 0;
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else { continue };
+                let _ = stream.set_nodelay(true);
+                next += 1;
+                connections.spawn(serve(stream, Arc::clone(&shared), next));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>, id: u64) {
+    let Some(rest) = upgrade(&mut stream).await else { return };
+    let mut socket = Socket::server(stream, rest);
+    let (sender, mut inbox) = mpsc::channel::<Arc<str>>(QUEUE);
+    shared.links().insert(id, sender);
+    loop {
+        tokio::select! {
+            incoming = socket.next() => match incoming {
+                Ok(Incoming::Text(text)) => {
+                    let text: Arc<str> = text.into();
+                    let others: Vec<_> = {
+                        let links = shared.links();
+                        links.iter().filter(|(other, _)| **other != id).map(|(_, link)| link.clone()).collect()
+                    };
+                    for other in others {
+                        // A receiver that is behind holds its sender back.
+                        let _ = other.send(Arc::clone(&text)).await;
+                    }
+                }
+                Ok(Incoming::Ping | Incoming::Other) => {}
+                Ok(Incoming::Close(_)) | Err(_) => break,
+            },
+            Some(text) = inbox.recv() => {
+                socket.queue_text(&text);
+                while let Ok(text) = inbox.try_recv() {
+                    socket.queue_text(&text);
+                }
+            }
+        }
+    }
+    shared.links().remove(&id);
+}
+
+/// The server's side of the upgrade. Answers what was read beyond it.
+async fn upgrade(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut read = Vec::with_capacity(512);
+    let end = loop {
+        if let Some(at) = read.windows(4).position(|w| w == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if read.len() >= MAX_HEAD || stream.read_buf(&mut read).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let head = String::from_utf8_lossy(&read[..end]).into_owned();
+    let key = head
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"))?
+        .1
+        .trim()
+        .to_owned();
+    let accept = derive_accept_key(key.as_bytes());
+    let answer = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+    );
+    stream.write_all(answer.as_bytes()).await.ok()?;
+    Some(read[end..].to_vec())
+}
