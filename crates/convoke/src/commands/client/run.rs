@@ -103,7 +103,6 @@ fn words(event: &Event) -> Option<String> {
         },
         Event::AuthFailed { explanation, .. } => format!("not let in: {explanation}"),
         Event::RePairRequired(reason) => format!("the hub reset its trust ({})", reason.name()),
-        Event::Rejected => "the hub does not want this client".into(),
         Event::Status { identifier, status, reason } => {
             let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
             format!("{identifier} is {status}{why}")
@@ -115,6 +114,8 @@ fn words(event: &Event) -> Option<String> {
             Some(pause) => format!("disconnected: {why}; trying again in {:.1} s", pause.as_secs_f64()),
             None => format!("disconnected: {why}"),
         },
+        // The hub's error says why, and what follows it when it is tried again.
+        Event::Rejected => return None,
         Event::PairFailed(_) | Event::CodeWanted { .. } | Event::Paired | Event::State(_) => return None,
         Event::Message { .. } => return None,
     })
