@@ -37,6 +37,7 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
     for door in http::doors(hub.hub()).list() {
         let body = match door.path {
             "/api/agents/{id}/call" => json!({ "tool": "shell_exec", "args": { "command": "uptime" } }),
+            "/api/messages" => json!({ "rule": "chat", "content": "x", "to": ["client-a"] }),
             _ => json!({}),
         };
         // Without a catch-all: a new right needs a decision here.
