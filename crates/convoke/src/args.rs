@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    agent, agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs, policy,
-    rpc, rules, tokens,
+    agent, agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs,
+    policy, rpc, rules, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.

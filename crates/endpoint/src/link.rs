@@ -138,7 +138,7 @@ pub(crate) async fn open(shared: &Shared, switch: RemoteControl) -> Result<Link<
                 },
                 Event::Binary(_) => return Err(LinkError::Distrust(EndReason::NotChallenge)),
                 Event::Ping(payload) => socket.queue_pong(&payload),
-                Event::Pong => {}
+                Event::Pong(_) => {}
                 Event::Close(Some(UNAUTHORIZED)) => return Err(LinkError::Refused),
                 Event::Close(code) => return Err(LinkError::Closed(code)),
             },
@@ -282,7 +282,7 @@ impl Link<'_> {
                 self.socket.queue_pong(&payload);
                 return None;
             }
-            Event::Pong => return None,
+            Event::Pong(_) => return None,
             Event::Binary(bytes) => {
                 tracing::warn!(bytes = bytes.len(), "the hub sent a binary message; frames are text");
                 return None;
