@@ -25,7 +25,7 @@ pub mod rules;
 mod serve;
 mod webhook;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use convoke_store::{Store, StoreError};
 use convoke_yonexus::Now;
@@ -53,14 +53,30 @@ pub struct Yonexus {
     pub(crate) outbox: outbox::Outbox,
     /// Who is told codes.
     pub(crate) notifiers: notify::Notifiers,
-    /// Calls out of the hub.
-    pub(crate) http: reqwest::Client,
+    http: OnceLock<reqwest::Client>,
     /// Places for clients that are pairing or proving themselves.
     pub(crate) handshakes: Arc<Semaphore>,
     /// Failures per address.
     pub(crate) throttle: Throttle,
     /// Counters.
     pub metrics: Counters,
+}
+
+/// No proxy of the environment and no redirects: codes and messages go where the operator said.
+fn outward() -> reqwest::Client {
+    let builder = || {
+        reqwest::Client::builder()
+            .connect_timeout(notify::PATIENCE)
+            .timeout(notify::PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .user_agent(concat!("convoke/", env!("CARGO_PKG_VERSION")))
+    };
+    builder().build().unwrap_or_else(|why| {
+        // A machine without certificates can still call plain HTTP; HTTPS then fails call by call, and says so.
+        tracing::warn!(%why, "no certificates of authorities were found on this machine");
+        builder().tls_certs_only([]).build().expect("without certificates there is nothing of the system to fail on")
+    })
 }
 
 /// Numbers for `/metrics`, and for tests of what must not happen twice.
@@ -84,24 +100,21 @@ impl Yonexus {
         let clients = Clients::load(store.clients().await?, settings.list("yonexus.allow"));
         let rules = rules::RuleBook::load(store.rules().await?);
         let outbox = outbox::Outbox::load(settings, store.outbox_totals().await?);
-        // No proxy of the environment and no redirects: codes and messages go where the operator said.
-        let http = reqwest::Client::builder()
-            .connect_timeout(notify::PATIENCE)
-            .timeout(notify::PATIENCE)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("convoke/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .unwrap_or_default();
         Ok(Self {
             clients,
             rules,
             outbox,
             notifiers: notify::Notifiers::new(settings),
-            http,
+            http: OnceLock::new(),
             handshakes: Arc::new(Semaphore::new(settings.size("yonexus.max_handshakes"))),
             throttle: Throttle::new(MAX_FAILURES),
             metrics: Counters::default(),
         })
+    }
+
+    /// Calls out of the hub; made when the first one is due, since most hubs make none.
+    pub(crate) fn http(&self) -> &reqwest::Client {
+        self.http.get_or_init(outward)
     }
 
     /// Numbers for `/metrics`.

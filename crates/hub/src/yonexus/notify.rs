@@ -185,7 +185,7 @@ async fn until_told(hub: &Hub, client: &Arc<Client>) {
     let Some(notice) = notice(client) else { return };
     let mut pause = PAUSES.0;
     loop {
-        match hub.yonexus.notifiers.tell(&hub.yonexus.http, &notice).await {
+        match hub.yonexus.notifiers.tell(hub.yonexus.http(), &notice).await {
             Ok(words) => {
                 pairing::notified(hub, client, notice.code.reveal(), Notification::Sent, words).await;
                 return;

@@ -108,5 +108,5 @@ async fn post(hub: &Hub, rule: &str, row: &OutboxRow) -> Option<Result<(), super
         "content": row.content,
         "at": row.created_at,
     });
-    Some(post_signed(&hub.yonexus.http, url, secret.as_ref(), &body.to_string()).await)
+    Some(post_signed(hub.yonexus.http(), url, secret.as_ref(), &body.to_string()).await)
 }
