@@ -1,0 +1,222 @@
+//! A probe's parameters, validated against its manifest.
+//!
+//! The schema of the field knows a type, whether it is required, and a default. What keeps an argument from becoming
+//! an option or a path out of bounds is said here too, as data: bounds, lengths, and a form that a text must have.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParamSpec {
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: ParamType,
+    /// For people.
+    #[serde(default)]
+    pub description: String,
+    /// Whether it must be given.
+    #[serde(default)]
+    pub required: bool,
+    /// What it is when it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// Whole numbers only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub integer: bool,
+    /// At least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum: Option<f64>,
+    /// At most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<f64>,
+    /// Longest text, in characters; 255 when nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<usize>,
+    /// What a text must look like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// The only values it may have.
+    #[serde(rename = "enum", default, skip_serializing_if = "Vec::is_empty")]
+    pub one_of: Vec<String>,
+}
+
+/// What a parameter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParamType {
+    /// A text.
+    String,
+    /// A number.
+    Number,
+    /// Yes or no.
+    Boolean,
+}
+
+/// The form of a text. Every one of them refuses a leading `-`, so that no value can be read as an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// A host's name or address.
+    Host,
+    /// The name of a unit, container, user, …: letters, digits and `._@:-`.
+    Name,
+    /// An absolute path without `..`.
+    Path,
+}
+
+/// Why parameters do not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ParamError(pub String);
+
+const DEFAULT_MAX_LENGTH: usize = 255;
+
+impl ParamSpec {
+    /// Checks the description itself: a default that does not fit would fail every call.
+    pub fn check(&self) -> Result<(), String> {
+        match &self.default {
+            Some(value) => self.fits(value).map_err(|why| format!("its default {why}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a value fits; if not, what it would have to be.
+    pub fn fits(&self, value: &Value) -> Result<(), String> {
+        match (self.kind, value) {
+            (ParamType::String, Value::String(text)) => self.fits_text(text),
+            (ParamType::Number, Value::Number(number)) => self.fits_number(number.as_f64().unwrap_or(f64::NAN)),
+            (ParamType::Boolean, Value::Bool(_)) => Ok(()),
+            (ParamType::String, _) => Err("must be a text".into()),
+            (ParamType::Number, _) => Err("must be a number".into()),
+            (ParamType::Boolean, _) => Err("must be true or false".into()),
+        }
+    }
+
+    fn fits_number(&self, number: f64) -> Result<(), String> {
+        if !number.is_finite() || (self.integer && number.fract() != 0.0) {
+            return Err("must be a whole number".into());
+        }
+        let low = self.minimum.is_some_and(|min| number < min);
+        let high = self.maximum.is_some_and(|max| number > max);
+        match (low || high, self.minimum, self.maximum) {
+            (false, ..) => Ok(()),
+            (true, Some(min), Some(max)) => Err(format!("must be from {min} to {max}")),
+            (true, Some(min), None) => Err(format!("must be at least {min}")),
+            (true, None, max) => Err(format!("must be at most {}", max.unwrap_or(f64::MAX))),
+        }
+    }
+
+    fn fits_text(&self, text: &str) -> Result<(), String> {
+        let longest = self.max_length.unwrap_or(DEFAULT_MAX_LENGTH);
+        if text.chars().count() > longest {
+            return Err(format!("must have at most {longest} characters"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err("must not have control characters".into());
+        }
+        if !self.one_of.is_empty() && !self.one_of.iter().any(|allowed| allowed == text) {
+            return Err(format!("must be one of {}", self.one_of.join(", ")));
+        }
+        let Some(format) = self.format else { return Ok(()) };
+        if text.is_empty() {
+            return Err("must not be empty".into());
+        }
+        if text.starts_with('-') {
+            return Err("must not begin with '-'".into());
+        }
+        let plain = |extra: &[u8]| text.bytes().all(|b| b.is_ascii_alphanumeric() || extra.contains(&b));
+        match format {
+            Format::Host if !plain(b".:-_%") => Err("must be a host's name or address".into()),
+            Format::Name if !plain(b"._@:-\\") => Err("must be letters, digits and ._@:- only".into()),
+            Format::Path if !text.starts_with('/') => Err("must be an absolute path".into()),
+            Format::Path if text.split('/').any(|part| part == "..") => Err("must not have '..' in it".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks what was given against what a probe takes, and fills in the defaults.
+pub fn validate(specs: &BTreeMap<String, ParamSpec>, given: Option<&str>) -> Result<Map<String, Value>, ParamError> {
+    let given: Map<String, Value> = match given {
+        None => Map::new(),
+        Some(text) => {
+            serde_json::from_str(text).map_err(|why| ParamError(format!("the parameters are no object: {why}")))?
+        }
+    };
+    if let Some(name) = given.keys().find(|name| !specs.contains_key(*name)) {
+        let name: String = name.chars().take(64).collect();
+        let known: Vec<&str> = specs.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "it takes none".into() } else { format!("it takes {}", known.join(", ")) };
+        return Err(ParamError(format!("there is no parameter `{name}`: {known}")));
+    }
+    let mut out = Map::new();
+    for (name, spec) in specs {
+        // A null is a parameter that was left open.
+        match given.get(name).filter(|v| !v.is_null()) {
+            Some(value) => {
+                spec.fits(value).map_err(|why| ParamError(format!("parameter `{name}` {why}")))?;
+                out.insert(name.clone(), value.clone());
+            }
+            None if spec.required => return Err(ParamError(format!("parameter `{name}` is missing"))),
+            None => out.extend(spec.default.clone().map(|value| (name.clone(), value))),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn specs() -> BTreeMap<String, ParamSpec> {
+        serde_json::from_str(
+            r#"{"host":{"type":"string","description":"","required":true,"format":"host"},
+                "count":{"type":"number","description":"","required":false,"default":4,"integer":true,"minimum":1,"maximum":20},
+                "path":{"type":"string","description":"","required":false,"format":"path"},
+                "unit":{"type":"string","description":"","required":false,"format":"name","maxLength":10},
+                "level":{"type":"string","enum":["a","b"]},
+                "deep":{"type":"boolean"}}"#,
+        )
+        .expect("specs")
+    }
+
+    #[track_caller]
+    fn check(given: &str, expect: Result<&str, &str>) {
+        match (validate(&specs(), Some(given)), expect) {
+            (Ok(map), Ok(text)) => assert_eq!(Value::Object(map).to_string(), text),
+            (Err(error), Err(word)) => assert!(error.0.contains(word), "{} should speak of {word}", error.0),
+            (got, _) => panic!("{given}: {got:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults_are_filled_in_and_what_does_not_fit_is_named() {
+        check(r#"{"host":"example.org"}"#, Ok(r#"{"count":4,"host":"example.org"}"#));
+        check(
+            r#"{"host":"::1","count":20,"deep":true,"level":null}"#,
+            Ok(r#"{"count":20,"deep":true,"host":"::1"}"#),
+        );
+        check("{}", Err("`host` is missing"));
+        check("[]", Err("no object"));
+        check(r#"{"host":"-f"}"#, Err("begin with '-'"));
+        check(r#"{"host":"a b"}"#, Err("host"));
+        check(r#"{"host":"a;b"}"#, Err("host"));
+        check(r#"{"host":"$(id)"}"#, Err("host"));
+        check(r#"{"host":""}"#, Err("empty"));
+        check(r#"{"host":"a","count":0}"#, Err("from 1 to 20"));
+        check(r#"{"host":"a","count":1.5}"#, Err("whole"));
+        check(r#"{"host":"a","count":"4"}"#, Err("number"));
+        check(r#"{"host":"a","count":1e999}"#, Err("no object"));
+        check(r#"{"host":"a","path":"/var/log/../../etc/shadow"}"#, Err("'..'"));
+        check(r#"{"host":"a","path":"etc"}"#, Err("absolute"));
+        check(r#"{"host":"a","path":"/a\u0000b"}"#, Err("control"));
+        check(r#"{"host":"a","unit":"abcdefghijk"}"#, Err("at most 10"));
+        check(r#"{"host":"a","unit":"--output"}"#, Err("begin with '-'"));
+        check(r#"{"host":"a","level":"c"}"#, Err("one of a, b"));
+        check(r#"{"host":"a","more":1}"#, Err("no parameter `more`"));
+    }
+}
