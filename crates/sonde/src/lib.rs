@@ -20,6 +20,7 @@
 //! | [`hub`] | the hub's end of a link |
 //! | [`agent`] | the agent's end of a link |
 //! | [`attest`] | what an agent says about itself, compared field by field |
+//! | [`builtin`] | the packs and runbooks that come with the program |
 //! | [`version`] | agent versions, compared as numbers |
 //! | [`manifest`] | packs as data |
 //! | [`params`] | a probe's parameters, validated |
@@ -29,6 +30,7 @@
 pub mod ack;
 pub mod agent;
 pub mod attest;
+pub mod builtin;
 pub mod envelope;
 pub mod hub;
 pub mod json;

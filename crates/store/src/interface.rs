@@ -18,6 +18,7 @@ use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::error::StoreError;
+use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
 /// Shorthand for what every method answers.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -329,6 +330,23 @@ pub trait Store: crate::yonexus::YonexusStore + Send + Sync + std::fmt::Debug {
     async fn lapse_invitations(&self, now: Timestamp) -> Result<Vec<PeerId>>;
     /// Removes an agent with its tokens, snapshots and logs (the journal keeps its records). False when unknown.
     async fn remove_agent(&self, agent: &PeerId, record: Draft) -> Result<bool>;
+
+    /// All Sonde agents.
+    async fn sonde_agents(&self) -> Result<Vec<SondeAgentRow>>;
+    /// Sonde's enrolment tokens that are kept, used and lapsed ones too.
+    async fn sonde_tokens(&self) -> Result<Vec<SondeTokenRow>>;
+    /// Keeps an enrolment token.
+    async fn put_sonde_token(&self, token: SondeTokenRow, record: Draft) -> Result<()>;
+    /// Uses a token and keeps the agent as trusted, in one transaction with its record.
+    async fn enrol_sonde(
+        &self,
+        token: &TokenHash,
+        agent: SondeAgentRow,
+        now: Timestamp,
+        record: Draft,
+    ) -> Result<SondeEnrolled>;
+    /// Keeps what a Sonde agent says about itself. False when unknown.
+    async fn set_sonde_facts(&self, agent: &PeerId, facts: String, record: Option<Draft>) -> Result<bool>;
 
     /// The latest snapshot.
     async fn latest_snapshot(&self, agent: &PeerId) -> Result<Option<SnapshotRow>>;

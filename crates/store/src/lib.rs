@@ -11,11 +11,13 @@ mod files;
 mod interface;
 pub mod keys;
 mod seal;
+mod sonde;
 mod sqlite;
 mod yonexus;
 
 pub use error::StoreError;
 pub use files::Paths;
 pub use interface::*;
+pub use sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 pub use sqlite::{OpenOptions, SqliteStore, peek_secret};
 pub use yonexus::*;

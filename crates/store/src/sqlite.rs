@@ -12,6 +12,7 @@ mod readers;
 mod row;
 mod schema;
 mod skip;
+mod sonde;
 mod telemetry;
 mod wal;
 mod writer;

@@ -16,12 +16,13 @@ use convoke_core::time::Timestamp;
 use tokio::sync::oneshot;
 
 use super::writer::Op;
-use super::{SqliteStore, agents, calls, journal, operators, telemetry};
+use super::{SqliteStore, agents, calls, journal, operators, sonde, telemetry};
 use crate::backup;
 use crate::interface::{
     AgentRow, CallRow, EnrolOutcome, EnrolToken, JournalFilter, JournalRow, LogFilter, LogRow, Lossy, Pruned,
     Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
 };
+use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
 /// About how much a change without a large part holds.
 const SMALL: usize = 1_024;
@@ -118,6 +119,36 @@ impl Store for SqliteStore {
         // In pieces, so that others get their turn between them. What a power cut leaves, the next prune takes.
         while removed && self.queue.run(SMALL, agents::sweep).await? > 0 {}
         Ok(removed)
+    }
+
+    async fn sonde_agents(&self) -> Result<Vec<SondeAgentRow>> {
+        self.readers.read(sonde::agents).await
+    }
+
+    async fn sonde_tokens(&self) -> Result<Vec<SondeTokenRow>> {
+        self.readers.read(sonde::tokens).await
+    }
+
+    async fn put_sonde_token(&self, token: SondeTokenRow, record: Draft) -> Result<()> {
+        self.queue.run(SMALL, move |tx| sonde::put_token(tx, &token, &record)).await
+    }
+
+    async fn enrol_sonde(
+        &self,
+        token: &TokenHash,
+        agent: SondeAgentRow,
+        now: Timestamp,
+        record: Draft,
+    ) -> Result<SondeEnrolled> {
+        let token = *token;
+        self.queue.run(SMALL + agent.facts.len(), move |tx| sonde::enrol(tx, &token, &agent, now, &record)).await
+    }
+
+    async fn set_sonde_facts(&self, agent: &PeerId, facts: String, record: Option<Draft>) -> Result<bool> {
+        let agent = agent.clone();
+        self.queue
+            .run(SMALL + facts.len(), move |tx| sonde::set_facts(tx, agent.as_str(), &facts, record.as_ref()))
+            .await
     }
 
     async fn latest_snapshot(&self, agent: &PeerId) -> Result<Option<SnapshotRow>> {

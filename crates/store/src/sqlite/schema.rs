@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_base.sql"),
     include_str!("migrations/0002_agent_marks.sql"),
     include_str!("migrations/0003_yonexus.sql"),
+    include_str!("migrations/0004_sonde.sql"),
 ];
 
 /// The schema this program writes.
@@ -123,8 +124,18 @@ mod tests {
     }
 
     #[test]
+    fn step_4_keeps_the_agents_and_takes_sonde_ones() {
+        check(
+            4,
+            "INSERT INTO agents (id, trust, created_at) VALUES ('pc', 'trusted', 1)",
+            "SELECT (SELECT count(*) FROM agents) = 1 AND (SELECT count(*) FROM sonde_agents) = 0
+                AND (SELECT count(*) FROM sonde_tokens) = 0",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 3, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 4, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

@@ -1,0 +1,302 @@
+//! The Sonde agents that are known: by name, by key, by certificate; and the tokens that let one in.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use convoke_core::effect::Effect;
+use convoke_core::id::PeerId;
+use convoke_core::secret::TokenHash;
+use convoke_core::time::Timestamp;
+use convoke_sonde::attest::{Attestation, Change};
+use convoke_sonde::manifest::Manifest;
+use convoke_sonde::register::{Dialect, PackInfo, Register};
+use convoke_store::{SondeAgentRow, SondeTokenRow};
+use serde::{Deserialize, Serialize};
+
+use super::ca::AgentKey;
+
+/// A Sonde agent beside its entry among all agents.
+#[derive(Debug)]
+pub struct SondeAgent {
+    /// Its id among all agents.
+    pub id: PeerId,
+    /// Its id on the wire: a UUID.
+    pub wire_id: String,
+    /// Its name.
+    pub name: String,
+    state: Mutex<SondeState>,
+}
+
+/// What changes about it.
+#[derive(Debug)]
+pub struct SondeState {
+    /// The hash of its API key.
+    pub key_hash: TokenHash,
+    /// Its certificate's fingerprint.
+    pub fingerprint: Option<[u8; 32]>,
+    /// The key of its certificate.
+    pub verifier: Option<Arc<AgentKey>>,
+    /// Whether it made that key itself.
+    pub own_key: bool,
+    /// What it says.
+    pub facts: Facts,
+}
+
+/// What an agent says about itself, and what was made of it. Kept as JSON.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// `linux x64`.
+    pub os: String,
+    /// The machine's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// The agent's version.
+    pub version: String,
+    /// Which shape it speaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
+    /// Its packs.
+    pub packs: Vec<PackInfo>,
+    /// Probes it announced by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// Manifests of packs of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<Manifest>,
+    /// What it should say of itself.
+    #[serde(skip_serializing_if = "Attestation::is_empty")]
+    pub attested: Attestation,
+    /// Whether `attested` is from the enrolment, before the agent ever ran.
+    pub provisional: bool,
+    /// What it says instead, until an operator accepts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Changed>,
+    /// Whether it has ever named a request.
+    pub names_requests: bool,
+    /// Its certificate's public key, base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<String>,
+}
+
+/// An attestation that is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Since when.
+    pub since: Timestamp,
+    /// What differs.
+    pub changes: Vec<Change>,
+    /// All of it.
+    pub now: Attestation,
+}
+
+impl SondeAgent {
+    /// Its state. Never held across an await.
+    pub fn state(&self) -> MutexGuard<'_, SondeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a probe of it may do, as far as anyone says.
+    pub fn effect_of(&self, probe: &str) -> Effect {
+        let state = self.state();
+        let own = state.facts.manifests.iter().find_map(|m| m.find(probe));
+        own.map(|p| p.capability).or_else(|| super::packs::find(probe).map(|(_, p)| p.capability)).unwrap_or(
+            // A pack that nobody described may do anything: it is asked for as if it did.
+            Effect::Manage,
+        )
+    }
+}
+
+impl Facts {
+    /// Takes over what a registration says.
+    pub fn take(&mut self, register: &Register) {
+        self.os.clone_from(&register.os);
+        self.hostname.clone_from(&register.hostname);
+        self.version.clone_from(&register.version);
+        self.dialect = Some(register.dialect);
+        self.packs.clone_from(&register.packs);
+        self.capabilities.clone_from(&register.capabilities);
+        self.manifests.clone_from(&register.manifests);
+    }
+
+    /// Compares what the agent attests now. True when the agent is not what it should be.
+    pub fn attest(&mut self, register: &Register, enrolling: bool, at: Timestamp) -> bool {
+        let now = &register.attestation;
+        if enrolling || self.attested.is_empty() {
+            self.attested = now.clone();
+            self.provisional = enrolling;
+            self.changed = None;
+            return false;
+        }
+        let mut changes = now.changes_since(&self.attested, self.version != register.version);
+        if self.provisional {
+            // Enrolling writes the agent's configuration and may load other packs than running: that is no change.
+            changes.retain(|c| !matches!(c.field.as_str(), "configHash" | "installedPacks"));
+        }
+        if changes.is_empty() {
+            self.attested = now.clone();
+            self.provisional = false;
+            self.changed = None;
+            return false;
+        }
+        let since = self.changed.as_ref().map_or(at, |c| c.since);
+        self.changed = Some(Changed { since, changes, now: now.clone() });
+        true
+    }
+
+    /// An operator accepts the agent as it is now. False when there is nothing to accept.
+    pub fn accept(&mut self) -> bool {
+        let Some(changed) = self.changed.take() else { return false };
+        self.attested = changed.now;
+        self.provisional = false;
+        true
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Registry {
+    known: RwLock<Known>,
+    tokens: Mutex<HashMap<TokenHash, SondeTokenRow>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_id: HashMap<PeerId, Arc<SondeAgent>>,
+    by_name: HashMap<String, Arc<SondeAgent>>,
+    by_key: HashMap<TokenHash, Arc<SondeAgent>>,
+    by_cert: HashMap<[u8; 32], Arc<SondeAgent>>,
+}
+
+/// Most enrolment tokens that are remembered; minting one more needs some to lapse.
+pub const MAX_TOKENS: usize = 10_000;
+
+impl Registry {
+    /// Starts from what is stored.
+    pub fn load(agents: Vec<SondeAgentRow>, tokens: Vec<SondeTokenRow>) -> Self {
+        let registry = Self::default();
+        for row in agents {
+            registry.put(row);
+        }
+        registry.lock_tokens().extend(tokens.into_iter().map(|t| (t.hash, t)));
+        registry
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_tokens(&self) -> MutexGuard<'_, HashMap<TokenHash, SondeTokenRow>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an agent in, in place of an older entry of the same id.
+    pub fn put(&self, row: SondeAgentRow) -> Arc<SondeAgent> {
+        let facts: Facts = serde_json::from_str(&row.facts).unwrap_or_default();
+        let key = facts.public_key.as_deref().and_then(|key| STANDARD.decode(key).ok());
+        let wire_id = row.id.as_str().strip_prefix("sonde:").unwrap_or(row.id.as_str()).to_owned();
+        let agent = Arc::new(SondeAgent {
+            wire_id,
+            id: row.id,
+            name: row.name,
+            state: Mutex::new(SondeState {
+                key_hash: row.key_hash,
+                fingerprint: row.cert_fingerprint,
+                verifier: key.map(AgentKey::new),
+                own_key: row.own_key,
+                facts,
+            }),
+        });
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.forget(&agent.id);
+        known.by_id.insert(agent.id.clone(), Arc::clone(&agent));
+        known.by_name.insert(agent.name.clone(), Arc::clone(&agent));
+        known.by_key.insert(row.key_hash, Arc::clone(&agent));
+        if let Some(fingerprint) = row.cert_fingerprint {
+            known.by_cert.insert(fingerprint, Arc::clone(&agent));
+        }
+        agent
+    }
+
+    /// An agent was removed.
+    pub fn remove(&self, id: &PeerId) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).forget(id);
+    }
+
+    /// By its id among all agents.
+    pub fn find(&self, id: &PeerId) -> Option<Arc<SondeAgent>> {
+        self.read().by_id.get(id).cloned()
+    }
+
+    /// By its name or by its id on the wire.
+    pub fn named(&self, name_or_id: &str) -> Option<Arc<SondeAgent>> {
+        let known = self.read();
+        let by_id = || known.by_id.get(format!("sonde:{name_or_id}").as_str()).or_else(|| known.by_id.get(name_or_id));
+        known.by_name.get(name_or_id).or_else(by_id).cloned()
+    }
+
+    /// By its API key.
+    pub fn of_key(&self, key: &TokenHash) -> Option<Arc<SondeAgent>> {
+        self.read().by_key.get(key).cloned()
+    }
+
+    /// By its certificate.
+    pub fn of_cert(&self, fingerprint: &[u8; 32]) -> Option<Arc<SondeAgent>> {
+        self.read().by_cert.get(fingerprint).cloned()
+    }
+
+    /// All, by name.
+    pub fn list(&self) -> Vec<Arc<SondeAgent>> {
+        let mut all: Vec<_> = self.read().by_id.values().cloned().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Whether a token would still let someone in.
+    pub fn token_is_live(&self, token: &TokenHash, now: Timestamp) -> bool {
+        self.lock_tokens().get(token).is_some_and(|t| t.used_at.is_none() && now < t.expires_at)
+    }
+
+    /// Takes a token in; false when there are too many. Lapsed ones go first.
+    pub fn add_token(&self, token: SondeTokenRow, now: Timestamp) -> bool {
+        let mut tokens = self.lock_tokens();
+        if tokens.len() >= MAX_TOKENS {
+            tokens.retain(|_, t| t.used_at.is_none() && now < t.expires_at);
+        }
+        let room = tokens.len() < MAX_TOKENS;
+        if room {
+            tokens.insert(token.hash, token);
+        }
+        room
+    }
+
+    /// A token was used.
+    pub fn token_used(&self, token: &TokenHash, at: Timestamp, by: &PeerId) {
+        if let Some(token) = self.lock_tokens().get_mut(token) {
+            token.used_at = Some(at);
+            token.used_by = Some(by.clone());
+        }
+    }
+
+    /// The tokens, newest first.
+    pub fn tokens(&self) -> Vec<SondeTokenRow> {
+        let mut all: Vec<_> = self.lock_tokens().values().cloned().collect();
+        all.sort_by_key(|t| std::cmp::Reverse(t.created_at));
+        all
+    }
+}
+
+impl Known {
+    fn forget(&mut self, id: &PeerId) {
+        if let Some(old) = self.by_id.remove(id) {
+            self.by_name.remove(&old.name);
+            let state = old.state();
+            self.by_key.remove(&state.key_hash);
+            if let Some(fingerprint) = &state.fingerprint {
+                self.by_cert.remove(fingerprint);
+            }
+        }
+    }
+}
