@@ -20,8 +20,12 @@ use crate::link::{Close, Command, Link};
 pub enum AuthWay {
     /// Both sides signed.
     Signature,
-    /// The legacy bearer token.
+    /// A bearer token: the legacy one, or one for enrolment.
     Token,
+    /// Its own API key.
+    ApiKey,
+    /// A certificate of the hub's CA.
+    Certificate,
 }
 
 impl AuthWay {
@@ -30,6 +34,8 @@ impl AuthWay {
         match self {
             Self::Signature => "signature",
             Self::Token => "token",
+            Self::ApiKey => "api_key",
+            Self::Certificate => "certificate",
         }
     }
 }

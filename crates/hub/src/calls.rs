@@ -18,7 +18,7 @@ use convoke_core::effect::Effect;
 use convoke_core::gate::{self, Consent, Verdict};
 use convoke_core::grant::Missing;
 use convoke_core::guard::Surface;
-use convoke_core::id::{ApprovalId, CallId};
+use convoke_core::id::{ApprovalId, CallId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::secret::SecretBytes;
@@ -44,6 +44,8 @@ use crate::operators::{Caller, Token};
 pub const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest idempotency key.
 pub const MAX_IDEMPOTENCY_KEY: usize = 128;
+/// Who asks, as Sonde agents are told, unless it is a runbook.
+const BY_CALLER: &str = "api";
 
 /// What a caller asks for.
 #[derive(Debug)]
@@ -122,11 +124,18 @@ struct Planned {
     /// Kept in the store as well: it has an approval or an idempotency key.
     kept: bool,
     approval: Option<ApprovalId>,
+    /// `api`, or the runbook that asks.
+    requested_by: Arc<str>,
 }
 
 /// Places a call: decides on it, and sets it going or asks a person.
 pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
-    let mut go = match admit(hub, ask).await? {
+    place_for(hub, ask, BY_CALLER.into()).await
+}
+
+/// The same, for a runbook: Sonde agents are told who asks.
+pub async fn place_for(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Placed, PlaceError> {
+    let mut go = match admit(hub, ask, requested_by).await? {
         Admitted::Go(go) => go,
         Admitted::Pending(placed) => return Ok(placed),
     };
@@ -147,7 +156,7 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
 /// Places a call and runs it to its end in the caller's own task. A caller who goes away does not take it along, nor
 /// the record of its outcome: then it goes on by itself.
 pub async fn place_here(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
-    let mut go = match admit(hub, ask).await? {
+    let mut go = match admit(hub, ask, BY_CALLER.into()).await? {
         Admitted::Go(go) => go,
         Admitted::Pending(placed) => return Ok(placed),
     };
@@ -201,9 +210,9 @@ impl Go {
     }
 }
 
-async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
+async fn admit(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Admitted, PlaceError> {
     within_rate(hub, &ask.caller).await?;
-    let (planned, idempotency_key) = plan(hub, ask)?;
+    let (planned, idempotency_key) = plan(hub, ask, requested_by)?;
     let verdict = planned.decide(hub, Consent::NotAsked);
     match verdict {
         Verdict::Denied(missing) => {
@@ -260,7 +269,7 @@ async fn within_rate(hub: &Hub, caller: &Caller) -> Result<(), PlaceError> {
     Err(PlaceError::Limited { message, retry_after_s: too_fast.retry_after_s })
 }
 
-fn plan(hub: &Hub, ask: Ask) -> Result<(Planned, Option<String>), PlaceError> {
+fn plan(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<(Planned, Option<String>), PlaceError> {
     let Ask { caller, agent, tool, args, timeout, idempotency_key } = ask;
     // What is guarded, recorded and sent is written from the parsed value: with a key given twice, the guard and the
     // agent could otherwise each read a different one.
@@ -270,7 +279,7 @@ fn plan(hub: &Hub, ask: Ask) -> Result<(Planned, Option<String>), PlaceError> {
         return Err(PlaceError::BadArgs("`args` must be a JSON object".into()));
     }
     let args = serde_json::value::to_raw_value(&value).map_err(|why| PlaceError::BadArgs(why.to_string()))?;
-    let effect = convoke_kenny::tools::effect_of(&tool);
+    let effect = effect_of(hub, &agent, &tool);
     let timeout = hub.deadlines.of(timeout, value.get("timeout_s"));
     let call = Call::new(CallId::new(clock::uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);
     let planned = Planned {
@@ -286,6 +295,7 @@ fn plan(hub: &Hub, ask: Ask) -> Result<(Planned, Option<String>), PlaceError> {
         timeout,
         kept: false,
         approval: None,
+        requested_by,
     };
     Ok((planned, idempotency_key))
 }
@@ -347,12 +357,7 @@ fn existing(hub: &Hub, planned: &Planned, row: CallRow) -> Result<Placed, PlaceE
 impl Planned {
     fn decide(&self, hub: &Hub, consent: Consent) -> Verdict {
         let policy = hub.policy.current();
-        let surfaces: Vec<Surface<'_>> = convoke_kenny::tools::guard_surfaces(&self.call.tool, &self.value)
-            .into_iter()
-            .filter_map(|(group, text)| {
-                Some(Surface { group: convoke_core::guard::AppliesTo::parse(group.name())?, text })
-            })
-            .collect();
+        let surfaces: Vec<Surface<'_>> = surfaces(&self.agent, &self.call.tool, &self.value);
         let tags = Arc::clone(&self.agent.state().tags);
         let facts = Facts {
             tool: &self.call.tool,
@@ -434,6 +439,25 @@ impl Deadlines {
         };
         chosen.min(self.max)
     }
+}
+
+/// What a call does to the machine it reaches.
+fn effect_of(hub: &Hub, agent: &Agent, tool: &str) -> Effect {
+    match agent.id.protocol() {
+        Protocol::Sonde => crate::sonde::effect_of(hub, agent, tool),
+        _ => convoke_kenny::tools::effect_of(tool),
+    }
+}
+
+/// What the guard looks at: the texts of a call that name commands or paths.
+fn surfaces<'a>(agent: &Agent, tool: &str, args: &'a serde_json::Value) -> Vec<Surface<'a>> {
+    use convoke_core::guard::AppliesTo;
+    if agent.id.protocol() == Protocol::Sonde {
+        let paths = ["path", "logPath"].into_iter().filter_map(|name| args.get(name)?.as_str());
+        return paths.map(|text| Surface { group: AppliesTo::Path, text: text.into() }).collect();
+    }
+    let surfaces = convoke_kenny::tools::guard_surfaces(tool, args).into_iter();
+    surfaces.filter_map(|(group, text)| Some(Surface { group: AppliesTo::parse(group.name())?, text })).collect()
 }
 
 /// What is shown when an agent is not there.

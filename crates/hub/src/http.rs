@@ -15,6 +15,7 @@ mod policy;
 pub(crate) mod record;
 mod rules;
 mod tokens;
+mod v1;
 mod wire;
 mod yonexus;
 
@@ -29,6 +30,7 @@ use tower::ServiceExt as _;
 
 pub use doors::{DoorEntry, Doors};
 pub use error::ApiError;
+pub(crate) use wire::sonde as sonde_door;
 
 use crate::hub::Hub;
 
@@ -54,6 +56,18 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::GET, "/mcp", View, mcp.handler())
         .open(Method::DELETE, "/mcp", View, mcp.handler())
         .open(Method::GET, "/agent/ws", OwnCredential, wire::kenny)
+        .open(Method::GET, "/ws/agent", OwnCredential, wire::sonde)
+        .open(Method::POST, "/api/v1/enrollment-tokens", Trust, v1::mint)
+        .open(Method::GET, "/api/v1/enrollment-tokens", Trust, v1::tokens)
+        .open(Method::POST, "/api/v1/probe", Call, v1::probe)
+        .open(Method::POST, "/api/v1/diagnose", Call, v1::diagnose)
+        .open(Method::POST, "/api/v1/health-check", Call, v1::health_check)
+        .open(Method::GET, "/api/v1/agents", View, v1::agents)
+        .open(Method::GET, "/api/v1/agents/{id}", View, v1::agent)
+        .open(Method::GET, "/api/v1/packs", View, v1::packs)
+        .open(Method::GET, "/api/v1/capabilities", View, v1::capabilities)
+        .open(Method::GET, "/api/v1/runbooks", View, v1::runbooks)
+        .open(Method::POST, "/api/agents/{id}/accept", Trust, v1::accept)
         .open(Method::GET, "/d/binary/{link}", OwnCredential, downloads::binary)
         .open(Method::GET, "/api/agents", View, agents::list)
         .open(Method::GET, "/api/agents/{id}", View, agents::show)
@@ -104,12 +118,13 @@ pub fn doors(hub: &Hub) -> Doors {
 /// Answers one request: the checks that come before any route, the route, and the one shape of errors.
 pub async fn answer(router: Router, from: IpAddr, mut request: Request<Body>) -> Response<Body> {
     let id = request_id();
+    let shape = if request.uri().path().starts_with("/api/v1/") { error::Shape::Sonde } else { error::Shape::Own };
     request.extensions_mut().insert(From(from));
     let response = match router.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };
-    let mut response = error::finish(response, &id);
+    let mut response = error::finish(response, &id, shape);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id) {
         headers.insert("x-request-id", id);

@@ -27,6 +27,8 @@ use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
 use crate::policy::Policy;
 use crate::settings::Settings;
+use crate::sonde::Sonde;
+use crate::sonde::registry::Registry;
 use crate::strangers::Strangers;
 use crate::yonexus::Yonexus;
 
@@ -63,6 +65,8 @@ pub struct HubState {
     pub yonexus: Yonexus,
     /// Refusals of strangers.
     pub strangers: Strangers,
+    /// What is particular to Sonde agents.
+    pub sonde: Sonde,
     /// Short-lived download links.
     pub downloads: Downloads,
     /// Counters.
@@ -112,6 +116,8 @@ pub struct Parts {
     pub policy: Policy,
     /// Yonexus, as stored.
     pub yonexus: Yonexus,
+    /// Sonde agents and tokens, as stored.
+    pub sonde: Registry,
     /// Where it listens.
     pub listen: SocketAddr,
     /// Whether it serves TLS.
@@ -137,7 +143,8 @@ pub(crate) fn hmac(key: &[u8], bytes: &[u8]) -> [u8; 32] {
 impl Hub {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { settings, store, data, key, digest_key, agents, operators, policy, yonexus, listen, tls } = parts;
+        let Parts { settings, store, data, key, digest_key, agents, operators, policy, yonexus, sonde, listen, tls } =
+            parts;
         let deadlines = Deadlines {
             default: settings.seconds("calls.default_timeout_s"),
             grace: settings.seconds("calls.grace_s"),
@@ -148,6 +155,7 @@ impl Hub {
             downloads: Downloads::default(),
             mcp: Arc::new(Sessions::new(&settings)),
             changes: Changes::default(),
+            sonde: Sonde::new(sonde),
             handshakes: Arc::new(Semaphore::new(settings.size("kenny.max_handshakes"))),
             settings,
             store,

@@ -19,6 +19,7 @@ pub mod operators;
 pub mod policy;
 mod serve;
 pub mod settings;
+pub mod sonde;
 mod start;
 mod strangers;
 pub mod ws;

@@ -53,6 +53,23 @@ pub enum Command {
         /// Where the answer goes.
         reply: oneshot::Sender<Answer>,
     },
+    /// Ask for a Sonde probe and deliver its answer.
+    Probe {
+        /// The call: also the request's id.
+        id: CallId,
+        /// Which probe.
+        probe: String,
+        /// With what: a JSON object.
+        params: Box<RawValue>,
+        /// `api` or a runbook's id.
+        requested_by: Arc<str>,
+        /// What the agent is told.
+        timeout: Duration,
+        /// When to give up, on the hub's own clock.
+        deadline: Duration,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer>,
+    },
     /// Nobody waits for this call any longer: its answer will be late.
     Forget(CallId),
     /// Send a frame.
@@ -173,6 +190,7 @@ impl Command {
     fn size(&self) -> usize {
         match self {
             Self::Call { frame, .. } | Self::Send(frame) => frame.len(),
+            Self::Probe { params, .. } => params.get().len(),
             Self::Forget(_) | Self::PolicyChanged | Self::Close(_) => 0,
         }
     }

@@ -24,12 +24,22 @@ use tokio_util::task::TaskTracker;
 
 use crate::http;
 use crate::hub::Hub;
+use crate::sonde::ca::fingerprint;
+use crate::sonde::listen::Client;
 
 /// How long a client may take over a request's head (the pause between two requests counts), and over a TLS handshake.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How a listener serves TLS.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    /// Whether clients may present a certificate, which requests then carry along.
+    pub(crate) mutual: bool,
+}
+
 /// Accepts until the hub stops, then waits for requests under way.
-pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: Option<TlsAcceptor>) {
+pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: Option<Tls>) {
     let connections = TaskTracker::new();
     let max = hub.settings.size("hub.max_connections");
     loop {
@@ -55,10 +65,14 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
         let open = OpenConnection::new(&hub);
         let (router, from) = (router.clone(), peer.ip());
         match tls.clone() {
-            None => connections.spawn(async move { connection(&open.0, TokioIo::new(stream), router, from).await }),
+            None => {
+                connections.spawn(async move { connection(&open.0, TokioIo::new(stream), router, from, None).await })
+            }
             Some(tls) => connections.spawn(async move {
-                if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_PATIENCE, tls.accept(stream)).await {
-                    connection(&open.0, TokioIo::new(stream), router, from).await;
+                if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_PATIENCE, tls.acceptor.accept(stream)).await {
+                    let presented = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+                    let client = tls.mutual.then(|| Client(presented.map(fingerprint)));
+                    connection(&open.0, TokioIo::new(stream), router, from, client).await;
                 }
             }),
         };
@@ -69,12 +83,15 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
 }
 
 /// Serves one connection until it ends, is upgraded, or the hub stops: then the request under way is finished.
-async fn connection<S>(hub: &Hub, io: TokioIo<S>, router: Router, from: IpAddr)
+async fn connection<S>(hub: &Hub, io: TokioIo<S>, router: Router, from: IpAddr, client: Option<Client>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(|mut request: Request<Incoming>| {
         let router = router.clone();
+        if let Some(client) = client {
+            request.extensions_mut().insert(client);
+        }
         async move { Ok::<_, Infallible>(http::answer(router, from, request.map(Body::new)).await) }
     });
     let connection = http1::Builder::new()

@@ -24,6 +24,7 @@ use crate::operators::{FIRST_TOKEN, Operators};
 use crate::policy::Policy;
 use crate::serve;
 use crate::settings::Settings;
+use crate::sonde::registry::Registry;
 
 /// The first operator token, sealed, so that `--reveal-token` and the local command line can find it again.
 pub const OPERATOR_TOKEN_SECRET: &str = "operator_token";
@@ -67,6 +68,9 @@ pub enum StartError {
         "{0} can be reached from other machines, and tokens would cross the network in the clear: set tls.cert and tls.key, or allow it with --insecure-listen"
     )]
     Insecure(SocketAddr),
+    /// The listener for Sonde agents.
+    #[error("sonde.tls_listen: {0}")]
+    SondeTls(io::Error),
     /// A key from outside that is no key.
     #[error("{0}")]
     Key(&'static str),
@@ -79,6 +83,8 @@ pub struct Running {
     pub hub: Hub,
     /// Its address.
     pub http: String,
+    /// Where the mutual-TLS listener for Sonde agents is, if there is one.
+    pub sonde_tls: Option<SocketAddr>,
     /// The operator token: only on the first start of a data directory.
     pub first_token: Option<SecretText>,
     serving: tokio::task::JoinHandle<()>,
@@ -122,6 +128,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         agents: Agents::load(store.agents().await?),
         operators: Operators::load(store.tokens().await?),
         yonexus: crate::yonexus::Yonexus::load(&*store, &settings).await?,
+        sonde: Registry::load(store.sonde_agents().await?, store.sonde_tokens().await?),
         policy: Policy::new(store.deny_rules().await?, store.confirm_rules().await?),
         settings,
         store,
@@ -141,9 +148,23 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     }
     crate::yonexus::resume(&hub);
     let router = http::doors(&hub).router();
-    let serving = tokio::spawn(serve::serve(hub.clone(), listener, router, acceptor));
+    let mutual = crate::sonde::listen::bind(&hub).await.map_err(StartError::SondeTls)?;
+    let sonde_tls = mutual.as_ref().map(|(_, _, address)| *address);
+    let mutual = mutual.map(|(listener, acceptor, _)| {
+        let router = crate::sonde::listen::doors(&hub).router();
+        let tls = serve::Tls { acceptor, mutual: true };
+        tokio::spawn(serve::serve(hub.clone(), listener, router, Some(tls)))
+    });
+    let tls = acceptor.map(|acceptor| serve::Tls { acceptor, mutual: false });
+    let main = tokio::spawn(serve::serve(hub.clone(), listener, router, tls));
+    let serving = tokio::spawn(async move {
+        let _ = main.await;
+        if let Some(mutual) = mutual {
+            let _ = mutual.await;
+        }
+    });
     let upkeep = tokio::spawn(upkeep(hub.clone()));
-    Ok(Running { http: hub.base_url(), hub, first_token, serving, upkeep })
+    Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, serving, upkeep })
 }
 
 /// Mints the first operator token, once per data directory.

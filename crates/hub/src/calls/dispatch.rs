@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use convoke_core::call::code;
 use convoke_core::gate::Verdict;
+use convoke_core::id::Protocol;
 use convoke_core::journal::{Decision, Phase};
 use convoke_kenny::frame::HubFrame;
 use tokio::sync::oneshot;
@@ -96,7 +97,26 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
     hub.calls.finished(&planned.call);
 }
 
+impl Planned {
+    /// What is asked, whoever asks.
+    fn question(&self) -> crate::sonde::cache::Question {
+        // Written from a parsed value, so the keys are in a fixed order.
+        let params = self.args.get().to_owned();
+        crate::sonde::cache::Question { agent: self.agent.id.clone(), probe: self.call.tool.clone(), params }
+    }
+}
+
 async fn send(hub: &Hub, planned: &Planned) -> Answer {
+    if planned.agent.id.protocol() == Protocol::Sonde {
+        return crate::sonde::ask::through_cache(hub, planned.question(), planned.timeout, planned.effect, || {
+            transmit(hub, planned)
+        })
+        .await;
+    }
+    transmit(hub, planned).await
+}
+
+async fn transmit(hub: &Hub, planned: &Planned) -> Answer {
     // Looked up before the intent is written: a call that cannot go out leaves no intent behind.
     let Some(link) = planned.agent.link() else { return Err(offline(&planned.agent)) };
     if planned.call.is_cancelled() {
@@ -109,15 +129,26 @@ async fn send(hub: &Hub, planned: &Planned) -> Answer {
             return Err(Failure::new(code::INTERNAL, message));
         }
     }
-    let frame = HubFrame::Request {
-        id: planned.call.id.uuid(),
-        tool: planned.call.tool.as_str().into(),
-        args: std::borrow::Cow::Borrowed(&planned.args),
-    }
-    .encode();
     let (reply, mut answer) = oneshot::channel();
     let deadline = hub.mono() + planned.timeout;
-    match link.push(Command::Call { id: planned.call.id, frame, deadline, reply }) {
+    let id = planned.call.id;
+    let command = match planned.agent.id.protocol() {
+        Protocol::Sonde => Command::Probe {
+            id,
+            probe: planned.call.tool.clone(),
+            params: planned.args.clone(),
+            requested_by: Arc::clone(&planned.requested_by),
+            timeout: planned.timeout,
+            deadline,
+            reply,
+        },
+        _ => {
+            let tool = planned.call.tool.as_str().into();
+            let request = HubFrame::Request { id: id.uuid(), tool, args: std::borrow::Cow::Borrowed(&planned.args) };
+            Command::Call { id, frame: request.encode(), deadline, reply }
+        }
+    };
+    match link.push(command) {
         Ok(()) => {}
         Err(Refused::Ended) => return Err(offline(&planned.agent)),
         Err(Refused::Full) => {

@@ -171,6 +171,7 @@ pub(super) async fn remove(
     hub.agents.close_link(&agent, Close::Revoked);
     let removed = hub.store.remove_agent(&agent.id, record(&caller, Kind::Trust, &id, "removed")).await?;
     hub.agents.remove(&id);
+    hub.sonde.registry.remove(&agent.id);
     if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(&id)) }
 }
 

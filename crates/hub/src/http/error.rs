@@ -134,12 +134,22 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// How an error is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// With code, message, hint and the request's id.
+    Own,
+    /// As Sonde's programs expect it: a text.
+    Sonde,
+}
+
 /// Gives an error its body, now that the request's id is known.
-pub(super) fn finish(mut response: Response<Body>, request_id: &str) -> Response<Body> {
+pub(super) fn finish(mut response: Response<Body>, request_id: &str, shape: Shape) -> Response<Body> {
     let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
     if error.status.is_server_error() {
         tracing::warn!(request_id, code = error.code, message = error.message, "a request failed");
     }
+    let sonde = (shape == Shape::Sonde).then(|| serde_json::json!({ "error": error.message }).to_string());
     let body = ErrorBody {
         error: ErrorDetail {
             code: error.code.into(),
@@ -163,7 +173,7 @@ pub(super) fn finish(mut response: Response<Body>, request_id: &str) -> Response
     if let Some(seconds) = error.retry_after {
         headers.insert(header::RETRY_AFTER, seconds.into());
     }
-    let text = serde_json::to_string(&body).unwrap_or_else(|_| "{}".into());
+    let text = sonde.unwrap_or_else(|| serde_json::to_string(&body).unwrap_or_else(|_| "{}".into()));
     *response.body_mut() = Body::from(text);
     response
 }

@@ -7,9 +7,16 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode, header};
 use axum::response::IntoResponse;
 
+use convoke_core::door::Door;
+use convoke_core::secret::SecretText;
+
+use super::doors::bearer;
 use super::{ApiError, From};
+use crate::clock;
 use crate::hub::Hub;
 use crate::kenny;
+use crate::sonde;
+use crate::sonde::listen::Client;
 use crate::ws;
 
 /// `/agent/ws`: kenny agents. No token here: the handshake on the socket is the credential.
@@ -65,16 +72,65 @@ where
             });
             response
         }
-        Err((status, message)) => {
-            let code = if status == StatusCode::UPGRADE_REQUIRED { "upgrade_required" } else { "bad_request" };
-            let mut response = ApiError::new(status, code, message).into_response();
-            if status == StatusCode::UPGRADE_REQUIRED {
-                let websocket = axum::http::HeaderValue::from_static("websocket");
-                response.headers_mut().insert(header::UPGRADE, websocket);
-            }
-            response
-        }
+        Err(refused) => not_a_websocket(refused),
     }
+}
+
+fn not_a_websocket((status, message): (StatusCode, &'static str)) -> Response<Body> {
+    let code = if status == StatusCode::UPGRADE_REQUIRED { "upgrade_required" } else { "bad_request" };
+    let mut response = ApiError::new(status, code, message).into_response();
+    if status == StatusCode::UPGRADE_REQUIRED {
+        let websocket = axum::http::HeaderValue::from_static("websocket");
+        response.headers_mut().insert(header::UPGRADE, websocket);
+    }
+    response
+}
+
+/// `/ws/agent`: Sonde agents. The bearer (or `?apiKey=`), or the certificate on the mutual-TLS listener, is the
+/// credential; without one there is no socket.
+pub(crate) async fn sonde(State(hub): State<Hub>, From(address): From, mut request: Request) -> Response<Body> {
+    let refused = |message: &str| {
+        hub.strangers.refused(address, Door::Wire);
+        hub.metrics.refused("wire", "stranger");
+        ApiError::unauthorized(message)
+            .hint("an admin mints an enrolment token with `POST /api/v1/enrollment-tokens`")
+            .into_response()
+    };
+    let now = clock::now();
+    if hub.operators.throttle.is_blocked(address, now) {
+        return ApiError::throttled().into_response();
+    }
+    let header = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
+    let bearer = header.or_else(|| api_key(request.uri().query()));
+    let client = request.extensions().get::<Client>().copied();
+    let certificate = client.and_then(|Client(fingerprint)| fingerprint);
+    let Some(credential) = sonde::credential(&hub, bearer.as_ref(), certificate) else {
+        if bearer.is_some() {
+            hub.operators.throttle.failed(address, now);
+        }
+        return match (certificate, bearer) {
+            (Some(_), _) => refused("this certificate is not that of a trusted agent"),
+            (None, Some(_)) => refused("this key or token is not valid here"),
+            (None, None) => refused("no key, token or certificate was given"),
+        };
+    };
+    let Ok(place) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
+        hub.metrics.dropped("handshakes", 1);
+        return ApiError::busy("too many agents are registering at once; come again shortly").into_response();
+    };
+    let arrival = sonde::Arrival { address, credential, mutual_tls: client.is_some() };
+    upgraded(&hub, &mut request, move |hub, stream| async move {
+        match stream {
+            ws::Upgraded::Plain(io, read) => sonde::serve(hub, io, read, arrival, place).await,
+            ws::Upgraded::Tls(io, read) => sonde::serve(hub, io, read, arrival, place).await,
+        }
+    })
+}
+
+/// The key of `?apiKey=…`. Keys and tokens have no character that a query would have to encode.
+fn api_key(query: Option<&str>) -> Option<SecretText> {
+    let value = query?.split('&').find_map(|pair| pair.strip_prefix("apiKey="))?;
+    (!value.is_empty()).then(|| SecretText::new(value))
 }
 
 /// An upgraded connection leaves its HTTP task, so it counts itself.

@@ -146,6 +146,9 @@ impl Tunnel<'_> {
                     let _ = reply.send(Err(failure));
                 }
             },
+            Command::Probe { reply, .. } => {
+                let _ = reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
+            }
             Command::Forget(id) => drop(session.cancel(id)),
             Command::Send(frame) => socket.queue_text(&frame),
             Command::PolicyChanged => self.send_policy(socket),

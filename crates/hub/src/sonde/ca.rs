@@ -93,8 +93,8 @@ impl Ca {
 
     fn from_pem(key: KeyPair, cert_pem: &str) -> Result<Self, CaError> {
         use rustls::pki_types::pem::PemObject as _;
-        let cert_der = CertificateDer::from_pem_slice(cert_pem.as_bytes())
-            .map_err(|why| CaError::Request(why.to_string()))?;
+        let cert_der =
+            CertificateDer::from_pem_slice(cert_pem.as_bytes()).map_err(|why| CaError::Request(why.to_string()))?;
         Ok(Self { cert_pem: cert_pem.to_owned(), issuer: Issuer::from_ca_cert_pem(cert_pem, key)?, cert_der })
     }
 
@@ -110,8 +110,8 @@ impl Ca {
             return Err(CaError::Request(format!("it is over {MAX_CSR} bytes")));
         }
         // Reading it checks its own signature: the asker has the private key.
-        let request = CertificateSigningRequestParams::from_pem(csr_pem)
-            .map_err(|why| CaError::Request(why.to_string()))?;
+        let request =
+            CertificateSigningRequestParams::from_pem(csr_pem).map_err(|why| CaError::Request(why.to_string()))?;
         if request.public_key.algorithm() != &PKCS_RSA_SHA256 {
             return Err(CaError::Request("its key must be RSA, as payloads are signed with RSA-SHA256".into()));
         }
@@ -121,12 +121,7 @@ impl Ca {
             return Err(CaError::Request("its key must have 2048 to 4096 bits".into()));
         }
         let cert = client(name).signed_by(&request.public_key, &self.issuer)?;
-        Ok(Issued {
-            fingerprint: fingerprint(cert.der()),
-            cert_pem: cert.pem(),
-            public_key,
-            key_pem: None,
-        })
+        Ok(Issued { fingerprint: fingerprint(cert.der()), cert_pem: cert.pem(), public_key, key_pem: None })
     }
 
     /// A key and its certificate, made here: the only way that the field's agents know. Takes tens of milliseconds.

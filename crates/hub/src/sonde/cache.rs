@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use convoke_core::call::code;
 use convoke_core::id::PeerId;
 use serde_json::value::RawValue;
 use tokio::sync::OnceCell;
@@ -55,13 +56,20 @@ impl Cache {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer that is there or under way, or a new one. Only successes are kept.
+    /// The answer that is there or under way, or a new one. Only successes are kept. A caller who stops waiting stops
+    /// for itself alone: whoever waits for the same answer asks in its place.
     pub async fn get<F>(&self, question: Question, now: Duration, life: Duration, ask: impl FnOnce() -> F) -> Shared
     where
         F: Future<Output = Result<Box<RawValue>, Failure>>,
     {
         let slot = self.inner().slot(&question, now, life);
-        let answer = slot.cell.get_or_init(|| async { ask().await.map(Arc::from) }).await.clone();
+        let asking = || async {
+            match ask().await {
+                Err(failure) if failure.code == code::CANCELLED && !failure.by_peer => Err(failure),
+                other => Ok(other.map(Arc::from)),
+            }
+        };
+        let answer = slot.cell.get_or_try_init(asking).await?.clone();
         self.inner().settle(&question, &slot, &answer);
         answer
     }
@@ -160,6 +168,19 @@ mod tests {
         ask(&cache, 1, 0, &asked, false).await.expect_err("fails");
         ask(&cache, 1, 0, &asked, true).await.expect("asked again");
         assert_eq!((asked.load(Ordering::Relaxed), cache.size()), (2, (1, 2)));
+    }
+
+    #[tokio::test]
+    async fn who_stops_waiting_takes_nobody_along() {
+        let (cache, asked) = (Cache::default(), AtomicUsize::new(0));
+        let stopped = cache.get(question(1), Duration::ZERO, LIFE, || async {
+            tokio::task::yield_now().await;
+            Err(Failure::new(code::CANCELLED, "stopped"))
+        });
+        let (stopped, other) = tokio::join!(stopped, ask(&cache, 1, 0, &asked, true));
+        assert_eq!(stopped.expect_err("stopped").code, code::CANCELLED);
+        other.expect("asked in its place");
+        assert_eq!((asked.load(Ordering::Relaxed), cache.size()), (1, (1, 2)));
     }
 
     #[tokio::test]

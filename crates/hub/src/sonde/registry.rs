@@ -233,7 +233,8 @@ impl Registry {
     /// By its name or by its id on the wire.
     pub fn named(&self, name_or_id: &str) -> Option<Arc<SondeAgent>> {
         let known = self.read();
-        let by_id = || known.by_id.get(format!("sonde:{name_or_id}").as_str()).or_else(|| known.by_id.get(name_or_id));
+        let by_id =
+            || known.by_id.get(format!("sonde:{name_or_id}").as_str()).or_else(|| known.by_id.get(name_or_id));
         known.by_name.get(name_or_id).or_else(by_id).cloned()
     }
 

@@ -8,6 +8,8 @@ mod handshake;
 mod mcp;
 mod operations;
 mod policy;
+mod sonde;
+mod sonde_tls;
 mod support;
 mod telemetry;
 mod yonexus;

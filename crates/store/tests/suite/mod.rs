@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod calls;
 pub(crate) mod journal;
 pub(crate) mod operators;
+pub(crate) mod sonde;
 pub(crate) mod telemetry;
 pub(crate) mod yonexus;
 
@@ -34,6 +35,8 @@ macro_rules! for_backend {
                 logs_page_and_filter, pruning_keeps_each_agents_latest_snapshot, pruning_takes_old_logs_only;
             operators: a_token_name_is_used_once, tokens_are_revoked_once_and_remember_their_use,
                 rules_keep_their_order, a_new_store_has_the_default_confirm_rule, secrets_are_kept;
+            sonde: a_sonde_agent_survives_a_restart, a_sonde_token_is_used_once_and_in_time,
+                a_sonde_name_has_one_holder, a_removed_sonde_agent_frees_its_name;
             calls: an_idempotency_key_finds_its_first_call, a_waiting_call_survives_a_restart,
                 an_approval_moves_once, a_call_starts_and_ends_once, kept_calls_are_forgotten_in_time,
                 open_intents_are_what_a_killed_hub_left;

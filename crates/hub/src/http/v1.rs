@@ -1,0 +1,294 @@
+//! `/api/v1/…`: Sonde's own doors, with its shapes, behind our gate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
+use convoke_core::journal::{Decision, Draft, Kind};
+use convoke_store::SondeTokenRow;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::ApiError;
+use super::extract::{Json, MaybeJson, PathOf, QueryOf};
+use crate::clock;
+use crate::hub::Hub;
+use crate::operators::Caller;
+use crate::sonde::ask::{self, AskError, ProbeAsk};
+use crate::sonde::diagnose::{self, Known};
+use crate::sonde::overview;
+
+impl std::convert::From<AskError> for ApiError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Bad(why) => Self::bad_request(why),
+            AskError::Denied(missing) => Self::forbidden(&missing),
+            AskError::Limited { message, retry_after_s } => Self::limited(message, retry_after_s),
+            AskError::Busy(why) => Self::busy(why),
+            AskError::Store(error) => error.into(),
+            AskError::Pending { approval, .. } => {
+                Self::new(StatusCode::ACCEPTED, "pending", format!("this waits for approval {approval}"))
+            }
+        }
+    }
+}
+
+#[derive(Deserialize, Default, utoipa::ToSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct MintBody {
+    /// The only name it is good for.
+    name: Option<String>,
+}
+
+#[utoipa::path(post, path = "/api/v1/enrollment-tokens", request_body = MintBody, responses((status = 200)), tag = "sonde")]
+/// Mint a one-time enrolment token for a Sonde agent. It is shown once.
+pub(super) async fn mint(
+    State(hub): State<Hub>,
+    caller: Caller,
+    MaybeJson(body): MaybeJson<MintBody>,
+) -> Result<Json<Value>, ApiError> {
+    let name = body.and_then(|b| b.name);
+    if name.as_ref().is_some_and(|n| n.is_empty() || n.chars().count() > 255) {
+        return Err(ApiError::bad_request("`name` must have 1 to 255 characters"));
+    }
+    let now = clock::now();
+    let token = clock::token("cvn_");
+    let expires_at = now.after(hub.settings.seconds("sonde.enrol_token_ttl_s"));
+    let row = SondeTokenRow { hash: token.hash(), name, created_at: now, expires_at, used_at: None, used_by: None };
+    let mut record = Draft::new(now, Kind::Enrol)
+        .detail(&json!({ "what": "Sonde enrolment token", "name": row.name, "expires_at": expires_at }));
+    record.who = Some(caller.token.name.clone());
+    record.door = Some(caller.door);
+    record.decision = Some(Decision::Allowed);
+    hub.store.put_sonde_token(row.clone(), record).await?;
+    if !hub.sonde.registry.add_token(row, now) {
+        return Err(ApiError::busy("too many enrolment tokens are open; let some lapse"));
+    }
+    Ok(Json(json!({ "token": token.reveal(), "expiresAt": expires_at })))
+}
+
+#[utoipa::path(get, path = "/api/v1/enrollment-tokens", responses((status = 200)), tag = "sonde")]
+/// The enrolment tokens and what became of them; never the tokens themselves.
+pub(super) async fn tokens(State(hub): State<Hub>, _: Caller) -> Json<Value> {
+    let now = clock::now();
+    let tokens: Vec<Value> = hub
+        .sonde
+        .registry
+        .tokens()
+        .into_iter()
+        .map(|t| {
+            let status = match t.used_at {
+                Some(_) => "used",
+                None if now >= t.expires_at => "expired",
+                None => "active",
+            };
+            json!({
+                "token": format!("{}…", hex::encode(&t.hash.0[..4])), "status": status, "name": t.name,
+                "createdAt": t.created_at, "expiresAt": t.expires_at, "usedAt": t.used_at,
+                "usedByAgent": t.used_by.map(|id| id.as_str().to_owned()),
+            })
+        })
+        .collect();
+    Json(json!({ "tokens": tokens }))
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+pub(super) struct ProbeBody {
+    /// By name or id; may be left out when only one agent has the pack.
+    agent: Option<String>,
+    /// Fully qualified.
+    probe: String,
+    /// A JSON object.
+    #[schema(value_type = Object)]
+    params: Option<Box<RawValue>>,
+    /// Milliseconds for the whole probe; 30000 when nothing is said.
+    timeout: Option<f64>,
+}
+
+#[utoipa::path(post, path = "/api/v1/probe", request_body = ProbeBody, responses((status = 200), (status = 202), (status = 400), (status = 403)), tag = "sonde")]
+/// Run a probe. An agent's own failure is a response with its status; that nobody answered is an error.
+pub(super) async fn probe(
+    State(hub): State<Hub>,
+    caller: Caller,
+    Json(body): Json<ProbeBody>,
+) -> Result<Response<Body>, ApiError> {
+    let timeout = match body.timeout {
+        None => None,
+        Some(ms) => Some(
+            Duration::try_from_secs_f64(ms / 1000.0)
+                .ok()
+                .filter(|d| !d.is_zero())
+                .ok_or_else(|| ApiError::bad_request("`timeout` must be a number of milliseconds above 0"))?,
+        ),
+    };
+    let params = body.params.filter(|p| p.get() != "null");
+    let ask = ProbeAsk { agent: body.agent.as_deref(), probe: &body.probe, params, timeout, requested_by: "api" };
+    match ask::probe(&hub, &caller, ask).await {
+        Ok(reply) => match &reply.outcome {
+            // The agent's own words, in its own order.
+            Ok(response) => Ok(super::extract::json_bytes(response.get().to_owned())),
+            Err(_) if reply.is_answered() => Ok(Json(reply.shown()).into_response()),
+            Err(failure) => Err(ApiError::bad_request(failure.message.clone())),
+        },
+        Err(error) => pending(error),
+    }
+}
+
+fn pending(error: AskError) -> Result<Response<Body>, ApiError> {
+    match error {
+        AskError::Pending { call_id, approval, expires_at } => {
+            let body = json!({ "approval": { "id": approval, "expires_at": expires_at }, "call_id": call_id });
+            Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+        }
+        other => Err(other.into()),
+    }
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+pub(super) struct DiagnoseBody {
+    /// By name or id.
+    agent: Option<String>,
+    /// Which runbook.
+    category: String,
+    /// The runbook's parameters.
+    #[schema(value_type = Object)]
+    params: Option<Box<RawValue>>,
+}
+
+#[utoipa::path(post, path = "/api/v1/diagnose", request_body = DiagnoseBody, responses((status = 200), (status = 400), (status = 403)), tag = "sonde")]
+/// Run a runbook on an agent.
+pub(super) async fn diagnose(
+    State(hub): State<Hub>,
+    caller: Caller,
+    Json(body): Json<DiagnoseBody>,
+) -> Result<Response<Body>, ApiError> {
+    let Some(agent) = body.agent else { return Err(ApiError::bad_request("`agent` is missing: name one")) };
+    let params = body.params.as_deref().map(RawValue::get).filter(|p| *p != "null");
+    match diagnose::diagnose(&hub, &caller, &agent, &body.category, params).await {
+        Ok(diagnosis) => Ok(Json(diagnosis.shown).into_response()),
+        Err(error) => pending(error),
+    }
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+pub(super) struct TagQuery {
+    /// Only agents with all of these, separated by commas.
+    tags: Option<String>,
+}
+
+fn split(tags: Option<&str>) -> Vec<String> {
+    tags.unwrap_or_default().split(',').map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned).collect()
+}
+
+#[utoipa::path(get, path = "/api/v1/agents", params(TagQuery), responses((status = 200)), tag = "sonde")]
+/// The Sonde agents within the caller's reach.
+pub(super) async fn agents(State(hub): State<Hub>, caller: Caller, QueryOf(query): QueryOf<TagQuery>) -> Json<Value> {
+    Json(overview::agents(&hub, &caller, &split(query.tags.as_deref())))
+}
+
+#[utoipa::path(get, path = "/api/v1/agents/{id}", params(("id" = String, Path)), responses((status = 200)), tag = "sonde")]
+/// One Sonde agent, by name or id.
+pub(super) async fn agent(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<Value>, ApiError> {
+    let (sonde, _) = ask::find(&hub, &caller, &id).await.map_err(|error| match error {
+        AskError::Bad(_) => ApiError::no_agent(&id),
+        other => other.into(),
+    })?;
+    Ok(Json(overview::agent(&hub, &sonde)))
+}
+
+#[utoipa::path(get, path = "/api/v1/packs", responses((status = 200)), tag = "sonde")]
+/// The packs: built-in ones and those that agents brought.
+pub(super) async fn packs(State(hub): State<Hub>, caller: Caller) -> Json<Value> {
+    Json(overview::packs(&hub, &caller))
+}
+
+#[utoipa::path(get, path = "/api/v1/capabilities", params(TagQuery), responses((status = 200)), tag = "sonde")]
+/// Which agent can be asked for what.
+pub(super) async fn capabilities(
+    State(hub): State<Hub>,
+    caller: Caller,
+    QueryOf(query): QueryOf<TagQuery>,
+) -> Json<Value> {
+    Json(overview::capabilities(&hub, &caller, &split(query.tags.as_deref())).await)
+}
+
+#[utoipa::path(get, path = "/api/v1/runbooks", responses((status = 200)), tag = "sonde")]
+/// The runbooks, and files that are none.
+pub(super) async fn runbooks(State(hub): State<Hub>, _: Caller) -> Json<Value> {
+    let mut good = Vec::new();
+    let mut bad = Vec::new();
+    for known in diagnose::all(&hub).await {
+        match known {
+            Known::Good { from, runbook } => {
+                let mut shown = serde_json::to_value(&runbook).unwrap_or_default();
+                shown["id"] = runbook.id().into();
+                shown["from"] = from.into();
+                good.push(shown);
+            }
+            Known::Bad { from, error } => bad.push(json!({ "from": from, "error": error })),
+        }
+    }
+    Json(json!({ "runbooks": good, "errors": bad }))
+}
+
+#[derive(Deserialize, Default, utoipa::ToSchema)]
+#[serde(default)]
+pub(super) struct HealthBody {
+    /// Only this agent; all when nothing is said.
+    agent: Option<String>,
+    /// Only these runbooks.
+    categories: Vec<String>,
+    /// Only agents with all of these.
+    tags: Vec<String>,
+}
+
+#[utoipa::path(post, path = "/api/v1/health-check", request_body = HealthBody, responses((status = 200)), tag = "sonde")]
+/// Run every runbook that fits, on one agent or on all.
+pub(super) async fn health_check(
+    State(hub): State<Hub>,
+    caller: Caller,
+    MaybeJson(body): MaybeJson<HealthBody>,
+) -> Result<Json<Value>, ApiError> {
+    let body = body.unwrap_or_default();
+    let checked = overview::health_check(&hub, &caller, body.agent.as_deref(), &body.categories, &body.tags).await?;
+    Ok(Json(checked))
+}
+
+#[utoipa::path(post, path = "/api/agents/{id}/accept", params(("id" = String, Path)), responses((status = 200)), tag = "sonde")]
+/// Accept an agent whose attestation changed: what it says now is what it should say.
+pub(super) async fn accept(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<Value>, ApiError> {
+    let agent = super::agents::in_reach(&hub, &caller, &id).await?;
+    let Some(sonde) = hub.sonde.registry.find(&agent.id) else {
+        return Err(ApiError::bad_request("only Sonde agents attest what they are"));
+    };
+    let (facts, changes) = {
+        let mut facts = sonde.state().facts.clone();
+        let changes = facts.changed.as_ref().map(|c| c.changes.clone());
+        if !facts.accept() {
+            return Err(ApiError::conflict("this agent is what it was: there is nothing to accept"));
+        }
+        (facts, changes)
+    };
+    let text = serde_json::to_string(&facts).map_err(|_| ApiError::internal())?;
+    let mut record =
+        Draft::new(clock::now(), Kind::Trust).detail(&json!({ "what": "attestation accepted", "changes": changes }));
+    record.who = Some(caller.token.name.clone());
+    record.door = Some(caller.door);
+    record.target = Some(agent.id.as_str().into());
+    record.decision = Some(Decision::Allowed);
+    hub.store.set_sonde_facts(&agent.id, text, Some(record)).await?;
+    sonde.state().facts = facts;
+    Ok(Json(overview::agent(&hub, &Arc::clone(&sonde))))
+}

@@ -1,0 +1,324 @@
+//! The Sonde door: `/ws/agent`, on the main port and on the mutual-TLS listener. Drives
+//! [`convoke_sonde::hub::HubSession`] over a socket.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`registry`] | agents by name, key and certificate; enrolment tokens |
+//! | [`ca`] | the hub's own CA |
+//! | [`admit`] | who may register as whom |
+//! | [`live`] | a registered link |
+//! | [`cache`] | results for a short while |
+//! | [`ask`] | probes for callers |
+//! | [`diagnose`] | runbooks for callers |
+//! | [`overview`] | what there is to ask |
+//! | [`listen`] | the mutual-TLS listener |
+
+mod admit;
+pub mod ask;
+pub mod ca;
+pub mod cache;
+pub mod diagnose;
+pub mod listen;
+mod live;
+pub mod overview;
+pub mod registry;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::door::Door;
+use convoke_core::effect::Effect;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::peer::Trust;
+use convoke_sonde::builtin as packs;
+use convoke_sonde::hub::{Close, Event, HubConfig, HubSession, Output, Registration};
+use convoke_sonde::register::Dialect;
+use convoke_store::Lossy;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::agents::{Agent, AuthWay, os_named};
+use crate::clock;
+use crate::hub::Hub;
+use crate::link::{Answer, Link};
+use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use admit::Admitted;
+use ca::{Ca, CaError};
+use registry::{Registry, SondeAgent};
+
+type Waiter = oneshot::Sender<Answer>;
+type Session = HubSession<Waiter>;
+
+/// How long a peer may take to read our close frame.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// Keys that are made at once for agents that cannot make their own: each takes a processor for a while.
+const KEYS_AT_ONCE: usize = 2;
+
+/// What the hub knows of Sonde.
+#[derive(Debug)]
+pub struct Sonde {
+    /// Agents and tokens.
+    pub registry: Registry,
+    /// Results for a short while.
+    pub cache: cache::Cache,
+    ca: OnceCell<Arc<Ca>>,
+    keys: Semaphore,
+}
+
+impl Sonde {
+    /// From what is stored.
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, cache: cache::Cache::default(), ca: OnceCell::new(), keys: Semaphore::new(KEYS_AT_ONCE) }
+    }
+
+    /// The hub's CA: read, or made when it is first needed.
+    pub async fn ca(&self, store: &dyn convoke_store::Store) -> Result<Arc<Ca>, CaError> {
+        self.ca.get_or_try_init(|| async { Ca::load_or_make(store).await.map(Arc::new) }).await.cloned()
+    }
+}
+
+/// What a probe of this agent may do.
+pub(crate) fn effect_of(hub: &Hub, agent: &Agent, probe: &str) -> Effect {
+    hub.sonde.registry.find(&agent.id).map_or(Effect::Manage, |sonde| sonde.effect_of(probe))
+}
+
+/// How someone came to the door.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    /// From where.
+    pub(crate) address: IpAddr,
+    /// With what.
+    pub(crate) credential: Credential,
+    /// Whether over the mutual-TLS listener.
+    pub(crate) mutual_tls: bool,
+}
+
+/// What someone came with. Nobody gets as far as a socket without one.
+#[derive(Clone, Debug)]
+pub(crate) enum Credential {
+    /// A live enrolment token as the bearer.
+    Token(convoke_core::secret::TokenHash),
+    /// An agent's API key.
+    Key(Arc<SondeAgent>),
+    /// An agent's certificate.
+    Certificate(Arc<SondeAgent>),
+}
+
+/// Whether a bearer or a certificate lets someone in, and as what.
+pub(crate) fn credential(
+    hub: &Hub,
+    bearer: Option<&convoke_core::secret::SecretText>,
+    certificate: Option<[u8; 32]>,
+) -> Option<Credential> {
+    let trusted = |agent: &Arc<SondeAgent>| {
+        hub.agents.find(agent.id.as_str()).is_some_and(|a| a.state().trust == Trust::Trusted)
+    };
+    if let Some(fingerprint) = certificate {
+        // A certificate that is no agent's, or whose agent is revoked, is refused whatever else comes with it.
+        return hub.sonde.registry.of_cert(&fingerprint).filter(trusted).map(Credential::Certificate);
+    }
+    let hash = bearer?.hash();
+    if let Some(agent) = hub.sonde.registry.of_key(&hash) {
+        return trusted(&agent).then_some(Credential::Key(agent));
+    }
+    hub.sonde.registry.token_is_live(&hash, clock::now()).then_some(Credential::Token(hash))
+}
+
+/// Serves one connection, from its first byte to its last.
+pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, arrival: Arrival, place: OwnedSemaphorePermit) {
+    let config = config(&hub);
+    let mut socket = Socket::new(io, &read, config.max_register_frame);
+    let mut session = Session::new(config, hub.mono());
+    let registered = Box::pin(register(&hub, &mut socket, &mut session, &arrival)).await;
+    drop(place);
+    match registered {
+        Ok(admitted) => enter(hub, socket, session, *admitted, arrival).await,
+        Err(Ended::Close(close)) => say_goodbye(socket, close.code(), close.reason()).await,
+        Err(Ended::Broken(code)) => say_goodbye(socket, code, "protocol error").await,
+        Err(Ended::Gone) => {}
+    }
+}
+
+fn config(hub: &Hub) -> HubConfig {
+    HubConfig {
+        heartbeat: hub.settings.seconds("sonde.heartbeat_s"),
+        max_frame: hub.settings.size("sonde.max_frame_bytes"),
+        max_in_flight: hub.settings.size("sonde.max_in_flight"),
+        ..HubConfig::default()
+    }
+}
+
+enum Ended {
+    Close(Close),
+    Broken(u16),
+    Gone,
+}
+
+async fn register<S: Stream>(
+    hub: &Hub,
+    socket: &mut Socket<S>,
+    session: &mut Session,
+    arrival: &Arrival,
+) -> Result<Box<Admitted>, Ended> {
+    loop {
+        let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
+        let event = tokio::select! {
+            event = socket.next() => event,
+            () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
+                for output in session.on_tick(hub.mono()) {
+                    if let Output::Close(close) = output {
+                        return Err(Ended::Close(close));
+                    }
+                }
+                continue;
+            }
+            () = hub.stopping.cancelled() => return Err(Ended::Close(Close::GoingAway)),
+        };
+        let text = match event {
+            Ok(WsEvent::Text(text)) => text,
+            Ok(WsEvent::Binary(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
+            Ok(WsEvent::Ping(payload)) => {
+                socket.queue_pong(&payload);
+                continue;
+            }
+            Ok(WsEvent::Pong) => continue,
+            Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
+            Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
+        };
+        match session.on_text(&text, hub.mono()) {
+            Event::Register(registration) => {
+                let Registration { register, .. } = &*registration;
+                let (dialect, name) = (register.dialect, register.name.clone());
+                match admit::admit(hub, arrival, *registration).await {
+                    Ok(admitted) => return Ok(Box::new(admitted)),
+                    Err(reason) => {
+                        refused(hub, arrival, &name, &reason).await;
+                        socket.queue_text(&session.refuse(dialect, &reason, clock::uuid(), clock::now()));
+                        return Err(Ended::Close(Close::Refused));
+                    }
+                }
+            }
+            Event::BadRegistration { bare, bad } => {
+                refused(hub, arrival, "", &bad.what).await;
+                socket.queue_text(&bare);
+                if bad.dialect == Dialect::Contract {
+                    let reason = format!("Invalid registration data: {}", bad.what);
+                    socket.queue_text(&session.refuse(bad.dialect, &reason, clock::uuid(), clock::now()));
+                }
+                return Err(Ended::Close(Close::Refused));
+            }
+            Event::Reply(frame) => socket.queue_text(&frame),
+            Event::Close(close) => return Err(Ended::Close(close)),
+            _ => {}
+        }
+    }
+}
+
+/// A refusal of someone with a credential is recorded; of a stranger it is counted.
+async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
+    tracing::info!(address = %arrival.address, name, reason, "a Sonde agent was refused");
+    match &arrival.credential {
+        Credential::Token(_) => {
+            hub.strangers.refused(arrival.address, Door::Wire);
+            hub.metrics.refused("wire", "stranger");
+        }
+        Credential::Key(agent) | Credential::Certificate(agent) => {
+            let mut record = Draft::new(clock::now(), Kind::Refusal).detail(&json!({
+                "what": "registration", "name": name, "reason": reason, "address": arrival.address.to_string(),
+            }));
+            record.who = Some(format!("agent:{}", agent.id));
+            record.door = Some(Door::Wire);
+            record.target = Some(agent.id.as_str().into());
+            record.decision = Some(convoke_core::journal::Decision::Denied);
+            hub.metrics.refused("wire", "known");
+            hub.note(record).await;
+        }
+    }
+}
+
+/// The agent is who it says: it speaks for its id from now on.
+async fn enter<S: Stream>(
+    hub: Hub,
+    mut socket: Socket<S>,
+    mut session: Session,
+    admitted: Admitted,
+    arrival: Arrival,
+) {
+    let Admitted { sonde, member, ack, key_hash, version, meta, os } = admitted;
+    let agent = hub.agents.find_or_add(&sonde.id);
+    let link = Link::new(hub.agents.next_link());
+    let now = clock::now();
+    let auth = match arrival.credential {
+        Credential::Token(_) => AuthWay::Token,
+        Credential::Key(_) => AuthWay::ApiKey,
+        Credential::Certificate(_) => AuthWay::Certificate,
+    };
+    let mut is_news = true;
+    let entered = hub.agents.linked(
+        &agent,
+        &link,
+        |state| {
+            is_news = state.meta.as_ref().map(|m| m.get()) != Some(meta.get())
+                || state.protocol_version.as_deref() != Some(version.as_str());
+            state.meta = Some(meta.clone());
+            state.protocol_version = Some(version.as_str().into());
+            state.os = os_named(&os);
+            state.connected_at = Some(now);
+            state.last_seen = Some(now);
+            state.auth = Some(auth);
+        },
+        // Looked at again under the lock: a revocation or a new enrolment meanwhile must not be outrun.
+        |state| state.trust == Trust::Trusted && sonde.state().key_hash == key_hash,
+    );
+    if !entered {
+        say_goodbye(socket, Close::Revoked.code(), Close::Revoked.reason()).await;
+        return;
+    }
+    hub.metrics.handshakes.inc();
+    socket.set_limit(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2));
+    socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
+    let mut record = Draft::new(now, Kind::Auth);
+    record.who = Some(format!("agent:{}", agent.id));
+    record.door = Some(Door::Wire);
+    record.target = Some(agent.id.as_str().into());
+    record.outcome = Some("ok".into());
+    let record = record.detail(&json!({
+        "address": arrival.address.to_string(), "auth": auth.name(), "name": sonde.name, "version": version,
+    }));
+    let hello: Option<(Box<RawValue>, Option<String>)> = is_news.then(|| (meta, Some(version.clone())));
+    let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
+    for item in [Some(Lossy::Record(record)), seen].into_iter().flatten() {
+        if let Err(why) = hub.store.enqueue(item).await {
+            tracing::error!(%why, "a connection was not recorded");
+        }
+    }
+    let close = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
+    let last_seen = clock::now();
+    if hub.agents.ended(&agent, link.id, last_seen) {
+        let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
+        if let Err(why) = hub.store.enqueue(seen).await {
+            tracing::error!(%why, "a disconnection was not recorded");
+        }
+    }
+    if let Some((code, reason)) = close {
+        say_goodbye(socket, code, reason).await;
+    }
+}
+
+/// Sends a close frame and lets the other side go, within a bound.
+async fn say_goodbye<S: Stream>(mut socket: Socket<S>, code: u16, reason: &str) {
+    socket.queue_close(code, reason);
+    let farewell = async {
+        socket.flush().await?;
+        loop {
+            match socket.next().await {
+                Ok(WsEvent::Close(_)) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        socket.shutdown().await
+    };
+    let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
+}

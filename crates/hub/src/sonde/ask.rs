@@ -1,0 +1,254 @@
+//! Probes for callers: whom, what and with what, through the gate, and back in Sonde's shape.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::call::code;
+use convoke_core::effect::Effect;
+use convoke_core::grant::Missing;
+use convoke_core::id::{ApprovalId, CallId};
+use convoke_core::time::Timestamp;
+use convoke_sonde::{builtin, params};
+use convoke_store::StoreError;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::cache::Question;
+use super::live::{PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED};
+use super::registry::SondeAgent;
+use crate::agents::Agent;
+use crate::calls::{self, Ask, PlaceError, Placed};
+use crate::http::doors::record_refusal;
+use crate::hub::Hub;
+use crate::link::{Answer, Failure};
+use crate::operators::Caller;
+
+/// Added to a waiter's own deadline, so that the link's word on it comes first.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The answer from the cache, from a request that is under way, or from the agent.
+pub(crate) async fn through_cache<F>(
+    hub: &Hub,
+    question: Question,
+    timeout: Duration,
+    effect: Effect,
+    transmit: impl FnOnce() -> F,
+) -> Answer
+where
+    F: Future<Output = Answer>,
+{
+    let flagged = hub.sonde.registry.find(&question.agent).is_some_and(|a| a.state().facts.changed.is_some());
+    if flagged && hub.settings.text("sonde.changed_agents") == Some("restrict") {
+        let message = "the agent's attestation changed; it is not asked until an operator accepts it";
+        return Err(Failure::new(code::BLOCKED, message));
+    }
+    let life = hub.settings.seconds("sonde.cache_s");
+    if effect != Effect::Observe || life.is_zero() {
+        return transmit().await;
+    }
+    let name = question.probe.clone();
+    let answer = hub.sonde.cache.get(question, hub.mono(), life, transmit);
+    match tokio::time::timeout(timeout + GRACE, answer).await {
+        Ok(answer) => answer.map(|shared| (*shared).to_owned()),
+        Err(_) => {
+            Err(Failure::new(code::TIMEOUT, format!("Probe '{name}' timed out after {}ms", timeout.as_millis())))
+        }
+    }
+}
+
+/// What a caller asks for.
+#[derive(Debug)]
+pub struct ProbeAsk<'a> {
+    /// By name or id; absent when there is only one that can be meant.
+    pub agent: Option<&'a str>,
+    /// Fully qualified.
+    pub probe: &'a str,
+    /// A JSON object.
+    pub params: Option<Box<RawValue>>,
+    /// Bounds the whole probe.
+    pub timeout: Option<Duration>,
+    /// `api`, or the runbook that asks.
+    pub requested_by: &'a str,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct ProbeReply {
+    /// The call, as the journal knows it.
+    pub call_id: CallId,
+    /// The agent.
+    pub agent: Arc<SondeAgent>,
+    /// Whom and what it was about.
+    pub probe: String,
+    /// The agent's response, or why there is none.
+    pub outcome: Result<Arc<RawValue>, Failure>,
+    /// From the gate to the answer.
+    pub duration_ms: u64,
+}
+
+impl ProbeReply {
+    /// Whether the agent answered at all, be it with a failure.
+    pub fn is_answered(&self) -> bool {
+        match &self.outcome {
+            Ok(_) => true,
+            Err(failure) => [PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED].contains(&failure.code.as_str()),
+        }
+    }
+
+    /// The response in Sonde's shape, of a failure too.
+    pub fn shown(&self) -> Value {
+        match &self.outcome {
+            Ok(response) => serde_json::from_str(response.get()).unwrap_or_default(),
+            Err(failure) => {
+                let status = match failure.code.as_str() {
+                    PROBE_TIMEOUT | code::TIMEOUT => "timeout",
+                    PROBE_UNAUTHORIZED => "unauthorized",
+                    _ => "error",
+                };
+                let state = self.agent.state();
+                let pack = self.probe.split('.').next().unwrap_or_default();
+                let version = state.facts.packs.iter().find(|p| p.name == pack).map(|p| p.version.clone());
+                json!({
+                    "probe": self.probe, "status": status, "data": { "error": failure.message },
+                    "durationMs": self.duration_ms, "requestId": self.call_id,
+                    "metadata": {
+                        "agentVersion": state.facts.version, "packName": pack,
+                        "packVersion": version.unwrap_or_default(), "capabilityLevel": "observe",
+                    },
+                })
+            }
+        }
+    }
+}
+
+/// Why a probe was not asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// No such agent, probe, parameter, runbook.
+    #[error("{0}")]
+    Bad(String),
+    /// The caller has no right to it.
+    #[error(transparent)]
+    Denied(Missing),
+    /// A person must say yes first.
+    #[error("this needs a person's approval")]
+    Pending {
+        /// The call.
+        call_id: CallId,
+        /// The approval.
+        approval: ApprovalId,
+        /// When it lapses.
+        expires_at: Timestamp,
+    },
+    /// The caller's own limit.
+    #[error("{message}")]
+    Limited {
+        /// Which, in words.
+        message: String,
+        /// When to try again.
+        retry_after_s: u32,
+    },
+    /// Too much under way.
+    #[error("{0}")]
+    Busy(&'static str),
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// The agent that a caller means, if it is within their reach.
+pub async fn find(hub: &Hub, caller: &Caller, name: &str) -> Result<(Arc<SondeAgent>, Arc<Agent>), AskError> {
+    let unknown =
+        || AskError::Bad(format!("Agent '{}' not found or offline", &name[..name.floor_char_boundary(160)]));
+    let sonde = hub.sonde.registry.named(name).ok_or_else(unknown)?;
+    let agent = hub.agents.find(sonde.id.as_str()).ok_or_else(unknown)?;
+    let tags = Arc::clone(&agent.state().tags);
+    if let Err(missing) = caller.token.grant.check_reach(sonde.id.as_str(), &tags) {
+        record_refusal(hub, caller, "an agent out of reach", Some(sonde.id.as_str())).await;
+        return Err(AskError::Denied(missing));
+    }
+    Ok((sonde, agent))
+}
+
+/// Whether an agent is within a caller's reach.
+pub(super) fn reaches(hub: &Hub, caller: &Caller, sonde: &SondeAgent) -> bool {
+    let tags = hub.agents.find(sonde.id.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    caller.token.grant.scopes.reaches(sonde.id.as_str(), &tags)
+}
+
+/// The one agent that can be meant when none is named.
+fn only_one(hub: &Hub, caller: &Caller, probe: &str) -> Result<String, AskError> {
+    let pack = probe.split('.').next().unwrap_or_default();
+    let can = |agent: &Arc<SondeAgent>| {
+        let has = agent.state().facts.packs.iter().any(|p| p.name == pack);
+        has && reaches(hub, caller, agent)
+    };
+    let all: Vec<_> = hub.sonde.registry.list().into_iter().filter(can).collect();
+    match &all[..] {
+        [one] => Ok(one.name.clone()),
+        [] => Err(AskError::Bad(format!("no agent has the pack '{pack}'; name an agent"))),
+        _ => Err(AskError::Bad(format!("{} agents have the pack '{pack}'; name one as `agent`", all.len()))),
+    }
+}
+
+/// Asks for a probe, and waits for it.
+pub async fn probe(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<ProbeReply, AskError> {
+    let name = match ask.agent {
+        Some(name) => name.to_owned(),
+        None => only_one(hub, caller, ask.probe)?,
+    };
+    let (sonde, agent) = find(hub, caller, &name).await?;
+    if ask.probe.is_empty() || ask.probe.len() > 128 {
+        return Err(AskError::Bad("`probe` must have 1 to 128 characters".into()));
+    }
+    let args = match ask.params {
+        Some(params) => params,
+        None => RawValue::from_string("{}".into()).map_err(|why| AskError::Bad(why.to_string()))?,
+    };
+    check(&sonde, ask.probe, args.get())?;
+    let placed = Ask {
+        caller: caller.clone(),
+        agent,
+        tool: ask.probe.to_owned(),
+        args,
+        timeout: ask.timeout,
+        idempotency_key: None,
+    };
+    match calls::place_for(hub, placed, ask.requested_by.into()).await {
+        Ok(Placed::Running(call)) => {
+            let done = call.wait().await;
+            let outcome = match &done.result {
+                Some(result) if done.is_ok() => Ok(Arc::clone(result)),
+                _ => Err(Failure::new(&done.outcome, done.message.clone().unwrap_or_default())),
+            };
+            let duration_ms = done.duration_ms.unwrap_or_default();
+            Ok(ProbeReply { call_id: call.id, agent: sonde, probe: ask.probe.into(), outcome, duration_ms })
+        }
+        Ok(Placed::Pending { call, approval, expires_at }) => {
+            Err(AskError::Pending { call_id: call.id, approval, expires_at })
+        }
+        Err(PlaceError::Denied(missing)) => Err(AskError::Denied(missing)),
+        Err(PlaceError::BadArgs(why)) => Err(AskError::Bad(why)),
+        Err(error @ PlaceError::KeyReused) => Err(AskError::Bad(error.to_string())),
+        Err(PlaceError::Limited { message, retry_after_s }) => Err(AskError::Limited { message, retry_after_s }),
+        Err(PlaceError::Busy(why)) => Err(AskError::Busy(why)),
+        Err(PlaceError::Store(error)) => Err(AskError::Store(error)),
+    }
+}
+
+/// Checks parameters against the manifest that the hub knows; a probe of an unknown pack is the agent's to judge.
+fn check(sonde: &SondeAgent, probe: &str, given: &str) -> Result<(), AskError> {
+    let own = {
+        let state = sonde.state();
+        state.facts.manifests.iter().find_map(|m| m.find(probe)).map(|p| p.params.clone())
+    };
+    let specs = match own {
+        Some(specs) => specs,
+        None => match builtin::find(probe) {
+            Some((_, spec)) => spec.params.clone(),
+            None => return Ok(()),
+        },
+    };
+    params::validate(&specs, Some(given)).map(drop).map_err(|why| AskError::Bad(format!("{probe}: {why}")))
+}

@@ -1,0 +1,358 @@
+//! A registered link: probes out, answers and heartbeats in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::call::code;
+use convoke_core::door::Door;
+use convoke_core::id::CallId;
+use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_sonde::ack::UpdateAvailable;
+use convoke_sonde::hub::{Close, Event, Output};
+use convoke_sonde::json;
+use convoke_sonde::pending::StartError;
+use convoke_sonde::probe::{Answer as ProbeAnswer, Status};
+use convoke_sonde::version::is_newer;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::Session;
+use super::registry::SondeAgent;
+use crate::agents::Agent;
+use crate::clock;
+use crate::hub::Hub;
+use crate::link::{Answer, Close as LinkClose, Command, Failure, Link};
+use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+
+/// Bytes that may wait to be written before no more commands are taken.
+const HIGH_WATER: usize = 256 * 1024;
+/// Odd messages of one connection that are recorded or logged one by one; the rest are counted.
+const MAX_ODD: u32 = 50;
+
+/// Codes of failures that the agent itself answered with.
+pub(crate) const PROBE_ERROR: &str = "probe_error";
+/// It did not finish in time, by its own clock.
+pub(crate) const PROBE_TIMEOUT: &str = "probe_timeout";
+/// Its own ceiling forbids it.
+pub(crate) const PROBE_UNAUTHORIZED: &str = "probe_unauthorized";
+
+struct Tunnel<'a> {
+    hub: &'a Hub,
+    agent: &'a Arc<Agent>,
+    sonde: &'a Arc<SondeAgent>,
+    link: &'a Arc<Link>,
+    next_ping: Duration,
+    /// WebSocket pings since anything at all was read: a half-open socket answers none.
+    pings_unanswered: u32,
+    /// Bytes written when a backlog was first seen.
+    stalled_at: Option<u64>,
+    odd: u32,
+}
+
+type Goodbye = Option<(u16, &'static str)>;
+
+/// Runs the link until it ends. Returns what to tell the peer, if it is still there.
+pub(super) async fn run<S: Stream>(
+    hub: &Hub,
+    socket: &mut Socket<S>,
+    mut session: Session,
+    agent: &Arc<Agent>,
+    sonde: &Arc<SondeAgent>,
+    link: &Arc<Link>,
+    version: &str,
+) -> Goodbye {
+    if let Some(latest) = hub.settings.text("sonde.latest_agent_version")
+        && is_newer(latest, version)
+    {
+        let update = UpdateAvailable { latest_version: latest.into(), current_version: version.into() };
+        if let Some(frame) = session.update_available(&update, clock::uuid(), clock::now()) {
+            socket.queue_text(&frame);
+        }
+    }
+    let interval = hub.settings.seconds("sonde.heartbeat_s");
+    let mut tunnel = Tunnel {
+        hub,
+        agent,
+        sonde,
+        link,
+        next_ping: hub.mono() + interval,
+        pings_unanswered: 0,
+        stalled_at: None,
+        odd: 0,
+    };
+    let end = tunnel.drive(socket, &mut session).await;
+    let gone = || Failure::new(code::DISCONNECTED, format!("Agent '{}' disconnected", sonde.name));
+    for command in link.end() {
+        if let Command::Probe { reply, .. } | Command::Call { reply, .. } = command {
+            let _ = reply.send(Err(gone()));
+        }
+    }
+    let names_requests = session.names_requests();
+    for (_, waiter) in session.end() {
+        let _ = waiter.send(Err(gone()));
+    }
+    remember(hub, sonde, names_requests).await;
+    end
+}
+
+/// An agent that named a request once is never again given the first match, not even after a restart of the hub.
+async fn remember(hub: &Hub, sonde: &SondeAgent, names_requests: bool) {
+    let facts = {
+        let mut state = sonde.state();
+        if !names_requests || std::mem::replace(&mut state.facts.names_requests, true) {
+            return;
+        }
+        serde_json::to_string(&state.facts).unwrap_or_default()
+    };
+    if let Err(why) = hub.store.set_sonde_facts(&sonde.id, facts, None).await {
+        tracing::error!(%why, "what an agent can do was not kept");
+    }
+}
+
+impl Tunnel<'_> {
+    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
+        let sleep = tokio::time::sleep_until(Instant::now());
+        tokio::pin!(sleep);
+        loop {
+            let deadline = session.next_deadline().map_or(self.next_ping, |d| d.min(self.next_ping));
+            let due: Instant = self.hub.instant(deadline).into();
+            if sleep.deadline() != due {
+                sleep.as_mut().reset(due);
+            }
+            tokio::select! {
+                event = socket.next() => match event {
+                    Ok(event) => {
+                        self.pings_unanswered = 0;
+                        if let Some(end) = self.on_event(event, socket, session).await {
+                            return end;
+                        }
+                    }
+                    Err(SocketError::Broken(error)) => {
+                        tracing::warn!(agent = %self.agent.id, %error, "an agent's connection was closed");
+                        return Some((error.close_code(), "protocol error"));
+                    }
+                    Err(SocketError::Ended | SocketError::Io(_)) => return None,
+                },
+                command = self.link.next(), if socket.backlog() < HIGH_WATER => {
+                    if let Some(close) = self.on_command(command, socket, session) {
+                        return Some((close.code(), close.reason()));
+                    }
+                    while socket.backlog() < HIGH_WATER {
+                        let Some(command) = self.link.pop() else { break };
+                        if let Some(close) = self.on_command(command, socket, session) {
+                            return Some((close.code(), close.reason()));
+                        }
+                    }
+                }
+                () = &mut sleep => {
+                    if let Some(end) = self.on_tick(socket, session) {
+                        return Some(end);
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_command<S: Stream>(
+        &self,
+        command: Command,
+        socket: &mut Socket<S>,
+        session: &mut Session,
+    ) -> Option<Close> {
+        match command {
+            Command::Probe { id, probe, params, requested_by, timeout, deadline, reply } => {
+                let started = session.request(
+                    id.uuid(),
+                    &probe,
+                    Some(&params),
+                    &requested_by,
+                    timeout,
+                    deadline,
+                    clock::now(),
+                    reply,
+                );
+                match started {
+                    Ok(frame) => socket.queue_text(&frame),
+                    Err((why, reply)) => {
+                        let failure = match why {
+                            StartError::Full => {
+                                Failure::new(code::BUSY, "too many probes are under way on this agent")
+                            }
+                            _ => Failure::new(code::INTERNAL, "the probe could not be started"),
+                        };
+                        let _ = reply.send(Err(failure));
+                    }
+                }
+            }
+            Command::Call { reply, .. } => {
+                let _ = reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
+            }
+            Command::Forget(id) => drop(session.cancel(id.uuid())),
+            Command::Send(frame) => socket.queue_text(&frame),
+            // Deny rules are the hub's own here: the protocol has no frame for them.
+            Command::PolicyChanged => {}
+            Command::Close(LinkClose::Replaced) => return Some(Close::Replaced),
+            Command::Close(LinkClose::Revoked) => return Some(Close::Revoked),
+            Command::Close(LinkClose::Stopping) => return Some(Close::GoingAway),
+        }
+        None
+    }
+
+    fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
+        let now = self.hub.mono();
+        for output in session.on_tick(now) {
+            match output {
+                Output::Expired(id, waiter) => {
+                    let message =
+                        format!("Agent '{}' did not answer in time ({id}); it may still finish", self.sonde.name);
+                    let _ = waiter.send(Err(Failure::new(code::TIMEOUT, message)));
+                }
+                Output::Overdue => self.hub.agents.set_overdue(self.agent, self.link.id, true),
+                Output::Close(close) => {
+                    tracing::info!(agent = %self.agent.id, name = self.sonde.name, why = close.reason(), "an agent is gone");
+                    return Some((close.code(), close.reason()));
+                }
+            }
+        }
+        if now >= self.next_ping {
+            self.next_ping = now + self.hub.settings.seconds("sonde.heartbeat_s");
+            return self.ping(socket);
+        }
+        None
+    }
+
+    /// Once an interval: notices a peer that is half-open or does not read.
+    fn ping<S: Stream>(&mut self, socket: &mut Socket<S>) -> Goodbye {
+        if self.pings_unanswered >= 2 {
+            tracing::info!(agent = %self.agent.id, "an agent's socket is half-open");
+            return Some((1001, "no answer to pings"));
+        }
+        if socket.backlog() == 0 {
+            self.stalled_at = None;
+        } else if self.stalled_at == Some(socket.progress()) {
+            tracing::info!(agent = %self.agent.id, "an agent does not read what it is sent");
+            return Some((1001, "not reading"));
+        } else {
+            self.stalled_at = Some(socket.progress());
+        }
+        self.pings_unanswered += 1;
+        socket.queue_ping();
+        None
+    }
+
+    async fn on_event<S: Stream>(
+        &mut self,
+        event: WsEvent,
+        socket: &mut Socket<S>,
+        session: &mut Session,
+    ) -> Option<Goodbye> {
+        let text = match event {
+            WsEvent::Text(text) => text,
+            WsEvent::Binary(bytes) => String::from_utf8(bytes).unwrap_or_default(),
+            WsEvent::Ping(payload) => {
+                socket.queue_pong(&payload);
+                return None;
+            }
+            WsEvent::Pong => return None,
+            WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
+        };
+        match session.on_text(&text, self.hub.mono()) {
+            Event::Heartbeat => {
+                self.hub.agents.set_overdue(self.agent, self.link.id, false);
+                self.agent.state().last_seen = Some(clock::now());
+            }
+            Event::Answered { waiter, answer, request } => {
+                let _ = waiter.send(self.answer(*answer, request));
+            }
+            Event::TooLarge { waiter, .. } => {
+                let limit = self.hub.settings.number("sonde.max_frame_bytes");
+                let message = format!("the answer is over the limit of {limit} bytes (sonde.max_frame_bytes)");
+                let _ = waiter.send(Err(Failure::new(code::TOO_LARGE, message)));
+            }
+            Event::Late { request, answer } => self.on_late(CallId::new(request), &answer).await,
+            Event::Stranger { probe } => self.on_stranger(&probe).await,
+            Event::Reply(frame) => {
+                self.odd += 1;
+                if self.odd <= MAX_ODD {
+                    tracing::info!(agent = %self.agent.id, reply = frame, "a message of an agent was not taken");
+                } else {
+                    self.hub.metrics.dropped("odd_messages", 1);
+                }
+                // A peer that is not reading is not told again and again.
+                if socket.backlog() < HIGH_WATER {
+                    socket.queue_text(&frame);
+                }
+            }
+            Event::Close(close) => return Some(Some((close.code(), close.reason()))),
+            Event::Register(_) | Event::BadRegistration { .. } | Event::Ignored => {}
+        }
+        None
+    }
+
+    /// The agent's answer as callers get it: the whole response of a success, the words of a failure.
+    fn answer(&self, answer: ProbeAnswer<'static>, request: uuid::Uuid) -> Answer {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown<'a> {
+            probe: &'a str,
+            status: Status,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<&'a RawValue>,
+            duration_ms: f64,
+            request_id: uuid::Uuid,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            metadata: Option<&'a convoke_sonde::probe::Metadata>,
+        }
+        if answer.status != Status::Success {
+            let code = match answer.status {
+                Status::Timeout => PROBE_TIMEOUT,
+                Status::Unauthorized => PROBE_UNAUTHORIZED,
+                _ => PROBE_ERROR,
+            };
+            return Err(Failure::new(code, answer.error.unwrap_or_default()));
+        }
+        let data = answer.data.as_ref().map(|d| json::well_formed(d.get()).into_owned());
+        let data = data.and_then(|text| RawValue::from_string(text).ok());
+        let shown = Shown {
+            probe: &answer.probe,
+            status: answer.status,
+            data: data.as_deref(),
+            duration_ms: answer.duration_ms.unwrap_or_default(),
+            request_id: request,
+            metadata: answer.metadata.as_ref(),
+        };
+        serde_json::value::to_raw_value(&shown)
+            .map_err(|why| Failure::new(code::INTERNAL, format!("the agent's answer could not be read: {why}")))
+    }
+
+    async fn on_late(&self, call: CallId, answer: &ProbeAnswer<'_>) {
+        let mut record = self.record(Kind::Call);
+        record.call_id = Some(call);
+        record.phase = Some(Phase::Late);
+        record.tool = Some(answer.probe.to_string());
+        record.outcome =
+            Some(if answer.status == Status::Success { "ok".into() } else { answer.status.name().into() });
+        self.hub.note(record).await;
+    }
+
+    async fn on_stranger(&mut self, probe: &str) {
+        self.odd += 1;
+        if self.odd > MAX_ODD {
+            self.hub.metrics.dropped("odd_answers", 1);
+            return;
+        }
+        let mut record = self.record(Kind::Refusal);
+        record.decision = Some(Decision::Denied);
+        let what = "an answer to a probe that this connection was not asked for";
+        self.hub.note(record.detail(&serde_json::json!({ "what": what, "probe": probe }))).await;
+    }
+
+    fn record(&self, kind: Kind) -> Draft {
+        let mut record = Draft::new(clock::now(), kind);
+        record.who = Some(format!("agent:{}", self.agent.id));
+        record.door = Some(Door::Wire);
+        record.target = Some(self.agent.id.as_str().into());
+        record
+    }
+}

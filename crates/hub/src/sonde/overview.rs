@@ -1,0 +1,265 @@
+//! What there is to ask, and how all of it is doing: the fleet in Sonde's shapes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use convoke_sonde::builtin;
+use convoke_sonde::runbook::Severity;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::ask::{self, AskError, ProbeAsk};
+use super::diagnose::{self, Known};
+use super::registry::SondeAgent;
+use crate::clock;
+use crate::hub::Hub;
+use crate::operators::Caller;
+
+/// Agents that one health check looks at, at most; the rest are named.
+const MAX_CHECKED: usize = 500;
+/// Agents that a health check looks at at once.
+const CHECKED_AT_ONCE: usize = 16;
+
+/// The agents within a caller's reach, with all of these tags.
+fn within(hub: &Hub, caller: &Caller, tags: &[String]) -> Vec<Arc<SondeAgent>> {
+    let wanted = |agent: &Arc<SondeAgent>| {
+        let has = |tag: &String| {
+            let tag = tag.trim_start_matches('#');
+            hub.agents.find(agent.id.as_str()).is_some_and(|a| a.state().tags.iter().any(|t| t == tag))
+        };
+        ask::reaches(hub, caller, agent) && tags.iter().all(has)
+    };
+    hub.sonde.registry.list().into_iter().filter(wanted).collect()
+}
+
+fn is_online(hub: &Hub, agent: &SondeAgent) -> bool {
+    hub.agents.find(agent.id.as_str()).is_some_and(|a| a.state().is_online())
+}
+
+/// One agent, as Sonde shows it.
+pub fn agent(hub: &Hub, sonde: &SondeAgent) -> Value {
+    let (online, last_seen, tags) = match hub.agents.find(sonde.id.as_str()) {
+        Some(agent) => {
+            let state = agent.state();
+            (state.is_online(), state.last_seen, state.tags.to_vec())
+        }
+        None => (false, None, Vec::new()),
+    };
+    let state = sonde.state();
+    let facts = &state.facts;
+    let status = match (online, &facts.changed) {
+        (false, _) => "offline",
+        (true, Some(_)) => "degraded",
+        (true, None) => "online",
+    };
+    json!({
+        "id": sonde.wire_id, "name": sonde.name, "status": status, "lastSeen": last_seen, "os": facts.os,
+        "agentVersion": facts.version, "packs": facts.packs, "tags": tags, "hostname": facts.hostname,
+        "certFingerprint": state.fingerprint.map(hex::encode),
+        "attestationMismatch": facts.changed.is_some(),
+        "attestation": { "baseline": facts.attested, "changed": facts.changed },
+    })
+}
+
+/// All agents within a caller's reach.
+pub fn agents(hub: &Hub, caller: &Caller, tags: &[String]) -> Value {
+    let agents: Vec<Value> = within(hub, caller, tags).iter().map(|a| agent(hub, a)).collect();
+    json!({ "agents": agents })
+}
+
+/// The built-in packs, and those that agents brought.
+pub fn packs(hub: &Hub, caller: &Caller) -> Value {
+    let mut packs: Vec<Value> = builtin::packs().iter().filter_map(|pack| serde_json::to_value(pack).ok()).collect();
+    for agent in within(hub, caller, &[]) {
+        for manifest in &agent.state().facts.manifests {
+            let is_known = packs.iter().any(|p| p["name"] == manifest.name.as_str());
+            if !is_known && let Ok(value) = serde_json::to_value(manifest) {
+                packs.push(value);
+            }
+        }
+    }
+    json!({ "packs": packs })
+}
+
+/// Which agent can be asked for what.
+pub async fn capabilities(hub: &Hub, caller: &Caller, tags: &[String]) -> Value {
+    let runbooks = diagnose::all(hub).await;
+    let mut agents = Vec::new();
+    for sonde in within(hub, caller, tags) {
+        let mut shown = agent(hub, &sonde);
+        let state = sonde.state();
+        let mut probes = Vec::new();
+        for pack in &state.facts.packs {
+            let own = state.facts.manifests.iter().find(|m| m.name == pack.name);
+            let manifest = own.or_else(|| builtin::packs().iter().find(|m| m.name == pack.name));
+            let Some(manifest) = manifest else { continue };
+            for probe in &manifest.probes {
+                let mut shown = json!({
+                    "name": format!("{}.{}", manifest.name, probe.name), "description": probe.description,
+                    "capability": probe.capability,
+                });
+                if !probe.params.is_empty() {
+                    shown["params"] = serde_json::to_value(&probe.params).unwrap_or_default();
+                }
+                probes.push(shown);
+            }
+        }
+        // Announced by name only: they can be asked for all the same.
+        for name in &state.facts.capabilities {
+            if !probes.iter().any(|p| p["name"] == name.as_str()) {
+                probes.push(json!({ "name": name, "description": "" }));
+            }
+        }
+        let has = |pack: &str| state.facts.packs.iter().any(|p| p.name == pack);
+        let categories = applicable(&runbooks, has);
+        drop(state);
+        shown["probes"] = probes.into();
+        shown["runbookCategories"] = categories.into();
+        agents.push(shown);
+    }
+    let categories: Vec<Value> = runbooks
+        .iter()
+        .filter_map(|known| match known {
+            Known::Good { runbook, .. } => {
+                Some(json!({ "category": runbook.category, "description": runbook.description }))
+            }
+            Known::Bad { .. } => None,
+        })
+        .collect();
+    json!({ "agents": agents, "integrations": [], "runbookCategories": categories, "criticalPaths": [] })
+}
+
+/// The runbooks whose probes an agent with those packs has, and that need nothing from the asker.
+fn applicable(runbooks: &[Known], has: impl Fn(&str) -> bool) -> Vec<String> {
+    let fits = |known: &Known| match known {
+        Known::Good { runbook, .. } => {
+            let all = runbook.steps.iter().all(|s| s.probe.split('.').next().is_some_and(&has));
+            (all && runbook.params.values().all(|p| !p.required)).then(|| runbook.category.clone())
+        }
+        Known::Bad { .. } => None,
+    };
+    runbooks.iter().filter_map(fits).collect()
+}
+
+/// Runs every runbook that fits on one agent, on those with the tags, or on all there are.
+pub async fn health_check(
+    hub: &Hub,
+    caller: &Caller,
+    agent: Option<&str>,
+    categories: &[String],
+    tags: &[String],
+) -> Result<Value, AskError> {
+    use futures_util::StreamExt as _;
+    let started = Instant::now();
+    let all = match agent {
+        Some(name) => vec![ask::find(hub, caller, name).await?.0],
+        None => within(hub, caller, tags),
+    };
+    let (online, offline): (Vec<_>, Vec<_>) = all.into_iter().partition(|a| is_online(hub, a));
+    let skipped_agents = online.len().saturating_sub(MAX_CHECKED);
+    let runbooks = diagnose::all(hub).await;
+    let checks: Vec<(Arc<SondeAgent>, String)> = online
+        .iter()
+        .take(MAX_CHECKED)
+        .flat_map(|sonde| {
+            let state = sonde.state();
+            let fitting = applicable(&runbooks, |pack| state.facts.packs.iter().any(|p| p.name == pack));
+            let wanted = fitting.into_iter().filter(|c| categories.is_empty() || categories.contains(c));
+            wanted.map(|category| (Arc::clone(sonde), category)).collect::<Vec<_>>()
+        })
+        .collect();
+    let run: std::collections::BTreeSet<String> = checks.iter().map(|(_, c)| c.clone()).collect();
+    let asked = checks.into_iter().map(|(sonde, category)| async move {
+        let diagnosis = diagnose::diagnose(hub, caller, &sonde.name, &category, None).await;
+        (sonde, category, diagnosis)
+    });
+    let results: Vec<_> = futures_util::stream::iter(asked).buffer_unordered(CHECKED_AT_ONCE).collect().await;
+    let mut findings = Vec::new();
+    let mut by_agent: Map<String, Value> = Map::new();
+    let (mut probes, mut good, mut bad) = (0, 0, 0);
+    for (sonde, category, diagnosis) in results {
+        let shown = match diagnosis {
+            Ok(diagnosis) => {
+                probes += diagnosis.counts.0;
+                good += diagnosis.counts.1;
+                bad += diagnosis.counts.2;
+                for finding in &diagnosis.findings {
+                    let mut shown = serde_json::to_value(finding).unwrap_or_default();
+                    shown["category"] = category.as_str().into();
+                    shown["agent"] = sonde.name.as_str().into();
+                    findings.push((finding.severity, shown));
+                }
+                json!({ "status": "ok", "findings": diagnosis.findings.len(), "probes": diagnosis.shown["meta"] })
+            }
+            Err(why) => json!({ "status": "error", "error": why.to_string() }),
+        };
+        let entry = by_agent.entry(sonde.name.clone()).or_insert_with(|| json!({}));
+        entry[category] = shown;
+    }
+    for agent in &offline {
+        let shown = json!({
+            "severity": "warning", "category": "connectivity", "agent": agent.name,
+            "title": format!("{} is offline", agent.name), "detail": "It has no live connection to the hub.",
+            "relatedProbes": [],
+        });
+        findings.push((Severity::Warning, shown));
+    }
+    findings.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
+    let count = |severity| findings.iter().filter(|(s, _)| *s == severity).count();
+    let summary = json!({
+        "critical": count(Severity::Critical), "warning": count(Severity::Warning), "info": count(Severity::Info),
+        "probesRun": probes, "probesSucceeded": good, "probesFailed": bad,
+    });
+    let skipped: Vec<&String> = categories.iter().filter(|c| !run.contains(*c)).collect();
+    Ok(json!({
+        "meta": {
+            "agent": agent, "agents": online.iter().map(|a| &a.name).collect::<Vec<_>>(),
+            "offlineAgents": offline.iter().map(|a| &a.name).collect::<Vec<_>>(), "tags": tags,
+            "timestamp": clock::now(), "categoriesRun": run, "categoriesSkipped": skipped,
+            "agentsSkipped": skipped_agents,
+            "totalDurationMs": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        },
+        "summary": summary,
+        "findings": findings.into_iter().map(|(_, shown)| shown).collect::<Vec<_>>(),
+        "categoryResults": by_agent,
+    }))
+}
+
+/// Logs of one kind from one agent.
+pub async fn query_logs(
+    hub: &Hub,
+    caller: &Caller,
+    source: &str,
+    agent: Option<&str>,
+    params: Option<Map<String, Value>>,
+) -> Result<Value, AskError> {
+    let given = params.unwrap_or_default();
+    let probe = match source {
+        "systemd" if given.contains_key("unit") => "systemd.journal.query",
+        "systemd" => "system.logs.journal",
+        "docker" => "docker.logs.tail",
+        "nginx" if given.get("type").and_then(Value::as_str) == Some("error") => "nginx.error.log.tail",
+        "nginx" => "nginx.access.log.tail",
+        _ => {
+            return Err(AskError::Bad(
+                "`source` must be systemd, docker or nginx (the hub's own record is the journal)".into(),
+            ));
+        }
+    };
+    let mut params = given;
+    params.remove("type");
+    let params = RawValue::from_string(Value::Object(params).to_string()).ok();
+    let ask = ProbeAsk { agent, probe, params, timeout: None, requested_by: "api" };
+    let reply = ask::probe(hub, caller, ask).await?;
+    match &reply.outcome {
+        Ok(_) => {
+            let mut shown = reply.shown();
+            let data = shown.get_mut("data").map(Value::take).unwrap_or_default();
+            Ok(json!({
+                "source": source, "agent": reply.agent.name, "probe": probe, "data": data,
+                "durationMs": shown["durationMs"],
+            }))
+        }
+        Err(failure) => Err(AskError::Bad(failure.message.clone())),
+    }
+}
