@@ -85,6 +85,42 @@ const PACKAGES: &[Package] = &[
         needed_if: "web/package.json",
         why: "fetches the packages that the pages are built from",
     },
+    Package {
+        name: "postgresql",
+        program: "psql",
+        needed_if: "crates/probes/Cargo.toml",
+        why: "PostgreSQL's probes are tested on a real server",
+    },
+    Package {
+        name: "redis-server",
+        program: "redis-server",
+        needed_if: "crates/probes/Cargo.toml",
+        why: "Redis' probes are tested on a real server",
+    },
+    Package {
+        name: "nginx-light",
+        program: "nginx",
+        needed_if: "crates/probes/Cargo.toml",
+        why: "nginx' probes are tested on the real program",
+    },
+    Package {
+        name: "mariadb-server",
+        program: "mariadb",
+        needed_if: "crates/probes/Cargo.toml",
+        why: "MySQL's probes are tested on a real server",
+    },
+    Package {
+        name: "iputils-ping",
+        program: "ping",
+        needed_if: "crates/probes/Cargo.toml",
+        why: "the network probes run it",
+    },
+    Package {
+        name: "traceroute",
+        program: "traceroute",
+        needed_if: "crates/probes/Cargo.toml",
+        why: "the network probes run it",
+    },
 ];
 
 /// A component of the Rust toolchain, and the cargo command that it brings.

@@ -31,6 +31,12 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-coder", 3),
     ("convoke-sim", 3),
     ("convoke", 4),
+    ("convoke-probes", 3),
+    ("convoke-hub", 4),
+    ("convoke-endpoint", 4),
+    ("convoke-coder", 4),
+    ("convoke-sim", 4),
+    ("convoke", 5),
 ];
 
 /// The highest level whose crates do no input or output, and have no clock and no randomness.

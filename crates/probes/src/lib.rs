@@ -1,0 +1,233 @@
+//! Sonde's packs on a machine: which of them make sense here, and their probes, run safely.
+//!
+//! What a probe takes and may do is in its manifest, as data; here is how it finds out. A caller's value reaches a program
+//! only after it has the form that the manifest demands, never as something that could be read as an option, and never
+//! through a shell. A log is read only inside the directories that are allowed, wherever links point; a database only on
+//! the hosts that are allowed. Whatever comes out, errors too, is scrubbed of secrets and bounded in size.
+//!
+//! The agent's own ceiling is checked here again, whatever the hub decided.
+
+mod context;
+mod detect;
+mod docker;
+mod failure;
+mod journal;
+mod mysql;
+mod nginx;
+mod postgres;
+mod proxmox;
+mod redis;
+mod system;
+mod systemd;
+mod tail;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use convoke_core::effect::Effect;
+use convoke_sonde::agent::{Failure, Ran, unknown_pack};
+use convoke_sonde::manifest::{Manifest, ProbeSpec};
+use convoke_sonde::probe::{Metadata, Status, code};
+use convoke_sonde::register::PackInfo;
+use convoke_sonde::scrub::Scrubber;
+use convoke_sonde::{builtin, params};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use context::Context;
+pub(crate) use failure::ProbeError;
+
+/// What an agent allows.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The most that a probe may do.
+    pub ceiling: Effect,
+    /// Directories below which `system.logs.tail` may read.
+    pub log_dirs: Vec<PathBuf>,
+    /// Directories below which nginx' logs may be read.
+    pub nginx_log_dirs: Vec<PathBuf>,
+    /// Hosts besides this machine itself on which databases may be asked.
+    pub database_hosts: Vec<String>,
+    /// Packs that are not to be loaded.
+    pub disabled_packs: Vec<String>,
+    /// Where programs are looked for.
+    pub path: Vec<PathBuf>,
+    /// Patterns of the operator's own for what must not leave the machine.
+    pub scrub: Vec<String>,
+    /// Where the agent looks for things of the machine: `/`, except in tests.
+    pub root: PathBuf,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let inherited = std::env::var_os("PATH").unwrap_or_default();
+        let mut path: Vec<PathBuf> = std::env::split_paths(&inherited).collect();
+        // An ordinary user's path often lacks where the servers' own tools are.
+        for usual in ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
+            if !path.iter().any(|p| p.as_os_str() == usual) {
+                path.push(usual.into());
+            }
+        }
+        Self {
+            ceiling: Effect::Observe,
+            log_dirs: vec!["/var/log".into(), "/tmp".into()],
+            nginx_log_dirs: vec!["/var/log/nginx".into()],
+            database_hosts: Vec::new(),
+            disabled_packs: Vec::new(),
+            path,
+            scrub: Vec::new(),
+            root: "/".into(),
+        }
+    }
+}
+
+/// The packs that are loaded, ready to be asked.
+#[derive(Debug)]
+pub struct Probes {
+    config: Config,
+    packs: Vec<&'static Manifest>,
+    scrubber: Scrubber,
+    version: String,
+}
+
+impl Probes {
+    /// Loads the packs that make sense on this machine. An error names a scrub pattern that cannot be used: going on
+    /// without it would leak what it was meant to hide.
+    pub fn load(config: Config, version: &str) -> Result<Self, convoke_sonde::scrub::BadPattern> {
+        let scrubber = Scrubber::new(&config.scrub)?;
+        let wanted = |pack: &&Manifest| !config.disabled_packs.contains(&pack.name) && detect::is_here(&config, pack);
+        let packs = builtin::packs().iter().filter(wanted).collect();
+        Ok(Self { packs, scrubber, version: version.into(), config })
+    }
+
+    /// The packs, as a registration names them.
+    pub fn packs(&self) -> Vec<PackInfo> {
+        let info = |pack: &&Manifest| PackInfo {
+            name: pack.name.clone(),
+            version: pack.version.clone(),
+            status: "active".into(),
+        };
+        self.packs.iter().map(info).collect()
+    }
+
+    /// The probes, by their full names.
+    pub fn capabilities(&self) -> Vec<String> {
+        self.packs.iter().flat_map(|m| m.probes.iter().map(|p| format!("{}.{}", m.name, p.name))).collect()
+    }
+
+    /// A text without its secrets.
+    pub fn scrub(&self, text: &str) -> String {
+        self.scrubber.text(text)
+    }
+
+    /// Runs a probe to its end: a result, or a failure with its status, code and words. Never longer than the asker's
+    /// time and the manifest's.
+    pub async fn run(&self, probe: &str, given: Option<&str>, timeout: Duration, cancel: CancellationToken) -> Ran {
+        let started = Instant::now();
+        let (metadata, outcome) = match self.find(probe) {
+            Err(failure) => (Metadata { agent_version: self.version.clone(), ..unknown_pack() }, Err(failure)),
+            Ok((pack, spec)) => {
+                let metadata = Metadata {
+                    agent_version: self.version.clone(),
+                    pack_name: pack.name.clone(),
+                    pack_version: pack.version.clone(),
+                    capability_level: spec.capability,
+                };
+                (metadata, self.run_known(probe, spec, given, timeout, cancel).await)
+            }
+        };
+        let outcome = match outcome {
+            Ok(mut value) => {
+                self.scrubber.value(&mut value);
+                serde_json::value::to_raw_value(&value).map_err(|why| Failure {
+                    status: Status::Error,
+                    code: code::FAILED,
+                    message: format!("the result cannot be written: {why}"),
+                })
+            }
+            Err(failure) => Err(Failure { message: self.scrubber.text(&failure.message), ..failure }),
+        };
+        Ran { outcome, duration: started.elapsed(), metadata }
+    }
+
+    fn find(&self, probe: &str) -> Result<(&'static Manifest, &'static ProbeSpec), Failure> {
+        let not_found = |message: String| Failure { status: Status::Error, code: code::NOT_FOUND, message };
+        let name = &probe[..probe.floor_char_boundary(128)];
+        let pack = name.split('.').next().unwrap_or_default();
+        let Some(manifest) = self.packs.iter().find(|m| m.name == pack) else {
+            return Err(not_found(format!("Pack '{pack}' not loaded")));
+        };
+        match manifest.find(probe) {
+            Some(spec) => Ok((manifest, spec)),
+            None => Err(not_found(format!("Unknown probe: {name}"))),
+        }
+    }
+
+    async fn run_known(
+        &self,
+        probe: &str,
+        spec: &ProbeSpec,
+        given: Option<&str>,
+        timeout: Duration,
+        cancel: CancellationToken,
+    ) -> Result<Value, Failure> {
+        if spec.capability > self.config.ceiling {
+            let message =
+                format!("{probe} needs {}, and this agent allows {} at most", spec.capability, self.config.ceiling);
+            return Err(Failure { status: Status::Unauthorized, code: code::UNAUTHORIZED, message });
+        }
+        let params = params::validate(&spec.params, given).map_err(|why| Failure {
+            status: Status::Error,
+            code: code::INVALID_PARAMS,
+            message: why.to_string(),
+        })?;
+        let timeout = timeout.min(Duration::from_millis(spec.timeout));
+        let context = Context::new(&self.config, timeout, cancel);
+        // The programs have the same limit; this one is for what is no program.
+        match tokio::time::timeout(timeout + Duration::from_secs(2), dispatch(&context, probe, &params)).await {
+            Ok(result) => result.map_err(Failure::from),
+            Err(_) => Err(ProbeError::TimedOut(timeout).into()),
+        }
+    }
+}
+
+/// One line per probe: a manifest's probe without one fails a test.
+async fn dispatch(cx: &Context<'_>, probe: &str, params: &Map<String, Value>) -> Result<Value, ProbeError> {
+    match probe {
+        "system.disk.usage" => system::disk(cx).await,
+        "system.memory.usage" => system::memory(cx),
+        "system.cpu.usage" => system::cpu(cx),
+        "system.network.ping" => system::ping(cx, params).await,
+        "system.network.traceroute" => system::traceroute(cx, params).await,
+        "system.logs.journal" => journal::system(cx, params).await,
+        "system.logs.dmesg" => system::dmesg(cx, params).await,
+        "system.logs.tail" => tail::system(cx, params).await,
+        "docker.containers.list" => docker::containers(cx).await,
+        "docker.logs.tail" => docker::logs(cx, params).await,
+        "docker.images.list" => docker::images(cx).await,
+        "docker.daemon.info" => docker::info(cx).await,
+        "systemd.services.list" => systemd::services(cx).await,
+        "systemd.service.status" => systemd::status(cx, params).await,
+        "systemd.journal.query" => journal::unit(cx, params).await,
+        "nginx.config.test" => nginx::test(cx).await,
+        "nginx.access.log.tail" | "nginx.error.log.tail" => tail::nginx(cx, params).await,
+        "postgres.databases.list" => postgres::databases(cx, params).await,
+        "postgres.connections.active" => postgres::connections(cx, params).await,
+        "postgres.query.slow" => postgres::slow(cx, params).await,
+        "redis.info" => redis::info(cx, params).await,
+        "redis.keys.count" => redis::keys(cx, params).await,
+        "redis.memory.usage" => redis::memory(cx, params).await,
+        "mysql.databases.list" => mysql::databases(cx, params).await,
+        "mysql.processlist" => mysql::processes(cx, params).await,
+        "mysql.status" => mysql::status(cx, params).await,
+        "proxmox-node.local.vm.config" => proxmox::vm_config(cx, params).await,
+        "proxmox-node.local.lxc.config" => proxmox::lxc_config(cx, params).await,
+        "proxmox-node.local.lxc.list" => proxmox::lxc_list(cx).await,
+        "proxmox-node.local.ha.status" => proxmox::ha(cx).await,
+        "proxmox-node.local.lvm" => proxmox::lvm(cx).await,
+        "proxmox-node.local.ceph.status" => proxmox::ceph(cx).await,
+        "proxmox-node.local.cluster.config" => proxmox::cluster(cx).await,
+        "proxmox-node.local.vm.locks" => proxmox::locks(cx),
+        _ => Err(ProbeError::Failed(format!("{probe} is in a manifest but cannot be run"))),
+    }
+}
