@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::CLIENT_HEADER;
-use crate::error::ErrorBody;
+use crate::error::{ErrorBody, ErrorDetail};
 
 /// A client of one hub. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -123,9 +123,22 @@ impl Client {
         }
         match serde_json::from_slice::<ErrorBody>(&bytes) {
             Ok(body) => Err(ClientError::Refused { status, body: Box::new(body) }),
-            Err(_) => Err(ClientError::NotAHub { url: self.base.clone(), status }),
+            // Sonde's own doors say it in one text.
+            Err(_) => match serde_json::from_slice::<SondeError>(&bytes) {
+                Ok(SondeError { error }) => {
+                    let error =
+                        ErrorDetail { code: "refused".into(), message: error, hint: None, request_id: String::new() };
+                    Err(ClientError::Refused { status, body: Box::new(ErrorBody { error }) })
+                }
+                Err(_) => Err(ClientError::NotAHub { url: self.base.clone(), status }),
+            },
         }
     }
+}
+
+#[derive(serde::Deserialize)]
+struct SondeError {
+    error: String,
 }
 
 /// The innermost cause: reqwest's own text repeats the address and hides the reason.

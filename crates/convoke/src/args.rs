@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     agent, agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs,
-    policy, rpc, rules, tokens,
+    policy, probe, rpc, rules, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -89,6 +89,11 @@ pub(crate) enum Command {
     Fleet,
     /// A bridge to the hub's MCP endpoint for clients that only speak standard input and output
     Mcp,
+    /// Ask a Sonde agent for a probe
+    Probe(probe::ProbeArgs),
+    /// Several probes on a Sonde agent, and what their results say
+    #[command(subcommand)]
+    Runbook(probe::RunbookCommand),
     /// Back up and restore a data directory
     #[command(subcommand)]
     Backup(backup::BackupCommand),
@@ -171,6 +176,11 @@ mod tests {
             "convoke agent uninstall --purge",
             "convoke agent logs -n 5 --follow",
             "convoke agent settings",
+            "convoke agent enroll --sonde http://h --token t --name web-1",
+            "convoke agent run --state d --allow-root",
+            "convoke probe web-1 system.disk.usage --params {} --timeout 5",
+            "convoke runbook list",
+            "convoke runbook run system --agent web-1 --params {}",
             "convoke agents list --online --tag lab --protocol kenny",
             "convoke agents show pc-1",
             "convoke agents tag pc-1 lab floor:2",

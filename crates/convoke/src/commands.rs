@@ -20,6 +20,7 @@ pub(crate) mod logs;
 pub(crate) mod mcp;
 mod pages;
 pub(crate) mod policy;
+pub(crate) mod probe;
 mod prompt;
 mod result;
 pub(crate) mod rpc;
@@ -78,6 +79,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),
         Command::Fleet => against_a_hub(fleet::run(verb)),
         Command::Mcp => against_a_hub(mcp::run(verb)),
+        Command::Probe(args) => against_a_hub(probe::run(verb, args)),
+        Command::Runbook(command) => against_a_hub(probe::runbook(verb, command)),
         Command::Backup(command) => backup::run(verb, command),
         Command::Keys(command) => against_a_hub(keys::run(verb, command)),
         Command::Rpc(args) => rpc::run(&args),

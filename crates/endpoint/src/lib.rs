@@ -11,6 +11,7 @@
 //! | [`state`] | the state directory: key, configuration, kill switch, lock |
 //! | [`enrol`] | the first contact |
 //! | [`run`] | the agent as it runs: tunnel after tunnel |
+//! | [`sonde`] | the Sonde tunnel, beside or in place of the other |
 //! | [`switch`] | the kill switch |
 //! | [`logs`] | files, standard error, and what goes to the hub |
 //! | [`status`] | what a running agent tells on its own machine |
@@ -30,6 +31,7 @@ mod net;
 pub mod run;
 pub mod service;
 pub mod settings;
+pub mod sonde;
 pub mod state;
 pub mod status;
 pub mod switch;

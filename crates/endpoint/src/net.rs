@@ -8,6 +8,7 @@ mod tls;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(crate) struct Dialler {
     pub(crate) authority: Option<PathBuf>,
     /// How long each step may take: name and TCP, the proxy, TLS.
     pub(crate) patience: Duration,
+    /// How TLS is made, where it is not by `authority` and without a certificate of our own.
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     proxies: Proxies,
 }
 
@@ -88,7 +91,7 @@ fn shown(patience: Duration) -> String {
 impl Dialler {
     /// With the proxies that the environment names.
     pub(crate) fn new(authority: Option<PathBuf>, patience: Duration) -> Self {
-        Self { authority, patience, proxies: Proxies::from_env() }
+        Self { authority, patience, tls: None, proxies: Proxies::from_env() }
     }
 
     /// Connects to the host of `url`.
@@ -108,8 +111,13 @@ impl Dialler {
         }
         let authority = self.authority.clone();
         // The platform's store is a directory of files: not on the runtime's thread.
-        let config = tokio::task::spawn_blocking(move || tls::config(authority.as_deref())).await;
-        let config = config.map_err(|why| DialError::Handshake { to: to.clone(), why: why.to_string() })??;
+        let config = match &self.tls {
+            Some(config) => Arc::clone(config),
+            None => {
+                let made = tokio::task::spawn_blocking(move || tls::config(authority.as_deref())).await;
+                made.map_err(|why| DialError::Handshake { to: to.clone(), why: why.to_string() })??
+            }
+        };
         let name = tls::server_name(&host)?;
         let shake = TlsConnector::from(config).connect(name, tcp);
         let tls = self.within(&to, shake).await?;

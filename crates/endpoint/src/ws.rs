@@ -70,7 +70,17 @@ pub(crate) struct Welcome {
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Makes a WebSocket of a fresh connection. Only `Host` goes out beside the upgrade itself, as with the agents of
     /// the field.
-    pub(crate) async fn upgrade(mut io: S, url: &Url, limit: usize) -> Result<(Self, Welcome), UpgradeError> {
+    pub(crate) async fn upgrade(io: S, url: &Url, limit: usize) -> Result<(Self, Welcome), UpgradeError> {
+        Self::upgrade_with(io, url, limit, "").await
+    }
+
+    /// The same with more headers: whole lines, each with its end.
+    pub(crate) async fn upgrade_with(
+        mut io: S,
+        url: &Url,
+        limit: usize,
+        headers: &str,
+    ) -> Result<(Self, Welcome), UpgradeError> {
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).map_err(io::Error::other)?;
         let key = convoke_kenny::wire_bytes::encode(&nonce);
@@ -80,7 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         };
         let request = format!(
             "GET {} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n",
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{headers}\r\n",
             url.path()
         );
         io.write_all(request.as_bytes()).await?;

@@ -67,6 +67,7 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::GET, "/api/v1/packs", View, v1::packs)
         .open(Method::GET, "/api/v1/capabilities", View, v1::capabilities)
         .open(Method::GET, "/api/v1/runbooks", View, v1::runbooks)
+        .open(Method::GET, "/api/v1/ca", View, v1::ca)
         .open(Method::POST, "/api/agents/{id}/accept", Trust, v1::accept)
         .open(Method::GET, "/d/binary/{link}", OwnCredential, downloads::binary)
         .open(Method::GET, "/api/agents", View, agents::list)

@@ -13,7 +13,7 @@ use convoke_core::secret::SecretText;
 use convoke_endpoint::config::{Config, Given};
 use convoke_endpoint::enrol::{EnrolError, enrol};
 use convoke_endpoint::state::{StateDir, StateError};
-use convoke_endpoint::update;
+use convoke_endpoint::{sonde, update};
 use serde_json::json;
 
 use super::Verb;
@@ -94,6 +94,12 @@ pub(crate) struct IdentityArgs {
 
 #[derive(Debug, Args)]
 struct EnrollArgs {
+    /// Enrol at this Sonde hub instead: its probes are answered beside, or in place of, a kenny tunnel
+    #[arg(long, value_name = "URL")]
+    sonde: Option<String>,
+    /// The agent's name at the Sonde hub; this machine's when nothing is said
+    #[arg(long, value_name = "NAME", requires = "sonde")]
+    name: Option<String>,
     #[command(flatten)]
     identity: IdentityArgs,
     #[command(flatten)]
@@ -126,6 +132,9 @@ pub(crate) fn run(verb: Verb<'_>, args: AgentArgs) -> Result<Exit> {
 
 fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
     let state = state_dir(&args.state)?;
+    if let Some(hub) = &args.sonde {
+        return enroll_sonde(verb, args, hub, &state);
+    }
     let given = given(verb, &args.identity);
     let config = Config::load(&state, &given, &environment()).map_err(wrong)?;
     let Some(token) = &config.token else {
@@ -151,6 +160,39 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
         verb.output.note(format_args!(
             "\n  convoke agent run{at}        runs it here\n  convoke agent install{at}    has it started with the machine"
         ));
+    }
+    Ok(Exit::Done)
+}
+
+fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) -> Result<Exit> {
+    let given = given(verb, &args.identity);
+    let Some(token) = given.token else {
+        return Err(usage(
+            "give the enrolment token with --token (`POST /api/v1/enrollment-tokens` on the hub makes one)",
+        ));
+    };
+    if state.is_locked() {
+        return Err(anyhow::anyhow!(
+            "the agent in {} runs; stop it before it is enrolled anew",
+            state.path().display()
+        ));
+    }
+    let enrolment = sonde::Enrolment { hub: hub.to_owned(), token, name: args.name.clone(), ca: given.ca };
+    let mut enrolled = None;
+    super::against_a_hub(async {
+        enrolled = Some(sonde::enrol(state, &enrolment).await?);
+        Ok(Exit::Done)
+    })?;
+    let Some(saved) = enrolled else { return Ok(Exit::Failed) };
+    if verb.output.json {
+        let shown = json!({
+            "ok": true, "agent_id": saved.agent_id, "name": saved.name, "hub": saved.hub, "state": state.path(),
+            "certificate": saved.cert_pem.is_some(),
+        });
+        verb.output.json(&shown)?;
+    } else {
+        verb.output.text(&format!("{} is enrolled at {} as {}", saved.name, saved.hub, saved.agent_id))?;
+        verb.output.note(format_args!("\n  convoke agent run        runs it here"));
     }
     Ok(Exit::Done)
 }

@@ -88,7 +88,7 @@ pub(super) fn pending(verb: Verb<'_>, json: &RawValue, pending: &CallPending) ->
 }
 
 /// Reads the arguments and checks what can be checked here, so that a slip costs no call.
-fn read_args(given: &str) -> Result<Box<RawValue>> {
+pub(super) fn read_args(given: &str) -> Result<Box<RawValue>> {
     let text = match given.strip_prefix('@') {
         Some(file) => std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?,
         None if given == "-" => {

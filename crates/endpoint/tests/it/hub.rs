@@ -14,7 +14,7 @@ use crate::kenny::{Endpoint, ID, soon};
 
 const TOKEN: &str = "cvk_test-operator-token";
 
-async fn start(dir: &std::path::Path, more: &[(&str, &str)]) -> Hub {
+pub async fn start(dir: &std::path::Path, more: &[(&str, &str)]) -> Hub {
     let mut flags = vec![("hub.listen".to_owned(), "127.0.0.1:0".to_owned())];
     flags.extend(more.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
     let settings = Settings::resolve(&Sources { flags, ..Sources::default() }).expect("valid settings");
@@ -23,14 +23,14 @@ async fn start(dir: &std::path::Path, more: &[(&str, &str)]) -> Hub {
     convoke_hub::start(options).await.expect("starts")
 }
 
-async fn ask(hub: &Hub, method: &str, path: &str, body: Value) -> Value {
+pub async fn ask(hub: &Hub, method: &str, path: &str, body: Value) -> Value {
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     let request = client.request(method.parse().expect("a method"), format!("{}{path}", hub.http)).bearer_auth(TOKEN);
     let request = if method == "GET" { request } else { request.json(&body) };
     request.send().await.expect("answers").json().await.expect("JSON")
 }
 
-async fn until(hub: &Hub, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
+pub async fn until(hub: &Hub, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
     soon(path, async {
         loop {
             let answer = ask(hub, "GET", path, Value::Null).await;

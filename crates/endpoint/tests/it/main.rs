@@ -5,4 +5,5 @@ mod calls;
 mod handshake;
 mod hub;
 mod kenny;
+mod sonde;
 mod switch;

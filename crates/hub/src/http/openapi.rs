@@ -25,7 +25,7 @@ use super::extract::json_bytes;
         super::rules::inbox, super::rules::send,
         super::v1::mint, super::v1::tokens, super::v1::probe, super::v1::diagnose,
         super::v1::health_check, super::v1::agents, super::v1::agent, super::v1::packs, super::v1::capabilities,
-        super::v1::runbooks, super::v1::accept,
+        super::v1::runbooks, super::v1::ca, super::v1::accept,
     ),
     components(schemas(convoke_api::ErrorBody)),
     security(("bearer" = [])),

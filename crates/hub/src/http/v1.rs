@@ -239,6 +239,16 @@ pub(super) async fn runbooks(State(hub): State<Hub>, _: Caller) -> Json<Value> {
     Json(json!({ "runbooks": good, "errors": bad }))
 }
 
+#[utoipa::path(get, path = "/api/v1/ca", responses((status = 200)), tag = "sonde")]
+/// The certificate of the CA that Sonde agents trust.
+pub(super) async fn ca(State(hub): State<Hub>, _: Caller) -> Result<Json<Value>, ApiError> {
+    let ca = hub.sonde.ca(&*hub.store).await.map_err(|why| {
+        tracing::error!(%why, "the CA could not be made or read");
+        ApiError::internal()
+    })?;
+    Ok(Json(json!({ "caCertPem": ca.cert_pem })))
+}
+
 #[derive(Deserialize, Default, utoipa::ToSchema)]
 #[serde(default)]
 pub(super) struct HealthBody {

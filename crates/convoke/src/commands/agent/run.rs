@@ -5,9 +5,10 @@ use std::io::Read as _;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use convoke_endpoint::config::Config;
-use convoke_endpoint::logs;
 use convoke_endpoint::run::{Agent, End, RunError};
+use convoke_endpoint::state::StateDir;
 use convoke_endpoint::update::Supervision;
+use convoke_endpoint::{logs, sonde};
 use tokio_util::sync::CancellationToken;
 
 use super::{IdentityArgs, StateArgs, denied, environment, explain, given, state_dir, wrong};
@@ -30,6 +31,9 @@ pub(crate) struct RunArgs {
     /// End when standard input does: whoever started this is gone
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
+    /// Answer a Sonde hub's probes even as root
+    #[arg(long)]
+    allow_root: bool,
 }
 
 impl RunArgs {
@@ -77,6 +81,10 @@ fn sparingly() {
 
 fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<Exit> {
     let state = state_dir(&args.state)?;
+    let has_sonde = sonde::is_enrolled(&state);
+    if has_sonde && !state.config_file().exists() {
+        return run_sonde_alone(verb, &state, &args, stop);
+    }
     let config = Config::load(&state, &given(verb, &args.identity), &environment()).map_err(wrong)?;
     if !config.enrolled && config.token.is_none() && !state.has_key() {
         return Err(usage(format!(
@@ -99,6 +107,14 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
     let agent = Agent { config, state: state.clone(), logs, supervision };
     let ended: Result<_> = runtime.block_on(async {
         let mut signals = Signals::listen()?;
+        if has_sonde {
+            let (state, stop, allow_root) = (state.clone(), stop.clone(), args.allow_root);
+            tokio::spawn(async move {
+                if let Err(why) = sonde::run(&state, allow_root, stop).await {
+                    tracing::error!(%why, "there is no Sonde tunnel");
+                }
+            });
+        }
         let running = agent.run(stop.clone());
         tokio::pin!(running);
         tokio::select! {
@@ -121,6 +137,31 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
         Err(RunError::Config(why)) => Err(wrong(why)),
         Err(RunError::Enrol(why)) => Err(explain(why, &state)),
     }
+}
+
+/// The Sonde tunnel without a kenny one.
+fn run_sonde_alone(verb: Verb<'_>, state: &StateDir, args: &RunArgs, stop: CancellationToken) -> Result<Exit> {
+    let settings = Config::settings(state, &given(verb, &args.identity), &environment()).map_err(wrong)?;
+    let _logs = logs::start(&settings, state, &args.console);
+    let runtime = convoke_endpoint::runtime(&settings).context("cannot start the runtime")?;
+    if args.until_stdin_closes {
+        end_with_stdin(stop.clone());
+    }
+    let ended = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let _lock = state.lock().map_err(denied)?;
+        let running = sonde::run(state, args.allow_root, stop.clone());
+        tokio::pin!(running);
+        let first = tokio::select! {
+            ended = &mut running => return Ok(ended),
+            () = signals.next() => stop.cancel(),
+        };
+        let () = first;
+        Ok::<_, anyhow::Error>(running.await)
+    });
+    runtime.shutdown_background();
+    ended??;
+    Ok(Exit::Done)
 }
 
 /// A thread of its own: reading standard input cannot be cancelled.

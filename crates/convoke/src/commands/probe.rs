@@ -1,0 +1,146 @@
+//! `convoke probe` and `convoke runbook`: asking Sonde agents.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{NO_QUERY, Verb};
+use crate::commands::call::read_args;
+use crate::exit::Exit;
+use crate::table::{Field, Grid};
+
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// The Sonde agent, by name or id
+    agent: String,
+    /// The probe, such as system.disk.usage
+    probe: String,
+    /// Its parameters: a JSON object, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON")]
+    params: Option<String>,
+    /// Give up after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
+    timeout: Option<f64>,
+}
+
+pub(crate) async fn run(verb: Verb<'_>, args: ProbeArgs) -> Result<Exit> {
+    let params = args.params.as_deref().map(read_args).transpose()?;
+    let body = json!({
+        "agent": args.agent, "probe": args.probe, "params": params, "timeout": args.timeout.map(|s| s * 1000.0),
+    });
+    let reply: Box<RawValue> = verb.client()?.post("/api/v1/probe", &body).await?;
+    let shown: Value = serde_json::from_str(reply.get())?;
+    if verb.output.json {
+        verb.output.raw_json(&reply)?;
+    } else if let Some(approval) = shown.get("approval") {
+        verb.output.note(format_args!("this needs a person: convoke approvals approve {}", text(&approval["id"])));
+    } else {
+        verb.output.text(&serde_json::to_string_pretty(&shown["data"])?)?;
+        verb.output.note(format_args!("{} in {} ms", text(&shown["status"]), shown["durationMs"]));
+    }
+    Ok(if shown["status"] == "success" { Exit::Done } else { Exit::Failed })
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunbookCommand {
+    /// The runbooks there are, and files that are none
+    List,
+    /// Run one on a Sonde agent
+    Run(RunbookArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunbookArgs {
+    /// Which, such as system
+    category: String,
+    /// On which agent
+    #[arg(long, value_name = "AGENT")]
+    agent: String,
+    /// Its parameters: a JSON object, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON")]
+    params: Option<String>,
+}
+
+pub(crate) async fn runbook(verb: Verb<'_>, command: RunbookCommand) -> Result<Exit> {
+    match command {
+        RunbookCommand::List => list(verb).await,
+        RunbookCommand::Run(args) => run_one(verb, args).await,
+    }
+}
+
+async fn list(verb: Verb<'_>) -> Result<Exit> {
+    let shown: Value = verb.client()?.get("/api/v1/runbooks", &NO_QUERY).await?;
+    if verb.output.json {
+        verb.output.json(&shown)?;
+        return Ok(Exit::Done);
+    }
+    let mut grid = Grid::new(&["RUNBOOK", "PROBES", "FROM", "ABOUT"]);
+    for runbook in shown["runbooks"].as_array().into_iter().flatten() {
+        let steps = runbook["steps"].as_array().map_or(0, Vec::len).to_string();
+        grid.row([
+            text(&runbook["category"]).into(),
+            steps.as_str().into(),
+            text(&runbook["from"]).into(),
+            text(&runbook["description"]).into(),
+        ]);
+    }
+    verb.output.table(&grid, "no runbooks")?;
+    for bad in shown["errors"].as_array().into_iter().flatten() {
+        verb.output.note(format_args!("{} is no runbook: {}", text(&bad["from"]), text(&bad["error"])));
+    }
+    Ok(Exit::Done)
+}
+
+async fn run_one(verb: Verb<'_>, args: RunbookArgs) -> Result<Exit> {
+    let params = args.params.as_deref().map(read_args).transpose()?;
+    let body = json!({ "agent": args.agent, "category": args.category, "params": params });
+    let shown: Value = verb.client()?.post("/api/v1/diagnose", &body).await?;
+    let failed = shown["meta"]["probesFailed"].as_u64() != Some(0);
+    if verb.output.json {
+        verb.output.json(&shown)?;
+        return Ok(if failed { Exit::Failed } else { Exit::Done });
+    }
+    verb.output.table(&findings(&shown), "nothing to tell")?;
+    for (name, probe) in shown["probes"].as_object().into_iter().flatten() {
+        if let Some(error) = probe["error"].as_str() {
+            verb.output.note(format_args!("{name}: {error}"));
+        }
+    }
+    verb.output.note(text(&shown["meta"]["summaryText"]));
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn findings(shown: &Value) -> Grid {
+    let mut grid = Grid::new(&["SEVERITY", "FINDING", "WHAT TO DO"]);
+    for finding in shown["findings"].as_array().into_iter().flatten() {
+        let detail = text(&finding["detail"]);
+        let title = text(&finding["title"]);
+        let what = if detail.is_empty() { title.to_owned() } else { format!("{title}: {detail}") };
+        let remedy = text(&finding["remediation"]);
+        grid.row([Field::state(text(&finding["severity"])), what.as_str().into(), remedy.into()]);
+    }
+    grid
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_shown_with_what_to_do() {
+        let shown = json!({"findings": [
+            {"severity": "critical", "title": "/ is full", "detail": "1 KiB left", "remediation": "clean up"},
+            {"severity": "info", "title": "a lock", "detail": ""},
+        ]});
+        let table = findings(&shown).render_plain();
+        assert!(
+            table.contains("critical") && table.contains("/ is full: 1 KiB left") && table.contains("clean up"),
+            "{table}"
+        );
+    }
+}

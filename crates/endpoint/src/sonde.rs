@@ -1,0 +1,198 @@
+//! The Sonde tunnel: this machine's probes for a Sonde hub, ours or one of the field.
+//!
+//! Enrolling makes an RSA key here and asks for a certificate over it; the private key never leaves the machine unless
+//! the hub only knows the field's way and makes one itself. With a certificate everything is signed, and nothing runs
+//! that the hub did not sign. The tunnel stands beside a kenny tunnel in the same process, or alone.
+
+mod keys;
+mod link;
+mod saved;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use convoke_core::secret::SecretText;
+use convoke_probes::Probes;
+use convoke_sonde::agent::{AgentConfig, Event, Refused};
+use convoke_sonde::register::Dialect;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::backoff::Backoff;
+use crate::net::DialError;
+use crate::state::{StateDir, StateError, is_superuser};
+use crate::ws::{SocketError, UpgradeError};
+
+pub use saved::{Allowed, Saved};
+
+use keys::OwnKey;
+use link::{About, Connection};
+
+/// Why the tunnel is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum SondeError {
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// What is kept there.
+    #[error("{0}")]
+    Saved(String),
+    /// The address.
+    #[error("`{0}` is no address of a hub: give http://host:port or https://host")]
+    Address(String),
+    /// No connection.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// No WebSocket.
+    #[error("the hub does not open /ws/agent: {0}")]
+    Upgrade(#[from] UpgradeError),
+    /// The socket broke.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The hub said no.
+    #[error("the hub refuses this agent: {0}")]
+    Refused(String),
+    /// The hub said nothing.
+    #[error("the hub does not answer the registration")]
+    NoAck,
+    /// Keys and certificates.
+    #[error("{0}")]
+    Keys(String),
+    /// Everything for everyone.
+    #[error(
+        "a probe needs no rights of root, and an agent with them is worth stealing: run it as another user, or say --allow-root"
+    )]
+    Root,
+    /// A pattern that hides nothing.
+    #[error(transparent)]
+    Scrub(#[from] convoke_sonde::scrub::BadPattern),
+}
+
+/// What enrolling takes.
+#[derive(Debug)]
+pub struct Enrolment {
+    /// The hub, as given.
+    pub hub: String,
+    /// The one-time token.
+    pub token: SecretText,
+    /// The agent's name; the machine's when nothing is said.
+    pub name: Option<String>,
+    /// Certificates of the only authority to trust.
+    pub ca: Option<std::path::PathBuf>,
+}
+
+/// Enrols at a Sonde hub and keeps who we are there.
+pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, SondeError> {
+    state.create()?;
+    let door = door(&enrolment.hub)?;
+    let name = enrolment.name.clone().unwrap_or_else(link::hostname);
+    let key = tokio::task::spawn_blocking(OwnKey::make).await.map_err(|why| SondeError::Keys(why.to_string()))??;
+    let mut saved = Saved { hub: door.to_string(), name, ca_file: enrolment.ca.clone(), ..Saved::default() };
+    let probes = Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?;
+    let mut dialect = Dialect::Field;
+    let ack = loop {
+        let about = About::new(&saved, &probes);
+        let register = about.register(Some(&enrolment.token), Some(key.request()));
+        let mut connection = Connection::open(&saved, enrolment.token.reveal()).await?;
+        match connection.register(AgentConfig::default(), &register, dialect).await? {
+            (_, Event::Acked(ack)) => break ack,
+            (_, Event::Refused(Refused { try_other_shape: true, .. })) if dialect == Dialect::Field => {
+                dialect = Dialect::Contract;
+            }
+            (_, Event::Refused(refused)) => return Err(SondeError::Refused(refused.reason)),
+            _ => return Err(SondeError::NoAck),
+        }
+    };
+    saved.agent_id = ack.agent_id.clone().unwrap_or_default();
+    saved.api_key = ack.api_key.as_ref().map(|k| k.reveal().to_owned());
+    saved.dialect = dialect;
+    if let (Some(cert), Some(ca)) = (&ack.cert_pem, &ack.ca_cert_pem) {
+        saved.cert_pem = Some(cert.clone());
+        saved.ca_pem = Some(ca.clone());
+        saved.key_pem = Some(ack.key_pem.as_ref().map_or_else(|| key.pem(), |k| k.reveal().to_owned()));
+    }
+    if saved.api_key.is_none() && saved.cert_pem.is_none() {
+        return Err(SondeError::Refused("it gives neither a key nor a certificate to come back with".into()));
+    }
+    saved.write(state)?;
+    Ok(saved)
+}
+
+/// Runs the tunnel until `stop`: one connection after another. Fails only for what somebody must mend first.
+pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) -> Result<(), SondeError> {
+    if is_superuser() && !allow_root {
+        return Err(SondeError::Root);
+    }
+    let saved = Saved::read(state)?;
+    let probes = Arc::new(Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?);
+    let config = AgentConfig { signer: saved.signer()?, verifier: saved.verifier()?, ..AgentConfig::default() };
+    let mut backoff = Backoff::default();
+    let mut dialect = saved.dialect;
+    while !stop.is_cancelled() {
+        let started = Instant::now();
+        let ended = tokio::select! {
+            ended = link::run(&saved, &probes, config.clone(), dialect, &stop) => ended,
+            () = stop.cancelled() => return Ok(()),
+        };
+        match ended {
+            Ok(()) => tracing::info!(hub = saved.hub, "the Sonde tunnel ended"),
+            Err(SondeError::Refused(reason)) if reason.starts_with(link::OTHER_SHAPE) => {
+                dialect = if dialect == Dialect::Field { Dialect::Contract } else { Dialect::Field };
+                tracing::warn!(hub = saved.hub, reason, "trying the other shape");
+            }
+            Err(why) => tracing::warn!(hub = saved.hub, %why, "no Sonde tunnel"),
+        }
+        backoff.lived(started.elapsed());
+        let mut random = [0; 4];
+        let _ = getrandom::fill(&mut random);
+        let pause: Duration = backoff.next(u32::from_le_bytes(random));
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether an agent was enrolled at a Sonde hub with this state directory.
+pub fn is_enrolled(state: &StateDir) -> bool {
+    saved::file(state).exists()
+}
+
+/// `http://hub/` → `ws://hub/ws/agent`.
+fn door(hub: &str) -> Result<Url, SondeError> {
+    let bad = || SondeError::Address(hub.to_owned());
+    let mut url = Url::parse(hub.trim()).map_err(|_| bad())?;
+    let scheme = match url.scheme() {
+        "http" | "ws" => "ws",
+        "https" | "wss" => "wss",
+        _ => return Err(bad()),
+    };
+    url.set_scheme(scheme).map_err(|()| bad())?;
+    url.host_str().ok_or_else(bad)?;
+    let base = url.path().trim_end_matches('/').trim_end_matches("/ws/agent").to_owned();
+    url.set_path(&format!("{base}/ws/agent"));
+    url.set_query(None);
+    url.set_fragment(None);
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doors() {
+        for (given, door) in [
+            ("http://hub:3000", "ws://hub:3000/ws/agent"),
+            ("http://hub:3000/", "ws://hub:3000/ws/agent"),
+            ("https://hub/sonde/", "wss://hub/sonde/ws/agent"),
+            ("wss://hub/ws/agent", "wss://hub/ws/agent"),
+        ] {
+            assert_eq!(super::door(given).expect(given).as_str(), door);
+        }
+        for bad in ["hub:3000", "ftp://hub", "", "http://"] {
+            assert!(super::door(bad).is_err(), "{bad}");
+        }
+    }
+}
