@@ -28,6 +28,9 @@ pub use saved::{Allowed, Saved};
 use keys::OwnKey;
 use link::{About, Connection};
 
+/// Longest pause between two attempts to connect.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
 /// Why the tunnel is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum SondeError {
@@ -126,7 +129,7 @@ pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) ->
     let saved = Saved::read(state)?;
     let probes = Arc::new(Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?);
     let config = AgentConfig { signer: saved.signer()?, verifier: saved.verifier()?, ..AgentConfig::default() };
-    let mut backoff = Backoff::default();
+    let mut backoff = Backoff::new(LONGEST_PAUSE);
     let mut dialect = saved.dialect;
     while !stop.is_cancelled() {
         let started = Instant::now();
@@ -179,8 +182,6 @@ fn door(hub: &str) -> Result<Url, SondeError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn doors() {
         for (given, door) in [

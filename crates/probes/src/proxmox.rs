@@ -85,10 +85,12 @@ fn parse_ha(text: &str) -> (Vec<Value>, Vec<String>) {
             let mut parts = inside.trim_matches(['(', ')']).split(',').map(str::trim);
             let (node, state, request) = (parts.next(), parts.next(), parts.next());
             resources.push(json!({ "sid": sid, "state": state, "node": node, "request": request }));
-        } else if line.starts_with("quorum") && !line.ends_with("OK") {
-            warnings.push(line.to_owned());
-        } else if line.starts_with("lrm") && (line.contains("old timestamp") || line.contains("dead")) {
-            warnings.push(line.to_owned());
+        } else {
+            let no_quorum = line.starts_with("quorum") && !line.ends_with("OK");
+            let lost_node = line.starts_with("lrm") && (line.contains("old timestamp") || line.contains("dead"));
+            if no_quorum || lost_node {
+                warnings.push(line.to_owned());
+            }
         }
     }
     (resources, warnings)

@@ -41,9 +41,9 @@ fn read_end(path: &Path, allowed: &[PathBuf]) -> Result<String, ProbeError> {
         ProbeError::Forbidden(format!("{} is not inside {}", path.display(), dirs.join(" or ")))
     };
     // Before opening, so that nothing outside is ever opened; an absent file outside is not told from a present one.
-    let real = path.canonicalize().or_else(|why| {
+    let real = path.canonicalize().map_err(|why| {
         let parent = path.parent().and_then(|p| p.canonicalize().ok());
-        if parent.is_some_and(|parent| inside(&parent)) { Err(failed(&why)) } else { Err(forbidden()) }
+        if parent.is_some_and(|parent| inside(&parent)) { failed(&why) } else { forbidden() }
     })?;
     if !inside(&real) {
         return Err(forbidden());

@@ -203,6 +203,8 @@ async fn enrol(
         state.trust = Trust::Trusted;
         state.enrolled_at = Some(now);
     }
+    // Whoever is connected under the earlier key has no right to the name any more.
+    hub.agents.close_link(&agent, crate::link::Close::Revoked);
     let mut ack = Ack { api_key: Some(key), ..Ack::default() };
     if let Some(Issued { cert_pem, key_pem, .. }) = issued {
         ack.cert_pem = Some(cert_pem);

@@ -152,11 +152,10 @@ fn run_sonde_alone(verb: Verb<'_>, state: &StateDir, args: &RunArgs, stop: Cance
         let _lock = state.lock().map_err(denied)?;
         let running = sonde::run(state, args.allow_root, stop.clone());
         tokio::pin!(running);
-        let first = tokio::select! {
+        tokio::select! {
             ended = &mut running => return Ok(ended),
             () = signals.next() => stop.cancel(),
-        };
-        let () = first;
+        }
         Ok::<_, anyhow::Error>(running.await)
     });
     runtime.shutdown_background();
