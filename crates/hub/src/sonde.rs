@@ -183,7 +183,7 @@ async fn register<S: Stream>(
                 socket.queue_pong(&payload);
                 continue;
             }
-            Ok(WsEvent::Pong) => continue,
+            Ok(WsEvent::Pong(_)) => continue,
             Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
             Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
         };

@@ -1,8 +1,8 @@
 //! The arrows between crates: dependencies point down only.
 //!
-//! `convoke → hub, client, endpoint, coder, sim → room, store, api → the protocol crates → core`. A protocol crate knows
-//! nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are what lets
-//! the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
+//! `convoke → hub, client, endpoint, coder, sim → probes → room, store, api → the protocol crates → core`. A protocol
+//! crate knows nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are
+//! what lets the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
 
 use toml::{Table, Value};
 

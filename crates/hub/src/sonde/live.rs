@@ -254,7 +254,7 @@ impl Tunnel<'_> {
                 socket.queue_pong(&payload);
                 return None;
             }
-            WsEvent::Pong => return None,
+            WsEvent::Pong(_) => return None,
             WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
         };
         match session.on_text(&text, self.hub.mono()) {

@@ -4,10 +4,12 @@ use convoke_core::grant::Right;
 use convoke_hub::http;
 use serde_json::json;
 
+use crate::sonde;
 use crate::support::{TOKEN, TestHub};
 
 fn fill(path: &str) -> String {
-    path.replace("{id}", "pc").replace("{rule}", "x").replace("{link}", "x")
+    let agent = if path.starts_with("/api/v1/") { "box" } else { "pc" };
+    path.replace("{id}", agent).replace("{rule}", "x").replace("{link}", "x")
 }
 
 #[tokio::test]
@@ -38,17 +40,26 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
     hub.enrol("pc").await;
     let viewer = hub.token("viewer", "viewer", json!({})).await;
     let distant = hub.token("distant", "admin", json!({ "agents": ["elsewhere"] })).await;
+    let enrolment = sonde::token(&hub).await;
+    let _box = sonde::join(&hub, &enrolment, &sonde::contract_register("box")).await;
+    // The record of its arrival comes from its own task, and must not be counted among the refusals.
+    hub.until("/api/journal?kind=auth", |page| page["records"].as_array().is_some_and(|r| !r.is_empty())).await;
     for door in http::doors(hub.hub()).list() {
         let body = match door.path {
             "/api/agents/{id}/call" => json!({ "tool": "shell_exec", "args": { "command": "uptime" } }),
+            "/api/v1/probe" => json!({ "agent": "box", "probe": "own.thing" }),
+            "/api/v1/diagnose" => json!({ "agent": "box", "category": "system" }),
+            "/api/v1/health-check" => json!({ "agent": "box" }),
             "/api/messages" => json!({ "rule": "chat", "content": "x", "to": ["client-a"] }),
             _ => json!({}),
         };
         // Without a catch-all: a new right needs a decision here.
         let (who, token) = match door.right {
+            // Their probes only look, which a viewer may: it is the agent that must be within reach.
+            Right::Call if ["/api/v1/diagnose", "/api/v1/health-check"].contains(&door.path) => ("distant", &distant),
             Right::Approve | Right::Policy | Right::Tokens | Right::Trust | Right::Call => ("viewer", &viewer),
             // Every token may look, but not at an agent that is out of its reach.
-            Right::View if door.path.starts_with("/api/agents/{id}") => ("distant", &distant),
+            Right::View if door.path.contains("/agents/{id}") => ("distant", &distant),
             Right::View | Right::Public | Right::OwnCredential => continue,
         };
         let before = hub.journal("").await.len();
