@@ -194,8 +194,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     for folder in missing.node_packages {
         eprintln!("setup: fetching the Node packages of {folder}/");
-        // No scripts: nothing that is installed here needs to run anything to be there.
-        let args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+        // No scripts: nothing that is installed here needs to run anything to be there. Not `npm ci`: it refuses a lock
+        // without the packages of other platforms, which not every registry offers; this leaves the lock as it is.
+        let args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"];
         run::shown(Command::new("npm").current_dir(root.join(folder)).args(args))?;
     }
     if let Some(folder) = &missing.root {
