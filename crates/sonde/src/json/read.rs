@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One `\uXXXX`: two halves of a pair become one character, a half alone stays a half.
+    /// The four digits after `\u`: two halves of a pair become one character, a half alone stays a half.
     fn unit(&mut self, high: &mut Option<u16>, out: &mut Vec<u8>) -> Result<(), JsonError> {
         let hex = self.text.as_bytes().get(self.at..self.at + 4).filter(|h| h.iter().all(u8::is_ascii_hexdigit));
         let hex = hex.ok_or_else(|| self.error("an escape needs four hexadecimal digits"))?;

@@ -69,12 +69,14 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<()> {
 
 /// Each step is one transaction with its version, so that a power cut leaves a whole version.
 fn migrate_to(conn: &mut Connection, target: u32) -> Result<()> {
-    for step in version(conn)?..target {
+    let found = version(conn)?;
+    for step in found..target {
         let tx = conn.transaction()?;
         tx.execute_batch(MIGRATIONS[step as usize])?;
         tx.pragma_update(None, "user_version", step + 1)?;
         tx.commit()?;
-        if step > 0 {
+        // A new database is not news.
+        if found > 0 {
             tracing::info!(schema = step + 1, "the database was brought to a newer schema");
         }
     }
