@@ -7,7 +7,7 @@ mod dispatch;
 mod recent;
 mod recover;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use convoke_core::approval::{Approval, ApprovalState, Binding};
@@ -45,7 +45,7 @@ pub const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest idempotency key.
 pub const MAX_IDEMPOTENCY_KEY: usize = 128;
 /// Who asks, as Sonde agents are told, unless it is a runbook.
-const BY_CALLER: &str = "api";
+static BY_CALLER: LazyLock<Arc<str>> = LazyLock::new(|| "api".into());
 
 /// What a caller asks for.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ struct Planned {
 
 /// Places a call: decides on it, and sets it going or asks a person.
 pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
-    place_for(hub, ask, BY_CALLER.into()).await
+    place_for(hub, ask, Arc::clone(&BY_CALLER)).await
 }
 
 /// The same, for a runbook: Sonde agents are told who asks.
@@ -156,7 +156,7 @@ pub async fn place_for(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Pl
 /// Places a call and runs it to its end in the caller's own task. A caller who goes away does not take it along, nor
 /// the record of its outcome: then it goes on by itself.
 pub async fn place_here(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
-    let mut go = match admit(hub, ask, BY_CALLER.into()).await? {
+    let mut go = match admit(hub, ask, Arc::clone(&BY_CALLER)).await? {
         Admitted::Go(go) => go,
         Admitted::Pending(placed) => return Ok(placed),
     };
@@ -243,11 +243,10 @@ async fn admit(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Admitted, 
 
 /// What a token may use: its scopes say, else the settings.
 fn limits(hub: &Hub, token: &Token) -> Limits {
-    let setting = |name| u32::try_from(hub.settings.number(name)).unwrap_or(u32::MAX);
     let scopes = &token.grant.scopes;
     Limits {
-        per_minute: scopes.calls_per_minute.unwrap_or_else(|| setting("tokens.calls_per_minute")),
-        at_once: scopes.concurrent_calls.unwrap_or_else(|| setting("tokens.concurrent_calls")),
+        per_minute: scopes.calls_per_minute.unwrap_or(hub.limits.per_minute),
+        at_once: scopes.concurrent_calls.unwrap_or(hub.limits.at_once),
     }
 }
 

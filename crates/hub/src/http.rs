@@ -22,17 +22,18 @@ mod yonexus;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Method, Request, Response, header};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use convoke_core::grant::Right;
-use tower::ServiceExt as _;
 
-pub use doors::{DoorEntry, Doors};
+pub use doors::{DoorEntry, Doors, Router};
 pub use error::ApiError;
 pub(crate) use wire::sonde as sonde_door;
 
 use crate::hub::Hub;
+
+/// What an answer calls its request; errors name it too.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Where a request comes from.
 #[derive(Clone, Copy, Debug)]
@@ -117,18 +118,14 @@ pub fn doors(hub: &Hub) -> Doors {
 }
 
 /// Answers one request: the checks that come before any route, the route, and the one shape of errors.
-pub async fn answer(router: Router, from: IpAddr, mut request: Request<Body>) -> Response<Body> {
+pub async fn answer(router: &Router, from: IpAddr, mut request: Request<Body>) -> Response<Body> {
     let id = request_id();
     let shape = if request.uri().path().starts_with("/api/v1/") { error::Shape::Sonde } else { error::Shape::Own };
     request.extensions_mut().insert(From(from));
-    let response = match router.oneshot(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    };
-    let mut response = error::finish(response, &id, shape);
+    let mut response = error::finish(router.answer(request).await, &id, shape);
     let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        headers.insert("x-request-id", id);
+    if let Ok(id) = HeaderValue::try_from(id) {
+        headers.insert(REQUEST_ID, id);
     }
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if !headers.contains_key(header::CACHE_CONTROL) {

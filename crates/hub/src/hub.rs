@@ -83,8 +83,23 @@ pub struct HubState {
     pub listen: SocketAddr,
     /// Whether it serves TLS.
     pub tls: bool,
+    /// What every call is held to.
+    pub limits: CallLimits,
     digest_key: SecretBytes,
     started: Instant,
+}
+
+/// Settings that every call needs, looked up once.
+#[derive(Clone, Copy, Debug)]
+pub struct CallLimits {
+    /// Calls a minute that a token may place when its scopes do not say.
+    pub per_minute: u32,
+    /// Calls under way that a token may have when its scopes do not say.
+    pub at_once: u32,
+    /// Largest body of a request.
+    pub body: usize,
+    /// Largest result that is kept with its call.
+    pub result_kept: usize,
 }
 
 impl Deref for Hub {
@@ -150,7 +165,14 @@ impl Hub {
             grace: settings.seconds("calls.grace_s"),
             max: settings.seconds("calls.max_timeout_s"),
         };
+        let limits = CallLimits {
+            per_minute: u32::try_from(settings.number("tokens.calls_per_minute")).unwrap_or(u32::MAX),
+            at_once: u32::try_from(settings.number("tokens.concurrent_calls")).unwrap_or(u32::MAX),
+            body: settings.size("hub.max_body_bytes"),
+            result_kept: settings.size("calls.max_result_bytes_kept"),
+        };
         Self(Arc::new(HubState {
+            limits,
             calls: Recent::new(settings.size("hub.max_concurrent_calls"), settings.size("approvals.max_waiting")),
             downloads: Downloads::default(),
             mcp: Arc::new(Sessions::new(&settings)),
@@ -196,7 +218,11 @@ impl Hub {
     /// The keyed digest of a call's exact arguments. Keyed, because a plain hash in an exported journal would let
     /// anyone test guesses of a password among the arguments.
     pub fn digest(&self, bytes: &[u8]) -> String {
-        format!("hmac-sha256:{}", hex::encode(hmac(self.digest_key.reveal(), bytes)))
+        let mut digits = [0; 64];
+        hex::encode_to_slice(hmac(self.digest_key.reveal(), bytes), &mut digits)
+            .expect("32 bytes are 64 hexadecimal digits");
+        let digits = std::str::from_utf8(&digits).expect("hexadecimal digits are ASCII");
+        ["hmac-sha256:", digits].concat()
     }
 
     /// Where agents and people reach the hub.

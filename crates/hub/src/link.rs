@@ -1,12 +1,14 @@
 //! A link: a live, authenticated connection to a peer. A bounded outbound queue and nothing else.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use convoke_core::id::{CallId, LinkId};
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 /// Most commands that wait on one link.
 pub const MAX_QUEUED: usize = 2048;
@@ -97,7 +99,6 @@ pub struct Link {
     /// Which connection.
     pub id: LinkId,
     queue: Mutex<Queue>,
-    wake: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -105,6 +106,20 @@ struct Queue {
     commands: VecDeque<Command>,
     bytes: usize,
     ended: bool,
+    /// The connection's task, while it waits for a command.
+    waiting: Option<Waker>,
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<Command> {
+        let command = self.commands.pop_front()?;
+        self.bytes -= command.size();
+        if self.commands.is_empty() {
+            // An idle link holds no memory for its queue.
+            self.commands = VecDeque::new();
+        }
+        Some(command)
+    }
 }
 
 /// A command was not taken.
@@ -119,7 +134,7 @@ pub enum Refused {
 impl Link {
     /// A new link.
     pub fn new(id: LinkId) -> Arc<Self> {
-        Arc::new(Self { id, queue: Mutex::default(), wake: Notify::new() })
+        Arc::new(Self { id, queue: Mutex::default() })
     }
 
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
@@ -143,33 +158,34 @@ impl Link {
             _ => queue.commands.push_back(command),
         }
         queue.bytes += size;
+        let waiting = queue.waiting.take();
         drop(queue);
-        self.wake.notify_one();
+        if let Some(waker) = waiting {
+            waker.wake();
+        }
         Ok(())
     }
 
-    /// Waits for the next command. Cancel-safe: a command is taken in the same poll that returns it.
+    /// Waits for the next command. For one task, the connection's. Cancel-safe: a command is taken in the same poll that
+    /// returns it.
     pub async fn next(&self) -> Command {
-        loop {
-            // `notified` is made before looking, so that a push in between is not missed.
-            let notified = self.wake.notified();
-            if let Some(command) = self.pop() {
-                return command;
+        poll_fn(|cx| {
+            let mut queue = self.queue();
+            if let Some(command) = queue.pop() {
+                return Poll::Ready(command);
             }
-            notified.await;
-        }
+            // The same task waits again and again: its waker need not be made anew.
+            if !queue.waiting.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                queue.waiting = Some(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     /// The next command, if there is one.
     pub fn pop(&self) -> Option<Command> {
-        let mut queue = self.queue();
-        let command = queue.commands.pop_front()?;
-        queue.bytes -= command.size();
-        if queue.commands.is_empty() {
-            // An idle link holds no memory for its queue.
-            queue.commands = VecDeque::new();
-        }
-        Some(command)
+        self.queue().pop()
     }
 
     /// The connection has ended: nothing is taken any more. Returns what was left.
@@ -177,6 +193,7 @@ impl Link {
         let mut queue = self.queue();
         queue.ended = true;
         queue.bytes = 0;
+        queue.waiting = None;
         std::mem::take(&mut queue.commands)
     }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use hyper::body::Incoming;
@@ -22,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
-use crate::http;
+use crate::http::{self, Router};
 use crate::hub::Hub;
 use crate::sonde::ca::fingerprint;
 use crate::sonde::listen::Client;
@@ -88,7 +87,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = service_fn(|mut request: Request<Incoming>| {
-        let router = router.clone();
+        let router = &router;
         if let Some(client) = client {
             request.extensions_mut().insert(client);
         }

@@ -217,6 +217,11 @@ pub struct JournalRow {
     pub json: Box<RawValue>,
 }
 
+/// Word that a record will come soon: the backend's note of when that was said.
+#[derive(Debug)]
+#[must_use = "the next group waits for the record"]
+pub struct Expected(pub(crate) u64);
+
 /// What may be lost with the last moment.
 #[derive(Clone, Debug)]
 pub enum Lossy {
@@ -410,6 +415,11 @@ pub trait Store: crate::yonexus::YonexusStore + Send + Sync + std::fmt::Debug {
     /// Appends a record; answers its `seq` once it is committed. An `intent` is remembered as open until an `outcome`
     /// with the same `call_id` is appended.
     async fn append(&self, record: Draft) -> Result<u64>;
+    /// Says that a record will be appended in a moment, so that those who come at about the same time share a commit.
+    /// If it never comes, or late, nothing is lost but a moment.
+    fn expect(&self) -> Expected;
+    /// [`Store::append`] of a record that was expected.
+    async fn append_expected(&self, record: Draft, expected: Expected) -> Result<u64>;
     /// Takes what may be lost with the last moment.
     async fn enqueue(&self, item: Lossy) -> Result<()>;
     /// Records in order.

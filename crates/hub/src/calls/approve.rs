@@ -167,13 +167,14 @@ pub(super) fn start(hub: &Hub, mut approval: Approval, row: CallRow, call: Arc<C
         if let Err(why) = run_approved(&hub, &mut approval, &row, &call).await {
             tracing::error!(call = %row.id, %why, "an approved call could not run");
             let message = format!("the call could not run: {why}");
-            call.finish(Done {
+            let done = Done {
                 outcome: code::INTERNAL.into(),
                 result: None,
                 message: Some(message),
                 duration_ms: None,
                 by_agent: false,
-            });
+            };
+            hub.calls.finish(&call, done);
         }
     });
 }
@@ -206,7 +207,7 @@ async fn run_approved(
         value: serde_json::from_str(args.get()).unwrap_or_default(),
         call: Arc::clone(call),
         effect: super::effect_of(hub, &agent, &row.tool),
-        requested_by: super::BY_CALLER.into(),
+        requested_by: Arc::clone(&super::BY_CALLER),
         token,
         door: row.door,
         agent,
@@ -268,7 +269,7 @@ async fn end(
     let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
     hub.store.finish_call(row.id, &text, record).await?;
     hub.metrics.call(code, convoke_kenny::tools::effect_of(&row.tool).name(), 0.0);
-    call.finish(done);
+    hub.calls.finish(call, done);
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use convoke_core::gate::Verdict;
 use convoke_core::id::Protocol;
 use convoke_core::journal::{Decision, Phase};
 use convoke_kenny::frame::HubFrame;
+use convoke_store::Expected;
 use tokio::sync::oneshot;
 
 use super::{Done, Planned, offline};
@@ -19,6 +20,7 @@ use crate::link::{Answer, Command, Failure, Refused};
 /// committed, never before.
 pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
     let started = Instant::now();
+    let mut expected = None;
     let (answer, decision, rule) = match verdict {
         Verdict::Blocked(hit) => {
             let message = format!("refused by the hub's safety policy ({}): {}", hit.rule, hit.reason);
@@ -28,15 +30,14 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
             (Err(Failure::new(code::DENIED, missing.to_string())), Some(Decision::Denied), None)
         }
         // A rule that asks for a person again cannot undo the yes that was given for this very call.
-        Verdict::Allowed | Verdict::Confirm { .. } => (send(hub, &planned).await, None, None),
+        Verdict::Allowed | Verdict::Confirm { .. } => (send(hub, &planned, &mut expected).await, None, None),
     };
     let duration = started.elapsed();
     let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let max_kept = hub.settings.size("calls.max_result_bytes_kept");
     let (done, kept_result) = match answer {
         Ok(result) => {
             let result: Arc<serde_json::value::RawValue> = result.into();
-            let keep = result.get().len() <= max_kept;
+            let keep = result.get().len() <= hub.limits.result_kept;
             let outcome = "ok".to_owned();
             (
                 Done {
@@ -74,6 +75,8 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
         let stored = if kept_result { done.clone() } else { Done { result: None, ..done.clone() } };
         let text = serde_json::to_string(&stored).unwrap_or_else(|_| "{}".into());
         hub.store.finish_call(planned.call.id, &text, record).await
+    } else if let Some(expected) = expected {
+        hub.store.append_expected(record, expected).await.map(drop)
     } else {
         hub.store.append(record).await.map(drop)
     };
@@ -93,8 +96,7 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
             }
         }
     };
-    planned.call.finish(done);
-    hub.calls.finished(&planned.call);
+    hub.calls.finish(&planned.call, done);
 }
 
 impl Planned {
@@ -106,17 +108,17 @@ impl Planned {
     }
 }
 
-async fn send(hub: &Hub, planned: &Planned) -> Answer {
+async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> Answer {
     if planned.agent.id.protocol() == Protocol::Sonde {
         return crate::sonde::ask::through_cache(hub, planned.question(), planned.timeout, planned.effect, || {
-            transmit(hub, planned)
+            transmit(hub, planned, expected)
         })
         .await;
     }
-    transmit(hub, planned).await
+    transmit(hub, planned, expected).await
 }
 
-async fn transmit(hub: &Hub, planned: &Planned) -> Answer {
+async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> Answer {
     // Looked up before the intent is written: a call that cannot go out leaves no intent behind.
     let Some(link) = planned.agent.link() else { return Err(offline(&planned.agent)) };
     if planned.call.is_cancelled() {
@@ -128,6 +130,10 @@ async fn transmit(hub: &Hub, planned: &Planned) -> Answer {
             let message = format!("the call could not be recorded, so it was not sent: {why}");
             return Err(Failure::new(code::INTERNAL, message));
         }
+    }
+    // Most answers come at once; what is kept ends by another way than an append.
+    if !planned.kept {
+        *expected = Some(hub.store.expect());
     }
     let (reply, mut answer) = oneshot::channel();
     let deadline = hub.mono() + planned.timeout;

@@ -2,19 +2,23 @@
 //! in bytes; what falls out is still in the journal, without its result.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
 
 use convoke_core::call::CallState;
 use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
 use convoke_core::time::Timestamp;
 use convoke_store::CallRow;
+use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Most calls remembered.
-const MAX_CALLS: usize = 8192;
+/// Most ended calls remembered. Enough for whoever asks again at once; more would only push what is in use out of the
+/// processor's caches.
+const MAX_CALLS: usize = 1024;
 /// Most bytes of results remembered.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -34,7 +38,8 @@ pub struct Call {
     approval: OnceLock<(ApprovalId, Timestamp)>,
     changed: Notify,
     given_up: AtomicBool,
-    gave_up: Notify,
+    /// The one task that runs the call, woken when it is given up.
+    runner: AtomicWaker,
 }
 
 /// How a call ended.
@@ -76,7 +81,7 @@ impl Call {
             approval: OnceLock::new(),
             changed: Notify::new(),
             given_up: AtomicBool::new(false),
-            gave_up: Notify::new(),
+            runner: AtomicWaker::new(),
         }
     }
 
@@ -121,6 +126,9 @@ impl Call {
 
     /// Waits for its end.
     pub async fn wait(&self) -> &Done {
+        if let Some(done) = self.done.get() {
+            return done;
+        }
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -135,7 +143,7 @@ impl Call {
     /// The caller no longer wants it: it ends as `cancelled`, unless its outcome is there already.
     pub fn cancel(&self) {
         self.given_up.store(true, Ordering::Release);
-        self.gave_up.notify_waiters();
+        self.runner.wake();
     }
 
     /// Whether the caller no longer wants it.
@@ -143,17 +151,16 @@ impl Call {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// Waits until the caller no longer wants it.
-    pub async fn cancelled(&self) {
-        loop {
-            let gave_up = self.gave_up.notified();
-            tokio::pin!(gave_up);
-            gave_up.as_mut().enable();
-            if self.is_cancelled() {
-                return;
+    /// Waits until the caller no longer wants it. For the one task that runs the call.
+    pub(super) async fn cancelled(&self) {
+        poll_fn(|cx| {
+            if !self.is_cancelled() {
+                self.runner.register(cx.waker());
             }
-            gave_up.await;
-        }
+            // Looked at after registering: a cancellation in between would otherwise wake nobody.
+            if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     fn bytes(&self) -> usize {
@@ -175,8 +182,21 @@ pub struct Recent {
 #[derive(Debug, Default)]
 struct Inner {
     calls: HashMap<CallId, Arc<Call>>,
-    order: VecDeque<CallId>,
+    /// Those that ended, in that order, each with what its result holds.
+    ended: VecDeque<(CallId, usize)>,
     bytes: usize,
+}
+
+impl Inner {
+    fn ended(&mut self, call: &Call) {
+        self.ended.push_back((call.id, call.bytes()));
+        self.bytes += call.bytes();
+        while self.ended.len() > MAX_CALLS || self.bytes > MAX_BYTES {
+            let Some((oldest, bytes)) = self.ended.pop_front() else { break };
+            self.bytes -= bytes;
+            self.calls.remove(&oldest);
+        }
+    }
 }
 
 impl Recent {
@@ -216,34 +236,16 @@ impl Recent {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers a call.
+    /// Remembers a call that has not ended: it stays for as long as it takes.
     pub fn remember(&self, call: &Arc<Call>) {
-        let mut inner = self.inner();
-        if inner.calls.insert(call.id, Arc::clone(call)).is_none() {
-            inner.order.push_back(call.id);
-        }
-        // A call that still runs is never forgotten: it goes to the back and the next one is looked at.
-        let mut looked = 0;
-        while inner.calls.len() > MAX_CALLS || inner.bytes > MAX_BYTES {
-            let Some(oldest) = inner.order.pop_front() else { break };
-            looked += 1;
-            match inner.calls.get(&oldest) {
-                Some(call) if call.done().is_none() && looked <= MAX_CALLS => inner.order.push_back(oldest),
-                Some(call) => {
-                    inner.bytes = inner.bytes.saturating_sub(call.bytes());
-                    inner.calls.remove(&oldest);
-                }
-                None => {}
-            }
-            if looked > MAX_CALLS {
-                break;
-            }
-        }
+        self.inner().calls.insert(call.id, Arc::clone(call));
     }
 
-    /// A call has its outcome: counts what it holds.
-    pub fn finished(&self, call: &Call) {
-        self.inner().bytes += call.bytes();
+    /// A call's end: whoever waits for it is told, and of those that ended the oldest are forgotten.
+    pub fn finish(&self, call: &Call, done: Done) {
+        if call.finish(done) {
+            self.inner().ended(call);
+        }
     }
 
     /// One call.
@@ -254,10 +256,10 @@ impl Recent {
     /// A call from the store, as it stood.
     pub fn revive(&self, row: &CallRow) -> Arc<Call> {
         let call = Arc::new(Call::new(row.id, row.caller, row.target.clone(), row.tool.clone(), row.state));
-        if let Some(done) = row.outcome.as_deref().and_then(|text| serde_json::from_str(text).ok()) {
-            call.finish(done);
-        }
         self.remember(&call);
+        if let Some(done) = row.outcome.as_deref().and_then(|text| serde_json::from_str(text).ok()) {
+            self.finish(&call, done);
+        }
         call
     }
 
@@ -313,12 +315,29 @@ mod tests {
         recent.remember(&running);
         for n in 1..=(MAX_CALLS as u128 + 10) {
             let call = call(n);
-            call.finish(done("ok"));
             recent.remember(&call);
+            recent.finish(&call, done("ok"));
         }
+        let id = |n| CallId::new(uuid::Uuid::from_u128(n));
         assert!(recent.find(running.id).is_some());
-        assert!(recent.find(CallId::new(uuid::Uuid::from_u128(1))).is_none());
-        assert!(recent.inner().calls.len() <= MAX_CALLS);
+        assert!(recent.find(id(10)).is_none());
+        assert!(recent.find(id(11)).is_some());
+        assert_eq!(recent.inner().calls.len(), MAX_CALLS + 1);
+    }
+
+    #[test]
+    fn large_results_push_older_ones_out() {
+        let recent = Recent::new(10, 10);
+        let half = serde_json::value::to_raw_value(&"x".repeat(MAX_BYTES / 2)).expect("a text");
+        let half: Arc<RawValue> = half.into();
+        for n in 1..=3 {
+            let call = call(n);
+            recent.remember(&call);
+            recent.finish(&call, Done { result: Some(Arc::clone(&half)), ..done("ok") });
+        }
+        let there = |n| recent.find(CallId::new(uuid::Uuid::from_u128(n))).is_some();
+        assert_eq!([there(1), there(2), there(3)], [false, false, true]);
+        assert!(recent.inner().bytes <= MAX_BYTES);
     }
 
     #[tokio::test]

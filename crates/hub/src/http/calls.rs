@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::ApiError;
 use super::doors::record_refusal;
-use super::extract::{Json, PathOf, QueryOf};
+use super::extract::{Json, PathOf, QueryOf, json_bytes};
 use crate::calls::{self, Ask, Call, Done, MAX_IDEMPOTENCY_KEY, PlaceError, Placed};
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -55,7 +55,7 @@ pub(super) async fn call(
 /// Places a call and answers with its end, or with the approval it waits for.
 pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
     match calls::place_here(hub, ask).await {
-        Ok(Placed::Running(call)) => Ok(Json(reply(&call, call.wait().await)).into_response()),
+        Ok(Placed::Running(call)) => Ok(answered(&call, call.wait().await)),
         Ok(Placed::Pending { call, approval, expires_at }) => {
             let approval = PendingApproval { id: approval, expires_at };
             Ok((StatusCode::ACCEPTED, Json(CallPending { approval, call_id: call.id })).into_response())
@@ -66,6 +66,21 @@ pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiErro
         Err(PlaceError::Busy(why)) => Err(ApiError::busy(why)),
         Err(PlaceError::Limited { message, retry_after_s }) => Err(ApiError::limited(message, retry_after_s)),
         Err(PlaceError::Store(error)) => Err(error.into()),
+    }
+}
+
+/// An answer's text around the result.
+const AROUND: usize = 128;
+
+fn answered(call: &Call, done: &Done) -> Response<Body> {
+    let result = done.result.as_ref().map_or(0, |result| result.get().len());
+    let mut text = Vec::with_capacity(AROUND + result);
+    match serde_json::to_writer(&mut text, &reply(call, done)) {
+        Ok(()) => json_bytes(text),
+        Err(why) => {
+            tracing::error!(%why, "an answer could not be written");
+            ApiError::internal().into_response()
+        }
     }
 }
 

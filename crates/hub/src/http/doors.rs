@@ -1,26 +1,30 @@
 //! The list of doors. A route is opened together with the right it needs, so that none can be without one; the
 //! generated tests walk this very list.
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::Request;
 use axum::handler::Handler;
-use axum::http::{Method, Response, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::http::{HeaderName, HeaderValue, Method, Response, header};
 use axum::response::IntoResponse;
-use axum::routing::{MethodFilter, on};
 use convoke_api::CLIENT_HEADER;
 use convoke_core::door::Door;
 use convoke_core::grant::Right;
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::secret::SecretText;
 use convoke_store::Lossy;
+use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::{ApiError, From, origin};
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::{AuthError, Caller};
+
+/// How the command line makes itself known.
+const CLIENT: HeaderName = HeaderName::from_static(CLIENT_HEADER);
 
 /// One door.
 #[derive(Clone, Debug)]
@@ -37,27 +41,39 @@ pub struct DoorEntry {
 #[derive(Debug)]
 pub struct Doors {
     hub: Hub,
-    router: Router<Hub>,
     list: Vec<DoorEntry>,
+    rooms: Vec<Room>,
+}
+
+/// What is behind one door.
+struct Room {
+    right: Right,
+    enter: Box<dyn Fn(Request, Hub) -> Answering + Send + Sync>,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+impl std::fmt::Debug for Room {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Room").field("right", &self.right).finish_non_exhaustive()
+    }
 }
 
 impl Doors {
     /// None yet.
     pub fn new(hub: Hub) -> Self {
-        Self { hub, router: Router::new(), list: Vec::new() }
+        Self { hub, list: Vec::new(), rooms: Vec::new() }
     }
 
     /// Opens a door for those who have `right`.
     #[must_use]
     pub fn open<H, T>(mut self, method: Method, path: &'static str, right: Right, handler: H) -> Self
     where
-        H: Handler<T, Hub>,
+        H: Handler<T, Hub> + Sync,
         T: 'static,
     {
-        let filter = MethodFilter::try_from(method.clone()).expect("every method in the list is a standard one");
-        let keeper = Keeper { hub: self.hub.clone(), right };
-        let route = on(filter, handler).route_layer(from_fn_with_state(keeper, keep));
-        self.router = self.router.route(path, route);
+        let enter = Box::new(move |request, hub| -> Answering { Box::pin(handler.clone().call(request, hub)) });
+        self.rooms.push(Room { right, enter });
         self.list.push(DoorEntry { method, path, right });
         self
     }
@@ -69,39 +85,99 @@ impl Doors {
 
     /// The router of all doors.
     pub fn router(self) -> Router {
-        let fallback = async || ApiError::not_found("there is nothing at this address");
-        let wrong_method = async || ApiError::method_not_allowed();
-        self.router.fallback(fallback).method_not_allowed_fallback(wrong_method).with_state(self.hub)
+        let mut by_path: Vec<(&'static str, Vec<(Method, Room)>)> = Vec::new();
+        for (door, room) in self.list.into_iter().zip(self.rooms) {
+            match by_path.iter_mut().find(|(path, _)| *path == door.path) {
+                Some((_, rooms)) => rooms.push((door.method, room)),
+                None => by_path.push((door.path, vec![(door.method, room)])),
+            }
+        }
+        let mut paths = matchit::Router::new();
+        for (path, rooms) in by_path {
+            paths.insert(path, rooms).expect("the list's paths do not contradict each other, as every test shows");
+        }
+        Router(Arc::new(Routes { hub: self.hub, paths }))
     }
 }
 
+/// Finds the door of a request. One look at the path and one at the method; nothing is cloned for it.
 #[derive(Clone, Debug)]
-struct Keeper {
+pub struct Router(Arc<Routes>);
+
+#[derive(Debug)]
+struct Routes {
     hub: Hub,
-    right: Right,
+    paths: matchit::Router<Vec<(Method, Room)>>,
 }
 
-/// Stands before every route: authenticates, checks the right, records a refusal of a known caller.
-async fn keep(State(keeper): State<Keeper>, mut request: Request, next: Next) -> Response<Body> {
-    let Keeper { hub, right } = keeper;
+/// What stands for the `{name}` in a door's path.
+#[derive(Clone, Debug)]
+pub(super) struct Named(pub(super) String);
+
+impl Router {
+    /// Answers a request.
+    pub async fn answer(&self, mut request: Request) -> Response<Body> {
+        let Routes { hub, paths } = &*self.0;
+        let Ok(found) = paths.at(request.uri().path()) else {
+            return ApiError::not_found("there is nothing at this address").into_response();
+        };
+        // Whoever may get a thing may ask for its head.
+        let head = request.method() == Method::HEAD;
+        let method = if head { &Method::GET } else { request.method() };
+        let Some((_, room)) = found.value.iter().find(|(taken, _)| taken == method) else {
+            return wrong_method(found.value);
+        };
+        if let Some((_, value)) = found.params.iter().next() {
+            let Ok(name) = percent_decode_str(value).decode_utf8() else {
+                return ApiError::bad_request("the address does not fit: it is no UTF-8").into_response();
+            };
+            let name = Named(name.into_owned());
+            request.extensions_mut().insert(name);
+        }
+        let response = match keep(hub, room.right, &mut request).await {
+            Ok(()) => (room.enter)(request, hub.clone()).await,
+            Err(refused) => return refused.into_response(),
+        };
+        if head { without_body(response) } else { response }
+    }
+}
+
+fn wrong_method(rooms: &[(Method, Room)]) -> Response<Body> {
+    let mut response = ApiError::method_not_allowed().into_response();
+    let mut taken: Vec<&str> = rooms.iter().map(|(method, _)| method.as_str()).collect();
+    if taken.contains(&"GET") {
+        taken.push("HEAD");
+    }
+    if let Ok(taken) = HeaderValue::try_from(taken.join(",")) {
+        response.headers_mut().insert(header::ALLOW, taken);
+    }
+    response
+}
+
+/// A head tells the length of what it leaves out.
+fn without_body(mut response: Response<Body>) -> Response<Body> {
+    if let Some(length) = response.body().size_hint().exact() {
+        response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    }
+    *response.body_mut() = Body::empty();
+    response
+}
+
+/// Stands before every room: authenticates, checks the right, records a refusal of a known caller.
+async fn keep(hub: &Hub, right: Right, request: &mut Request) -> Result<(), ApiError> {
     // Agents prove themselves on the door itself and are no browsers: whatever name they reached it by is fine.
     if right == Right::OwnCredential {
-        return next.run(request).await;
+        return Ok(());
     }
-    if let Err(refused) = origin::check(&hub, &request) {
-        return refused.into_response();
-    }
+    origin::check(hub, request)?;
     if right == Right::Public {
-        return next.run(request).await;
+        return Ok(());
     }
-    let caller = match authenticate(&hub, &request) {
-        Ok(caller) => caller,
-        Err(refused) => return refused.into_response(),
-    };
+    let caller = authenticate(hub, request)?;
     if let Err(missing) = caller.token.grant.check(right) {
         let what = format!("{} {}", request.method(), request.uri().path());
-        record_refusal(&hub, &caller, &what, None).await;
-        return ApiError::forbidden(&missing).into_response();
+        record_refusal(hub, &caller, &what, None).await;
+        return Err(ApiError::forbidden(&missing));
     }
     if caller.token.used(clock::now(), caller.address) {
         let used = Lossy::TokenUsed(caller.token.id, clock::now());
@@ -110,14 +186,14 @@ async fn keep(State(keeper): State<Keeper>, mut request: Request, next: Next) ->
         }
     }
     request.extensions_mut().insert(caller);
-    next.run(request).await
+    Ok(())
 }
 
 /// Who makes this request.
 pub fn authenticate(hub: &Hub, request: &Request) -> Result<Caller, ApiError> {
     let headers = request.headers();
     let From(address) = *request.extensions().get::<From>().ok_or_else(ApiError::internal)?;
-    let door = match headers.get(CLIENT_HEADER) {
+    let door = match headers.get(&CLIENT) {
         _ if request.uri().path() == crate::mcp::PATH => Door::Mcp,
         Some(client) if client == "cli" => Door::Cli,
         _ => Door::Http,

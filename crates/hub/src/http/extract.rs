@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
@@ -11,6 +11,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::doors::Named;
 use super::{ApiError, From};
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -46,7 +47,7 @@ impl<T: DeserializeOwned> FromRequest<Hub> for MaybeJson<T> {
 
 /// A request's body, within the hub's bound and patience.
 pub(crate) async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
-    let limit = hub.settings.size("hub.max_body_bytes");
+    let limit = hub.limits.body;
     let collected = Limited::new(request.into_body(), limit).collect();
     let Ok(collected) = tokio::time::timeout(BODY_PATIENCE, collected).await else {
         return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time"));
@@ -88,18 +89,16 @@ pub(crate) fn json_bytes(bytes: impl Into<Body>) -> Response<Body> {
     response
 }
 
-/// A path's parts.
+/// What stands for the `{name}` in the door's path.
 #[derive(Debug)]
 pub(super) struct PathOf<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Hub> for PathOf<T> {
+impl FromRequestParts<Hub> for PathOf<String> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, ApiError> {
-        let Path(value) = Path::from_request_parts(parts, hub)
-            .await
-            .map_err(|why| ApiError::bad_request(format!("the address does not fit: {}", why.body_text())))?;
-        Ok(Self(value))
+    async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
+        // Put there by the router; a door without a name in its path has none.
+        parts.extensions.remove::<Named>().map(|Named(name)| Self(name)).ok_or_else(ApiError::internal)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -166,8 +167,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         if let Some(buffer) = self.decoder.room(CHUNK) {
             return tokio_util::io::poll_read_buf(Pin::new(&mut self.io), cx, buffer);
         }
-        let mut scratch = [0; READ];
-        let mut buffer = ReadBuf::new(&mut scratch);
+        let mut scratch = [MaybeUninit::uninit(); READ];
+        let mut buffer = ReadBuf::uninit(&mut scratch);
         ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
         self.decoder.feed(buffer.filled());
         Poll::Ready(Ok(buffer.filled().len()))

@@ -19,8 +19,8 @@ use super::writer::Op;
 use super::{SqliteStore, agents, calls, journal, operators, sonde, telemetry};
 use crate::backup;
 use crate::interface::{
-    AgentRow, CallRow, EnrolOutcome, EnrolToken, JournalFilter, JournalRow, LogFilter, LogRow, Lossy, Pruned,
-    Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
+    AgentRow, CallRow, EnrolOutcome, EnrolToken, Expected, JournalFilter, JournalRow, LogFilter, LogRow, Lossy,
+    Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
 };
 use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
@@ -271,7 +271,15 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, record: Draft) -> Result<u64> {
-        self.queue.append(record).await
+        self.queue.append(record, None).await
+    }
+
+    fn expect(&self) -> Expected {
+        self.queue.expect()
+    }
+
+    async fn append_expected(&self, record: Draft, expected: Expected) -> Result<u64> {
+        self.queue.append(record, Some(expected)).await
     }
 
     async fn enqueue(&self, item: Lossy) -> Result<()> {

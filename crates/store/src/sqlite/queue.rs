@@ -1,8 +1,8 @@
 //! The way to the writer: a bounded queue from which it takes whole groups.
 //!
 //! A channel would wake the writer for the first change of a group and leave it to look again and again whether more
-//! have come. Here the writer says for how many it waits, and is woken once: when they are there, or when it has
-//! waited long enough.
+//! have come. Here whoever will append soon says so beforehand, and the writer is woken once: when all who are on their
+//! way have come, or when it has waited long enough.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -16,14 +16,11 @@ use tokio::sync::{Semaphore, oneshot};
 use super::journal;
 use super::writer::{Numbers, Op, Request, Tx};
 use crate::error::StoreError;
-use crate::interface::Result;
+use crate::interface::{Expected, Result};
 
-/// How long a group waits at the most for those who were in the last one too: they were answered a moment ago, and
-/// under load their next changes are on the way. A disk that syncs faster than this would otherwise make many small
-/// groups, each with a sync of its own.
-const GATHER: Duration = Duration::from_micros(900);
-/// Smaller groups do not wait for company.
-const GATHER_FROM: usize = 4;
+/// How long a group waits at the most for those who are on their way. A disk that syncs faster than they come would
+/// otherwise make many small groups, each with a sync of its own, and a sync is what costs most.
+const GATHER: Duration = Duration::from_millis(2);
 /// How long a group that nobody waits for gathers company, unless someone comes who does wait.
 const LINGER: Duration = Duration::from_millis(5);
 /// Most changes in one transaction.
@@ -63,7 +60,8 @@ impl Deref for Open {
 #[derive(Debug)]
 pub(super) struct Incoming {
     shared: Arc<Shared>,
-    last_group: usize,
+    /// [`GATHER`], but in tests.
+    gather: Duration,
 }
 
 #[derive(Debug)]
@@ -83,15 +81,22 @@ struct State {
     waiting: VecDeque<Queued>,
     /// How many of them someone waits for.
     urgent: usize,
-    /// Wake the writer when this many wait, or this many urgent ones; `None` while it does not wait.
+    /// What the writer waits for; `None` while it does not wait.
     wake_at: Option<Wanted>,
+    /// Groups taken so far.
+    groups: u64,
+    /// How many are on their way who said so since the last group, and since the one before it (by parity). Whoever
+    /// takes longer than two groups is no longer waited for: a slow agent must not hold up the others.
+    expected: [usize; 2],
     closed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
-    any: usize,
-    urgent: usize,
+enum Wanted {
+    /// This many, whoever they are, or one for whom someone waits.
+    Some(usize),
+    /// Everyone who is on the way.
+    Everyone,
 }
 
 #[derive(Debug)]
@@ -119,17 +124,23 @@ pub(super) fn queue(limit: usize, numbers: Arc<Numbers>) -> (Queue, Incoming) {
         limit,
         waiting: AtomicUsize::new(0),
     });
-    (Queue { shared: Arc::new(Open(Arc::clone(&shared))), numbers }, Incoming { shared, last_group: 0 })
+    (Queue { shared: Arc::new(Open(Arc::clone(&shared))), numbers }, Incoming { shared, gather: GATHER })
 }
 
 impl Queue {
     /// Hands a change over; waits while the queue is full.
     pub(super) async fn send(&self, op: Op, bytes: usize) -> Result<()> {
+        let room = self.room(bytes).await?;
+        self.shared.push(Queued { op, bytes, room }, None)
+    }
+
+    /// Waits for room in the queue.
+    async fn room(&self, bytes: usize) -> Result<usize> {
         let room = (bytes / 1024 + 1).clamp(self.shared.least, QUEUE_KIB);
         let permit = self.shared.room.acquire_many(u32::try_from(room).unwrap_or(u32::MAX));
         // Given back by the writer when the change leaves the queue.
         permit.await.map_err(|_| StoreError::Closed)?.forget();
-        self.shared.push(Queued { op, bytes, room })
+        Ok(room)
     }
 
     /// Makes a change and waits until it is committed. Once it is queued it is made, even if nobody waits any more.
@@ -143,11 +154,20 @@ impl Queue {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
+    /// Says that a record will come soon.
+    pub(super) fn expect(&self) -> Expected {
+        let mut state = self.shared.state();
+        let groups = state.groups;
+        state.expected[parity(groups)] += 1;
+        Expected(groups)
+    }
+
     /// Appends a record and waits until it is committed.
-    pub(super) async fn append(&self, draft: Draft) -> Result<u64> {
+    pub(super) async fn append(&self, draft: Draft, expected: Option<Expected>) -> Result<u64> {
         let (reply, answer) = oneshot::channel();
         let bytes = journal::weight(&draft);
-        self.send(Op::Append(draft, reply), bytes).await?;
+        let room = self.room(bytes).await?;
+        self.shared.push(Queued { op: Op::Append(draft, reply), bytes, room }, expected)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -169,10 +189,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, queued: Queued) -> Result<()> {
+    fn push(&self, queued: Queued, expected: Option<Expected>) -> Result<()> {
         let mut state = self.state();
         if state.closed {
             return Err(StoreError::Closed);
+        }
+        if let Some(Expected(groups)) = expected
+            && groups + 1 >= state.groups
+        {
+            state.expected[parity(groups)] -= 1;
         }
         state.urgent += usize::from(queued.op.is_urgent());
         state.waiting.push_back(queued);
@@ -191,21 +216,34 @@ impl Shared {
 
 impl State {
     fn has(&self, wanted: Wanted) -> bool {
-        self.closed || self.waiting.len() >= wanted.any || self.urgent >= wanted.urgent
+        let enough = match wanted {
+            Wanted::Some(any) => self.urgent > 0 || self.waiting.len() >= any,
+            Wanted::Everyone => self.expected == [0, 0] || self.waiting.len() >= MAX_GROUP,
+        };
+        self.closed || enough
     }
+
+    /// A group was taken: whoever said before the last one that they would come is late.
+    fn next_group(&mut self) {
+        self.groups += 1;
+        self.expected[parity(self.groups)] = 0;
+    }
+}
+
+const fn parity(groups: u64) -> usize {
+    (groups % 2) as usize
 }
 
 impl Incoming {
     /// The next group; waits for it. None when nobody can send any more and everything was taken.
     pub(super) fn next_group(&mut self) -> Option<Group> {
         let mut state = self.shared.state();
-        state = self.wait(state, Wanted { any: 1, urgent: 1 }, None);
-        if self.last_group >= GATHER_FROM {
-            let same_again = Wanted { any: MAX_GROUP, urgent: self.last_group };
-            state = self.wait(state, same_again, Some(GATHER));
-        }
+        state = self.wait(state, Wanted::Some(1), None);
         if state.urgent == 0 {
-            state = self.wait(state, Wanted { any: MAX_GROUP / 2, urgent: 1 }, Some(LINGER));
+            state = self.wait(state, Wanted::Some(MAX_GROUP / 2), Some(LINGER));
+        }
+        if state.urgent > 0 {
+            state = self.wait(state, Wanted::Everyone, Some(self.gather));
         }
         let (mut group, mut room, mut urgent) = (Group::default(), 0, 0);
         group.ops.reserve(state.waiting.len().min(MAX_GROUP));
@@ -217,11 +255,10 @@ impl Incoming {
             group.ops.push(next.op);
         }
         state.urgent -= urgent;
+        state.next_group();
         self.shared.waiting.store(state.waiting.len(), Relaxed);
         drop(state);
         self.shared.room.add_permits(room);
-        // Those whom nobody waits for are no sign that others will come.
-        self.last_group = urgent;
         (!group.ops.is_empty()).then_some(group)
     }
 
@@ -260,5 +297,78 @@ impl Drop for Incoming {
         drop(state);
         self.shared.room.close();
         drop(refused);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use convoke_core::journal::Kind;
+    use convoke_core::time::Timestamp;
+
+    use super::*;
+
+    fn patient() -> (Queue, Incoming) {
+        let (queue, mut incoming) = queue(100, Arc::default());
+        incoming.gather = Duration::from_secs(3600);
+        (queue, incoming)
+    }
+
+    /// Queues a record whose commit nobody waits for here.
+    fn push(queue: &Queue, expected: Option<Expected>) {
+        let draft = Draft::new(Timestamp::from_millis(0), Kind::Call);
+        let (reply, _) = oneshot::channel();
+        queue.shared.push(Queued { op: Op::Append(draft, reply), bytes: 1, room: 0 }, expected).expect("takes it");
+    }
+
+    #[test]
+    fn a_group_waits_for_all_who_are_on_their_way() {
+        let (queue, mut incoming) = patient();
+        let [first, second, third] = [(); 3].map(|()| queue.expect());
+        let writer = thread::spawn(move || incoming.next_group().map(|group| group.ops.len()));
+        push(&queue, Some(first));
+        push(&queue, None);
+        push(&queue, Some(second));
+        assert!(!writer.is_finished(), "one has not come yet");
+        push(&queue, Some(third));
+        assert_eq!(writer.join().expect("no panic"), Some(4));
+    }
+
+    #[test]
+    fn whoever_comes_alone_waits_for_nobody() {
+        let (queue, mut incoming) = patient();
+        push(&queue, None);
+        assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(1));
+        let expected = queue.expect();
+        push(&queue, Some(expected));
+        assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(1));
+    }
+
+    #[test]
+    fn a_slow_one_is_waited_for_during_two_groups_and_may_still_come() {
+        let (queue, mut incoming) = patient();
+        let slow = queue.expect();
+        for _ in 0..2 {
+            queue.shared.state().next_group();
+        }
+        let quick = queue.expect();
+        push(&queue, Some(quick));
+        assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(1));
+        let another = queue.expect();
+        push(&queue, Some(slow));
+        assert_eq!(queue.shared.state().expected.iter().sum::<usize>(), 1, "the slow one no longer counts");
+        push(&queue, Some(another));
+        assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(2));
+    }
+
+    #[test]
+    fn a_closed_queue_gives_what_it_has_and_ends() {
+        let (queue, mut incoming) = patient();
+        let _never_comes = queue.expect();
+        push(&queue, None);
+        drop(queue);
+        assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(1));
+        assert!(incoming.next_group().is_none());
     }
 }

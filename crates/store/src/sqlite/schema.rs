@@ -20,7 +20,7 @@ const MIGRATIONS: &[&str] = &[
 pub(crate) const CURRENT: u32 = MIGRATIONS.len() as u32;
 
 /// The write-ahead log may be this large on disk once it has been emptied.
-const WAL_FILE_LIMIT: u32 = 64 << 20;
+const WAL_FILE_LIMIT: u32 = 16 << 20;
 
 /// Opens the database for writing, and makes it if it is not there.
 pub(crate) fn open_writable(path: &Path) -> Result<Connection> {

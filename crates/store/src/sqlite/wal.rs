@@ -18,10 +18,11 @@ use crate::interface::Result;
 const LOOK_EVERY_BYTES: usize = 512 << 10;
 /// … or after so many commits, which have a page or two each at the least.
 const LOOK_EVERY_COMMITS: u32 = 64;
-/// Pages not yet in the database that wake the thread (16 MiB).
-const WAKE_AT_PAGES: i64 = 2_000;
-/// Length of the log at which the writer finishes it off itself (64 MiB).
-const LONG_LOG_PAGES: i64 = 8_000;
+/// Pages not yet in the database that wake the thread (8 MiB).
+const WAKE_AT_PAGES: i64 = 1_000;
+/// Length of the log at which the writer finishes it off itself (16 MiB). A log that is written over costs less to sync
+/// than one that grows, since the file system has no new length to keep; so it should not be long before it is.
+const LONG_LOG_PAGES: i64 = 2_000;
 
 #[derive(Debug)]
 pub(super) struct WalKeeper {
