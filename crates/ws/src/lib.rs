@@ -218,17 +218,15 @@ fn gather(
     }
 }
 
-/// Masks a payload, or unmasks it. Eight bytes at a time: the compiler turns the inner loop into one instruction.
+/// Masks a payload, or unmasks it. By words, which the compiler turns into as many at a time as the machine has room for.
 pub fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
     let [a, b, c, d] = mask;
-    let wide = [a, b, c, d, a, b, c, d];
-    let mut chunks = payload.chunks_exact_mut(8);
-    for chunk in &mut chunks {
-        for (byte, mask) in chunk.iter_mut().zip(wide) {
-            *byte ^= mask;
-        }
+    let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
+    let (words, rest) = payload.as_chunks_mut();
+    for word in words {
+        *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
     }
-    for (byte, mask) in chunks.into_remainder().iter_mut().zip(wide) {
+    for (byte, mask) in rest.iter_mut().zip(wide.to_ne_bytes()) {
         *byte ^= mask;
     }
 }

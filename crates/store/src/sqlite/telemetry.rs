@@ -28,10 +28,10 @@ pub(super) fn weight(item: &Lossy) -> usize {
 }
 
 /// Keeps an item. What is about an agent that is not (or no longer) there is left out.
-pub(super) fn take(tx: &mut Tx<'_>, item: Lossy) -> Result<()> {
+pub(super) fn take(tx: &mut Tx<'_>, item: &Lossy) -> Result<()> {
     match item {
-        Lossy::Snapshot(snapshot) => keep_snapshot(tx.conn, &snapshot),
-        Lossy::Logs(lines) => keep_logs(tx.conn, &lines),
+        Lossy::Snapshot(snapshot) => keep_snapshot(tx.conn, snapshot),
+        Lossy::Logs(lines) => keep_logs(tx.conn, lines),
         Lossy::Seen { agent, at, hello } => {
             if let Some((meta, version)) = hello {
                 tx.conn
@@ -47,7 +47,7 @@ pub(super) fn take(tx: &mut Tx<'_>, item: Lossy) -> Result<()> {
             Ok(())
         }
         Lossy::ClientSeen { identifier, liveness, at, authenticated } => {
-            super::clients::seen(tx.conn, &identifier, liveness, at, authenticated)
+            super::clients::seen(tx.conn, identifier, *liveness, *at, *authenticated)
         }
         Lossy::TokenUsed(id, at) => {
             tx.conn
@@ -55,7 +55,7 @@ pub(super) fn take(tx: &mut Tx<'_>, item: Lossy) -> Result<()> {
                 .execute(params![id.uuid().into_bytes(), at.millis()])?;
             Ok(())
         }
-        Lossy::Record(draft) => tx.append(&draft).map(drop),
+        Lossy::Record(draft) => tx.append(draft).map(drop),
     }
 }
 

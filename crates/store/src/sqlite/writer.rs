@@ -212,9 +212,9 @@ impl Writer {
                 stop = reply.take();
                 false
             }
-            Settled::Lossy => {
+            Settled::Lossy(_) => {
                 numbers.lost.fetch_add(u64::from(committed.is_err()), Relaxed);
-                false
+                true
             }
             Settled::Append(..) | Settled::Work(_) => true,
         });
@@ -241,8 +241,9 @@ impl Writer {
                     outcome.map(drop)
                 }
                 Op::Lossy(item) => {
-                    settled.push(Settled::Lossy);
-                    if failed.is_none() { telemetry::take(&mut tx, item) } else { Ok(()) }
+                    let outcome = if failed.is_none() { telemetry::take(&mut tx, &item) } else { Ok(()) };
+                    settled.push(Settled::Lossy(item));
+                    outcome
                 }
                 Op::Work(mut work) => {
                     let outcome = if failed.is_none() { guarded(&mut tx, &mut *work) } else { Ok(()) };
@@ -288,7 +289,9 @@ impl Writer {
 enum Settled {
     Append(oneshot::Sender<Result<u64>>, u64),
     Work(Box<dyn Work>),
-    Lossy,
+    /// Carried along to be dropped where it was made: memory that one thread takes and another gives back is not used
+    /// again at once, and under a flood of snapshots it would pile up.
+    Lossy(Lossy),
     Stop(Option<oneshot::Sender<Result<()>>>),
 }
 
@@ -306,7 +309,8 @@ impl Settlement {
                 // Whoever has stopped waiting has lost nothing: the change stands all the same.
                 Settled::Append(reply, seq) => drop(reply.send(outcome.map(|()| seq))),
                 Settled::Work(work) => work.settle(outcome),
-                Settled::Lossy | Settled::Stop(_) => {}
+                Settled::Lossy(item) => drop(item),
+                Settled::Stop(_) => {}
             }
         }
     }
