@@ -38,6 +38,12 @@ const PACKAGES: &[Package] = &[
         why: "libFuzzer, which the fuzz targets link, is written in C++",
     },
     Package {
+        name: "strace",
+        program: "strace",
+        needed_if: "crates/convoke/tests/it/disk.rs",
+        why: "makes a running hub's syncs fail",
+    },
+    Package {
         name: "debootstrap",
         program: "debootstrap",
         needed_if: "crates/machine/tests/systemd.rs",

@@ -7,6 +7,7 @@ mod support;
 
 mod approvals;
 mod configuration;
+mod disk;
 mod endpoint;
 mod kill;
 mod mcp;

@@ -86,7 +86,11 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
         Err(why) => {
             // Answering with the result would claim a record that does not exist.
             tracing::error!(call = %planned.call.id, %why, "a call's outcome could not be recorded");
-            let message = format!("the outcome could not be recorded: {why}");
+            let mut message = format!("the outcome could not be recorded: {why}");
+            // Whether anything was done is what the caller wants to know.
+            if let Some(failure) = done.message {
+                message = format!("{failure}; {message}");
+            }
             Done {
                 outcome: code::INTERNAL.into(),
                 result: None,

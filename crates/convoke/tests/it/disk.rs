@@ -1,0 +1,60 @@
+//! A disk that takes what is written and fails to keep it: `fdatasync` answers with an error, as it does when a drive
+//! dies. strace makes it so, for the running hub and from outside.
+
+use std::process::Command;
+
+use crate::support::{Agent, Hub, Server};
+
+/// Every sync of this hub fails for as long as this lives.
+fn fail_syncs(hub: &Hub) -> Server {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:error=EIO"]);
+    let failing = Server::start(strace.args(["-p", &hub.server.pid().to_string()]));
+    failing.told("attached");
+    failing
+}
+
+#[test]
+fn what_could_not_be_synced_is_not_answered_for_and_the_hub_goes_on_when_it_can() {
+    let hub = Hub::start();
+    let agent = Agent::join(&hub, "pc-1");
+    let command = ["call", "pc-1", "shell_exec", "--args", r#"{"command":"uptime"}"#, "--json"];
+    hub.run(&command).ok();
+    agent.asked();
+
+    let mut failing = fail_syncs(&hub);
+    // A call that changes something is not sent: its intent could not be kept.
+    let not_sent = hub.run(&command).code(1);
+    assert!(not_sent.stdout.contains("could not be recorded, so it was not sent"), "{not_sent:?}");
+    // One that only looks was made, but the hub does not answer for what it could not record.
+    let looked = hub.run(&["call", "pc-1", "fs_list", "--args", r#"{"path":"/"}"#, "--json"]).code(1);
+    assert!(looked.stdout.contains("could not be recorded") && !looked.stdout.contains("notes.txt"), "{looked:?}");
+    assert_eq!(agent.asked().0, "fs_list", "the shell command never reached the agent");
+    hub.run(&["enroll-token", "pc-2"]).code(1).notes("store failed");
+    // Reading goes on, and who watches the hub is told.
+    hub.run(&["agents", "list"]).ok().says("pc-1");
+    hub.server.told("the store cannot write");
+
+    failing.signal("INT");
+    failing.end();
+    hub.run(&command).ok();
+    assert_eq!(agent.asked().0, "shell_exec");
+    hub.server.told("the store can write again");
+    let agents = hub.run(&["agents", "list", "--json"]).ok();
+    assert!(!agents.stdout.contains("pc-2"), "what was refused has left nothing");
+    hub.run(&["audit", "verify"]).ok();
+
+    // What was acknowledged after the trouble is as durable as what was before it.
+    drop(agent);
+    let mut hub = hub;
+    hub.server.signal("KILL");
+    hub.server.end();
+    let hub = hub.restart_killed();
+    hub.run(&["audit", "verify"]).ok();
+    let records = hub.run(&["audit", "list", "--kind", "call", "--json"]).ok().json();
+    let done = |outcome| {
+        let all = records["records"].as_array().expect("a list").iter();
+        all.filter(|r| r["phase"] == "outcome" && r["outcome"] == outcome).count()
+    };
+    assert_eq!(done("ok"), 2, "{records}");
+}
