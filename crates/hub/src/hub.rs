@@ -22,6 +22,7 @@ use crate::agents::Agents;
 use crate::calls::{Deadlines, Recent};
 use crate::changes::Changes;
 use crate::downloads::Downloads;
+use crate::key::HubKey;
 use crate::mcp::Sessions;
 use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
@@ -45,8 +46,8 @@ pub struct HubState {
     pub store: Arc<dyn Store>,
     /// The data directory.
     pub data: PathBuf,
-    /// The hub's key: agents pin its public half, checkpoints are signed with it.
-    pub key: SigningKey,
+    /// The hub's key, of which agents pin the public half.
+    pub key: HubKey,
     /// The agents.
     pub agents: Agents,
     /// The operators' tokens.
@@ -182,7 +183,7 @@ impl Hub {
             settings,
             store,
             data,
-            key,
+            key: HubKey::new(&key),
             agents,
             operators,
             policy,

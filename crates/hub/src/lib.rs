@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod http;
 pub mod hub;
 mod kenny;
+pub mod key;
 pub mod link;
 pub mod mcp;
 mod metrics;

@@ -227,7 +227,7 @@ impl AgentSession {
         }
         let clock = HeartbeatClock::new(self.config.heartbeat, self.config.missed, now);
         self.state = State::Live { clock, confirmed: false };
-        AgentEvent::Auth(frame::auth(&transcript.sign(&key)))
+        AgentEvent::Auth(frame::auth(&transcript.sign(&*key)))
     }
 
     fn end(&mut self, reason: EndReason) -> EndReason {

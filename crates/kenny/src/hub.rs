@@ -31,7 +31,7 @@ use crate::frame::{AgentFrame, FrameError, HubFrame, Meta, Register, response_id
 use crate::heartbeat::{self, Beat, HeartbeatClock, Mono};
 use crate::inflight::{self, InFlight, Match, StartError};
 use crate::policy::Dialect;
-use crate::transcript::Transcript;
+use crate::transcript::{Key, Transcript};
 use crate::version::ProtocolVersion;
 use crate::wire_bytes::{NONCE_LEN, SIGNATURE_LEN};
 
@@ -188,7 +188,7 @@ impl<W> HubSession<W> {
         &mut self,
         register: &Register<'_>,
         server_nonce: [u8; NONCE_LEN],
-        server_key: &SigningKey,
+        server_key: &impl Key,
         stored: &[VerifyingKey],
         now: Mono,
     ) -> Step {
@@ -216,7 +216,7 @@ impl<W> HubSession<W> {
                 let server_sig = transcript.sign(server_key);
                 // Both sides sign the same bytes, so an agent stored under the hub's own key could send the hub's
                 // signature back.
-                let own = server_key.verifying_key();
+                let own = server_key.public();
                 let keys = stored.iter().filter(|key| **key != own).take(MAX_KEYS).copied().collect();
                 self.state = State::AwaitAuth { deadline, claim, transcript, keys };
                 Step::Challenge(HubFrame::Challenge { server_nonce, server_sig })

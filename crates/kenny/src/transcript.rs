@@ -7,7 +7,7 @@
 //! nonce points of small order, for which one signature fits many messages; strict verification refuses exactly those.
 //! A key or signature made by any ordinary library is never of that kind, so nobody honest is lost.
 
-use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
 use crate::wire_bytes::{NONCE_LEN, SIGNATURE_LEN};
 
@@ -37,13 +37,31 @@ impl Transcript {
     }
 
     /// Signs, as either side.
-    pub fn sign(&self, key: &SigningKey) -> [u8; SIGNATURE_LEN] {
-        key.sign(&self.0).to_bytes()
+    pub fn sign(&self, key: &impl Key) -> [u8; SIGNATURE_LEN] {
+        key.sign(&self.0)
     }
 
     /// Whether `signature` is the key holder's over these bytes.
     pub fn verify(&self, key: &VerifyingKey, signature: &[u8; SIGNATURE_LEN]) -> bool {
         key.verify_strict(&self.0, &Signature::from_bytes(signature)).is_ok()
+    }
+}
+
+/// A side's key, in whatever library that side signs with. Ed25519 signatures are the same in all of them.
+pub trait Key {
+    /// Signs these bytes.
+    fn sign(&self, bytes: &[u8]) -> [u8; SIGNATURE_LEN];
+    /// What the other side knows it by.
+    fn public(&self) -> VerifyingKey;
+}
+
+impl Key for SigningKey {
+    fn sign(&self, bytes: &[u8]) -> [u8; SIGNATURE_LEN] {
+        Signer::sign(self, bytes).to_bytes()
+    }
+
+    fn public(&self) -> VerifyingKey {
+        self.verifying_key()
     }
 }
 

@@ -185,8 +185,8 @@ impl Writer {
     ) -> Option<oneshot::Sender<Result<()>>> {
         let (chain_before, signed_before, open_before) = (self.chain.clone(), self.signed, self.open_intents);
         let writes = group.len() as u64;
-        let mut settled = Vec::with_capacity(group.len());
-        let committed = self.transact(group, &mut settled);
+        let (mut settled, mut spent) = (Vec::with_capacity(group.len()), Vec::new());
+        let committed = self.transact(group, &mut settled, &mut spent);
         if let Err(error) = &committed {
             if !self.conn.is_autocommit() {
                 // A rollback can only fail when there is nothing left to roll back.
@@ -212,17 +212,16 @@ impl Writer {
                 stop = reply.take();
                 false
             }
-            Settled::Lossy(_) => {
-                numbers.lost.fetch_add(u64::from(committed.is_err()), Relaxed);
-                true
-            }
             Settled::Append(..) | Settled::Work(_) => true,
         });
-        replies.send(Settlement { committed, settled });
+        if committed.is_err() {
+            numbers.lost.fetch_add(spent.len() as u64, Relaxed);
+        }
+        replies.send(Settlement { committed, settled, spent });
         stop
     }
 
-    fn transact(&mut self, group: Vec<Op>, settled: &mut Vec<Settled>) -> Result<()> {
+    fn transact(&mut self, group: Vec<Op>, settled: &mut Vec<Settled>, spent: &mut Vec<Lossy>) -> Result<()> {
         let mut failed =
             self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([])).err().map(Into::into);
         let mut tx = Tx {
@@ -242,7 +241,7 @@ impl Writer {
                 }
                 Op::Lossy(item) => {
                     let outcome = if failed.is_none() { telemetry::take(&mut tx, &item) } else { Ok(()) };
-                    settled.push(Settled::Lossy(item));
+                    spent.push(item);
                     outcome
                 }
                 Op::Work(mut work) => {
@@ -289,9 +288,6 @@ impl Writer {
 enum Settled {
     Append(oneshot::Sender<Result<u64>>, u64),
     Work(Box<dyn Work>),
-    /// Carried along to be dropped where it was made: memory that one thread takes and another gives back is not used
-    /// again at once, and under a flood of snapshots it would pile up.
-    Lossy(Lossy),
     Stop(Option<oneshot::Sender<Result<()>>>),
 }
 
@@ -299,17 +295,20 @@ enum Settled {
 struct Settlement {
     committed: Result<()>,
     settled: Vec<Settled>,
+    /// Carried along to be dropped where it was made: memory that one thread takes and another gives back is not used
+    /// again at once, and under a flood of snapshots it would pile up.
+    spent: Vec<Lossy>,
 }
 
 impl Settlement {
     fn tell(self) {
+        drop(self.spent);
         for done in self.settled {
             let outcome = self.committed.clone();
             match done {
                 // Whoever has stopped waiting has lost nothing: the change stands all the same.
                 Settled::Append(reply, seq) => drop(reply.send(outcome.map(|()| seq))),
                 Settled::Work(work) => work.settle(outcome),
-                Settled::Lossy(item) => drop(item),
                 Settled::Stop(_) => {}
             }
         }
@@ -335,7 +334,7 @@ impl Replies {
     }
 
     fn send(&self, settlement: Settlement) {
-        if settlement.settled.is_empty() {
+        if settlement.settled.is_empty() && settlement.spent.is_empty() {
             return;
         }
         let Some(task) = &self.0 else { return settlement.tell() };
