@@ -22,14 +22,12 @@ pub(crate) fn start(level: &str) -> Result<()> {
     Ok(())
 }
 
-/// Details are told of our own crates only: those of the libraries below drown them.
+/// Details are told of our own crates only: those of the libraries below drown them. The MCP library tells three lines
+/// for every call, which is what the journal is for.
 fn directives(level: &str) -> String {
     match level {
-        "debug" | "trace" => {
-            let ours = ["convoke", "convoke_hub", "convoke_store", "convoke_kenny", "convoke_core"];
-            let ours: Vec<String> = ours.iter().map(|name| format!("{name}={level}")).collect();
-            format!("info,{}", ours.join(","))
-        }
+        "info" => "info,rmcp=warn".to_owned(),
+        "debug" | "trace" => format!("info,rmcp=warn,convoke={level}"),
         other => other.to_owned(),
     }
 }
@@ -43,5 +41,24 @@ mod tests {
         for level in ["error", "warn", "info", "debug", "trace"] {
             assert!(EnvFilter::try_new(directives(level)).is_ok(), "{level}");
         }
+    }
+
+    #[test]
+    fn of_the_libraries_only_what_matters_is_told() {
+        use tracing::{Level, enabled};
+        let told = |level: &str| {
+            let subscriber = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(directives(level))).finish();
+            tracing::subscriber::with_default(subscriber, || {
+                [
+                    enabled!(target: "rmcp::service", Level::INFO),
+                    enabled!(target: "rmcp::service", Level::WARN),
+                    enabled!(target: "convoke_hub::http", Level::INFO),
+                    enabled!(target: "convoke_hub::http", Level::DEBUG),
+                ]
+            })
+        };
+        assert_eq!(told("info"), [false, true, true, false]);
+        assert_eq!(told("debug"), [false, true, true, true]);
+        assert_eq!(told("error"), [false; 4]);
     }
 }
