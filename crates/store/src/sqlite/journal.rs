@@ -4,7 +4,7 @@ use convoke_core::id::HubId;
 use convoke_core::journal::{Chain, Checkpoint, Draft, GENESIS, Phase, shown};
 use convoke_core::time::Timestamp;
 use ed25519_dalek::SigningKey;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 use serde_json::value::RawValue;
 
 use super::row::{blob, time};
@@ -21,11 +21,22 @@ pub(super) fn weight(draft: &Draft) -> usize {
         + draft.detail.as_ref().map_or(0, |raw| raw.get().len())
 }
 
+/// The statement that [`append`] runs.
+pub(super) fn insert(conn: &Connection) -> Result<CachedStatement<'_>> {
+    Ok(conn.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?)
+}
+
 /// Appends a record and keeps the list of open intents true.
-pub(super) fn append(conn: &Connection, chain: &mut Chain, open: &mut u64, draft: &Draft) -> Result<u64> {
+pub(super) fn append(
+    conn: &Connection,
+    insert: &mut CachedStatement<'_>,
+    chain: &mut Chain,
+    open: &mut u64,
+    draft: &Draft,
+) -> Result<u64> {
     let sealed = chain.seal(draft);
     let call_id = draft.call_id.map(|id| id.uuid().into_bytes());
-    conn.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
+    insert.execute(params![
         sealed.seq as i64,
         sealed.hash,
         draft.kind.name(),

@@ -11,7 +11,7 @@ use std::thread;
 
 use convoke_core::journal::{Chain, Draft};
 use ed25519_dalek::SigningKey;
-use rusqlite::Connection;
+use rusqlite::{CachedStatement, Connection};
 use tokio::sync::{mpsc, oneshot};
 
 use super::queue::{self, Incoming, Queue};
@@ -99,6 +99,8 @@ where
 /// What a change sees: the connection inside the group's transaction, and the chain.
 pub(super) struct Tx<'a> {
     pub(super) conn: &'a Connection,
+    /// Made with the first record and used for all of the group.
+    insert: Option<CachedStatement<'a>>,
     chain: &'a mut Chain,
     open_intents: &'a mut u64,
     signed: &'a mut u64,
@@ -108,7 +110,11 @@ pub(super) struct Tx<'a> {
 impl Tx<'_> {
     /// Appends a record.
     pub(super) fn append(&mut self, draft: &Draft) -> Result<u64> {
-        journal::append(self.conn, self.chain, self.open_intents, draft)
+        let insert = match &mut self.insert {
+            Some(insert) => insert,
+            none => none.insert(journal::insert(self.conn)?),
+        };
+        journal::append(self.conn, insert, self.chain, self.open_intents, draft)
     }
 
     /// Signs the chain's end, unless it is signed.
@@ -226,6 +232,7 @@ impl Writer {
             self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([])).err().map(Into::into);
         let mut tx = Tx {
             conn: &self.conn,
+            insert: None,
             chain: &mut self.chain,
             open_intents: &mut self.open_intents,
             signed: &mut self.signed,
@@ -270,12 +277,15 @@ impl Writer {
         let tx = self.conn.unchecked_transaction()?;
         let mut end = Tx {
             conn: &tx,
+            insert: None,
             chain: &mut self.chain,
             open_intents: &mut self.open_intents,
             signed: &mut self.signed,
             signer: &self.signer,
         };
-        let signed = end.sign(super::now()).and_then(|()| Ok(tx.commit()?));
+        let signed = end.sign(super::now());
+        drop(end);
+        let signed = signed.and_then(|()| Ok(tx.commit()?));
         self.wal.finish();
         // Emptied, so that a copy of hub.db alone is whole. A reader that is still there may prevent it; no harm.
         let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
