@@ -417,7 +417,7 @@ pub trait Store: crate::yonexus::YonexusStore + Send + Sync + std::fmt::Debug {
     async fn append(&self, record: Draft) -> Result<u64>;
     /// Says that a record will be appended in a moment, so that those who come at about the same time share a commit.
     /// If it never comes, or late, nothing is lost but a moment.
-    fn expect(&self) -> Expected;
+    fn announce(&self) -> Expected;
     /// [`Store::append`] of a record that was expected.
     async fn append_expected(&self, record: Draft, expected: Expected) -> Result<u64>;
     /// Takes what may be lost with the last moment.

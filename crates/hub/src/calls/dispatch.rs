@@ -137,7 +137,7 @@ async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>)
     }
     // Most answers come at once; what is kept ends by another way than an append.
     if !planned.kept {
-        *expected = Some(hub.store.expect());
+        *expected = Some(hub.store.announce());
     }
     let (reply, mut answer) = oneshot::channel();
     let deadline = hub.mono() + planned.timeout;

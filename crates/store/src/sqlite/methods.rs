@@ -274,8 +274,8 @@ impl Store for SqliteStore {
         self.queue.append(record, None).await
     }
 
-    fn expect(&self) -> Expected {
-        self.queue.expect()
+    fn announce(&self) -> Expected {
+        self.queue.announce()
     }
 
     async fn append_expected(&self, record: Draft, expected: Expected) -> Result<u64> {

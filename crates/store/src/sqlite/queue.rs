@@ -155,7 +155,7 @@ impl Queue {
     }
 
     /// Says that a record will come soon.
-    pub(super) fn expect(&self) -> Expected {
+    pub(super) fn announce(&self) -> Expected {
         let mut state = self.shared.state();
         let groups = state.groups;
         state.expected[parity(groups)] += 1;
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_group_waits_for_all_who_are_on_their_way() {
         let (queue, mut incoming) = patient();
-        let [first, second, third] = [(); 3].map(|()| queue.expect());
+        let [first, second, third] = [(); 3].map(|()| queue.announce());
         let writer = thread::spawn(move || incoming.next_group().map(|group| group.ops.len()));
         push(&queue, Some(first));
         push(&queue, None);
@@ -340,7 +340,7 @@ mod tests {
         let (queue, mut incoming) = patient();
         push(&queue, None);
         assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(1));
-        let expected = queue.expect();
+        let expected = queue.announce();
         push(&queue, Some(expected));
         assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(1));
     }
@@ -348,14 +348,14 @@ mod tests {
     #[test]
     fn a_slow_one_is_waited_for_during_two_groups_and_may_still_come() {
         let (queue, mut incoming) = patient();
-        let slow = queue.expect();
+        let slow = queue.announce();
         for _ in 0..2 {
             queue.shared.state().next_group();
         }
-        let quick = queue.expect();
+        let quick = queue.announce();
         push(&queue, Some(quick));
         assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(1));
-        let another = queue.expect();
+        let another = queue.announce();
         push(&queue, Some(slow));
         assert_eq!(queue.shared.state().expected.iter().sum::<usize>(), 1, "the slow one no longer counts");
         push(&queue, Some(another));
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_closed_queue_gives_what_it_has_and_ends() {
         let (queue, mut incoming) = patient();
-        let _never_comes = queue.expect();
+        let _never_comes = queue.announce();
         push(&queue, None);
         drop(queue);
         assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(1));
