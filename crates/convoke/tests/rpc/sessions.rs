@@ -49,6 +49,14 @@ fn a_file_of_kwards_own_opens_and_goes_on() {
 
     world.provider.push(Reply::text("fine").answer(ProviderKind::Codex));
     assert_eq!(client.run(&id, "go on")["status"], "completed");
+    let before = client.call("sessions/transcript", json!({ "sessionId": id }))["messages"].clone();
+    client.finish();
+    // Whoever opens it next finds all of it: what Kward wrote, and what was said here.
+    let mut command = world.command();
+    let mut client = Client::start(command.env("OPENAI_ACCESS_TOKEN", "an-access-token-of-this-test"));
+    let again = client.call("sessions/resume", json!({ "path": path }))["id"].clone();
+    assert_eq!(client.call("sessions/transcript", json!({ "sessionId": again }))["messages"], before);
+    assert_eq!(before.as_array().unwrap().len(), 7);
     client.finish();
     // Where its provider cannot be used, it goes on with the one that can.
     let mut client = world.client();
