@@ -156,9 +156,8 @@ fn beginning_at_end(text: &str, secret: &str) -> Option<usize> {
 fn before_what_spans<'a>(text: &str, mut cut: usize, secrets: impl Iterator<Item = &'a str> + Clone) -> usize {
     loop {
         let spans = |secret: &&str| {
-            let from = text.floor_char_boundary(cut.saturating_sub(secret.len()));
-            let at = from + text[from..].find(*secret)?;
-            (at < cut && cut < at + secret.len()).then_some(at)
+            let from = (cut + 1).saturating_sub(secret.len());
+            (from..cut).find(|at| text.as_bytes()[*at..].starts_with(secret.as_bytes()))
         };
         match secrets.clone().filter_map(|secret| spans(&secret)).min() {
             Some(earlier) => cut = earlier,

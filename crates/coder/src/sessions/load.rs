@@ -8,10 +8,10 @@ use std::sync::Arc;
 use convoke_kward::results::TokenTotals;
 use convoke_kward::tool;
 use convoke_kward::transcript::{Role, Stored};
+use convoke_models::{ProviderKind, Usage, facts};
 use serde_json::Value;
 
 use super::record::{Header, Line, VERSION};
-use crate::clock;
 
 /// A message in the conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,9 @@ pub(crate) struct Loaded {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) tokens: TokenTotals,
-    pub(crate) cost: Option<f64>,
+    cost: Option<f64>,
+    /// Something was used whose price nobody knows.
+    has_unpriced: bool,
 }
 
 impl Totals {
@@ -60,10 +62,23 @@ impl Totals {
         self.tokens.cache_read += read;
         self.tokens.cache_write += write;
         self.tokens.total += total;
-        if let Some(cost) = usage.get("cost").and_then(Value::as_f64) {
-            *self.cost.get_or_insert(0.0) += cost;
+        let used = Usage { input, cached_input: read, cache_write: write, output, total, ..Usage::default() };
+        match usage.get("cost").and_then(Value::as_f64).or_else(|| listed_cost(message, &used)) {
+            Some(cost) => *self.cost.get_or_insert(0.0) += cost,
+            None => self.has_unpriced |= total > 0,
         }
     }
+
+    /// In dollars, if the price of all of it is known. A part of the sum would look like the whole.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.cost.filter(|_| !self.has_unpriced)
+    }
+}
+
+/// What the price list says of an answer that was stored without its cost, as Kward stores them.
+fn listed_cost(message: &Stored, usage: &Usage) -> Option<f64> {
+    let provider: ProviderKind = message.text_of("provider")?.parse().ok()?;
+    facts(provider, message.text_of("model")?).price?.cost(usage)
 }
 
 /// The ids of a file's entries. As long as each entry follows the one before it, nothing is kept for that.
@@ -361,6 +376,19 @@ mod tests {
         let other = said_as("4", "1", "g");
         branched.push(&other);
         assert_eq!(texts(&branched), ["a", "b", "c", "g"]);
+    }
+
+    #[test]
+    fn a_cost_is_told_only_if_all_of_it_is_known() {
+        let answer = |model: &str, cost: &str| {
+            format!(
+                r#"{{"type":"message","message":{{"role":"assistant","content":"a","provider":"OpenAI","model":"{model}","usage":{{"input_tokens":1000000,"output_tokens":0,"total_tokens":1000000{cost}}}}}}}"#
+            )
+        };
+        let cost = |lines: &[String]| load(format!("{HEADER}\n{}\n", lines.join("\n")).as_bytes()).unwrap().totals.cost();
+        assert_eq!(cost(&[]), None);
+        assert_eq!(cost(&[answer("gpt-4o", ""), answer("nobody-knows", r#","cost":0.5"#)]), Some(3.0));
+        assert_eq!(cost(&[answer("gpt-4o", ""), answer("nobody-knows", "")]), None);
     }
 
     #[test]

@@ -126,6 +126,23 @@ fn names_clones_and_forks_are_sessions_of_their_own() {
 }
 
 #[test]
+fn a_list_has_twenty_or_all() {
+    let world = World::new();
+    let mut client = world.client();
+    for number in 0..25 {
+        client.call("sessions/create", json!({ "workspaceRoot": world.work(), "name": format!("{number}") }));
+    }
+    let mut count = |params: Value| client.call("sessions/list", params)["sessions"].as_array().unwrap().len();
+    let root = world.work();
+    assert_eq!(count(json!({ "workspaceRoot": root })), 20);
+    assert_eq!(count(json!({ "workspaceRoot": root, "limit": 3 })), 3);
+    assert_eq!(count(json!({ "workspaceRoot": root, "limit": 100 })), 25);
+    // As clients ask that want all of them.
+    assert_eq!(count(json!({ "workspaceRoot": root, "currentSessionPath": "/x" })), 25);
+    client.finish();
+}
+
+#[test]
 fn exports_stay_where_they_may() {
     let world = World::new();
     world.file("outside/x", "");
