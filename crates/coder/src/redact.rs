@@ -111,7 +111,8 @@ impl Redactor {
             return std::mem::take(held) + piece;
         }
         held.push_str(piece);
-        let cut = known.iter().filter_map(|Hidden(secret)| beginning_at_end(held, secret)).min().unwrap_or(held.len());
+        let cut =
+            known.iter().filter_map(|Hidden(secret)| beginning_at_end(held, secret)).min().unwrap_or(held.len());
         let cut = before_what_spans(held, cut, known.iter().map(|Hidden(secret)| secret.as_str()));
         drop(known);
         let rest = held.split_off(cut);
@@ -246,7 +247,10 @@ mod tests {
         assert_eq!(redactor.next_piece(&mut held, "a word and c"), "a word and ");
         assert_eq!(redactor.next_piece(&mut held, "anvas"), "canvas");
         assert_eq!(held, "");
-        assert_eq!(streamed(&redactor, ["all of it but the end: canary-aaaa-b"]), "all of it but the end: [REDACTED]");
+        assert_eq!(
+            streamed(&redactor, ["all of it but the end: canary-aaaa-b"]),
+            "all of it but the end: [REDACTED]"
+        );
         assert_eq!(streamed(&redactor, ["a can"]), "a can", "a few letters tell nothing");
     }
 

@@ -45,7 +45,10 @@ pub struct Picture {
 
 impl std::fmt::Debug for Picture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Picture").field("name", &self.name).field("base64_bytes", &self.data.len()).finish_non_exhaustive()
+        f.debug_struct("Picture")
+            .field("name", &self.name)
+            .field("base64_bytes", &self.data.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -96,7 +99,8 @@ fn without_addresses(text: &str, found: &mut Found) -> String {
             data.find(|c| !is_part(c)).unwrap_or(data.len())
         });
         let decoded = data.zip(length).and_then(|((_, data), length)| STANDARD.decode(&data[..length]).ok());
-        let picture = decoded.filter(|bytes| bytes.len() <= MAX_BYTES).and_then(|bytes| Some((picture_kind(&bytes)?, bytes)));
+        let picture =
+            decoded.filter(|bytes| bytes.len() <= MAX_BYTES).and_then(|bytes| Some((picture_kind(&bytes)?, bytes)));
         match (picture, data, length) {
             (Some((kind, bytes)), Some((_, data)), Some(length)) if found.add(None, kind, &bytes) => {
                 out.push_str("[image]");
@@ -135,7 +139,9 @@ fn candidates(text: &str) -> Vec<String> {
             }
         }
         for word in words(line) {
-            add(word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}']).trim_start_matches(['(', '[', '{']));
+            add(word
+                .trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}'])
+                .trim_start_matches(['(', '[', '{']));
         }
         // A path with blanks, alone on its line.
         add(line);
@@ -240,7 +246,9 @@ mod tests {
         check(dir, "~/d.png", &["d.png"]);
         check(dir, &format!("file://{}/work/sub/b%20c.PNG", dir.display()), &["b c.PNG"]);
         check(dir, "Screenshot\\ 1.png", &["Screenshot 1.png"]);
-        for nothing in ["text.png", "missing.png", "a.pn", "it's a.jpg", "no path", "", "d.png", "../home", "file://x/a.png"] {
+        for nothing in
+            ["text.png", "missing.png", "a.pn", "it's a.jpg", "no path", "", "d.png", "../home", "file://x/a.png"]
+        {
             check(dir, nothing, &[]);
         }
     }
@@ -252,7 +260,9 @@ mod tests {
         let (text, pictures) = pictures_in(&format!("before {address} after"), places);
         assert_eq!(text, "before [image] after");
         assert_eq!((pictures[0].mime_type, &pictures[0].data), ("image/png", &STANDARD.encode(PNG)));
-        for nothing in ["data:image/png;base64,", "data:image/png;base64,AAAA", "data:image/", "data:image/png,é data:"] {
+        for nothing in
+            ["data:image/png;base64,", "data:image/png;base64,AAAA", "data:image/", "data:image/png,é data:"]
+        {
             assert_eq!(pictures_in(nothing, places), (nothing.to_owned(), Vec::new()));
         }
         let many = format!("{address} ").repeat(MOST + 3);

@@ -385,7 +385,8 @@ mod tests {
                 r#"{{"type":"message","message":{{"role":"assistant","content":"a","provider":"OpenAI","model":"{model}","usage":{{"input_tokens":1000000,"output_tokens":0,"total_tokens":1000000{cost}}}}}}}"#
             )
         };
-        let cost = |lines: &[String]| load(format!("{HEADER}\n{}\n", lines.join("\n")).as_bytes()).unwrap().totals.cost();
+        let cost =
+            |lines: &[String]| load(format!("{HEADER}\n{}\n", lines.join("\n")).as_bytes()).unwrap().totals.cost();
         assert_eq!(cost(&[]), None);
         assert_eq!(cost(&[answer("gpt-4o", ""), answer("nobody-knows", r#","cost":0.5"#)]), Some(3.0));
         assert_eq!(cost(&[answer("gpt-4o", ""), answer("nobody-knows", "")]), None);

@@ -105,11 +105,8 @@ impl Backend {
             return (text, Vec::new());
         }
         let (text, found) = pictures_in(&text, Places { root: &live.root, home: self.environment.home() });
-        let image = |picture: Picture| Image {
-            data: picture.data,
-            mime_type: picture.mime_type.into(),
-            alt: picture.name,
-        };
+        let image =
+            |picture: Picture| Image { data: picture.data, mime_type: picture.mime_type.into(), alt: picture.name };
         (text, found.into_iter().map(image).collect())
     }
 

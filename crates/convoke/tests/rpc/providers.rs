@@ -98,7 +98,10 @@ fn a_cost_is_told_where_the_price_is_known() {
     let world = World::new();
     let asks = |model: &str| {
         let mut command = world.command();
-        command.env("KWARD_PROVIDER", "OpenAI").env("OPENAI_API_KEY", "a-key-of-this-test").env("OPENAI_MODEL", model);
+        command
+            .env("KWARD_PROVIDER", "OpenAI")
+            .env("OPENAI_API_KEY", "a-key-of-this-test")
+            .env("OPENAI_MODEL", model);
         let mut client = Client::start(&mut command);
         let session = world.session(&mut client);
         let answer = Reply::text("ok").and_usage(1_000_000, 400_000, 100_000, 0);

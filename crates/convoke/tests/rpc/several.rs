@@ -54,7 +54,8 @@ fn processes_that_write_the_same_files_lose_nothing_when_one_is_killed() {
     }
     let mut client = world.client();
     let soft = client.call("memory/list", json!({}))["soft"].clone();
-    let of = |key: &str| -> Vec<Value> { soft.as_array().unwrap().iter().map(|memory| memory[key].clone()).collect() };
+    let of =
+        |key: &str| -> Vec<Value> { soft.as_array().unwrap().iter().map(|memory| memory[key].clone()).collect() };
     let (texts, mut ids) = (of("text"), of("id"));
     assert!(wanted.iter().all(|text| texts.contains(text)), "{texts:?}");
     let all = ids.len();

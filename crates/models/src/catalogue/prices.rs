@@ -65,7 +65,8 @@ mod tests {
         assert_eq!(input("gpt-5.5"), Some(5.0));
         assert_eq!(input("gpt-5-2025-08-07"), Some(1.25));
         assert_eq!(input("gpt-5.4-mini"), Some(0.75));
-        for unknown in ["gpt-5.3-codex-spark", "gpt-5.5-pro", "gpt-6", "gpt-5-2025-8-7", "gpt-5x2025-08-07", "", "é"] {
+        for unknown in ["gpt-5.3-codex-spark", "gpt-5.5-pro", "gpt-6", "gpt-5-2025-8-7", "gpt-5x2025-08-07", "", "é"]
+        {
             assert_eq!(input(unknown), None, "{unknown}");
         }
     }
