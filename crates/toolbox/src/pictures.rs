@@ -18,6 +18,12 @@ const MAX_BYTES: usize = 20 * 1024 * 1024;
 /// All of a text's together.
 const MAX_ALL: usize = 40 * 1024 * 1024;
 
+/// Words of a text that are looked for as files.
+const MOST_CANDIDATES: usize = 256;
+
+/// A longer word is no path.
+const LONGEST_PATH: usize = 4096;
+
 /// Names that are looked for where systems put screenshots, if nothing of that name is in the workspace.
 const SCREENSHOTS: [&str; 4] = ["screenshot", "screen shot", "pasted-image", "pasted_image"];
 
@@ -88,27 +94,22 @@ impl Found {
 
 /// Takes `data:image/…;base64,…` out of a text.
 fn without_addresses(text: &str, found: &mut Found) -> String {
-    let mut out = String::with_capacity(text.len().min(64 * 1024));
+    let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("data:image/") {
         let (before, address) = rest.split_at(at);
         out.push_str(before);
-        let data = address.split_once(";base64,").filter(|(kind, _)| kind.len() <= "data:image/webp".len());
-        let length = data.map(|(_, data)| {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
-            data.find(|c| !is_part(c)).unwrap_or(data.len())
-        });
-        let decoded = data.zip(length).and_then(|((_, data), length)| STANDARD.decode(&data[..length]).ok());
-        let picture =
-            decoded.filter(|bytes| bytes.len() <= MAX_BYTES).and_then(|bytes| Some((picture_kind(&bytes)?, bytes)));
-        match (picture, data, length) {
-            (Some((kind, bytes)), Some((_, data)), Some(length)) if found.add(None, kind, &bytes) => {
+        let data = data_of(address);
+        let decoded = data.and_then(|data| STANDARD.decode(data).ok()).filter(|bytes| bytes.len() <= MAX_BYTES);
+        let picture = decoded.and_then(|bytes| Some((picture_kind(&bytes)?, bytes)));
+        match (data, picture) {
+            (Some(data), Some((kind, bytes))) if found.add(None, kind, &bytes) => {
                 out.push_str("[image]");
-                rest = &data[length..];
+                rest = &address[address.find(',').map_or(0, |comma| comma + 1) + data.len()..];
             }
             _ => {
-                let (one, after) = address.split_at("data:".len());
-                out.push_str(one);
+                let (scheme, after) = address.split_at("data:".len());
+                out.push_str(scheme);
                 rest = after;
             }
         }
@@ -117,13 +118,25 @@ fn without_addresses(text: &str, found: &mut Found) -> String {
     out
 }
 
+/// The base64 of an address that begins here.
+fn data_of(address: &str) -> Option<&str> {
+    let kind = address.strip_prefix("data:image/")?;
+    let kinds = ["png", "jpeg", "jpg", "gif", "webp"];
+    let data = kinds.iter().find_map(|name| kind.strip_prefix(name)?.strip_prefix(";base64,"))?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    Some(&data[..data.find(|c| !is_part(c)).unwrap_or(data.len())])
+}
+
 /// What may be a picture's path, each once, in the order of the text.
 fn candidates(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |candidate: &str| {
         let candidate = candidate.trim().trim_matches(['"', '\'', '`', '<', '>']);
+        if found.len() >= MOST_CANDIDATES || candidate.len() > LONGEST_PATH {
+            return;
+        }
         let may_be = candidate.starts_with("file://") || has_extension(candidate);
-        if may_be && candidate.len() <= 4096 && !found.iter().any(|known| known == candidate) {
+        if may_be && !found.iter().any(|known| known == candidate) {
             found.push(candidate.to_owned());
         }
     };
@@ -267,5 +280,14 @@ mod tests {
         }
         let many = format!("{address} ").repeat(MOST + 3);
         assert_eq!(pictures_in(&many, places).1.len(), MOST);
+    }
+
+    #[test]
+    fn a_text_of_nothing_but_names_is_no_burden() {
+        let names: String = (0..200_000).map(|number| format!("{number}.png ")).collect();
+        assert_eq!(candidates(&names).len(), MOST_CANDIDATES);
+        let places = Places { root: Path::new("/nowhere"), home: Path::new("/nowhere") };
+        let addresses = "data:image/".repeat(200_000);
+        assert_eq!(pictures_in(&addresses, places), (addresses, Vec::new()));
     }
 }

@@ -14,12 +14,12 @@ struct Wanted {
 }
 
 fn wanted() -> Vec<Wanted> {
-    let schema: Value = serde_json::from_str(include_str!("../../../../docs/kward-rpc.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/kward-rpc.schema.json")).expect("JSON");
     let methods = Method::ALL.iter().filter(|method| **method != Method::Shutdown);
     let of = |method: &Method| {
         let params = &schema["methods"][method.name()]["params"];
         let definition = match params["$ref"].as_str() {
-            Some(name) => &schema["$defs"][name.rsplit('/').next().unwrap()],
+            Some(name) => &schema["$defs"][name.rsplit('/').next().expect("a name")],
             None => params,
         };
         assert!(definition.is_object(), "{} is in the schema", method.name());

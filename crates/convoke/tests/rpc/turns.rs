@@ -386,7 +386,7 @@ fn a_picture_that_is_named_is_attached() {
 /// The group of a command that tells it first of all.
 #[track_caller]
 fn group_of(client: &mut Client, turn: &str) -> String {
-    let said = client.event(turn, "toolUpdate")["delta"]["content"].as_str().unwrap().to_owned();
+    let said = client.event(turn, "toolUpdate")["delta"]["content"].as_str().expect("text").to_owned();
     said.strip_prefix("group ").unwrap_or_else(|| panic!("{said}")).trim().to_owned()
 }
 
