@@ -28,6 +28,11 @@ impl Environment {
         self.variables.get(name).map(String::as_str).filter(|value| !value.trim().is_empty())
     }
 
+    /// The person's own directory.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// The directory this process was started in.
     pub(crate) fn launch_dir(&self) -> &Path {
         &self.launch_dir

@@ -39,4 +39,4 @@ mod turns;
 mod workspace;
 
 pub use environment::Environment;
-pub use serve::{Ended, serve};
+pub use serve::{Ended, serve, spare_memory};

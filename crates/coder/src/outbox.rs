@@ -55,6 +55,11 @@ impl Outbox {
         Self { state: Mutex::new(state), changed: Condvar::new(), redactor, gone: Box::new(gone) }
     }
 
+    /// What knows the secrets.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// Puts a body into the queue for the writer's thread. Never blocks on the client.
     pub(crate) fn send(&self, body: Vec<u8>) {
         if self.put(self.redactor.bytes(body)).is_some() {

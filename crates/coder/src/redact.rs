@@ -13,6 +13,9 @@ pub(crate) const REDACTED: &str = "[REDACTED]";
 /// A shorter value is not looked for: it may well be a word.
 const MIN_LENGTH: usize = 12;
 
+/// So much of a secret, or half of a shorter one, is not shown where a text breaks off within it.
+const TELLING: usize = 8;
+
 /// Fields of the configuration and of credentials that hold secrets.
 const SECRET_FIELDS: &[&str] = &[
     "openrouter_api_key",
@@ -100,12 +103,66 @@ impl Redactor {
         out
     }
 
+    /// The next piece of a text that comes in pieces. What may be the beginning of a secret stays in `held` until the
+    /// rest of it has come or cannot come any more; as a rule that is nothing.
+    pub(crate) fn next_piece(&self, held: &mut String, piece: &str) -> String {
+        let Ok(known) = self.known.read() else { return String::new() };
+        if known.is_empty() {
+            return std::mem::take(held) + piece;
+        }
+        held.push_str(piece);
+        let cut =
+            known.iter().filter_map(|Hidden(secret)| beginning_at_end(held, secret)).min().unwrap_or(held.len());
+        let cut = before_what_spans(held, cut, known.iter().map(|Hidden(secret)| secret.as_str()));
+        drop(known);
+        let rest = held.split_off(cut);
+        let shown = self.text(held).into_owned();
+        *held = rest;
+        shown
+    }
+
+    /// The end of such a text. If it breaks off within a secret, what had come of that is not shown either.
+    pub(crate) fn last_piece(&self, held: &str) -> String {
+        let Ok(known) = self.known.read() else { return String::new() };
+        let broken = known.iter().filter_map(|Hidden(secret)| {
+            let at = beginning_at_end(held, secret)?;
+            (held.len() - at >= TELLING.min(secret.len() / 2)).then_some(at)
+        });
+        let cut = broken.min();
+        drop(known);
+        match cut {
+            Some(at) => format!("{}{REDACTED}", self.text(&held[..at])),
+            None => self.text(held).into_owned(),
+        }
+    }
+
     /// JSON without what is known to be secret. The replacement needs no escaping, so it stays JSON.
     pub(crate) fn bytes(&self, json: Vec<u8>) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(&json) else { return json };
         match self.text(text) {
             Cow::Borrowed(_) => json,
             Cow::Owned(clean) => clean.into_bytes(),
+        }
+    }
+}
+
+/// Where a text ends with the beginning of a secret, but not with all of it.
+fn beginning_at_end(text: &str, secret: &str) -> Option<usize> {
+    let longest = secret.len().saturating_sub(1).min(text.len());
+    let starts = (text.len() - longest..text.len()).filter(|at| text.is_char_boundary(*at));
+    starts.into_iter().find(|at| secret.as_bytes().starts_with(&text.as_bytes()[*at..]))
+}
+
+/// The same place, or an earlier one if a secret stands across it.
+fn before_what_spans<'a>(text: &str, mut cut: usize, secrets: impl Iterator<Item = &'a str> + Clone) -> usize {
+    loop {
+        let spans = |secret: &&str| {
+            let from = (cut + 1).saturating_sub(secret.len());
+            (from..cut).find(|at| text.as_bytes()[*at..].starts_with(secret.as_bytes()))
+        };
+        match secrets.clone().filter_map(|secret| spans(&secret)).min() {
+            Some(earlier) => cut = earlier,
+            None => return cut,
         }
     }
 }
@@ -137,6 +194,7 @@ pub(crate) fn config(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -150,6 +208,72 @@ mod tests {
         let text = redactor.bytes(br#"{"a":"x canary-aaaaaaaa y","b":"canary\"bbbbbbbb"}"#.to_vec());
         assert_eq!(text, br#"{"a":"x [REDACTED] y","b":"[REDACTED]"}"#);
         assert!(!format!("{redactor:?}").contains("canary"));
+    }
+
+    /// A text in pieces, as it is shown.
+    fn streamed<'a>(redactor: &Redactor, pieces: impl IntoIterator<Item = &'a str>) -> String {
+        let (mut held, mut shown) = (String::new(), String::new());
+        for piece in pieces {
+            shown.push_str(&redactor.next_piece(&mut held, piece));
+        }
+        shown.push_str(&redactor.last_piece(&held));
+        shown
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_it_is_split() {
+        let redactor = Redactor::default();
+        // One begins like another, one ends like another begins, one repeats itself.
+        let secrets = ["canary-aaaa-bbbb", "canary-aaaa-bbbb-cccc", "bbbb-cccc-dddd-eé", "abababababab"];
+        secrets.iter().for_each(|secret| redactor.learn(secret));
+        for secret in secrets {
+            let text = format!("before {secret} after");
+            for first in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                for second in (first..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                    let pieces = [&text[..first], &text[first..second], &text[second..]];
+                    assert_eq!(streamed(&redactor, pieces), "before [REDACTED] after", "{pieces:?}");
+                }
+            }
+            let letters: Vec<String> = text.chars().map(String::from).collect();
+            assert_eq!(streamed(&redactor, letters.iter().map(String::as_str)), "before [REDACTED] after");
+        }
+    }
+
+    #[test]
+    fn nothing_is_held_back_but_what_may_be_a_secret() {
+        let redactor = Redactor::default();
+        redactor.learn("canary-aaaa-bbbb");
+        let mut held = String::new();
+        assert_eq!(redactor.next_piece(&mut held, "a word and c"), "a word and ");
+        assert_eq!(redactor.next_piece(&mut held, "anvas"), "canvas");
+        assert_eq!(held, "");
+        assert_eq!(
+            streamed(&redactor, ["all of it but the end: canary-aaaa-b"]),
+            "all of it but the end: [REDACTED]"
+        );
+        assert_eq!(streamed(&redactor, ["a can"]), "a can", "a few letters tell nothing");
+    }
+
+    proptest! {
+        /// However a text is cut into pieces, the same is shown as of the whole, but for a secret that never ended.
+        #[test]
+        fn pieces_show_what_the_whole_shows(text in "[abc ]{0,60}", cuts in prop::collection::vec(0usize..60, 0..6)) {
+            let redactor = Redactor::default();
+            ["abcabcabcabc", "abcabcabcabcab", "cabcabcabcab ab"].iter().for_each(|secret| redactor.learn(secret));
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|at| at.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let text = text + " .";
+            cuts.push(text.len());
+            let shown = streamed(&redactor, cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]));
+            for secret in ["abcabcabcabc", "abcabcabcabcab", "cabcabcabcab ab"] {
+                prop_assert!(!shown.contains(secret), "{shown}");
+            }
+            prop_assert_eq!(shown.replace(REDACTED, "").len() <= text.len(), true);
+            if !redactor.text(&text).contains(REDACTED) {
+                prop_assert_eq!(shown, text);
+            }
+        }
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Backend {
             using_subscription: selection.kind == ProviderKind::Codex,
             auto_compaction_enabled: compaction.is_enabled,
             tokens: state.totals.tokens,
-            cost: state.totals.cost,
+            cost: state.totals.cost(),
             context_usage,
         })
     }

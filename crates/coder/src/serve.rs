@@ -34,7 +34,6 @@ pub fn serve(
     output: File,
     signal: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
-    spare_memory();
     // Two are enough: what is slow waits for others, and what computes is short.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let end = CancellationToken::new();
@@ -100,15 +99,17 @@ impl Pipe for Standard {
     }
 }
 
-/// One backend runs per chat and rests most of the time: pages of two megabytes for a few kilobytes are not for it.
+/// One backend runs per chat and rests most of the time: pages of two megabytes for a few kilobytes are not for it. What
+/// was touched before this is called keeps them, so the earlier the better.
 #[cfg(target_os = "linux")]
-fn spare_memory() {
+pub fn spare_memory() {
     // If the system does not allow it, it takes some megabytes more.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
+/// Nothing is known to spare on this system.
 #[cfg(not(target_os = "linux"))]
-fn spare_memory() {}
+pub fn spare_memory() {}
 
 fn read(backend: &Arc<Backend>, mut input: impl Read) {
     let mut decoder = Decoder::default();

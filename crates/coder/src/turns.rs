@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`turn`] | a turn, its events and how it stands |
+//! | [`held`] | what is held back of a stream |
 //! | [`queue`] | the turns of a session, one after another |
 //! | [`doors`] | the methods of the protocol |
 //! | [`run`] | a turn at work: model, tools, model, … |
@@ -10,6 +11,7 @@
 //! | [`question`] | questions to the person |
 
 pub(crate) mod doors;
+mod held;
 pub(crate) mod plugin;
 pub(crate) mod question;
 pub(crate) mod queue;

@@ -29,7 +29,12 @@ use crate::output::Output;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(arguments(std::env::args_os()));
+    let args = arguments(std::env::args_os());
+    // Before the command line is understood: that alone takes some megabytes.
+    if args.get(1).is_some_and(|verb| verb == "rpc") {
+        convoke_coder::spare_memory();
+    }
+    let cli = Cli::parse_from(args);
     let output = Output::new(cli.global.json);
     match commands::run(cli, &output) {
         Ok(exit) => exit.into(),

@@ -65,7 +65,8 @@ fn session_groups() -> Value {
             "supportsReasoningRestore": true,
         },
         "sessions": {
-            "mode": "explicit", "persistence": "jsonl",
+            // Older clients want it said of a group before they use its methods.
+            "supported": true, "mode": "explicit", "persistence": "jsonl",
             "methods": Method::group("sessions"),
             "list": { "supported": true, "source": "rpc", "ancestry": true, "treeFields": true },
             "fork": {

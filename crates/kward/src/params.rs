@@ -66,6 +66,8 @@ params! {
         workspace_root: Option<String>,
         /// How many; 20 when absent or not above 0.
         limit: Option<i64>,
+        /// The session that the client shows. Clients that send it want all sessions when they name no limit.
+        current_session_path: Option<String>,
     }
     /// A session, by the id under which it is open here.
     OfSession {

@@ -97,7 +97,7 @@ impl Stored {
         let parts = self.0.get("content").and_then(Value::as_array).into_iter().flatten();
         parts.filter(|part| {
             part.get("type").and_then(Value::as_str) == Some("image")
-                && part.get("mimeType").and_then(Value::as_str).is_some_and(|mime| MIME_TYPES.contains(&mime))
+                && mime_type(part).is_some_and(|mime| MIME_TYPES.contains(&mime))
         })
     }
 
@@ -119,6 +119,11 @@ impl Stored {
         let stored = self.0.get("is_error").or_else(|| self.0.get("isError")).and_then(Value::as_bool);
         stored.unwrap_or_else(|| tool::is_error_text(&self.text()))
     }
+}
+
+/// The MIME type of a stored image, under each of the names that Kward gives it.
+pub fn mime_type(part: &Value) -> Option<&str> {
+    ["mimeType", "media_type", "mime_type"].iter().find_map(|name| part.get(name)?.as_str())
 }
 
 /// A message as clients see it.
@@ -265,7 +270,7 @@ fn image(part: &Value) -> ShownPart {
     let text = |key: &str| part.get(key).and_then(Value::as_str).map(str::to_owned);
     ShownPart::Image {
         data: text("data").unwrap_or_default(),
-        mime_type: text("mimeType").unwrap_or_default(),
+        mime_type: mime_type(part).unwrap_or_default().to_owned(),
         alt: text("alt"),
     }
 }

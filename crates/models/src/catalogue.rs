@@ -2,6 +2,7 @@
 
 mod fetch;
 mod known;
+mod prices;
 
 pub use fetch::Catalogue;
 pub use known::{EFFORTS, default_effort, default_model, facts, known_models};

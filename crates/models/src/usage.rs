@@ -32,22 +32,28 @@ pub struct Price {
     pub output: f64,
     /// Per request.
     pub request: f64,
+    /// The longest input for which it holds; `None`: any.
+    pub most_input: Option<u64>,
 }
 
 impl Price {
-    /// What this usage costs, unless the provider said it already.
-    pub fn cost(&self, usage: &Usage) -> f64 {
-        if let Some(cost) = usage.cost {
-            return cost;
+    /// What this usage costs, unless the provider said it already. `None`: the price does not hold for it.
+    pub fn cost(&self, usage: &Usage) -> Option<f64> {
+        if usage.cost.is_some() {
+            return usage.cost;
+        }
+        if self.most_input.is_some_and(|most| usage.input > most) {
+            return None;
         }
         let cached = usage.cached_input.min(usage.input);
         let written = usage.cache_write.min(usage.input - cached);
         let plain = usage.input - cached - written;
-        self.request
+        let cost = self.request
             + plain as f64 * self.input
             + cached as f64 * self.cached_input.unwrap_or(self.input)
             + written as f64 * self.cache_write.unwrap_or(self.input)
-            + usage.output as f64 * self.output
+            + usage.output as f64 * self.output;
+        Some(cost)
     }
 }
 
@@ -59,9 +65,9 @@ mod tests {
     fn cached_tokens_cost_what_they_cost() {
         let price = Price { input: 2.0, cached_input: Some(0.5), output: 8.0, ..Price::default() };
         let usage = Usage { input: 10, cached_input: 4, output: 3, total: 13, ..Usage::default() };
-        assert_eq!(price.cost(&usage), 6.0 * 2.0 + 4.0 * 0.5 + 3.0 * 8.0);
-        assert_eq!(price.cost(&Usage { cost: Some(1.5), ..usage }), 1.5, "the provider's word counts");
+        assert_eq!(price.cost(&usage), Some(6.0 * 2.0 + 4.0 * 0.5 + 3.0 * 8.0));
+        assert_eq!(price.cost(&Usage { cost: Some(1.5), ..usage }), Some(1.5), "the provider's word counts");
         let nonsense = Usage { input: 1, cached_input: 5, cache_write: 5, ..Usage::default() };
-        assert_eq!(price.cost(&nonsense), 0.5, "more cached than sent is no reason to overflow");
+        assert_eq!(price.cost(&nonsense), Some(0.5), "more cached than sent is no reason to overflow");
     }
 }

@@ -9,6 +9,6 @@ mod write;
 
 pub(crate) use edit::edit_file;
 pub(crate) use list::list_directory;
-pub(crate) use read::read_file;
+pub(crate) use read::{picture_kind, read_file};
 pub(crate) use workspace::{FileError, Located, Workspace};
 pub(crate) use write::write_file;

@@ -2,7 +2,7 @@
 //!
 //! A [`Toolbox`] belongs to one session with one workspace. [`Toolbox::specs`] is what a model is offered,
 //! [`Toolbox::run`] runs a [`Call`] and always gives an [`Outcome`]: a tool that fails is an answer to the model, never
-//! an error of the session. [`normalise`] is how a call looks in events and transcripts.
+//! an error of the session. How a call looks in events and transcripts is the protocol's.
 //!
 //! What a caller can rely on:
 //!
@@ -19,8 +19,8 @@ mod call;
 mod files;
 pub mod front_matter;
 pub mod limits;
-mod normalise;
 mod outcome;
+pub mod pictures;
 pub mod questions;
 mod search;
 mod shell;
@@ -30,8 +30,7 @@ mod toolbox;
 mod web;
 
 pub use call::{Call, Live, Output, Stream};
-pub use normalise::{Normalised, event_name, normalise, transcript_arguments};
 pub use outcome::{Image, Outcome};
-pub use questions::{Answer, Question, QuestionHost, QuestionOption};
+pub use questions::{Answer, QuestionHost};
 pub use skills::Skill;
 pub use toolbox::{Settings, ToolSpec, Toolbox};

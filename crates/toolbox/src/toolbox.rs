@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
 use crate::files::{Located, Workspace, edit_file, list_directory, read_file, write_file};
-use crate::questions::validate;
 use crate::search::code_search;
 use crate::shell::run_shell_command;
 use crate::skills::read_skill;
@@ -170,7 +169,7 @@ impl Toolbox {
 
     async fn ask(&self, arguments: &Arguments, cancel: &CancellationToken) -> Result<Outcome, String> {
         let Some(host) = &self.settings.questions else { return Err("nobody can be asked in this session".into()) };
-        let questions = validate(arguments.0.get("questions").unwrap_or(&Value::Null))?;
+        let questions = convoke_kward::question::parse(arguments.0.get("questions"))?;
         let answers = tokio::select! {
             biased;
             () = cancel.cancelled() => None,

@@ -161,9 +161,7 @@ impl Backend {
     pub(crate) async fn memory_summarize(self: &Arc<Self>, params: params::OfSession) -> Result<Memories, RpcError> {
         let live = self.session(&params.session_id)?;
         let said = said(&live, false);
-        let backend = self.clone();
-        let made = tokio::task::spawn_blocking(move || backend.infer(&live, &said)).await;
-        Ok(Memories { memories: made.map_err(|_| RpcError::internal("The summary could not be made"))?? })
+        Ok(Memories { memories: self.infer(&live, &said).await? })
     }
 
     /// After a turn that was answered: the same for what was said in it, where the person has turned that on.
@@ -172,25 +170,33 @@ impl Backend {
         if !is_enabled(&config) || !is_auto(&config) {
             return;
         }
-        let (backend, live, said) = (self.clone(), live.clone(), said(live, true));
+        let said = said(live, true);
         // It is quiet by contract: what cannot be kept is not told.
-        let _ = tokio::task::spawn_blocking(move || backend.infer(&live, &said)).await;
+        let _ = self.infer(live, &said).await;
     }
 
-    fn infer(&self, live: &Live, said: &[String]) -> Result<Vec<Value>, MemoryError> {
-        let known: Vec<String> = self
-            .memory
-            .core()
-            .iter()
-            .chain(&self.memory.soft())
-            .filter_map(|memory| memory["text"].as_str().map(str::to_lowercase))
-            .collect();
-        let scope = format!("workspace:{}", shown(&live.root));
-        let mut made = Vec::new();
+    /// Keeps what is worth it in what a person said.
+    async fn infer(self: &Arc<Self>, live: &Arc<Live>, said: &[String]) -> Result<Vec<Value>, RpcError> {
+        let mut texts: Vec<String> = Vec::new();
         for candidate in infer::candidates(said.iter().map(String::as_str)) {
             let text = super::store::cleaned(&self.redactor.text(&candidate));
-            if !known.contains(&text.to_lowercase()) {
-                made.push(self.memory.add(Layer::Soft, Source::Inferred, &text, &scope, &["workflow".to_owned()])?);
+            texts.push(self.in_a_models_words(live, text).await);
+        }
+        let (backend, scope) = (self.clone(), format!("workspace:{}", shown(&live.root)));
+        let kept = tokio::task::spawn_blocking(move || backend.keep_new(&texts, &scope)).await;
+        Ok(kept.map_err(|_| RpcError::internal("The summary could not be made"))??)
+    }
+
+    fn keep_new(&self, texts: &[String], scope: &str) -> Result<Vec<Value>, MemoryError> {
+        let memories = [self.memory.core(), self.memory.soft()].concat();
+        let mut known: Vec<String> =
+            memories.iter().filter_map(|memory| memory["text"].as_str().map(str::to_lowercase)).collect();
+        let mut made = Vec::new();
+        for text in texts {
+            let lower = text.to_lowercase();
+            if !known.contains(&lower) {
+                made.push(self.memory.add(Layer::Soft, Source::Inferred, text, scope, &["workflow".to_owned()])?);
+                known.push(lower);
             }
         }
         Ok(made)

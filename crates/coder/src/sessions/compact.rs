@@ -99,7 +99,8 @@ impl Backend {
         };
         tell(SessionHappening::CompactionEnd {
             aborted: made.is_err(),
-            will_retry: reason == Reason::Overflow && made.is_ok(),
+            // Clients take it for the announcement of another turn; what follows an overflow belongs to the same one.
+            will_retry: false,
             result,
             error_message,
             reason: reason.told(),
@@ -155,10 +156,10 @@ impl Backend {
         tokens_before: u64,
         details: FileDetails,
     ) -> Result<Compacted, RpcError> {
-        // As Kward counts: from behind the summary before.
-        let behind = items.iter().rposition(|item| item.message.role() == Role::Summary).map_or(0, |at| at + 1);
+        // As Kward counts: from the summary before.
+        let before = items.iter().rposition(|item| item.message.role() == Role::Summary).unwrap_or(0);
         let first_kept_entry_id =
-            (first_kept < items.len()).then(|| format!("message:{}", first_kept.saturating_sub(behind)));
+            (first_kept < items.len()).then(|| format!("message:{}", first_kept.saturating_sub(before)));
         let message = json!({
             "role": "compactionSummary", "summary": summary, "first_kept_entry_id": first_kept_entry_id,
             "first_kept_id": items.get(first_kept).map(|item| item.id.clone()),

@@ -65,7 +65,8 @@ impl Backend {
     pub(crate) fn list_sessions(&self, params: params::List) -> Result<Sessions, RpcError> {
         let root = self.workspace(params.workspace_root.as_deref())?;
         let limit = params.limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
-        let limit = limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
+        let default = if params.current_session_path.is_some() { MAX_LIMIT } else { DEFAULT_LIMIT };
+        let limit = limit.unwrap_or(default).min(MAX_LIMIT);
         let dir = folder::of_workspace(&self.paths.sessions(), &root);
         Ok(Sessions { sessions: list::list(&dir, limit).map_err(file_failed)? })
     }

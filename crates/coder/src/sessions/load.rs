@@ -1,17 +1,17 @@
 //! A file's lines as a conversation: messages replayed, compactions applied, the branch in use picked.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use convoke_kward::results::TokenTotals;
 use convoke_kward::tool;
 use convoke_kward::transcript::{Role, Stored};
+use convoke_models::{ProviderKind, Usage, facts};
 use serde_json::Value;
 
 use super::record::{Header, Line, VERSION};
-use crate::clock;
 
 /// A message in the conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,9 @@ pub(crate) struct Loaded {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) tokens: TokenTotals,
-    pub(crate) cost: Option<f64>,
+    cost: Option<f64>,
+    /// Something was used whose price nobody knows.
+    has_unpriced: bool,
 }
 
 impl Totals {
@@ -60,8 +62,47 @@ impl Totals {
         self.tokens.cache_read += read;
         self.tokens.cache_write += write;
         self.tokens.total += total;
-        if let Some(cost) = usage.get("cost").and_then(Value::as_f64) {
-            *self.cost.get_or_insert(0.0) += cost;
+        let used = Usage { input, cached_input: read, cache_write: write, output, total, ..Usage::default() };
+        match usage.get("cost").and_then(Value::as_f64).or_else(|| listed_cost(message, &used)) {
+            Some(cost) => *self.cost.get_or_insert(0.0) += cost,
+            None => self.has_unpriced |= total > 0,
+        }
+    }
+
+    /// In dollars, if the price of all of it is known. A part of the sum would look like the whole.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.cost.filter(|_| !self.has_unpriced)
+    }
+}
+
+/// What the price list says of an answer that was stored without its cost, as Kward stores them.
+fn listed_cost(message: &Stored, usage: &Usage) -> Option<f64> {
+    let provider: ProviderKind = message.text_of("provider")?.parse().ok()?;
+    facts(provider, message.text_of("model")?).price?.cost(usage)
+}
+
+/// The ids of a file's entries. As long as each entry follows the one before it, nothing is kept for that.
+#[derive(Default)]
+struct Ids {
+    last: Option<String>,
+    /// The last entry has none in the file.
+    is_last_made_up: bool,
+    all: Option<HashSet<String>>,
+}
+
+impl Ids {
+    fn contains(&mut self, entries: &[Entry], id: &str) -> bool {
+        if self.last.as_deref() == Some(id) {
+            return true;
+        }
+        let all = self.all.get_or_insert_with(|| entries.iter().map(|entry| entry.id.clone()).collect());
+        all.contains(id)
+    }
+
+    fn add(&mut self, id: &str) {
+        self.last = Some(id.to_owned());
+        if let Some(all) = &mut self.all {
+            all.insert(id.to_owned());
         }
     }
 }
@@ -81,6 +122,7 @@ pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
     let mut answered_by: Option<String> = None;
     // Whether the entries are one chain; if not, the branch of the last leaf counts.
     let mut is_chain = true;
+    let mut ids = Ids::default();
     for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let Some(line) = Line::parse(line) else { continue };
         let Some(loaded) = &mut loaded else {
@@ -101,12 +143,23 @@ pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
                 if message.role() == Role::System {
                     continue;
                 }
-                let parent = line.parent_id.map(Cow::into_owned);
-                if line.id.is_some() && parent != leaf {
+                let mut parent = line.parent_id.map(Cow::into_owned);
+                // The first version knows no ids: its entries follow one another as they stand in the file, and so does
+                // whatever was written behind them, whose parent nobody can know.
+                let follows = match &parent {
+                    _ if line.id.is_none() => true,
+                    Some(parent) => !ids.contains(&entries, parent),
+                    None => ids.is_last_made_up,
+                };
+                if follows {
+                    parent.clone_from(&leaf);
+                } else if parent != leaf {
                     is_chain = false;
                 }
-                let id = line.id.map(Cow::into_owned).unwrap_or_else(clock::entry_id);
+                ids.is_last_made_up = line.id.is_none();
+                let id = line.id.map(Cow::into_owned).unwrap_or_else(|| format!("entry-{}", entries.len()));
                 leaf = Some(id.clone());
+                ids.add(&id);
                 entries.push(Entry { id, parent, is_compaction: kind == "compaction", message: Arc::new(message) });
             }
             "leaf" => {
@@ -203,7 +256,7 @@ fn compacted(items: Vec<Item>, summary: Item) -> Vec<Item> {
     out
 }
 
-/// Where the kept part begins. `message:N` counts from behind the summary before, as Kward's does.
+/// Where the kept part begins. `message:N` counts from the summary before, which is number 0, as Kward's does.
 pub(crate) fn first_kept(items: &[Item], summary: &Stored) -> Option<usize> {
     let by_id = |id: &str| items.iter().position(|item| item.id == id || item.message.text_of("id") == Some(id));
     if let Some(at) = summary.text_of("first_kept_id").and_then(by_id) {
@@ -214,8 +267,8 @@ pub(crate) fn first_kept(items: &[Item], summary: &Stored) -> Option<usize> {
         return Some(at);
     }
     let number: usize = wanted.strip_prefix("message:")?.parse().ok()?;
-    let after = items.iter().rposition(|item| item.message.role() == Role::Summary).map_or(0, |at| at + 1);
-    let at = after + number;
+    let summary_before = items.iter().rposition(|item| item.message.role() == Role::Summary).unwrap_or(0);
+    let at = summary_before.saturating_add(number);
     (at < items.len()).then_some(at).or_else(|| (number < items.len()).then_some(number))
 }
 
@@ -290,8 +343,9 @@ mod tests {
         let (a, b, c) = (said("a"), said("b"), said("c"));
         assert_eq!(texts(&[&a, &b, &c, &summary("message:2")]), ["[s]", "c"]);
         assert_eq!(texts(&[&a, &b, &c, &summary("message:9")]), ["[s]"]);
-        // The second one counts from behind the first's summary.
-        assert_eq!(texts(&[&a, &b, &summary("message:1"), &c, &summary("message:1"), &a]), ["[s]", "c", "a"]);
+        // The second one counts from the first's summary, which is number 0.
+        assert_eq!(texts(&[&a, &b, &summary("message:1"), &c, &summary("message:2"), &a]), ["[s]", "c", "a"]);
+        assert_eq!(texts(&[&a, &b, &summary("message:1"), &c, &summary("message:1")]), ["[s]", "b", "c"]);
         let by_id = [said_as("1", "", "a"), said_as("2", "1", "b"), summary("2")];
         assert_eq!(texts(&by_id.iter().map(String::as_str).collect::<Vec<_>>()), ["[s]", "b"]);
     }
@@ -305,6 +359,37 @@ mod tests {
         assert_eq!(texts(&back.iter().map(String::as_str).collect::<Vec<_>>()), ["a", "b"]);
         let circle = [said_as("1", "2", "a"), said_as("2", "1", "b")];
         assert_eq!(texts(&circle.iter().map(String::as_str).collect::<Vec<_>>()).len(), 2);
+    }
+
+    #[test]
+    fn what_is_written_behind_entries_without_ids_follows_them() {
+        let (a, b) = (said("a"), said("b"));
+        // Ours behind the first version's; its again behind ours; and a parent that nobody knows.
+        let ours = [said_as("1", "entry-1", "c"), said_as("2", "1", "d"), said("e"), said_as("3", "x", "f")];
+        let mixed: Vec<&str> = [a.as_str(), &b].into_iter().chain(ours.iter().map(String::as_str)).collect();
+        assert_eq!(texts(&mixed), ["a", "b", "c", "d", "e", "f"]);
+        assert_eq!(texts(&[&a, &b, &said_as("1", "", "c")]), ["a", "b", "c"]);
+        let loaded = load(format!("{HEADER}\n{a}\n{b}\n").as_bytes()).unwrap();
+        assert_eq!(loaded.last_entry.as_deref(), Some("entry-1"), "the same whenever the file is opened");
+        // A branch made later still leads back through them.
+        let mut branched = mixed.clone();
+        let other = said_as("4", "1", "g");
+        branched.push(&other);
+        assert_eq!(texts(&branched), ["a", "b", "c", "g"]);
+    }
+
+    #[test]
+    fn a_cost_is_told_only_if_all_of_it_is_known() {
+        let answer = |model: &str, cost: &str| {
+            format!(
+                r#"{{"type":"message","message":{{"role":"assistant","content":"a","provider":"OpenAI","model":"{model}","usage":{{"input_tokens":1000000,"output_tokens":0,"total_tokens":1000000{cost}}}}}}}"#
+            )
+        };
+        let cost =
+            |lines: &[String]| load(format!("{HEADER}\n{}\n", lines.join("\n")).as_bytes()).unwrap().totals.cost();
+        assert_eq!(cost(&[]), None);
+        assert_eq!(cost(&[answer("gpt-4o", ""), answer("nobody-knows", r#","cost":0.5"#)]), Some(3.0));
+        assert_eq!(cost(&[answer("gpt-4o", ""), answer("nobody-knows", "")]), None);
     }
 
     #[test]

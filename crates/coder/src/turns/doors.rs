@@ -7,6 +7,7 @@ use convoke_kward::attachment::{self, Image};
 use convoke_kward::params;
 use convoke_kward::results::{self, TurnError, TurnStatus};
 use convoke_kward::rpc::RpcError;
+use convoke_toolbox::pictures::{Picture, Places, pictures_in};
 use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -30,7 +31,7 @@ impl Backend {
     pub(crate) fn start_turn(self: &Arc<Self>, params: params::StartTurn) -> Answered {
         let live = self.session(&params.session_id)?;
         let images = attachment::parse(params.attachments)?;
-        let work = self.work(&params.input, &images);
+        let work = self.work(&live, &params.input, &images);
         let running = {
             let queue = live.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             queue.at_work().filter(|turn| turn.status() == TurnStatus::Running).cloned()
@@ -69,8 +70,8 @@ impl Backend {
         Ok(Reply::new(&turn.shown()))
     }
 
-    /// What an input asks for: a plugin's command, or the model with templates and skills put in.
-    fn work(&self, typed: &str, images: &[Image]) -> Work {
+    /// What an input asks for: a plugin's command, or the model with templates, skills and pictures put in.
+    fn work(&self, live: &Live, typed: &str, images: &[Image]) -> Work {
         if images.is_empty()
             && let Some((name, arguments)) = self.plugin_command(typed)
         {
@@ -79,7 +80,11 @@ impl Backend {
         let expanded = prompts::expand_slash(&self.paths.dir, typed);
         let display = expanded.as_ref().map(|_| typed.to_owned());
         let text = expanded.unwrap_or_else(|| typed.to_owned());
-        let content = match images {
+        let (text, named) = match images {
+            [] => self.pictures_named(live, text),
+            _ => (text, Vec::new()),
+        };
+        let content = match [images, &named].concat().as_slice() {
             [] => Value::String(text.clone()),
             images => {
                 let mut parts = vec![json!({ "type": "text", "text": text })];
@@ -88,6 +93,21 @@ impl Backend {
             }
         };
         Work::Ask(Input { content, display, text })
+    }
+
+    /// The pictures that a person names in a text instead of attaching them. A model that sees none gets the text alone.
+    fn pictures_named(&self, live: &Live, text: String) -> (String, Vec<Image>) {
+        let config = self.config.read_or_default();
+        let selection = self.selection(&config, Some(&live.state().pinned.clone()));
+        let is_blind =
+            selection.model.is_some_and(|model| self.catalogue_lookup(selection.kind, &model).images == Some(false));
+        if is_blind || config.0.get("attach_image_paths").and_then(Value::as_bool) == Some(false) {
+            return (text, Vec::new());
+        }
+        let (text, found) = pictures_in(&text, Places { root: &live.root, home: self.environment.home() });
+        let image =
+            |picture: Picture| Image { data: picture.data, mime_type: picture.mime_type.into(), alt: picture.name };
+        (text, found.into_iter().map(image).collect())
     }
 
     /// Sees to it that somebody works off a session's turns.

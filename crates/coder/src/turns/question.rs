@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, Weak};
 use async_trait::async_trait;
 use convoke_kward::events::{QuestionAsked, name};
 use convoke_kward::params;
-use convoke_kward::question as wire;
+use convoke_kward::question::{self, Question};
 use convoke_kward::results::Ok as Done;
 use convoke_kward::rpc::{self, RpcError};
-use convoke_toolbox::{Answer, Question, QuestionHost, QuestionOption};
+use convoke_toolbox::{Answer, QuestionHost};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,6 @@ impl QuestionHost for Asker {
         let waiting = Waiting { session_id: self.session_id.clone(), answer };
         backend.questions.lock().insert(id.clone(), waiting);
         let forget = Forget { questions: &backend.questions, id: &id };
-        let questions: Vec<wire::Question> = questions.into_iter().map(asked).collect();
         let told = QuestionAsked { session_id: self.session_id.clone(), question_request_id: id.clone(), questions };
         backend.out.send(rpc::notification(name::QUESTION, &told));
         let answers = tokio::select! {
@@ -52,20 +51,11 @@ impl QuestionHost for Asker {
         };
         drop(forget);
         let answers = answers?;
-        let of = |(index, question): (usize, &wire::Question)| Answer {
+        let of = |(index, question): (usize, &Question)| Answer {
             question: question.question.clone(),
-            answer: wire::answer_of(index, question, &answers).unwrap_or_else(|| "(no answer)".into()),
+            answer: question::answer_of(index, question, &answers).unwrap_or_else(|| "(no answer)".into()),
         };
         Some(told.questions.iter().enumerate().map(of).collect())
-    }
-}
-
-fn asked(question: Question) -> wire::Question {
-    let choice = |option: QuestionOption| wire::Choice { label: option.label, description: option.description };
-    wire::Question {
-        question: question.question,
-        header: question.header,
-        options: question.options.into_iter().map(choice).collect(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A conversation as a model gets it, mended where a call was left without an answer.
 
-use convoke_kward::transcript::{Role, Stored, summary_of};
+use convoke_kward::transcript::{Role, Stored, mime_type, summary_of};
 use convoke_models::{ImagePart, Message, Part, ToolCall};
 use serde_json::Value;
 
@@ -67,8 +67,8 @@ fn close(out: &mut Vec<Message>, open: &mut Vec<(String, String)>) {
 fn parts(message: &Stored) -> Vec<Part> {
     let mut parts = vec![Part::Text(message.text())];
     parts.extend(message.images().filter_map(|image| {
-        let text = |key: &str| image.get(key).and_then(Value::as_str).map(str::to_owned);
-        Some(Part::Image(ImagePart { mime_type: text("mimeType")?, data: text("data")? }))
+        let data = image.get("data").and_then(Value::as_str)?.to_owned();
+        Some(Part::Image(ImagePart { mime_type: mime_type(image)?.to_owned(), data }))
     }));
     parts
 }

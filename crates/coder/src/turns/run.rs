@@ -6,13 +6,14 @@ use std::time::Instant;
 use convoke_kward::events::TurnHappening;
 use convoke_kward::results::TurnError;
 use convoke_kward::transcript::Stored;
-use convoke_models::{Client, Completion, Event, Failure, ModelError, Request, ToolDefinition, Usage};
+use convoke_models::{Client, Completion, Event, Failure, ModelError, Price, Request, ToolDefinition, Usage};
 use serde_json::{Map, Value, json};
 
 use super::request;
 use super::turn::{Input, Turn, Work};
 use crate::backend::Backend;
 use crate::clock;
+use crate::config::Config;
 use crate::logs::Status;
 use crate::providers::Selection;
 use crate::sessions::compact::Reason;
@@ -258,8 +259,9 @@ impl Backend {
             message.insert("tool_calls".into(), answered.tool_calls.iter().map(super::tools::raw).collect());
         }
         if let Some(usage) = &answered.usage {
-            let price = self.catalogue(setting.selection.kind).lookup(&setting.client, &setting.model).price;
-            let cost = usage.cost.or_else(|| price.map(|price| price.cost(usage)));
+            let listed = self.catalogue(setting.selection.kind).lookup(&setting.client, &setting.model).price;
+            let price = configured_price(&self.config.read_or_default(), &setting.model).or(listed);
+            let cost = usage.cost.or_else(|| price?.cost(usage));
             message.insert("usage".into(), usage_json(usage, cost));
         }
         message.insert("provider".into(), setting.selection.kind.label().into());
@@ -315,6 +317,15 @@ fn said(input: &Input) -> Stored {
         message["display_content"] = display.clone().into();
     }
     Stored::from_value(message)
+}
+
+/// A price that the configuration names: `prices.<model>.{input, cached_input, output}`, in dollars per million tokens.
+fn configured_price(config: &Config, model: &str) -> Option<Price> {
+    let of = |key: &str| {
+        let dollars = config.0.get("prices")?.get(model)?.get(key)?.as_f64()?;
+        (dollars >= 0.0).then_some(dollars / 1e6)
+    };
+    Some(Price { input: of("input")?, output: of("output")?, cached_input: of("cached_input"), ..Price::default() })
 }
 
 fn usage_json(usage: &Usage, cost: Option<f64>) -> Value {

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::held::Held;
 use crate::clock;
 use crate::outbox::Outbox;
 
@@ -65,6 +66,7 @@ struct State {
     event_bytes: usize,
     last_sequence: u64,
     steered: Vec<Input>,
+    held: Held,
     /// No more input is taken up: the turn is about to end.
     is_closing: bool,
 }
@@ -88,6 +90,7 @@ impl Turn {
                 event_bytes: 0,
                 last_sequence: 0,
                 steered: Vec::new(),
+                held: Held::default(),
                 is_closing: false,
             }),
             finished: watch::Sender::new(false),
@@ -131,7 +134,9 @@ impl Turn {
     pub(crate) fn emit(&self, what: TurnHappening) {
         let mut state = self.lock();
         if !state.status.is_final() && !state.is_cancel_requested {
-            self.tell(&mut state, what);
+            for what in state.held.pass(self.out.redactor(), what) {
+                self.tell(&mut state, what);
+            }
         }
     }
 
@@ -177,6 +182,9 @@ impl Turn {
             _ if state.is_cancel_requested => self.end(&mut state, TurnStatus::Canceled, None),
             Ok(()) => self.end(&mut state, TurnStatus::Completed, None),
             Err(error) => {
+                for what in state.held.rest(self.out.redactor()) {
+                    self.tell(&mut state, what);
+                }
                 self.tell(&mut state, TurnHappening::Error(error.clone()));
                 self.end(&mut state, TurnStatus::Failed, Some(error));
             }
@@ -306,6 +314,29 @@ mod tests {
         assert_eq!(turn.events_after(0).len(), REPLAY_LIMIT);
         turn.emit(TurnHappening::Answer { content: "x".repeat(REPLAY_BYTES) });
         assert!(turn.event_bytes() <= REPLAY_BYTES);
+    }
+
+    #[test]
+    fn a_secret_in_two_pieces_is_told_in_none() {
+        let redactor = Arc::new(crate::redact::Redactor::default());
+        redactor.learn("canary-0123456789");
+        let out = Arc::new(Outbox::new(Box::new(std::io::sink()), redactor, || {}));
+        let turn = Turn::new("s", Work::Ask(input()), out);
+        turn.start();
+        let text = |delta: &str| turn.emit(TurnHappening::AssistantDelta { delta: delta.into() });
+        text("It is can");
+        // Neither another stream nor more input gives the beginning away.
+        turn.emit(TurnHappening::ReasoningDelta { delta: "hm".into() });
+        assert!(turn.steer(input()).is_ok());
+        text("ary-0123456789.");
+        text(" And can");
+        turn.finish(Err(TurnError { message: "m".into(), code: "c".into(), fatal: false }));
+        let said: String = events(&turn)
+            .iter()
+            .filter(|event| event["type"] == "assistantDelta")
+            .map(|event| event["payload"]["delta"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(said, "It is [REDACTED]. And can");
     }
 
     proptest! {

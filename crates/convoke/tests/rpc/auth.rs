@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 
-use convoke_models::testkit::Answer;
+use convoke_models::ProviderKind;
+use convoke_models::testkit::{Answer, Reply};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -96,6 +97,29 @@ fn a_login_that_nobody_finishes_fails_and_is_told() {
     assert_eq!((&finished["status"], &finished["loginId"]), (&json!("failed"), &login["loginId"]));
     assert!(finished["error"].as_str().unwrap().contains("timed out"));
     client.finish();
+}
+
+#[test]
+fn a_login_that_has_run_out_is_renewed_for_the_next_turn() {
+    let world = World::new();
+    let old = json!({
+        "auth_mode": "openai_oauth", "account_id": "acc-1", "saved_at": "2026-01-01T00:00:00.000Z", "expires_at": 0,
+        "tokens": { "access_token": "canary-old-access", "refresh_token": "canary-old-refresh", "account_id": "acc-1" },
+    });
+    world.file("home/.kward/auth.json", &old.to_string());
+    world.provider.route("/oauth/token", tokens());
+    world.provider.push(Reply::text("welcome back").answer(ProviderKind::Codex));
+    let mut client = signing_in(&world);
+    let session = world.session(&mut client);
+    assert_eq!(client.run(&session, "hi")["status"], "completed");
+    let asked = world.provider.received();
+    assert_eq!(asked[0].json()["refresh_token"], "canary-old-refresh");
+    assert_eq!(asked[1].header("authorization"), Some("Bearer canary-access-token-1"));
+    let stored: Value =
+        serde_json::from_slice(&std::fs::read(world.config_dir().join("auth.json")).unwrap()).unwrap();
+    assert_eq!(stored["tokens"]["refresh_token"], "canary-refresh-token-1");
+    client.hang_up();
+    assert!(!client.ended().stdout.contains("canary-"), "no token leaves");
 }
 
 #[test]

@@ -122,9 +122,7 @@ fn two_sessions_work_at_the_same_time() {
     let slow_turn = client.turn(&one, "slow");
     client.event(&slow_turn, "turnStarted");
     // The provider has its request before the next session asks.
-    while world.provider.received().is_empty() {
-        std::thread::yield_now();
-    }
+    world.asked(1);
     let two = world.session(&mut client);
     world.provider.push(answer(&Reply::text("quick")));
     assert_eq!(client.run(&two, "quick")["status"], "completed");

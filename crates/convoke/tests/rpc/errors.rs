@@ -2,63 +2,125 @@
 
 use convoke_kward::frame;
 use convoke_kward::methods::Method;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::world::World;
+
+/// What is asked of a method's params, from the committed schema.
+struct Wanted {
+    name: &'static str,
+    properties: Map<String, Value>,
+    required: Vec<String>,
+}
+
+fn wanted() -> Vec<Wanted> {
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/kward-rpc.schema.json")).expect("JSON");
+    let methods = Method::ALL.iter().filter(|method| **method != Method::Shutdown);
+    let of = |method: &Method| {
+        let params = &schema["methods"][method.name()]["params"];
+        let definition = match params["$ref"].as_str() {
+            Some(name) => &schema["$defs"][name.rsplit('/').next().expect("a name")],
+            None => params,
+        };
+        assert!(definition.is_object(), "{} is in the schema", method.name());
+        Wanted {
+            name: method.name(),
+            properties: definition["properties"].as_object().cloned().unwrap_or_default(),
+            required: serde_json::from_value(definition["required"].clone()).unwrap_or_default(),
+        }
+    };
+    methods.map(of).collect()
+}
+
+/// The types that a property may have; none if any will do.
+fn types(property: &Value) -> Vec<&str> {
+    match &property["type"] {
+        Value::String(one) => vec![one],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn fits(value: &Value, types: &[&str]) -> bool {
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    types.is_empty() || types.contains(&name)
+}
+
+impl Wanted {
+    /// Something for each required parameter. What it speaks of does not exist.
+    fn enough(&self) -> Map<String, Value> {
+        let samples = [json!("x"), json!([]), json!(1), json!(true), json!({})];
+        let sample = |name: &String| {
+            let types = types(&self.properties[name]);
+            (name.clone(), samples.iter().find(|sample| fits(sample, &types)).cloned().unwrap_or_default())
+        };
+        self.required.iter().map(sample).collect()
+    }
+}
 
 #[test]
 fn every_method_says_what_is_wrong_with_its_params() {
     let world = World::new();
     let mut client = world.client();
-    for method in Method::ALL.iter().filter(|method| **method != Method::Shutdown) {
-        // Wrong in every member that any method has.
-        let members = [
-            "workspaceRoot",
-            "name",
-            "path",
-            "sessionId",
-            "entryId",
-            "turnId",
-            "questionRequestId",
-            "settingId",
-            "text",
-            "id",
-            "model",
-            "effort",
-            "command",
-            "providerId",
-            "loginId",
-            "includeInactive",
-            "range",
-            "redacted",
-            "timeoutSeconds",
-        ];
-        let wrong: serde_json::Map<_, _> = members.iter().map(|name| ((*name).to_owned(), json!([1]))).collect();
-        let id = client.send(method.name(), json!(wrong));
-        let answer = client.answer(id);
-        // This one takes nothing and asks a provider that is not there.
-        let takes_something = *method != Method::OpenRouterCatalog;
-        if let Some(error) = answer.get("error").filter(|_| takes_something) {
-            assert_eq!(error["code"], -32602, "{}: {answer}", method.name());
-            let text = error["message"].as_str().unwrap();
-            assert!(
-                text.starts_with("Invalid parameter ") || text.starts_with("Missing required parameter: "),
-                "{text}"
-            );
+    for method in wanted() {
+        for missing in &method.required {
+            let mut params = method.enough();
+            params.remove(missing);
+            let error = client.refused(method.name, json!(params));
+            assert_eq!(error["code"], -32602, "{} without {missing}: {error}", method.name);
+            assert_eq!(error["message"], format!("Missing required parameter: {missing}"), "{}", method.name);
         }
-        // And missing: what needs something says what.
-        let id = client.send(method.name(), json!({ "unknown": true }));
-        let answer = client.answer(id);
-        if let Some(error) = answer.get("error").filter(|error| error["code"] == -32602) {
-            let text = error["message"].as_str().unwrap();
-            assert!(
-                text.starts_with("Missing required parameter: ") || text.contains("Usage:"),
-                "{}: {text}",
-                method.name()
-            );
+        for (name, property) in &method.properties {
+            let types = types(property);
+            for value in [json!(null), json!(true), json!(1.5), json!("text"), json!([]), json!({})] {
+                if fits(&value, &types) {
+                    continue;
+                }
+                let mut params = method.enough();
+                params.insert(name.clone(), value.clone());
+                let error = client.refused(method.name, json!(params));
+                assert_eq!(error["code"], -32602, "{} with {name}: {value}: {error}", method.name);
+                assert!(error["message"].as_str().unwrap().contains(name.as_str()), "{}: {error}", method.name);
+            }
         }
-        assert_ne!(answer["error"]["message"], format!("{} is carried out nowhere", method.name()));
     }
+    client.finish();
+}
+
+#[test]
+fn unknown_params_change_nothing_and_no_params_break_anything() {
+    let world = World::new();
+    let mut client = world.client();
+    for method in wanted() {
+        let mut codes = Vec::new();
+        for extra in [Map::new(), Map::from_iter([("unknown".to_owned(), json!({ "deep": [1] }))])] {
+            let mut params = method.enough();
+            params.extend(extra);
+            let id = client.send(method.name, json!(params));
+            codes.push(client.answer(id)["error"]["code"].clone());
+        }
+        assert_eq!(codes[0], codes[1], "{}", method.name);
+        // Whatever else may stand there is answered, one way or the other.
+        for params in [json!(null), json!([]), json!([{}]), json!("text"), json!(5), json!(false)] {
+            let id = client.send(method.name, params.clone());
+            let answer = client.answer(id);
+            let code = answer["error"]["code"].as_i64();
+            let is_right = match (&params, method.required.is_empty()) {
+                (Value::Null, true) => true,
+                _ => matches!(code, Some(-32602)),
+            };
+            assert!(is_right, "{} with {params}: {answer}", method.name);
+            assert_ne!(answer["error"]["message"], format!("{} is carried out nowhere", method.name));
+        }
+    }
+    client.call("initialize", json!({}));
     client.finish();
 }
 

@@ -55,6 +55,27 @@ fn memories_reach_the_model_when_they_are_on() {
 }
 
 #[test]
+fn a_model_may_word_what_is_kept() {
+    let world = World::new();
+    world.config(&json!({ "memory": { "enabled": true, "rewrite": true } }));
+    let mut client = world.client();
+    let session = world.session(&mut client);
+    let of = json!({ "sessionId": session });
+    world.says(&Reply::text("ok"));
+    client.run(&session, "We always run clippy before a commit.");
+    world.says(&Reply::text("The team runs clippy before each commit"));
+    let made = client.call("memory/summarize", of.clone())["memories"].clone();
+    assert_eq!(made[0]["text"], "The team runs clippy before each commit");
+    assert_eq!(world.provider.received().last().unwrap().json()["max_tokens"], 100);
+    world.says(&Reply::text("The team runs clippy before each commit"));
+    assert_eq!(client.call("memory/summarize", of.clone()), json!({ "memories": [] }), "known already");
+    // A model that cannot be asked changes nothing: the person's own words are kept.
+    let made = client.call("memory/summarize", of)["memories"].clone();
+    assert_eq!(made[0]["text"], "We always run clippy before a commit");
+    client.finish();
+}
+
+#[test]
 fn what_a_person_says_about_their_habits_is_kept_when_they_want_it() {
     let world = World::new();
     let mut client = world.client();

@@ -92,3 +92,27 @@ fn lists_come_from_the_providers_or_from_what_is_known() {
     assert!(listed.as_array().unwrap().iter().any(|m| m["current"] == true && m["id"] == "test-model"), "{listed}");
     client.finish();
 }
+
+#[test]
+fn a_cost_is_told_where_the_price_is_known() {
+    let world = World::new();
+    let asks = |model: &str| {
+        let mut command = world.command();
+        command
+            .env("KWARD_PROVIDER", "OpenAI")
+            .env("OPENAI_API_KEY", "a-key-of-this-test")
+            .env("OPENAI_MODEL", model);
+        let mut client = Client::start(&mut command);
+        let session = world.session(&mut client);
+        let answer = Reply::text("ok").and_usage(1_000_000, 400_000, 100_000, 0);
+        world.provider.push(answer.answer(ProviderKind::OpenAi));
+        assert_eq!(client.run(&session, "hi")["status"], "completed");
+        let stats = client.call("runtime/stats", json!({ "sessionId": session }));
+        client.finish();
+        stats["cost"].as_f64().map(|cost| (cost * 1000.0).round() / 1000.0)
+    };
+    assert_eq!(asks("gpt-4o"), Some(0.6 * 2.5 + 0.4 * 1.25 + 0.1 * 10.0));
+    assert_eq!(asks("gpt-nobody-knows"), None, "no price, no number");
+    world.config(&json!({ "prices": { "gpt-nobody-knows": { "input": 1, "output": 10 } } }));
+    assert_eq!(asks("gpt-nobody-knows"), Some(2.0));
+}

@@ -76,6 +76,32 @@ fn no_secret_leaves() {
     }
 }
 
+#[test]
+fn a_secret_in_two_pieces_does_not_leave_either() {
+    let world = World::new();
+    let mut client = world.client_with(&KEYS);
+    let session = world.session(&mut client);
+    // The second half is printed when the first has been read.
+    let status = std::process::Command::new("mkfifo").arg(world.work().join("gate")).status();
+    assert!(status.is_ok_and(|status| status.success()), "mkfifo");
+    let command = "echo begun; printf 'key=canary-env-lo'; read _ < gate; printf 'cal-key;\\n'; echo 'canary-env-'";
+    world.says(&Reply::text("").and_call("c1", "run_shell_command", &json!({ "command": command })));
+    world.says(&Reply::text("It is canary-env").and_text("-local-").and_text("key, or canary").and_text("-bird."));
+    let turn = client.turn(&session, "go");
+    client.event(&turn, "toolUpdate");
+    std::fs::write(world.work().join("gate"), "\n").unwrap();
+    assert_eq!(client.event(&turn, "turnFinished")["status"], "completed");
+    let events = client.events(&turn);
+    let told = |kind: &str, path: &str| -> String {
+        let of_kind = events.iter().filter(|event| event["type"] == kind);
+        of_kind.filter_map(|event| event["payload"].pointer(path)?.as_str()).collect()
+    };
+    assert_eq!(told("toolUpdate", "/delta/content"), "begun\nkey=[REDACTED];\ncanary-env-\n");
+    assert_eq!(told("assistantDelta", "/delta"), "It is [REDACTED], or canary-bird.");
+    assert_eq!(told("answer", "/content"), "It is [REDACTED], or canary-bird.");
+    client.finish();
+}
+
 fn around(text: &str) -> String {
     let at = text.find("canary-").unwrap_or(0);
     text.chars().skip(text[..at].chars().count().saturating_sub(80)).take(200).collect()

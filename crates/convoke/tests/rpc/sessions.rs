@@ -49,6 +49,14 @@ fn a_file_of_kwards_own_opens_and_goes_on() {
 
     world.provider.push(Reply::text("fine").answer(ProviderKind::Codex));
     assert_eq!(client.run(&id, "go on")["status"], "completed");
+    let before = client.call("sessions/transcript", json!({ "sessionId": id }))["messages"].clone();
+    client.finish();
+    // Whoever opens it next finds all of it: what Kward wrote, and what was said here.
+    let mut command = world.command();
+    let mut client = Client::start(command.env("OPENAI_ACCESS_TOKEN", "an-access-token-of-this-test"));
+    let again = client.call("sessions/resume", json!({ "path": path }))["id"].clone();
+    assert_eq!(client.call("sessions/transcript", json!({ "sessionId": again }))["messages"], before);
+    assert_eq!(before.as_array().unwrap().len(), 7);
     client.finish();
     // Where its provider cannot be used, it goes on with the one that can.
     let mut client = world.client();
@@ -114,6 +122,23 @@ fn names_clones_and_forks_are_sessions_of_their_own() {
     assert_eq!(client.call("sessions/close", of.clone()), json!({ "closed": true }));
     let error = client.refused("runtime/state", of);
     assert_eq!(error["message"], format!("Unknown session: {session}"));
+    client.finish();
+}
+
+#[test]
+fn a_list_has_twenty_or_all() {
+    let world = World::new();
+    let mut client = world.client();
+    for number in 0..25 {
+        client.call("sessions/create", json!({ "workspaceRoot": world.work(), "name": format!("{number}") }));
+    }
+    let mut count = |params: Value| client.call("sessions/list", params)["sessions"].as_array().unwrap().len();
+    let root = world.work();
+    assert_eq!(count(json!({ "workspaceRoot": root })), 20);
+    assert_eq!(count(json!({ "workspaceRoot": root, "limit": 3 })), 3);
+    assert_eq!(count(json!({ "workspaceRoot": root, "limit": 100 })), 25);
+    // As clients ask that want all of them.
+    assert_eq!(count(json!({ "workspaceRoot": root, "currentSessionPath": "/x" })), 25);
     client.finish();
 }
 

@@ -29,6 +29,47 @@ fn an_empty_session_of_one_process_survives_the_others() {
 }
 
 #[test]
+fn processes_that_write_the_same_files_lose_nothing_when_one_is_killed() {
+    let world = World::new();
+    let mut clients: Vec<_> = (0..3).map(|_| world.client()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        for turn in 0..15 {
+            client.send("memory/add", json!({ "text": format!("memory {turn} of process {number}") }));
+            client.send("config/update", json!({ "values": { format!("key_{number}_{turn}"): turn } }));
+        }
+    }
+    // One dies in the middle of it; what it was told to be done by then is done.
+    let mut killed = clients.remove(0);
+    let first = killed.answer(1)["result"]["memory"]["text"].clone();
+    killed.kill();
+    drop(killed.ended());
+    let mut wanted = vec![first];
+    for (number, mut client) in clients.into_iter().enumerate() {
+        for id in 1..=30 {
+            let answer = client.answer(id);
+            assert!(answer.get("error").is_none(), "{answer}");
+        }
+        wanted.extend((0..15).map(|turn| json!(format!("Memory {turn} of process {}", number + 1))));
+        client.finish();
+    }
+    let mut client = world.client();
+    let soft = client.call("memory/list", json!({}))["soft"].clone();
+    let of =
+        |key: &str| -> Vec<Value> { soft.as_array().unwrap().iter().map(|memory| memory[key].clone()).collect() };
+    let (texts, mut ids) = (of("text"), of("id"));
+    assert!(wanted.iter().all(|text| texts.contains(text)), "{texts:?}");
+    let all = ids.len();
+    ids.sort_by_key(Value::to_string);
+    ids.dedup();
+    assert_eq!(ids.len(), all, "every memory has an id of its own");
+    let config = client.call("config/read", json!({}))["config"].clone();
+    for number in 1..3 {
+        assert!((0..15).all(|turn| config[format!("key_{number}_{turn}")] == turn), "{config}");
+    }
+    client.finish();
+}
+
+#[test]
 fn one_process_is_killed_and_nothing_that_was_said_is_lost() {
     let world = World::new();
     let mut one = world.client();

@@ -157,15 +157,13 @@ fn a_cancelled_turn_leaves_a_conversation_that_goes_on() {
     let world = World::new();
     let mut client = world.client();
     let session = world.session(&mut client);
-    let marker = world.root().join("marker");
-    let command = format!("echo $$ > {}; sh -c 'sleep 1000 & wait'", marker.display());
+    let command = "echo group $$; sh -c 'sleep 1000 & wait'";
     let call =
         Reply::text("").and_call("c1", "run_shell_command", &json!({ "command": command, "timeout_seconds": 900 }));
     world.says(&call.and_call("c2", "list_directory", &json!({ "path": "." })));
     let turn = client.turn(&session, "go");
     client.event(&turn, "toolCall");
-    wait_until("the command runs", || std::fs::read_to_string(&marker).is_ok_and(|text| text.ends_with('\n')));
-    let shell = std::fs::read_to_string(&marker).unwrap().trim().to_owned();
+    let group = group_of(&mut client, &turn);
     let state = client.call("runtime/state", json!({ "sessionId": session }));
     assert_eq!((&state["isStreaming"], &state["pendingMessageCount"]), (&json!(true), &json!(1)));
     let cancelled = client.call("turns/cancel", json!({ "turnId": turn }));
@@ -173,7 +171,7 @@ fn a_cancelled_turn_leaves_a_conversation_that_goes_on() {
     assert_eq!(client.event(&turn, "turnFinished"), json!({ "status": "canceled", "error": null }));
     let kinds = client.kinds(&turn);
     assert_eq!(kinds[kinds.len() - 2..], ["turnCancelRequested", "turnFinished"]);
-    wait_until("its whole group is gone", || !group_lives(&shell));
+    assert!(!group_lives(&group), "its whole group is gone before its end is told");
     // Again changes nothing.
     client.call("turns/cancel", json!({ "turnId": turn }));
     assert_eq!(client.kinds(&turn), kinds);
@@ -197,6 +195,7 @@ fn a_cancelled_answer_closes_the_providers_connection() {
     client.event(&turn, "assistantDelta");
     client.call("turns/cancel", json!({ "turnId": turn }));
     assert_eq!(client.event(&turn, "turnFinished")["status"], "canceled");
+    world.hung_up(1);
     client.finish();
 }
 
@@ -326,13 +325,69 @@ fn the_end_of_the_process_ends_what_is_at_work() {
     assert!(ended.stdout.contains("\"status\":\"canceled\""), "{}", ended.stdout);
 }
 
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let began = std::time::Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < crate::client::PATIENCE, "{what}: it does not come to that");
-        std::thread::yield_now();
+#[test]
+fn the_end_of_the_process_ends_the_commands_it_started() {
+    let end: [fn(&mut Client); 2] = [Client::hang_up, |client| client.terminate()];
+    for end in end {
+        let world = World::new();
+        let mut client = world.client();
+        let session = world.session(&mut client);
+        let command = json!({ "command": "echo group $$; sh -c 'sleep 1000 & wait'", "timeout_seconds": 900 });
+        world.says(&Reply::text("").and_call("c1", "run_shell_command", &command));
+        let turn = client.turn(&session, "go");
+        let group = group_of(&mut client, &turn);
+        assert!(group_lives(&group));
+        end(&mut client);
+        let ended = client.ended();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        assert!(!group_lives(&group), "nothing is left behind");
+        assert!(ended.stdout.contains("\"status\":\"canceled\""), "{}", ended.stdout);
+        // The next one finds a conversation that a provider accepts.
+        let mut client = world.client();
+        let last = json!({ "workspaceRoot": world.work(), "resumeLast": true });
+        let session = client.call("sessions/create", last)["id"].as_str().unwrap().to_owned();
+        world.says(&Reply::text("fine"));
+        assert_eq!(client.run(&session, "and now?")["status"], "completed");
+        let asked = world.provider.received().last().unwrap().json();
+        let roles: Vec<&str> =
+            asked["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+        assert_eq!(roles[1..], ["user", "assistant", "tool", "user"]);
+        client.finish();
     }
+}
+
+#[test]
+fn a_picture_that_is_named_is_attached() {
+    let world = World::new();
+    let png = [0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A, 1, 2, 3];
+    std::fs::write(world.work().join("shot.png"), png).unwrap();
+    let mut client = world.client();
+    let session = world.session(&mut client);
+    world.says(&Reply::text("nice"));
+    client.run(&session, "what is in shot.png?");
+    let asked = world.provider.received().last().unwrap().json().to_string();
+    assert!(asked.contains("data:image/png;base64,iVBORw0KGgoBAgM="), "{asked}");
+    let shown = client.call("sessions/transcript", json!({ "sessionId": session }))["messages"][0].clone();
+    assert_eq!(
+        shown["content"],
+        json!([
+            { "type": "text", "text": "what is in shot.png?" },
+            { "type": "image", "data": "iVBORw0KGgoBAgM=", "mimeType": "image/png", "alt": "shot.png" },
+        ])
+    );
+    client.call("config/update", json!({ "values": { "attach_image_paths": false } }));
+    world.says(&Reply::text("ok"));
+    client.run(&session, "and now shot.png?");
+    let messages = client.call("sessions/transcript", json!({ "sessionId": session }))["messages"].clone();
+    assert_eq!(messages[2]["content"].as_array().unwrap().len(), 1);
+    client.finish();
+}
+
+/// The group of a command that tells it first of all.
+#[track_caller]
+fn group_of(client: &mut Client, turn: &str) -> String {
+    let said = client.event(turn, "toolUpdate")["delta"]["content"].as_str().expect("text").to_owned();
+    said.strip_prefix("group ").unwrap_or_else(|| panic!("{said}")).trim().to_owned()
 }
 
 /// Whether a process of this group is there. What has ended and was not waited for yet does not count.

@@ -14,7 +14,7 @@ pub(crate) struct World {
     dir: TempDir,
     pub(crate) provider: ScriptedServer,
     // The provider lives on it.
-    _runtime: tokio::runtime::Runtime,
+    runtime: tokio::runtime::Runtime,
 }
 
 impl World {
@@ -26,7 +26,7 @@ impl World {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let provider = runtime.block_on(ScriptedServer::start());
-        Self { dir, provider, _runtime: runtime }
+        Self { dir, provider, runtime }
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -95,6 +95,16 @@ impl World {
     pub(crate) fn session(&self, client: &mut Client) -> String {
         let session = client.call("sessions/create", json!({ "workspaceRoot": self.work() }));
         session["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Waits until the provider was asked so often.
+    pub(crate) fn asked(&self, count: usize) {
+        self.runtime.block_on(self.provider.requests(count));
+    }
+
+    /// Waits until so many clients have hung up on a provider that says nothing more.
+    pub(crate) fn hung_up(&self, count: usize) {
+        self.runtime.block_on(self.provider.hung_up(count));
     }
 
     /// What the model says next.

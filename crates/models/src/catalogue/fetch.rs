@@ -166,6 +166,7 @@ impl Pricing {
             cached_input: dollars(self.input_cache_read),
             cache_write: dollars(self.input_cache_write),
             request: dollars(self.request).unwrap_or(0.0),
+            most_input: None,
         })
     }
 }
@@ -187,7 +188,7 @@ impl Entry {
                 .or(local_window)
                 .or(known.context_window)
                 .filter(|window| *window > 0),
-            price: self.pricing.and_then(Pricing::into_price),
+            price: self.pricing.and_then(Pricing::into_price).or(known.price),
             id: self.id,
         }
     }

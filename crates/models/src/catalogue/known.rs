@@ -66,7 +66,7 @@ pub fn facts(provider: ProviderKind, id: &str) -> Model {
         reasoning: REASONING.iter().any(|prefix| bare.starts_with(prefix)),
         images: is_named.then(|| !BLIND.iter().any(|prefix| bare.starts_with(prefix))),
         context_window: window.filter(|_| is_openai),
-        price: None,
+        price: is_openai.then(|| super::prices::openai(bare)).flatten(),
     }
 }
 

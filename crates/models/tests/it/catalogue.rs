@@ -31,7 +31,7 @@ async fn openrouters_list_is_read_kept_and_asked_for_again_when_forgotten() {
     assert_eq!((model.name.as_str(), model.context_window), ("OpenAI: GPT-5.5", Some(400_000)));
     assert_eq!((model.reasoning, model.images), (true, Some(true)));
     let usage = Usage { input: 1_000_000, cached_input: 500_000, output: 100_000, ..Usage::default() };
-    let cost = model.price.unwrap().cost(&usage);
+    let cost = model.price.unwrap().cost(&usage).unwrap();
     assert!((cost - (0.625 + 0.0625 + 1.0)).abs() < 1e-9, "{cost}");
     assert_eq!(catalogue.lookup(&client, "openrouter/auto").price, None, "it depends");
     let llama = catalogue.lookup(&client, "meta-llama/llama-3.2-3b-instruct");

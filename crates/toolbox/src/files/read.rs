@@ -61,7 +61,7 @@ fn picture(place: &Located, mime_type: &'static str, bytes: &[u8]) -> Outcome {
 }
 
 /// A picture is known by its first bytes, whatever its name.
-fn picture_kind(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn picture_kind(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A, ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),

@@ -43,10 +43,11 @@ impl Capture {
             return String::from_utf8_lossy(&kept).into_owned();
         }
         let (front, back) = (room / 2, room - room / 2);
-        let head = &self.head[..boundary(&self.head, front)];
+        let until = boundary(&self.head, front);
+        let head = &self.head[..word_around(&kept, until).map_or(until, |(begin, _)| begin)];
         let from = kept.len() - back.min(kept.len());
         let from = (from..kept.len()).find(|at| kept[*at] & 0xC0 != 0x80).unwrap_or(kept.len());
-        let end = &kept[from..];
+        let end = &kept[word_around(&kept, from).map_or(from, |(_, end)| end)..];
         let left_out = self.total - head.len() - end.len();
         format!(
             "{}\n... {left_out} bytes left out, output is truncated to {SHELL_OUTPUT_BYTES} bytes ...\n{}",
@@ -60,6 +61,17 @@ impl Capture {
 fn boundary(bytes: &[u8], wanted: usize) -> usize {
     let wanted = wanted.min(bytes.len());
     (0..=wanted).rev().find(|at| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80)).unwrap_or(0)
+}
+
+/// A word longer than this is cut all the same.
+const LONGEST_WORD: usize = 4096;
+
+/// Where the word begins and ends that would be cut here, if there is one. Half a secret would not be known as one, so
+/// no word is cut.
+fn word_around(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let begin = bytes[..at].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+    let rest = bytes[at..].iter().position(u8::is_ascii_whitespace).unwrap_or(bytes.len() - at);
+    (begin < at && rest > 0 && at + rest - begin <= LONGEST_WORD).then_some((begin, at + rest))
 }
 
 /// Bytes to text, where a character may come in two pieces.
@@ -123,6 +135,19 @@ mod tests {
         assert!(shown.len() < 1_200 && shown.contains("bytes left out"));
         assert!(!shown.contains('\u{fffd}'), "no character is cut");
         assert!(capture.head.len() + capture.tail.len() <= 2 * SHELL_OUTPUT_BYTES);
+    }
+
+    #[test]
+    fn no_word_is_cut_in_half() {
+        for padding in 0..60 {
+            let mut capture = Capture::new();
+            let line = |mark: &str| format!("{}{mark}-in-one-piece\n", " ".repeat(padding));
+            capture.take((line("first") + &"word ".repeat(1_000) + &line("last")).as_bytes());
+            let shown = capture.within(60);
+            for mark in ["first-in-one-piece", "last-in-one-piece"] {
+                assert!(shown.contains(mark) || !shown.contains(&mark[..5]), "{padding}: {shown}");
+            }
+        }
     }
 
     proptest! {

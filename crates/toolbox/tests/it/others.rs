@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use convoke_toolbox::{Answer, Call, Output, Question, QuestionHost, skills};
+use convoke_kward::question::Question;
+use convoke_toolbox::{Answer, Call, Output, QuestionHost, skills};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

@@ -124,20 +124,22 @@ async fn cancelling_leaves_nothing_of_the_tree() {
 #[tokio::test]
 async fn a_dropped_call_leaves_nothing_either() {
     let bench = Bench::new();
-    let marker = marker();
-    let (ready, mut is_ready) = tokio::sync::mpsc::unbounded_channel();
-    let mut live = |output: Output| ready.send(output.text).unwrap();
-    let command = format!("setsid sleep {marker} & echo ready; wait");
-    let call = call("run_shell_command", &json!({ "command": command }));
-    let cancel = CancellationToken::new();
+    let fifo = bench.path("alive");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // It opens when the command has opened its end, and ends when nothing that has inherited that is alive.
+    let (opened, is_open) = tokio::sync::oneshot::channel();
+    let gone = tokio::task::spawn_blocking(move || {
+        let mut alive = std::fs::File::open(fifo).unwrap();
+        opened.send(()).unwrap();
+        std::io::copy(&mut alive, &mut std::io::sink()).unwrap()
+    });
+    let call = call("run_shell_command", &json!({ "command": "setsid sleep 1000 3> alive & wait" }));
+    let (cancel, mut live) = (CancellationToken::new(), |_: Output| {});
     tokio::select! {
         done = bench.toolbox.run(&call, &mut live, &cancel) => panic!("{done:?}"),
-        _ = is_ready.recv() => {}
+        opened = is_open => opened.unwrap(),
     }
-    // A killed process needs a moment to be gone.
-    while is_running(&marker) {
-        tokio::task::yield_now().await;
-    }
+    gone.await.unwrap();
 }
 
 #[tokio::test]
