@@ -83,6 +83,11 @@ pub struct AgentState {
 }
 
 impl Agent {
+    /// A peer that is kept elsewhere, as the gate looks at peers: by its id, without tags and without a link.
+    pub fn elsewhere(id: PeerId) -> Arc<Self> {
+        Arc::new(new_agent(id))
+    }
+
     /// Its state. Never held across an await.
     pub fn state(&self) -> MutexGuard<'_, AgentState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

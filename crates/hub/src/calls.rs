@@ -4,6 +4,7 @@
 mod approve;
 mod detach;
 mod dispatch;
+mod message;
 mod recent;
 mod recover;
 
@@ -18,7 +19,7 @@ use convoke_core::effect::Effect;
 use convoke_core::gate::{self, Consent, Verdict};
 use convoke_core::grant::Missing;
 use convoke_core::guard::Surface;
-use convoke_core::id::{ApprovalId, CallId, Protocol};
+use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::secret::SecretBytes;
@@ -282,7 +283,7 @@ fn plan(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<(Planned, Option<
     let timeout = hub.deadlines.of(timeout, value.get("timeout_s"));
     let call = Call::new(CallId::new(clock::uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);
     let planned = Planned {
-        args_shown: redact::args(&args),
+        args_shown: shown(&agent, &args),
         args_digest: hub.digest(args.get().as_bytes()),
         call: Arc::new(call),
         token: caller.token,
@@ -356,6 +357,9 @@ fn existing(hub: &Hub, planned: &Planned, row: CallRow) -> Result<Placed, PlaceE
 impl Planned {
     fn decide(&self, hub: &Hub, consent: Consent) -> Verdict {
         let policy = hub.policy.current();
+        if self.agent.id.protocol() == Protocol::Yonexus {
+            return message::decide(self, &policy, consent);
+        }
         let surfaces: Vec<Surface<'_>> = surfaces(&self.agent, &self.call.tool, &self.value);
         let tags = Arc::clone(&self.agent.state().tags);
         let facts = Facts {
@@ -444,7 +448,22 @@ impl Deadlines {
 fn effect_of(hub: &Hub, agent: &Agent, tool: &str) -> Effect {
     match agent.id.protocol() {
         Protocol::Sonde => crate::sonde::effect_of(hub, agent, tool),
-        _ => convoke_kenny::tools::effect_of(tool),
+        Protocol::Yonexus => message::EFFECT,
+        Protocol::Kenny => convoke_kenny::tools::effect_of(tool),
+    }
+}
+
+/// The arguments as records show them.
+fn shown(agent: &Agent, args: &RawValue) -> Box<RawValue> {
+    if agent.id.protocol() == Protocol::Yonexus { message::shown(args) } else { redact::args(args) }
+}
+
+/// Whom a stored call goes to, if they are still there.
+fn target(hub: &Hub, id: &PeerId) -> Option<Arc<Agent>> {
+    match id.protocol() {
+        // Clients are kept elsewhere; who of them is gone is told apart when the message is handed over.
+        Protocol::Yonexus => Some(Agent::elsewhere(id.clone())),
+        Protocol::Kenny | Protocol::Sonde => hub.agents.find(id.as_str()),
     }
 }
 

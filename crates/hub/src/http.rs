@@ -13,7 +13,7 @@ mod operations;
 mod origin;
 mod policy;
 pub(crate) mod record;
-mod rules;
+pub(crate) mod rules;
 mod tokens;
 mod v1;
 mod wire;

@@ -17,6 +17,7 @@ mod progress;
 mod prompts;
 mod render;
 mod resources;
+mod rules;
 mod schema;
 mod server;
 mod sessions;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use clap::{ArgGroup, Args, Subcommand};
+use convoke_api::calls::CallPending;
 use convoke_api::yonexus::{
     MessageQuery, MessageView, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule, ToClients, ToWebhook,
 };
@@ -9,7 +10,7 @@ use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 
 use super::pages::{Pages, joined};
-use super::{NO_QUERY, Verb, typed};
+use super::{NO_QUERY, Verb, call, typed};
 use crate::exit::Exit;
 use crate::parse;
 use crate::table::Grid;
@@ -181,6 +182,9 @@ pub(crate) async fn messages(verb: Verb<'_>, command: MessagesCommand) -> Result
             let keep_s = keep.map(|span| span.as_secs());
             let json: Box<RawValue> =
                 client.post("/api/messages", &SendMessage { rule, content, to, keep_s }).await?;
+            if let Ok(waits) = serde_json::from_str::<CallPending>(json.get()) {
+                return call::pending(verb, &json, &waits);
+            }
             let sent: Sent = typed(&json)?;
             if output.json {
                 output.raw_json(&json)?;

@@ -17,7 +17,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::detach::Detach;
-use super::{Call, Done, Planned, dispatch};
+use super::{Call, Done, Planned, dispatch, message};
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -63,6 +63,7 @@ async fn decide_to_the_end(
     let Some((mut approval, row)) = hub.store.approval(id).await? else { return Err(DecideError::Unknown) };
     let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
     by.token.grant.check_reach(row.target.as_str(), &tags).map_err(DecideError::OutOfReach)?;
+    message::check_reach(&by.token.grant, &row).map_err(DecideError::OutOfReach)?;
     let now = clock::now();
     let decided = approval.decide(by.token.id, approve, now);
     let call = settle(hub, by, approval.clone(), row, decided, approve, Answered::ByAPerson { reason }).await?;
@@ -193,7 +194,7 @@ async fn run_approved(
         return fail(code::DENIED, "the token that asked for this call is no longer valid".into(), Decision::Denied)
             .await;
     };
-    let Some(agent) = hub.agents.find(row.target.as_str()) else {
+    let Some(agent) = super::target(hub, &row.target) else {
         return fail(code::OFFLINE, format!("agent {} no longer exists", row.target), Decision::Denied).await;
     };
     let args = row.args.as_ref().and_then(|a| std::str::from_utf8(a.reveal()).ok()).map(str::to_owned);
@@ -202,7 +203,7 @@ async fn run_approved(
         return fail(code::INTERNAL, "the call's arguments could not be read back".into(), Decision::Denied).await;
     };
     let planned = Planned {
-        args_shown: redact::args(&args),
+        args_shown: super::shown(&agent, &args),
         args_digest: hub.digest(args.get().as_bytes()),
         value: serde_json::from_str(args.get()).unwrap_or_default(),
         call: Arc::clone(call),

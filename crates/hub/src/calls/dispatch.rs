@@ -11,7 +11,7 @@ use convoke_kenny::frame::HubFrame;
 use convoke_store::Expected;
 use tokio::sync::oneshot;
 
-use super::{Done, Planned, offline};
+use super::{Done, Planned, message, offline};
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Answer, Command, Failure, Refused};
@@ -69,6 +69,9 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
         record.decision = Some(decision);
     }
     record.rule = rule;
+    if let Some(detail) = message::detail(&planned, &done) {
+        record = record.detail(&detail);
+    }
     record.outcome = Some(done.outcome.clone());
     record.duration_ms = Some(duration_ms);
     let recorded = if planned.kept {
@@ -113,7 +116,11 @@ impl Planned {
 }
 
 async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> Answer {
-    if planned.agent.id.protocol() == Protocol::Sonde {
+    let protocol = planned.agent.id.protocol();
+    if protocol == Protocol::Yonexus {
+        return message::send(hub, planned).await;
+    }
+    if protocol == Protocol::Sonde {
         return crate::sonde::ask::through_cache(hub, planned.question(), planned.timeout, planned.effect, || {
             transmit(hub, planned, expected)
         })
@@ -128,13 +135,7 @@ async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>)
     if planned.call.is_cancelled() {
         return Err(cancelled());
     }
-    if planned.effect.needs_intent() {
-        let intent = planned.record(clock::now(), Phase::Intent);
-        if let Err(why) = hub.store.append(intent).await {
-            let message = format!("the call could not be recorded, so it was not sent: {why}");
-            return Err(Failure::new(code::INTERNAL, message));
-        }
-    }
+    record_intent(hub, planned).await?;
     // Most answers come at once; what is kept ends by another way than an append.
     if !planned.kept {
         *expected = Some(hub.store.announce());
@@ -184,6 +185,17 @@ async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>)
     }
 }
 
-fn cancelled() -> Failure {
+/// What a call is about to do, committed before it does it.
+pub(super) async fn record_intent(hub: &Hub, planned: &Planned) -> Result<(), Failure> {
+    if !planned.effect.needs_intent() {
+        return Ok(());
+    }
+    let appended = hub.store.append(planned.record(clock::now(), Phase::Intent)).await;
+    appended.map(drop).map_err(|why| {
+        Failure::new(code::INTERNAL, format!("the call could not be recorded, so it was not sent: {why}"))
+    })
+}
+
+pub(super) fn cancelled() -> Failure {
     Failure::new(code::CANCELLED, "the caller stopped waiting; the agent may still have finished")
 }

@@ -60,12 +60,19 @@ pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiErro
             let approval = PendingApproval { id: approval, expires_at };
             Ok((StatusCode::ACCEPTED, Json(CallPending { approval, call_id: call.id })).into_response())
         }
-        Err(PlaceError::Denied(missing)) => Err(ApiError::forbidden(&missing)),
-        Err(PlaceError::BadArgs(why)) => Err(ApiError::bad_request(why)),
-        Err(error @ PlaceError::KeyReused) => Err(ApiError::conflict(error.to_string())),
-        Err(PlaceError::Busy(why)) => Err(ApiError::busy(why)),
-        Err(PlaceError::Limited { message, retry_after_s }) => Err(ApiError::limited(message, retry_after_s)),
-        Err(PlaceError::Store(error)) => Err(error.into()),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Why a call was not placed.
+pub(super) fn refused(error: PlaceError) -> ApiError {
+    match error {
+        PlaceError::Denied(missing) => ApiError::forbidden(&missing),
+        PlaceError::BadArgs(why) => ApiError::bad_request(why),
+        PlaceError::KeyReused => ApiError::conflict(error.to_string()),
+        PlaceError::Busy(why) => ApiError::busy(why),
+        PlaceError::Limited { message, retry_after_s } => ApiError::limited(message, retry_after_s),
+        PlaceError::Store(error) => error.into(),
     }
 }
 

@@ -1,10 +1,14 @@
 //! Yonexus rules and messages over HTTP.
 
+use axum::body::Body;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
+use convoke_api::calls::{CallPending, PendingApproval};
 use convoke_api::yonexus::{
     MessagePage, MessageQuery, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule,
 };
+use convoke_core::call::code;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::SecretBytes;
 use convoke_store::RuleRow;
@@ -13,8 +17,10 @@ use convoke_yonexus::rules::MAX_RULES;
 use serde_json::json;
 
 use super::ApiError;
+use super::calls::refused;
 use super::doors::record_refusal;
 use super::extract::{Json, PathOf, QueryOf, limit};
+use crate::calls::{self, Done, Placed};
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -153,24 +159,52 @@ pub(super) async fn inbox(
     Ok(Json(messages::read(&hub, &caller, query, limit).await?))
 }
 
-#[utoipa::path(post, path = "/api/messages", request_body = SendMessage, responses((status = 200, body = Sent), (status = 404)), tag = "rules")]
-/// Send a message to clients.
+#[utoipa::path(post, path = "/api/messages", request_body = SendMessage,
+    responses((status = 200, body = Sent), (status = 202, body = CallPending), (status = 403), (status = 404)), tag = "rules")]
+/// Send a message to clients. Where policy wants a person to say yes first, the answer is 202.
 pub(super) async fn send(
     State(hub): State<Hub>,
     caller: Caller,
     Json(body): Json<SendMessage>,
-) -> Result<Json<Sent>, ApiError> {
-    match messages::send(&hub, &caller, &body).await {
-        Ok(sent) => Ok(Json(sent)),
-        Err(SendError::Forbidden { target, missing }) => {
-            record_refusal(&hub, &caller, "a message to a client", Some(&target)).await;
-            Err(ApiError::forbidden(&missing))
+) -> Result<Response<Body>, ApiError> {
+    let to = body.to.clone();
+    let ask = match messages::ask(&hub, &caller, body) {
+        Ok(ask) => ask,
+        Err(why) => return Err(not_sent(&hub, &caller, why).await),
+    };
+    match calls::place_here(&hub, ask).await.map_err(refused)? {
+        Placed::Running(call) => sent(call.wait().await, to),
+        Placed::Pending { call, approval, expires_at } => {
+            let approval = PendingApproval { id: approval, expires_at };
+            Ok((StatusCode::ACCEPTED, Json(CallPending { approval, call_id: call.id })).into_response())
         }
-        Err(SendError::Store(why)) => Err(why.into()),
-        Err(why @ SendError::Unknown(_)) => Err(ApiError::not_found(why.to_string())),
-        Err(why @ SendError::TooLarge) => {
-            Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", why.to_string()))
+    }
+}
+
+/// What became of a message that was let through.
+fn sent(done: &Done, to: Vec<String>) -> Result<Response<Body>, ApiError> {
+    match (&done.result, done.outcome.as_str()) {
+        (Some(sent), _) => Ok(Json(sent).into_response()),
+        (None, code::OFFLINE) => {
+            Ok(Json(Sent { id: None, sent: Vec::new(), kept: Vec::new(), offline: to }).into_response())
         }
-        Err(why) => Err(ApiError::bad_request(why.to_string())),
+        (None, _) => {
+            let why = done.message.clone().unwrap_or_default();
+            tracing::error!(outcome = done.outcome, why, "a message was not sent");
+            Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "not_sent", why))
+        }
+    }
+}
+
+/// Why a message did not get as far as the gate; a refusal is recorded.
+pub(crate) async fn not_sent(hub: &Hub, caller: &Caller, why: SendError) -> ApiError {
+    match why {
+        SendError::Forbidden { target, missing } => {
+            record_refusal(hub, caller, "a message to a client", Some(&target)).await;
+            ApiError::forbidden(&missing)
+        }
+        SendError::Unknown(_) => ApiError::not_found(why.to_string()),
+        SendError::TooLarge => ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", why.to_string()),
+        SendError::Rule(_) | SendError::Recipients | SendError::Keep => ApiError::bad_request(why.to_string()),
     }
 }

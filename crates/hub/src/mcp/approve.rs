@@ -144,9 +144,9 @@ fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
     let args = convoke_core::redact::args(&raw);
     let args = args.get();
     let message = format!(
-        "Allow {} ({}) on the machine {} with {}{}?",
-        wanted.tool.name,
-        wanted.tool.effect.name(),
+        "Allow {} ({}) on {} with {}{}?",
+        wanted.tool,
+        wanted.effect.name(),
         wanted.agent.id,
         &args[..args.floor_char_boundary(2000)],
         if args.len() > 2000 { "…" } else { "" },
@@ -159,7 +159,7 @@ fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
 fn binding(hub: &Hub, asker: &Asker, wanted: &Wanted) -> String {
     let args = serde_json::to_string(&wanted.args).unwrap_or_default();
     let digest = hub.digest(args.as_bytes());
-    format!("{}\0{}\0{}\0{digest}", asker.caller.token.id, wanted.agent.id, wanted.tool.name)
+    format!("{}\0{}\0{}\0{digest}", asker.caller.token.id, wanted.agent.id, wanted.tool)
 }
 
 /// The key is derived from the hub's own, so that a state outlives a restart as its approval does.

@@ -8,7 +8,7 @@ use convoke_core::effect::Effect;
 use convoke_core::id::CallId;
 use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use rmcp::RoleServer;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, InputResponses, JsonObject};
 use rmcp::service::RequestContext;
 use serde_json::Value;
 
@@ -32,7 +32,8 @@ const LARGE: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) agent: Arc<Agent>,
-    pub(super) tool: &'static KennyTool,
+    pub(super) tool: &'static str,
+    pub(super) effect: Effect,
     pub(super) args: Value,
     pub(super) timeout: Option<Duration>,
 }
@@ -45,22 +46,34 @@ pub(super) async fn call(
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
-    let wanted = match want(hub, asker, tool, request.arguments.unwrap_or_default()).await {
-        Ok(wanted) => wanted,
-        Err(refused) => return (*refused).into(),
-    };
-    if let Some(state) = request.request_state {
-        let answers = request.input_responses.unwrap_or_default();
-        return match approve::answered(hub, asker, &wanted, &state, &answers).await {
+    let CallToolRequestParams { arguments, request_state, input_responses, .. } = request;
+    match want(hub, asker, tool, arguments.unwrap_or_default()).await {
+        Ok(wanted) => carry_out(hub, asker, &wanted, request_state, input_responses, context).await,
+        Err(refused) => (*refused).into(),
+    }
+}
+
+/// Takes a call to the gate and follows it to its end, or to the person it waits for. A request that brings the state
+/// of a question brings that person's answer.
+pub(super) async fn carry_out(
+    hub: &Hub,
+    asker: &Asker,
+    wanted: &Wanted,
+    state: Option<String>,
+    answers: Option<InputResponses>,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResponse {
+    if let Some(state) = state {
+        return match approve::answered(hub, asker, wanted, &state, &answers.unwrap_or_default()).await {
             Ok(approve::Answer::Decided(call)) => follow(hub, &call, context).await.into(),
             Ok(approve::Answer::Open(outcome)) => outcome.into_result().into(),
             Err(refused) => (*refused).into(),
         };
     }
-    match place(hub, asker, &wanted).await {
+    match place(hub, asker, wanted).await {
         Ok(Placed::Running(call)) => follow(hub, &call, context).await.into(),
         Ok(Placed::Pending { call, approval, expires_at }) => {
-            match approve::ask(hub, asker, &wanted, approval, expires_at, context).await {
+            match approve::ask(hub, asker, wanted, approval, expires_at, context).await {
                 approve::Asked::Question(question) => question.into(),
                 approve::Asked::Decided(call) => follow(hub, &call, context).await.into(),
                 approve::Asked::Nobody => {
@@ -68,7 +81,7 @@ pub(super) async fn call(
                 }
             }
         }
-        Err(error) => refusal(&error, Some(wanted.agent.id.as_str()), tool.name).into_result().into(),
+        Err(error) => refusal(&error, Some(wanted.agent.id.as_str()), wanted.tool).into_result().into(),
     }
 }
 
@@ -90,7 +103,7 @@ async fn want(
     kenny::validate_args(tool.name, &args).map_err(bad)?;
     let id = agent.map_or_else(|| selected(hub, asker, tool), Ok)?;
     let agent = in_reach(hub, &asker.caller, &id).await.map_err(|error| Box::new(render::api_error(&error)))?;
-    Ok(Wanted { agent, tool, args, timeout })
+    Ok(Wanted { agent, tool: tool.name, effect: tool.effect, args, timeout })
 }
 
 /// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
@@ -126,7 +139,7 @@ pub(super) async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<P
     let ask = Ask {
         caller: asker.caller.clone(),
         agent: Arc::clone(&wanted.agent),
-        tool: wanted.tool.name.into(),
+        tool: wanted.tool.into(),
         args,
         timeout: wanted.timeout,
         idempotency_key: None,

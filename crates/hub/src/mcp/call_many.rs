@@ -125,7 +125,7 @@ async fn one(
         Ok(agent) => agent,
         Err(error) => return Outcome::refused(Some(id), tool.name, error.code(), error.sentence()),
     };
-    let wanted = Wanted { agent, tool, args: args.clone(), timeout };
+    let wanted = Wanted { agent, tool: tool.name, effect: tool.effect, args: args.clone(), timeout };
     match place(hub, asker, &wanted).await {
         Ok(Placed::Running(call)) => {
             let abandoned = CancelUnlessDone(Arc::clone(&call));

@@ -27,9 +27,9 @@ const WINDOW: u32 = 1000;
 /// Steps backwards; what is older is found with `after`.
 const MAX_WINDOWS: u32 = 50;
 
-type Shown = Result<CallToolResult, ApiError>;
+pub(super) type Shown = Result<CallToolResult, ApiError>;
 
-fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
+pub(super) fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
     serde_json::from_value(Value::Object(args))
         .map_err(|why| ApiError::bad_request(format!("the arguments do not fit: {}", clip(&why.to_string()))))
 }
@@ -38,11 +38,11 @@ fn clip(text: &str) -> &str {
     &text[..text.floor_char_boundary(200)]
 }
 
-fn value(of: &impl Serialize) -> Result<Value, ApiError> {
+pub(super) fn value(of: &impl Serialize) -> Result<Value, ApiError> {
     serde_json::to_value(of).map_err(|_| ApiError::internal())
 }
 
-fn budget(hub: &Hub) -> usize {
+pub(super) fn budget(hub: &Hub) -> usize {
     hub.settings.size("mcp.max_result_bytes")
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use convoke_core::id::{ApprovalId, CallId};
+use convoke_core::id::{ApprovalId, CallId, Protocol};
 use convoke_core::time::Timestamp;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject, TextContent};
 use serde_json::{Map, Value, json};
@@ -37,6 +37,8 @@ pub(super) struct Outcome {
     truncated: bool,
     /// The error is in the machine's words.
     by_machine: bool,
+    /// The result is the hub's own: what became of a message, and not what a machine answered.
+    own: bool,
     image: Option<(String, &'static str)>,
 }
 
@@ -53,6 +55,7 @@ impl Outcome {
             duration_ms: None,
             truncated: false,
             by_machine: false,
+            own: false,
             image: None,
         }
     }
@@ -62,6 +65,7 @@ impl Outcome {
         let state = if done.is_ok() { "done" } else { "failed" };
         let mut outcome = Self::new(state, Some(call.target.as_str()), Some(&call.tool), Some(call.id));
         outcome.duration_ms = done.duration_ms;
+        outcome.own = call.target.protocol() == Protocol::Yonexus;
         if done.is_ok() {
             outcome.take_result(&call.tool, done, budget);
         } else {
@@ -157,7 +161,7 @@ impl Outcome {
             ("waiting", _, Some((id, at, how))) => {
                 let _ = write!(
                     line,
-                    "waits for a person's approval ({id}, until {at}): {how}. Nothing has been sent to the machine. \
+                    "waits for a person's approval ({id}, until {at}): {how}. Nothing has been sent yet. \
                      Tell the person, then ask call_status"
                 );
             }
@@ -183,6 +187,7 @@ impl Outcome {
             format!("Data from the machine {machine}. Nothing in it comes from the hub or from a person")
         };
         match (&self.result, &self.error) {
+            (Some(result), _) if self.own => Some(ContentBlock::text(result.to_string())),
             (Some(result), _) => Some(marked(&intro(), result)),
             (None, Some((_, message))) if self.by_machine => Some(marked(&intro(), &json!({ "message": message }))),
             _ => None,
@@ -198,7 +203,7 @@ impl Outcome {
         if let Some(id) = self.call_id {
             map.insert("call_id".into(), id.to_string().into());
         }
-        let from_machine = self.result.is_some() || self.by_machine;
+        let from_machine = (self.result.is_some() && !self.own) || self.by_machine;
         if let Some(result) = self.result.take() {
             let fits = self.image.is_some() || self.tool.as_deref().is_none_or(|tool| schema::fits(tool, &result));
             map.insert(if fits { "result" } else { "other_result" }.into(), result);

@@ -12,10 +12,11 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::{Need, call, call_many, find, fleet, prompts, render, resources, visible, watch};
+use super::{Need, call, call_many, find, fleet, prompts, render, resources, rules, visible, watch};
 use crate::http::ApiError;
 use crate::hub::Hub;
 use crate::operators::Caller;
+use crate::yonexus::messages::{READ as RULE_MESSAGES, SEND as RULE_SEND};
 
 /// How long a client may keep the list of tools: a token's rights do not change while it lives.
 const TOOLS_FRESH_MS: u64 = 300_000;
@@ -137,6 +138,9 @@ impl ServerHandler for Server {
         if let Need::Call(tool) = entry.need {
             return Ok(call::call(hub, &asker, tool, request, &context).await);
         }
+        if entry.name == RULE_SEND {
+            return Ok(rules::send(hub, &asker, request, &context).await);
+        }
         let args = request.arguments.unwrap_or_default();
         let shown = match entry.name {
             "list_agents" => fleet::list(hub, &asker, args),
@@ -145,6 +149,7 @@ impl ServerHandler for Server {
             "agent_health" => fleet::health(hub, &asker, args).await,
             "agent_snapshot" => fleet::snapshot(hub, &asker, args).await,
             "journal_search" => fleet::journal(hub, &asker, args).await,
+            RULE_MESSAGES => rules::messages(hub, &asker, args).await,
             "call_status" => Ok(call::status(hub, &asker, &args, &context).await),
             "call_agents" => Ok(call_many::call(hub, &asker, args, &context).await),
             _ => Err(ApiError::internal()),

@@ -9,7 +9,7 @@ use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::schema;
+use super::{rules, schema};
 
 /// What a tool needs.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,8 @@ pub enum Need {
     Calls,
     /// The right to this call.
     Call(&'static KennyTool),
+    /// The right to what goes by the tool's own name and has this effect.
+    Named(Effect),
 }
 
 /// One tool.
@@ -35,9 +37,9 @@ pub struct Entry {
     pub tool: Tool,
 }
 
-/// Every tool, in order: the hub's own, then the catalogue's.
+/// Every tool, in order: the hub's own, those of rule messages, then the catalogue's.
 pub static TOOLS: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| own().into_iter().chain(kenny::TOOLS.iter().map(forwarded)).collect());
+    LazyLock::new(|| own().into_iter().chain(rules::entries()).chain(kenny::TOOLS.iter().map(forwarded)).collect());
 
 /// The tool of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -55,6 +57,7 @@ impl Entry {
         match self.need {
             Need::View | Need::Reach => Ok(()),
             Need::Call(tool) => grant.check_tool(tool.effect, tool.name),
+            Need::Named(effect) => grant.check_tool(effect, self.name),
             Need::Calls => {
                 let mut any = kenny::TOOLS.iter().map(|tool| grant.check_tool(tool.effect, tool.name));
                 if any.any(|allowed| allowed.is_ok()) { Ok(()) } else { Err(Missing::Scope("tools")) }
@@ -66,6 +69,7 @@ impl Entry {
     pub(super) fn scope(&self, missing: &Missing) -> String {
         match (self.need, missing) {
             (Need::Call(tool), Missing::Role { .. } | Missing::Scope("effects")) => tool.effect.name().into(),
+            (Need::Named(effect), Missing::Role { .. } | Missing::Scope("effects")) => effect.name().into(),
             _ => format!("tools:{}", self.name),
         }
     }
@@ -75,6 +79,10 @@ impl Entry {
 pub(super) const AGENT: &str = "agent";
 /// The argument that bounds a call.
 pub(super) const TIMEOUT: &str = "timeout_s";
+
+/// Said of every tool that does more than look.
+pub(super) const NEEDS_A_PERSON: &str = " Unless the hub's policy says otherwise a person must approve it: the \
+    answer's state is then `waiting`, and `call_status` waits for the outcome.";
 
 fn forwarded(tool: &'static KennyTool) -> Entry {
     let mut input = tool.input_schema();
@@ -86,10 +94,7 @@ fn forwarded(tool: &'static KennyTool) -> Entry {
     }
     let mut doc = tool.doc.to_owned();
     if tool.effect > Effect::Observe {
-        doc.push_str(
-            " Unless the hub's policy says otherwise a person must approve it: the answer's state is then `waiting`, \
-             and `call_status` waits for the outcome.",
-        );
+        doc.push_str(NEEDS_A_PERSON);
     }
     let hints = ToolAnnotations::from_raw(
         None,
@@ -102,7 +107,14 @@ fn forwarded(tool: &'static KennyTool) -> Entry {
     entry(tool.name, Need::Call(tool), doc, input, output, hints)
 }
 
-fn entry(name: &'static str, need: Need, doc: String, input: Value, output: Value, hints: ToolAnnotations) -> Entry {
+pub(super) fn entry(
+    name: &'static str,
+    need: Need,
+    doc: String,
+    input: Value,
+    output: Value,
+    hints: ToolAnnotations,
+) -> Entry {
     // The list lives as long as the program, and a tool is cloned for every call that the SDK checks against it.
     let doc: &'static str = Box::leak(doc.into_boxed_str());
     let mut tool = Tool::new(name, doc, object(input)).with_raw_output_schema(object(output));

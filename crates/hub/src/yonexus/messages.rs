@@ -3,16 +3,15 @@
 use convoke_api::yonexus::{MessagePage, MessageQuery, MessageView, RuleTest, SendMessage, Sent, Target, TestRule};
 use convoke_core::effect::Effect;
 use convoke_core::grant::Missing;
-use convoke_core::id::CallId;
-use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::id::PeerId;
 use convoke_store::{MessageFilter, StoreError};
 use convoke_yonexus::MAX_FRAME_AFTER;
 use convoke_yonexus::message::{self, BadRule};
-use serde_json::json;
 
 use super::outbox;
 use super::rules::{self, Action};
-use crate::clock;
+use crate::agents::Agent;
+use crate::calls::Ask;
 use crate::hub::Hub;
 use crate::operators::Caller;
 
@@ -49,9 +48,6 @@ pub enum SendError {
         /// What is missing.
         missing: Missing,
     },
-    /// The store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// Messages of the inbox that the caller may see.
@@ -61,8 +57,7 @@ pub async fn read(hub: &Hub, caller: &Caller, query: MessageQuery, limit: u32) -
     let next = (rows.len() == limit as usize).then(|| rows.last().map(|row| row.id)).flatten();
     let scopes = &caller.token.grant.scopes;
     let may = caller.token.grant.scopes.tools.as_ref().is_none_or(|t| convoke_core::glob::any_matches(t, READ));
-    let visible =
-        rows.into_iter().filter(|row| may && scopes.reaches::<String>(&format!("yonexus:{}", row.sender), &[]));
+    let visible = rows.into_iter().filter(|row| may && scopes.reaches::<String>(&peer(&row.sender), &[]));
     let view = |row: convoke_store::MessageRow| MessageView {
         id: row.id,
         at: row.at,
@@ -73,75 +68,85 @@ pub async fn read(hub: &Hub, caller: &Caller, query: MessageQuery, limit: u32) -
     Ok(MessagePage { messages: visible.map(view).collect(), next })
 }
 
-/// Sends a message to clients. It is recorded before this answers.
-pub async fn send(hub: &Hub, caller: &Caller, request: &SendMessage) -> Result<Sent, SendError> {
-    let SendMessage { rule, content, to, keep_s } = request;
-    message::check_registered(rule).map_err(SendError::Rule)?;
+/// The peer that a client is.
+pub fn peer(identifier: &str) -> String {
+    format!("yonexus:{identifier}")
+}
+
+/// A message to clients as a call for the gate, if it is one that can be sent at all.
+pub fn ask(hub: &Hub, caller: &Caller, request: SendMessage) -> Result<Ask, SendError> {
+    let SendMessage { rule, content, mut to, keep_s } = request;
+    message::check_registered(&rule).map_err(SendError::Rule)?;
     if rule.len() + content.len() + message::DELIMITER.len() > MAX_FRAME_AFTER {
         return Err(SendError::TooLarge);
     }
-    let mut recipients = to.clone();
-    recipients.sort_unstable();
-    recipients.dedup();
-    if recipients.is_empty() || recipients.len() > rules::MAX_TO {
+    to.sort_unstable();
+    to.dedup();
+    if to.is_empty() || to.len() > rules::MAX_TO {
         return Err(SendError::Recipients);
     }
     if keep_s.is_some_and(|s| s == 0 || s > rules::MAX_KEEP_S) {
         return Err(SendError::Keep);
     }
-    for name in &recipients {
-        let target = format!("yonexus:{name}");
+    for name in &to {
         // Reach comes first: a token for some clients must not learn which others exist.
+        let target = peer(name);
         let allowed = caller.token.grant.check_call::<String>(Effect::Interact, SEND, &target, &[]);
         allowed.map_err(|missing| SendError::Forbidden { target, missing })?;
         if hub.yonexus.clients.allowed(name).is_none() {
             return Err(SendError::Unknown(name.clone()));
         }
     }
-    let sent = match keep_s {
+    let unknown = || SendError::Unknown(to[0].clone());
+    let first = PeerId::parse(&peer(&to[0])).map_err(|_| unknown())?;
+    let request = SendMessage { rule, content, to, keep_s };
+    let args = serde_json::value::to_raw_value(&request).map_err(|_| SendError::TooLarge)?;
+    Ok(Ask {
+        caller: caller.clone(),
+        agent: Agent::elsewhere(first),
+        tool: SEND.into(),
+        args,
+        timeout: None,
+        idempotency_key: None,
+    })
+}
+
+/// Hands a message that passed the gate to those it is for. Who was removed since counts as offline: nothing is kept
+/// for someone who may not come back.
+pub(crate) async fn deliver(hub: &Hub, request: &SendMessage) -> Result<Sent, StoreError> {
+    let SendMessage { rule, content, to, keep_s } = request;
+    let allowed = |name: &String| hub.yonexus.clients.allowed(name).is_some();
+    let (to, mut gone): (Vec<_>, Vec<_>) = to.iter().cloned().partition(allowed);
+    let mut sent = match keep_s {
         Some(keep_s) => {
             let row = rules::kept(rule, OPERATOR, content.clone(), *keep_s, false);
-            let kept = outbox::keep(hub, row, recipients.clone()).await?;
+            let kept = outbox::keep(hub, row, to).await?;
             Sent { id: kept.id, sent: Vec::new(), kept: kept.taken, offline: kept.full }
         }
-        None => live(hub, rule, content, &recipients).await,
+        None => live(hub, rule, content, to).await,
     };
-    hub.store.append(record(hub, caller, request, &recipients, &sent)).await?;
+    sent.offline.append(&mut gone);
     Ok(sent)
 }
 
-async fn live(hub: &Hub, rule: &str, content: &str, recipients: &[String]) -> Sent {
+/// All at once, so that many who are slow take no longer than one.
+async fn live(hub: &Hub, rule: &str, content: &str, recipients: Vec<String>) -> Sent {
     let frame = rules::frame(hub, rule, content);
+    let handed = recipients.iter().map(async |name| match hub.yonexus.clients.link(name) {
+        Some(link) => rules::hand(hub, &link, &frame, None).await,
+        None => false,
+    });
+    let reached = futures_util::future::join_all(handed).await;
     let (mut sent, mut offline) = (Vec::new(), Vec::new());
-    for name in recipients {
-        let reached = match hub.yonexus.clients.link(name) {
-            Some(link) => rules::hand(hub, &link, &frame, None).await,
-            None => false,
-        };
-        if reached { sent.push(name.clone()) } else { offline.push(name.clone()) }
+    for (name, reached) in recipients.into_iter().zip(reached) {
+        if reached { sent.push(name) } else { offline.push(name) }
     }
     Sent { id: None, sent, kept: Vec::new(), offline }
 }
 
-fn record(hub: &Hub, caller: &Caller, request: &SendMessage, to: &[String], sent: &Sent) -> Draft {
-    let reached = sent.offline.is_empty();
-    let mut draft = Draft::new(clock::now(), Kind::Call).detail(&json!({
-        "rule": request.rule,
-        "to": to.iter().take(32).collect::<Vec<_>>(),
-        "recipients": to.len(),
-        "offline": sent.offline.len(),
-        "id": sent.id,
-    }));
-    draft.phase = Some(Phase::Outcome);
-    draft.who = Some(caller.token.name.clone());
-    draft.door = Some(caller.door);
-    draft.target = to.first().map(|name| format!("yonexus:{name}"));
-    draft.tool = Some(SEND.into());
-    draft.call_id = Some(CallId::new(clock::uuid()));
-    draft.args_digest = Some(hub.digest(request.content.as_bytes()));
-    draft.decision = Some(Decision::Allowed);
-    draft.outcome = Some(if reached { "ok" } else { "offline" }.into());
-    draft
+/// What a sender is told when nobody got a message.
+pub(crate) fn nobody(offline: &[String]) -> String {
+    format!("{} did not get the message: offline, or the outbox is full", rules::names(offline))
 }
 
 /// What would become of a message. Nothing is sent.

@@ -319,7 +319,7 @@ pub(super) fn kept(rule: &str, sender: &str, content: String, keep_s: u64, with_
     }
 }
 
-fn names(all: &[String]) -> String {
+pub(super) fn names(all: &[String]) -> String {
     let shown = all.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
     match all.len().saturating_sub(MAX_NAMES) {
         0 => shown,

@@ -76,6 +76,15 @@ async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
                 ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
                 ("distant", &distant, Refusal::Tool),
             ],
+            Need::Named(effect) if effect > Effect::Observe => vec![
+                ("viewer", &viewer, Refusal::Door(effect.name().into())),
+                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
+                ("distant", &distant, Refusal::Tool),
+            ],
+            Need::Named(_) => vec![
+                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
+                ("distant", &distant, Refusal::Nothing),
+            ],
             Need::Calls => vec![
                 ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
                 ("viewer", &viewer, Refusal::Tool),

@@ -87,8 +87,17 @@ async fn operators_send_within_their_rights_and_it_is_recorded() {
     assert_eq!(sent.body, json!({ "sent": ["client-a"], "kept": [], "offline": ["away"] }));
     assert_eq!(client.text().await, "notice::hello");
     let record = hub.journal("tool=rule_send").await.pop().expect("one");
-    assert_eq!((&record["who"], &record["outcome"]), (&json!("operator"), &json!("offline")));
+    assert_eq!((&record["who"], &record["outcome"]), (&json!("operator"), &json!("ok")));
+    assert_eq!(record["detail"], json!({ "sent": 1, "kept": 0, "offline": 1, "id": null }));
+    assert_eq!(
+        record["args"],
+        json!({ "rule": "notice", "to": ["away", "client-a"], "recipients": 2, "content_bytes": 5 })
+    );
     assert!(!record.to_string().contains("hello"), "the content is digested, not kept");
+    let nobody = hub.post("/api/messages", json!({ "rule": "notice", "content": "x", "to": ["away"] })).await;
+    assert_eq!((nobody.status, nobody.body), (200, json!({ "sent": [], "kept": [], "offline": ["away"] })));
+    let record = hub.journal("tool=rule_send").await.pop().expect("one");
+    assert_eq!((&record["phase"], &record["outcome"]), (&json!("outcome"), &json!("offline")));
 
     let viewer = hub.token("viewer", "viewer", json!({})).await;
     let to_a = json!({ "rule": "notice", "content": "x", "to": ["client-a"] });

@@ -8,6 +8,7 @@ mod messages;
 mod outbox;
 mod pairing;
 mod proofs;
+mod sending;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
