@@ -140,7 +140,9 @@ async fn send_until_gone(
     while !matches!(running.events.recv().await, Some(Event::Authenticated { .. })) {}
     let mut accepted = BTreeSet::new();
     for n in 0.. {
-        if running.handle.send("kept", &n.to_string()).await.is_err() {
+        // Every other one into the inbox.
+        let rule = if n % 2 == 0 { "kept" } else { "noted" };
+        if running.handle.send(rule, &n.to_string()).await.is_err() {
             break;
         }
         accepted.insert(n);
@@ -158,6 +160,7 @@ fn a_hub_killed_under_load_keeps_every_message_it_took() {
     pair(&hub, "a", None);
     pair(&hub, "b", None);
     hub.run(&["rules", "add", "kept", "--to", "b", "--with-id", "--keep", "1d"]).ok();
+    hub.run(&["rules", "add", "noted", "--inbox"]).ok();
     let (sender, taken) = std::sync::mpsc::channel();
     let sending = std::thread::spawn({
         let (url, file) = (ws(&hub), state(&hub, "a"));
@@ -173,6 +176,16 @@ fn a_hub_killed_under_load_keeps_every_message_it_took() {
     assert!(accepted.len() >= ENOUGH);
 
     let hub = hub.restart_killed();
+    let inbox = hub.run(&["messages", "list", "--rule", "noted", "--limit", "100000", "--json"]).ok().json();
+    let noted: BTreeSet<usize> = inbox["messages"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|m| m["content"].as_str().and_then(|c| c.parse().ok()).expect("a number"))
+        .collect();
+    let (accepted, for_the_inbox): (BTreeSet<usize>, BTreeSet<usize>) =
+        accepted.into_iter().partition(|n| n % 2 == 0);
+    assert!(for_the_inbox.is_subset(&noted), "{:?}", for_the_inbox.difference(&noted));
     let url = ws(&hub);
     let mut run = client(&hub, "b", &["client", "run", "--json", "--hub", &url]);
     let b = Server::start(run.stdin(Stdio::null()));
@@ -220,4 +233,45 @@ fn a_client_checks_the_certificate_of_a_hub_with_tls() {
     Done::of(&mut trusted(&["pairings", "approve", "a"])).ok();
     let output = child.wait_with_output().expect("ends");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_hub_killed_in_the_middle_of_a_pairing_takes_the_code_it_told_before() {
+    let mut hub = Hub::start();
+    hub.run(&["clients", "allow", "a"]).ok();
+    let begin = |hub: &Hub| {
+        let mut command = convoke(["client", "pair", "--hub", &ws(hub), "--id", "a", "--state"]);
+        command.arg(state(hub, "a")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("runs")
+    };
+    let mut waiting = begin(&hub);
+    let told = code(&hub, "a");
+    hub.server.signal("KILL");
+    assert!(!hub.server.end().success());
+    waiting.kill().expect("it waits for a code");
+    waiting.wait().expect("ends");
+    let hub = hub.restart_killed();
+    assert_eq!(code(&hub, "a"), told);
+    let mut again = begin(&hub);
+    writeln!(again.stdin.take().expect("piped"), "{told}").expect("writes");
+    let output = again.wait_with_output().expect("ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    hub.run(&["clients", "list"]).ok().says("paired");
+}
+
+#[test]
+fn a_message_that_needs_a_person_is_sent_once_someone_approved() {
+    let hub = Hub::start();
+    pair(&hub, "a", None);
+    hub.run(&["policy", "confirm", "add", "--id", "all", "--effects", "interact"]).ok();
+    let asker = hub.run(&["tokens", "create", "asker", "--role", "operator"]).ok().stdout.trim().to_owned();
+    let mut run = client(&hub, "a", &["client", "run"]);
+    let a = Server::start(run.stdin(Stdio::null()));
+    a.told("connected");
+    let mut send = convoke(["messages", "send", "job", "now", "--to", "a", "--hub", hub.http(), "--token", &asker]);
+    Done::of(&mut send).code(3).notes("waits for a person");
+    let approvals = hub.run(&["approvals", "list", "--json"]).ok().json();
+    let id = approvals["approvals"][0]["id"].as_str().expect("an id").to_owned();
+    hub.run(&["approvals", "approve", &id]).ok();
+    assert_eq!(a.line(), "job::now");
 }

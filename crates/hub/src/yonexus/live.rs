@@ -95,7 +95,8 @@ impl Live<'_> {
         tokio::pin!(sleep);
         loop {
             let due: Instant = self.hub.instant(self.deadline(socket)).into();
-            if sleep.deadline() != due {
+            // A tick that comes too early costs nothing; setting the timer anew for every frame does.
+            if due < sleep.deadline() || sleep.is_elapsed() {
                 sleep.as_mut().reset(due);
             }
             tokio::select! {

@@ -60,11 +60,37 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// How trust may change, and by what alone (contract, 6.2): written apart from the record that keeps it.
+fn is_legal(step: &Step, from: Trust, to: Trust, approved: bool) -> bool {
+    match (from, to) {
+        (from, to) if from == to => true,
+        (Trust::Unpaired, Trust::Pending) => matches!(step, Step::Hello { .. }),
+        // By the code, or because an operator has said yes to that very pairing.
+        (Trust::Pending, Trust::Trusted) => {
+            matches!(step, Step::Confirm(Code::Right)) || (approved && matches!(step, Step::Hello { .. }))
+        }
+        // Denied, burnt, or its time is over.
+        (Trust::Pending, Trust::Unpaired) => {
+            let ends =
+                matches!(step, Step::Deny | Step::Wait(_) | Step::Confirm(_) | Step::Hello { .. } | Step::Approve);
+            ends
+        }
+        // Only the holder of the key and the secret can bring it about.
+        (Trust::Trusted, Trust::Unpaired | Trust::Pending) => {
+            matches!(step, Step::Auth { secret: Secret::Right, .. })
+        }
+        (_, Trust::Revoked) => matches!(step, Step::Revoke),
+        (Trust::Revoked, Trust::Unpaired) => matches!(step, Step::Readmit),
+        _ => false,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     /// Whoever is authenticated has sent, on that connection, a proof by the bound key over the secret in force, with a
-    /// time within the drift; no code is ever in a frame; trust is what the plain model says.
+    /// time within the drift and a fresh nonce, not more than ten in ten seconds; and whoever has, is. No code is ever
+    /// in a frame. Trust changes as the contract says and by nothing else.
     #[test]
     fn no_sequence_of_frames_gets_in_without_proof_or_learns_a_code(steps in prop::collection::vec(step(), 1..60)) {
         let mut server = Server::new();
@@ -73,9 +99,14 @@ proptest! {
         let mut proven = false;
         let mut codes: Vec<String> = Vec::new();
         let mut paired_since_reset = false;
+        // The proofs that were accepted since the pairing: nonce and time.
+        let mut proofs: Vec<(u8, u64)> = Vec::new();
         for step in steps {
-            let was_paired = server.record.trust == Trust::Trusted;
-            match step {
+            let was = server.record.trust;
+            let was_paired = was == Trust::Trusted;
+            let had_secret = server.record.secret.clone().map(|s| s.reveal().to_owned());
+            let approved = server.record.pairing.as_ref().is_some_and(|p| p.approved);
+            match step.clone() {
                 Step::Connect => {
                     connection = Connection::open(at(now));
                     proven = false;
@@ -101,11 +132,18 @@ proptest! {
                     .unwrap_or_else(|| SecretText::new("guess"));
                     let bound = server.record.key == Some(crate::support::key_of(key).verifying_key());
                     let good = was_paired && bound && secret == Secret::Right && off.abs() < 10;
+                    let fresh = !proofs.iter().any(|(seen, time)| *seen == nonce && now - time < 20);
+                    let few = proofs.iter().filter(|(_, time)| now - time < 10).count() < 10;
                     let live = connection.session.is_live();
+                    let heard = !live && connection.session.identifier().is_some();
                     server.hear(&mut connection, &auth(key, &used, nonce, at(now).unix() + off), at(now));
-                    if connection.session.is_live() && !live {
-                        prop_assert!(good, "let in without a good proof");
+                    let let_in = connection.session.is_live() && !live;
+                    prop_assert_eq!(let_in, heard && good && fresh && few, "a proof decides, and nothing else does");
+                    if let_in {
+                        proofs.push((nonce, now));
                         proven = true;
+                    } else if heard && good {
+                        prop_assert!(server.record.trust != Trust::Trusted, "what is unsafe resets trust");
                     }
                 }
                 Step::Heartbeat => server.hear(&mut connection, &heartbeat(), at(now)),
@@ -126,6 +164,10 @@ proptest! {
                     server.record.readmit();
                 }
                 Step::Unreachable(unreachable) => server.reachable = !unreachable,
+            }
+            prop_assert!(is_legal(&step, was, server.record.trust, approved), "{step:?}: {was:?} became {:?}", server.record.trust);
+            if server.record.secret.as_ref().map(|s| s.reveal().to_owned()) != had_secret {
+                proofs.clear();
             }
             if let Some(pairing) = &server.record.pairing {
                 codes.push(pairing.code.reveal().to_owned());

@@ -69,3 +69,17 @@ async fn a_stop_is_told_and_trust_survives_it() {
     assert!(view["last_auth"].is_string());
     hub.enter("client-a", secret).await;
 }
+
+#[tokio::test]
+async fn a_star_watches_everyone_but_oneself() {
+    let hub = TestHub::with(&[("yonexus.status_watchers", "*")]).await;
+    let mut a = hub.live("client-a").await;
+    let b = hub.live("client-b").await;
+    let seen = a.next().await;
+    assert_eq!(seen["payload"], json!({ "identifier": "client-b", "status": "online" }));
+    drop(b);
+    let gone = a.next().await;
+    let told = (&gone["type"], &gone["payload"]["identifier"], &gone["payload"]["status"]);
+    assert_eq!(told, (&json!("status_update"), &json!("client-b"), &json!("offline")));
+    assert!(a.heard.iter().all(|text| !text.contains("\"status_update\"") || text.contains("client-b")));
+}
