@@ -194,3 +194,86 @@ fn what_stands_in_the_way_is_said_clearly() {
     assert!(away["error"]["message"].as_str().is_some_and(|m| m.contains("is it running?")), "{away}");
     bridge.end();
 }
+
+/// An address that stays while the hub behind it changes.
+struct Relay {
+    address: String,
+    to: std::sync::Arc<std::sync::Mutex<String>>,
+}
+
+impl Relay {
+    fn to(hub: &Hub) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let to = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+        let relay = Self { address, to: std::sync::Arc::clone(&to) };
+        relay.now_to(hub);
+        // It ends with the process of this test.
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let far = std::net::TcpStream::connect(to.lock().expect("not poisoned").as_str());
+                let Ok(far) = far else { continue };
+                let pair = |a: &std::net::TcpStream, b: &std::net::TcpStream| {
+                    let (mut from, mut to) = (a.try_clone().expect("a handle"), b.try_clone().expect("a handle"));
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(std::net::Shutdown::Both);
+                    });
+                };
+                pair(&near, &far);
+                pair(&far, &near);
+            }
+        });
+        relay
+    }
+
+    fn now_to(&self, hub: &Hub) {
+        *self.to.lock().expect("not poisoned") = hub.http().trim_start_matches("http://").to_owned();
+    }
+}
+
+#[test]
+fn a_hub_that_was_restarted_is_found_again_with_a_session_and_what_it_was_asked_to_tell() {
+    let mut hub = Hub::start();
+    let agent = Agent::join(&hub, "pc-1");
+    let relay = Relay::to(&hub);
+    let token = hub.ready["operator_token"].as_str().expect("a token").to_owned();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_convoke"));
+    command.args(["mcp", "--hub", &relay.address, "--token", &token]);
+    let mut bridge = Bridge::start(&mut command);
+    bridge.open(json!({}));
+    bridge.ask(&call(1, "select_agent", json!({ "id": "pc-1" })));
+    let subscribe = json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe",
+        "params": { "uri": "convoke://journal" } });
+    assert_eq!(bridge.ask(&subscribe)["result"], json!({}));
+    drop(agent);
+    // Killed, not stopped: nobody tells the bridge anything.
+    hub.server.signal("KILL");
+    assert!(!hub.server.end().success());
+    let hub = hub.restart_killed();
+    relay.now_to(&hub);
+    // Many at once find the session gone; all are answered, and one session takes its place.
+    for id in 10..20 {
+        bridge.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" }));
+    }
+    let mut answered: Vec<u64> = Vec::new();
+    while answered.len() < 10 {
+        let answer = bridge.next();
+        if answer["id"].is_u64() {
+            assert!(answer["result"]["tools"].is_array(), "{answer}");
+            answered.push(answer["id"].as_u64().expect("a number"));
+        }
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, (10..20).collect::<Vec<_>>());
+    // What was selected is gone with the session: a call that relied on it is refused, not sent elsewhere.
+    bridge.say(&call(30, "shell_exec", json!({ "command": "uptime" })));
+    let unsure = std::iter::from_fn(|| Some(bridge.next())).find(|m| m["id"] == 30).expect("an answer");
+    assert_eq!(unsure["result"]["structuredContent"]["error"]["code"], "agent_required", "{unsure}");
+    // Something is recorded: the client hears of it, as it had asked before the restart.
+    hub.run(&["tokens", "create", "another", "--role", "viewer"]).ok();
+    let news = bridge.next();
+    assert_eq!(news["method"], "notifications/resources/updated", "{news}");
+    assert_eq!(news["params"]["uri"], "convoke://journal");
+    bridge.end();
+}

@@ -1,17 +1,19 @@
 //! The hub's side of the bridge: Streamable HTTP.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use convoke_core::secret::SecretText;
-use futures_util::StreamExt as _;
+use convoke_sse::{Decoder, TooLong};
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt as _, StreamExt as _};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use sse_stream::{Sse, SseStream};
 use tokio::sync::mpsc;
 
 /// What the hub says in one reply.
@@ -19,8 +21,15 @@ type Messages = BoxStream<'static, String>;
 
 /// Where a request says which revision it speaks.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const SUBSCRIBE: &str = "resources/subscribe";
+const UNSUBSCRIBE: &str = "resources/unsubscribe";
 /// Pauses before the hub's own stream is opened again.
 const PAUSES_S: [u64; 5] = [1, 2, 5, 10, 30];
+
+/// Longest event of the hub's: more than the largest picture it shows.
+const MAX_EVENT: usize = 64 * 1024 * 1024;
+/// Subscriptions that are asked for again in a new session; the hub takes no more for one.
+const MAX_SUBSCRIBED: usize = 100;
 
 /// The hub.
 pub(super) struct Hub {
@@ -29,6 +38,10 @@ pub(super) struct Hub {
     token: SecretText,
     out: mpsc::Sender<String>,
     session: Mutex<Option<Arc<Session>>>,
+    /// Held while a session is opened again: of many requests that find it gone, one does it.
+    renewing: tokio::sync::Mutex<()>,
+    /// What the client wants to hear of: a new session starts without.
+    subscribed: Mutex<BTreeSet<String>>,
 }
 
 /// A session of a client that opens one.
@@ -57,7 +70,7 @@ pub(super) enum Trouble {
     Refused { status: u16, said: String },
     #[error("the hub went away before it answered; what it was asked may still have happened")]
     Lost,
-    #[error("this session has ended; start it again")]
+    #[error("this session has ended, and the hub opens no other; start the client again")]
     SessionEnded,
 }
 
@@ -77,7 +90,15 @@ impl Hub {
     pub(super) fn new(base: &str, token: SecretText, out: mpsc::Sender<String>) -> Result<Self> {
         let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy().build();
         let http = http.context("cannot make an HTTP client")?;
-        Ok(Self { http, url: format!("{base}/mcp"), token, out, session: Mutex::default() })
+        Ok(Self {
+            http,
+            url: format!("{base}/mcp"),
+            token,
+            out,
+            session: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+            subscribed: Mutex::default(),
+        })
     }
 
     fn session(&self) -> Option<Arc<Session>> {
@@ -144,8 +165,7 @@ impl Hub {
         let id = reply.headers().get("mcp-session-id").and_then(|v| v.to_str().ok()).map(str::to_owned);
         let answer = self.answer(reply).await?;
         if let (Some(id), Some(version)) = (id, answer["result"]["protocolVersion"].as_str()) {
-            let (hub, listen_id, listen_version) = (Arc::clone(self), id.clone(), version.to_owned());
-            let listening = tokio::spawn(async move { hub.listen(&listen_id, &listen_version).await }).abort_handle();
+            let listening = tokio::spawn(Arc::clone(self).listen(id.clone(), version.to_owned())).abort_handle();
             let session = Session { id, version: version.to_owned(), opening: message.clone(), listening };
             *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(session));
         }
@@ -174,7 +194,7 @@ impl Hub {
             {
                 // A hub that was restarted has forgotten its sessions. What was selected in it is gone, so a call that
                 // relied on that is refused, not sent elsewhere.
-                let session = self.renew(&ended).await?;
+                let session = self.renew(&ended.id).await?;
                 self.post(message, Some(&session)).await?
             }
             _ => reply,
@@ -182,21 +202,60 @@ impl Hub {
         let mut answered = false;
         let mut messages = self.read(reply).await?;
         while let Some(text) = messages.next().await {
-            answered |= is_answer(&text);
+            if is_answer(&text) {
+                answered = true;
+                self.note_subscription(message, &text);
+            }
             self.say(text).await;
         }
         if answered { Ok(()) } else { Err(Trouble::Lost) }
     }
 
-    async fn renew(self: &Arc<Self>, ended: &Arc<Session>) -> Result<Arc<Session>, Trouble> {
-        if let Some(session) = self.session().filter(|session| session.id != ended.id) {
+    /// Opens a session in place of one that the hub has forgotten, and asks again for what the client subscribed to.
+    async fn renew(self: &Arc<Self>, ended: &str) -> Result<Arc<Session>, Trouble> {
+        let _one_at_a_time = self.renewing.lock().await;
+        let session = self.session().ok_or(Trouble::SessionEnded)?;
+        if session.id != ended {
             return Ok(session);
         }
-        self.open(&ended.opening).await?;
-        let session = self.session().filter(|session| session.id != ended.id).ok_or(Trouble::SessionEnded)?;
+        self.open(&session.opening).await?;
+        let session = self.session().filter(|session| session.id != ended).ok_or(Trouble::SessionEnded)?;
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         self.post(&ready, Some(&session)).await?;
+        let uris: Vec<_> = self.subscribed().iter().cloned().collect();
+        for uri in uris {
+            // The client has its answer already; what the hub says to this one is ours to hear.
+            let again = json!({ "jsonrpc": "2.0", "id": format!("renew {uri}"), "method": SUBSCRIBE, "params": { "uri": uri } });
+            let reply = self.post(&again, Some(&session)).await?;
+            if let Ok(answer) = self.answer(reply).await
+                && !answer["error"].is_null()
+            {
+                eprintln!("convoke mcp: the hub no longer tells of {uri}: {}", answer["error"]["message"]);
+                self.subscribed().remove(&uri);
+            }
+        }
         Ok(session)
+    }
+
+    fn subscribed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps in mind what the client subscribed to, once the hub has said yes.
+    fn note_subscription(&self, request: &Value, answer: &str) {
+        let method = request["method"].as_str();
+        let Some(uri) =
+            request["params"]["uri"].as_str().filter(|_| method == Some(SUBSCRIBE) || method == Some(UNSUBSCRIBE))
+        else {
+            return;
+        };
+        let taken = serde_json::from_str::<Value>(answer).is_ok_and(|answer| answer["error"].is_null());
+        let mut subscribed = self.subscribed();
+        if method == Some(UNSUBSCRIBE) {
+            subscribed.remove(uri);
+        } else if taken && subscribed.len() < MAX_SUBSCRIBED {
+            subscribed.insert(uri.to_owned());
+        }
     }
 
     /// A notification, or an answer to a question of the hub's.
@@ -215,9 +274,7 @@ impl Hub {
         let status = reply.status();
         let kind = reply.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
         if status.is_success() && kind.starts_with("text/event-stream") {
-            let data = |event: Result<Sse, _>| async move { event.ok()?.data.filter(|data| !data.trim().is_empty()) };
-            let events = SseStream::from_bytes_stream(reply.bytes_stream());
-            return Ok(events.take_while(|event| std::future::ready(event.is_ok())).filter_map(data).boxed());
+            return Ok(events(reply));
         }
         let text = reply.text().await.map_err(|why| self.away(&why))?;
         if status == StatusCode::UNAUTHORIZED {
@@ -238,25 +295,36 @@ impl Hub {
         Err(Trouble::Refused { status: status.as_u16(), said })
     }
 
-    /// The stream of what the hub says unasked; opened again when it breaks, until the session ends.
-    async fn listen(self: Arc<Self>, id: &str, version: &str) {
-        let mut pauses = PAUSES_S.iter().copied().chain(std::iter::repeat(PAUSES_S[PAUSES_S.len() - 1]));
-        loop {
-            let request = self.http.get(&self.url).bearer_auth(self.token.reveal());
-            let request = request.header("mcp-session-id", id).header("mcp-protocol-version", version);
-            match request.header("accept", "text/event-stream").send().await {
-                Ok(reply) if reply.status().is_success() => {
-                    let mut messages = self.read(reply).await.unwrap_or_else(|_| stream::empty().boxed());
-                    while let Some(text) = messages.next().await {
-                        self.say(text).await;
+    /// The stream of what the hub says unasked; opened again when it breaks, in a new session if the hub has forgotten
+    /// this one. (A boxed future: it opens a session, and a session starts it.)
+    fn listen(self: Arc<Self>, id: String, version: String) -> BoxFuture<'static, ()> {
+        let listening = async move {
+            let mut pauses = PAUSES_S.iter().copied().chain(std::iter::repeat(PAUSES_S[PAUSES_S.len() - 1]));
+            loop {
+                let request = self.http.get(&self.url).bearer_auth(self.token.reveal());
+                let request = request.header("mcp-session-id", &id).header("mcp-protocol-version", &version);
+                match request.header("accept", "text/event-stream").send().await {
+                    Ok(reply) if reply.status().is_success() => {
+                        let mut messages = self.read(reply).await.unwrap_or_else(|_| stream::empty().boxed());
+                        while let Some(text) = messages.next().await {
+                            self.say(text).await;
+                        }
                     }
+                    Ok(reply) if reply.status() == StatusCode::NOT_FOUND => {
+                        // Opening another ends this one, and this task with it: so another task does it.
+                        let (hub, ended) = (Arc::clone(&self), id.clone());
+                        if let Ok(Ok(_)) = tokio::spawn(async move { hub.renew(&ended).await }).await {
+                            return;
+                        }
+                    }
+                    // The hub has no such stream.
+                    Ok(reply) if reply.status().is_client_error() => return,
+                    _ => {}
                 }
-                // The session is gone, or the hub has no such stream.
-                Ok(reply) if reply.status().is_client_error() => return,
-                _ => {}
+                tokio::time::sleep(Duration::from_secs(pauses.next().unwrap_or(30))).await;
             }
-            tokio::time::sleep(Duration::from_secs(pauses.next().unwrap_or(30))).await;
-        }
+        };
+        listening.boxed()
     }
 
     /// The client is done: so is its session.
@@ -266,6 +334,30 @@ impl Hub {
             let _ = self.start(Method::DELETE, Some(&session)).timeout(Duration::from_secs(2)).send().await;
         }
     }
+}
+
+/// The messages of an event stream; events without data only keep it alive.
+fn events(reply: Response) -> Messages {
+    let state = (reply.bytes_stream().boxed(), Decoder::new(MAX_EVENT), VecDeque::new());
+    let events = stream::unfold(state, |(mut bytes, mut decoder, mut ready)| async move {
+        loop {
+            if let Some(text) = ready.pop_front() {
+                return Some((text, (bytes, decoder, ready)));
+            }
+            let chunk = bytes.next().await?.ok()?;
+            let fed: Result<(), TooLong> = decoder.feed(&chunk, |event| {
+                if !event.data.trim().is_empty() {
+                    ready.push_back(event.data.to_owned());
+                }
+                Ok(())
+            });
+            if let Err(why) = fed {
+                eprintln!("convoke mcp: the hub's stream was given up: {why}");
+                return None;
+            }
+        }
+    });
+    events.boxed()
 }
 
 /// Whether a message answers a request.
