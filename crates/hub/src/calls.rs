@@ -136,7 +136,7 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
 
 /// The same, for a runbook: Sonde agents are told who asks.
 pub async fn place_for(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Placed, PlaceError> {
-    let mut go = match admit(hub, ask, requested_by).await? {
+    let mut go = match admit(hub, ask, requested_by, None).await? {
         Admitted::Go(go) => go,
         Admitted::Pending(placed) => return Ok(placed),
     };
@@ -157,7 +157,7 @@ pub async fn place_for(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Pl
 /// Places a call and runs it to its end in the caller's own task. A caller who goes away does not take it along, nor
 /// the record of its outcome: then it goes on by itself.
 pub async fn place_here(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
-    let mut go = match admit(hub, ask, Arc::clone(&BY_CALLER)).await? {
+    let mut go = match admit(hub, ask, Arc::clone(&BY_CALLER), None).await? {
         Admitted::Go(go) => go,
         Admitted::Pending(placed) => return Ok(placed),
     };
@@ -172,6 +172,31 @@ pub async fn place_here(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
     };
     Detach::new(&hub.tasks, run).await
 }
+
+/// The same for a caller who follows the call while it runs: it runs where the second part is awaited, and goes on by
+/// itself when that is dropped. Without an idempotency key, so that nothing is kept before it is there.
+///
+/// `read` is what `ask.args` was written from, where the door has it: then the text is not read again.
+pub async fn place_to_follow(
+    hub: &Hub,
+    ask: Ask,
+    read: Option<serde_json::Value>,
+) -> Result<(Placed, Option<Run>), PlaceError> {
+    let ask = Ask { idempotency_key: None, ..ask };
+    let mut go = match admit(hub, ask, Arc::clone(&BY_CALLER), read).await? {
+        Admitted::Go(go) => go,
+        Admitted::Pending(placed) => return Ok((placed, None)),
+    };
+    if let Some(existing) = go.begin(hub).await? {
+        return Ok((existing, None));
+    }
+    let (call, hub_task) = (Arc::clone(&go.planned.call), hub.clone());
+    let run = Detach::new(&hub.tasks, async move { go.finish(&hub_task).await });
+    Ok((Placed::Running(call), Some(run)))
+}
+
+/// What runs a call to its end.
+pub type Run = Detach<()>;
 
 /// What became of an [`Ask`] at the gate.
 enum Admitted {
@@ -211,9 +236,14 @@ impl Go {
     }
 }
 
-async fn admit(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Admitted, PlaceError> {
+async fn admit(
+    hub: &Hub,
+    ask: Ask,
+    requested_by: Arc<str>,
+    read: Option<serde_json::Value>,
+) -> Result<Admitted, PlaceError> {
     within_rate(hub, &ask.caller).await?;
-    let (planned, idempotency_key) = plan(hub, ask, requested_by)?;
+    let (planned, idempotency_key) = plan(hub, ask, requested_by, read)?;
     let verdict = planned.decide(hub, Consent::NotAsked);
     match verdict {
         Verdict::Denied(missing) => {
@@ -269,16 +299,28 @@ async fn within_rate(hub: &Hub, caller: &Caller) -> Result<(), PlaceError> {
     Err(PlaceError::Limited { message, retry_after_s: too_fast.retry_after_s })
 }
 
-fn plan(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<(Planned, Option<String>), PlaceError> {
+fn plan(
+    hub: &Hub,
+    ask: Ask,
+    requested_by: Arc<str>,
+    read: Option<serde_json::Value>,
+) -> Result<(Planned, Option<String>), PlaceError> {
     let Ask { caller, agent, tool, args, timeout, idempotency_key } = ask;
     // What is guarded, recorded and sent is written from the parsed value: with a key given twice, the guard and the
     // agent could otherwise each read a different one.
-    let value: serde_json::Value = serde_json::from_str(args.get())
-        .map_err(|why| PlaceError::BadArgs(format!("`args` is not JSON the hub can read: {why}")))?;
+    let (value, args) = match read {
+        Some(value) => (value, args),
+        None => {
+            let value: serde_json::Value = serde_json::from_str(args.get())
+                .map_err(|why| PlaceError::BadArgs(format!("`args` is not JSON the hub can read: {why}")))?;
+            let written =
+                serde_json::value::to_raw_value(&value).map_err(|why| PlaceError::BadArgs(why.to_string()))?;
+            (value, written)
+        }
+    };
     if !value.is_object() {
         return Err(PlaceError::BadArgs("`args` must be a JSON object".into()));
     }
-    let args = serde_json::value::to_raw_value(&value).map_err(|why| PlaceError::BadArgs(why.to_string()))?;
     let effect = effect_of(hub, &agent, &tool);
     let timeout = hub.deadlines.of(timeout, value.get("timeout_s"));
     let call = Call::new(CallId::new(clock::uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);

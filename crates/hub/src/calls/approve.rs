@@ -8,7 +8,7 @@ use convoke_core::approval::{Approval, ApprovalError, ApprovalState};
 use convoke_core::call::{CallState, code};
 use convoke_core::gate::Consent;
 use convoke_core::grant::Missing;
-use convoke_core::id::{ApprovalId, CallId};
+use convoke_core::id::{ApprovalId, CallId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::time::Timestamp;
@@ -269,7 +269,11 @@ async fn end(
     record.outcome = Some(code.into());
     let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
     hub.store.finish_call(row.id, &text, record).await?;
-    hub.metrics.call(code, convoke_kenny::tools::effect_of(&row.tool).name(), 0.0);
+    let effect = match row.target.protocol() {
+        Protocol::Yonexus => message::EFFECT,
+        Protocol::Kenny | Protocol::Sonde => convoke_kenny::tools::effect_of(&row.tool),
+    };
+    hub.metrics.call(code, effect.name(), 0.0);
     hub.calls.finish(call, done);
     Ok(())
 }

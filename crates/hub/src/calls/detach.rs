@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 /// Runs where it is awaited, which saves a task and two trips through the scheduler; when whoever awaits it goes
 /// away, it goes on as a task of its own.
-pub(super) struct Detach<T: 'static> {
+pub struct Detach<T: 'static> {
     /// Taken out while it is polled: what panicked is not polled again.
     rest: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
 }

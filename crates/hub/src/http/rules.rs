@@ -9,6 +9,7 @@ use convoke_api::yonexus::{
     MessagePage, MessageQuery, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule,
 };
 use convoke_core::call::code;
+use convoke_core::id::PeerId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::SecretBytes;
 use convoke_store::RuleRow;
@@ -167,13 +168,17 @@ pub(super) async fn send(
     caller: Caller,
     Json(body): Json<SendMessage>,
 ) -> Result<Response<Body>, ApiError> {
-    let to = body.to.clone();
+    let mut to = body.to.clone();
     let ask = match messages::ask(&hub, &caller, body) {
         Ok(ask) => ask,
         Err(why) => return Err(not_sent(&hub, &caller, why).await),
     };
     match calls::place_here(&hub, ask).await.map_err(refused)? {
-        Placed::Running(call) => sent(call.wait().await, to),
+        Placed::Running(call) => {
+            to.sort_unstable();
+            to.dedup();
+            sent(call.wait().await, to)
+        }
         Placed::Pending { call, approval, expires_at } => {
             let approval = PendingApproval { id: approval, expires_at };
             Ok((StatusCode::ACCEPTED, Json(CallPending { approval, call_id: call.id })).into_response())
@@ -200,7 +205,9 @@ fn sent(done: &Done, to: Vec<String>) -> Result<Response<Body>, ApiError> {
 pub(crate) async fn not_sent(hub: &Hub, caller: &Caller, why: SendError) -> ApiError {
     match why {
         SendError::Forbidden { target, missing } => {
-            record_refusal(hub, caller, "a message to a client", Some(&target)).await;
+            // What is no id is not written down: anyone with a token could fill the journal with it.
+            let target = PeerId::parse(&target).ok();
+            record_refusal(hub, caller, "a message to a client", target.as_ref().map(PeerId::as_str)).await;
             ApiError::forbidden(&missing)
         }
         SendError::Unknown(_) => ApiError::not_found(why.to_string()),

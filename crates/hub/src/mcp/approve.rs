@@ -140,8 +140,7 @@ fn verdict(answer: &ElicitResult) -> Option<bool> {
 }
 
 fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
-    let raw = serde_json::value::to_raw_value(&wanted.args).ok()?;
-    let args = convoke_core::redact::args(&raw);
+    let args = convoke_core::redact::args(&wanted.args);
     let args = args.get();
     let message = format!(
         "Allow {} ({}) on {} with {}{}?",
@@ -157,8 +156,7 @@ fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
 
 /// What a state is good for, and nothing else.
 fn binding(hub: &Hub, asker: &Asker, wanted: &Wanted) -> String {
-    let args = serde_json::to_string(&wanted.args).unwrap_or_default();
-    let digest = hub.digest(args.as_bytes());
+    let digest = hub.digest(wanted.args.get().as_bytes());
     format!("{}\0{}\0{}\0{digest}", asker.caller.token.id, wanted.agent.id, wanted.tool)
 }
 

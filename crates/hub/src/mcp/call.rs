@@ -11,13 +11,14 @@ use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, InputResponses, JsonObject};
 use rmcp::service::RequestContext;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::render::{self, Outcome};
 use super::server::Asker;
 use super::tools::{AGENT, TIMEOUT};
 use super::{approve, progress};
 use crate::agents::Agent;
-use crate::calls::{self, Ask, Call, Done, PlaceError, Placed};
+use crate::calls::{self, Ask, Call, Done, PlaceError, Placed, Run};
 use crate::http::agents::in_reach;
 use crate::http::calls::{Found, MAX_WAIT_S, find};
 use crate::hub::Hub;
@@ -34,7 +35,9 @@ pub(super) struct Wanted {
     pub(super) agent: Arc<Agent>,
     pub(super) tool: &'static str,
     pub(super) effect: Effect,
-    pub(super) args: Value,
+    /// As text, and, until it is placed, as it was read.
+    pub(super) args: Box<RawValue>,
+    pub(super) read: Option<Value>,
     pub(super) timeout: Option<Duration>,
 }
 
@@ -48,7 +51,7 @@ pub(super) async fn call(
 ) -> CallToolResponse {
     let CallToolRequestParams { arguments, request_state, input_responses, .. } = request;
     match want(hub, asker, tool, arguments.unwrap_or_default()).await {
-        Ok(wanted) => carry_out(hub, asker, &wanted, request_state, input_responses, context).await,
+        Ok(wanted) => carry_out(hub, asker, wanted, request_state, input_responses, context).await,
         Err(refused) => (*refused).into(),
     }
 }
@@ -58,24 +61,24 @@ pub(super) async fn call(
 pub(super) async fn carry_out(
     hub: &Hub,
     asker: &Asker,
-    wanted: &Wanted,
+    mut wanted: Wanted,
     state: Option<String>,
     answers: Option<InputResponses>,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     if let Some(state) = state {
-        return match approve::answered(hub, asker, wanted, &state, &answers.unwrap_or_default()).await {
-            Ok(approve::Answer::Decided(call)) => follow(hub, &call, context).await.into(),
+        return match approve::answered(hub, asker, &wanted, &state, &answers.unwrap_or_default()).await {
+            Ok(approve::Answer::Decided(call)) => follow(hub, &call, None, context).await.into(),
             Ok(approve::Answer::Open(outcome)) => outcome.into_result().into(),
             Err(refused) => (*refused).into(),
         };
     }
-    match place(hub, asker, wanted).await {
-        Ok(Placed::Running(call)) => follow(hub, &call, context).await.into(),
-        Ok(Placed::Pending { call, approval, expires_at }) => {
-            match approve::ask(hub, asker, wanted, approval, expires_at, context).await {
+    match place(hub, asker, &mut wanted).await {
+        Ok((Placed::Running(call), run)) => follow(hub, &call, run, context).await.into(),
+        Ok((Placed::Pending { call, approval, expires_at }, _)) => {
+            match approve::ask(hub, asker, &wanted, approval, expires_at, context).await {
                 approve::Asked::Question(question) => question.into(),
-                approve::Asked::Decided(call) => follow(hub, &call, context).await.into(),
+                approve::Asked::Decided(call) => follow(hub, &call, None, context).await.into(),
                 approve::Asked::Nobody => {
                     Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result().into()
                 }
@@ -99,11 +102,12 @@ async fn want(
         Some(_) => return Err(bad("`agent` must be an agent's id".into())),
     };
     let timeout = if tool.arg(TIMEOUT).is_some() { None } else { seconds(args.remove(TIMEOUT)).map_err(bad)? };
-    let args = Value::Object(args);
-    kenny::validate_args(tool.name, &args).map_err(bad)?;
+    let read = Value::Object(args);
+    kenny::validate_args(tool.name, &read).map_err(bad)?;
+    let args = to_raw_value(&read).map_err(|why| bad(why.to_string()))?;
     let id = agent.map_or_else(|| selected(hub, asker, tool), Ok)?;
     let agent = in_reach(hub, &asker.caller, &id).await.map_err(|error| Box::new(render::api_error(&error)))?;
-    Ok(Wanted { agent, tool: tool.name, effect: tool.effect, args, timeout })
+    Ok(Wanted { agent, tool: tool.name, effect: tool.effect, args, read: Some(read), timeout })
 }
 
 /// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
@@ -133,18 +137,21 @@ pub(super) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> 
     }
 }
 
-/// Takes a call to the gate.
-pub(super) async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<Placed, PlaceError> {
-    let args = serde_json::value::to_raw_value(&wanted.args).map_err(|why| PlaceError::BadArgs(why.to_string()))?;
+/// Takes a call to the gate. It runs in the task of whoever follows it: one less to start, and to wake, per call.
+pub(super) async fn place(
+    hub: &Hub,
+    asker: &Asker,
+    wanted: &mut Wanted,
+) -> Result<(Placed, Option<Run>), PlaceError> {
     let ask = Ask {
         caller: asker.caller.clone(),
         agent: Arc::clone(&wanted.agent),
         tool: wanted.tool.into(),
-        args,
+        args: wanted.args.clone(),
         timeout: wanted.timeout,
         idempotency_key: None,
     };
-    calls::place(hub, ask).await
+    calls::place_to_follow(hub, ask, wanted.read.take()).await
 }
 
 /// Why a call was not placed.
@@ -162,10 +169,14 @@ pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Ou
 
 /// Waits for a call's end. When the client gives up, so does the call: its outcome is `cancelled`, and what the machine
 /// still answers is recorded as late.
-async fn follow(hub: &Hub, call: &Arc<Call>, context: &RequestContext<RoleServer>) -> CallToolResult {
+async fn follow(
+    hub: &Hub,
+    call: &Arc<Call>,
+    run: Option<Run>,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResult {
     let abandoned = CancelUnlessDone(Arc::clone(call));
-    let what = format!("{} on {}", call.tool, call.target);
-    let done = match progress::wait(context, &what, call.wait()).await {
+    let done = match progress::wait(context, call, ended(call, run)).await {
         Some(done) => done,
         None => {
             call.cancel();
@@ -175,6 +186,14 @@ async fn follow(hub: &Hub, call: &Arc<Call>, context: &RequestContext<RoleServer
     let result = shown(hub, call, done).await;
     drop(abandoned);
     result
+}
+
+/// Runs a call, if that is ours to do, and waits for its end.
+pub(super) async fn ended(call: &Call, run: Option<Run>) -> &Done {
+    if let Some(run) = run {
+        run.await;
+    }
+    call.wait().await
 }
 
 /// A call's end as the client sees it. A large answer is read and cut on a thread where it holds up nobody.
@@ -221,11 +240,10 @@ pub(super) async fn status(
         Ok(Found::Recorded(status)) => return Outcome::recorded(&status).into_result(),
         Err(error) => return render::api_error(&error),
     };
-    let what = format!("{} on {}", call.tool, call.target);
     let patience = tokio::time::timeout(Duration::from_secs_f64(wait), call.wait());
     // Giving up on this wait is not giving up on the call: someone may still approve it.
     tokio::select! {
-        _ = progress::wait(context, &what, patience) => {}
+        _ = progress::wait(context, &call, patience) => {}
         () = hub.stopping.cancelled() => {}
     }
     let outcome = match (call.done(), call.approval()) {

@@ -12,12 +12,14 @@ use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, JsonObject, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use serde_json::Value;
+use serde_json::value::to_raw_value;
 
-use super::call::{CancelUnlessDone, Wanted, place, refusal, seconds};
+use super::call::{CancelUnlessDone, Wanted, ended, place, refusal, seconds};
 use super::render::{self, Outcome};
 use super::server::Asker;
+use crate::agents::Agent;
 use crate::calls::Placed;
-use crate::http::agents::in_reach;
+use crate::http::ApiError;
 use crate::hub::Hub;
 
 /// Most machines of one request; more are refused, not left out.
@@ -43,12 +45,21 @@ pub(super) async fn call(
         super::door::record_refusal(hub, &asker.caller, tool.name).await;
         return render::error("forbidden", &missing.to_string());
     }
+    let targets = reached(hub, asker, tool.name, targets).await;
     let budget = (hub.settings.size("mcp.max_result_bytes") / targets.len().max(1)).max(LEAST_BUDGET);
     let total = targets.len();
-    let ended = AtomicUsize::new(0);
-    let one = async |id: String| {
-        let outcome = one(hub, asker, tool, &args, timeout, &id, budget, context).await;
-        let n = ended.fetch_add(1, Ordering::Relaxed) + 1;
+    let Ok(text) = to_raw_value(&args) else { return render::error("bad_args", "the arguments cannot be written") };
+    let over = AtomicUsize::new(0);
+    let one = async |(id, agent): (String, Found)| {
+        let outcome = match agent {
+            Ok(agent) => {
+                let (args, read) = (text.clone(), Some(args.clone()));
+                let wanted = Wanted { agent, tool: tool.name, effect: tool.effect, args, read, timeout };
+                one(hub, asker, wanted, budget, context).await
+            }
+            Err(error) => Outcome::refused(Some(&id), tool.name, error.code(), error.sentence()),
+        };
+        let n = over.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(token) = context.meta.get_progress_token() {
             let progress = ProgressNotificationParam::new(token, n as f64)
                 .with_total(total as f64)
@@ -100,37 +111,56 @@ impl Asked {
 
 fn tagged(hub: &Hub, asker: &Asker, tag: &str) -> BTreeSet<String> {
     let scopes = &asker.caller.token.grant.scopes;
-    let wanted = |agent: &Arc<crate::agents::Agent>| {
+    let wanted = |agent: &Arc<Agent>| {
         let state = agent.state();
         state.tags.iter().any(|t| t == tag) && scopes.reaches(agent.id.as_str(), &state.tags)
     };
     hub.agents.list(None).iter().filter(|a| wanted(a)).map(|a| a.id.as_str().to_owned()).collect()
 }
 
-#[expect(clippy::too_many_arguments, reason = "one machine's share of one request")]
+type Found = Result<Arc<Agent>, ApiError>;
+
+/// Finds the machines. Those out of the caller's reach are one refusal and one record, however many they are: a caller
+/// without the right must not write hundreds of records with one request.
+async fn reached(hub: &Hub, asker: &Asker, tool: &str, targets: BTreeSet<String>) -> Vec<(String, Found)> {
+    let mut distant = Vec::new();
+    let mut found = Vec::with_capacity(targets.len());
+    for id in targets {
+        let agent = hub.agents.find(&id);
+        let tags = agent.as_ref().map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+        // Reach comes first, as everywhere: a token for one tag must not learn which other machines exist.
+        let agent = match asker.caller.token.grant.check_reach(&id, &tags) {
+            Ok(()) => agent.ok_or_else(|| ApiError::no_agent(&id)),
+            Err(missing) => {
+                distant.push(id.clone());
+                Err(ApiError::forbidden(&missing))
+            }
+        };
+        found.push((id, agent));
+    }
+    if !distant.is_empty() {
+        super::door::record_out_of_reach(hub, &asker.caller, tool, &distant).await;
+    }
+    found
+}
+
 async fn one(
     hub: &Hub,
     asker: &Asker,
-    tool: &'static KennyTool,
-    args: &Value,
-    timeout: Option<Duration>,
-    id: &str,
+    mut wanted: Wanted,
     budget: usize,
     context: &RequestContext<RoleServer>,
 ) -> Outcome {
+    let agent = Arc::clone(&wanted.agent);
+    let id = agent.id.as_str();
     if context.ct.is_cancelled() {
-        return Outcome::refused(Some(id), tool.name, "cancelled", "the client gave up before this machine's turn");
+        return Outcome::refused(Some(id), wanted.tool, "cancelled", "the client gave up before this machine's turn");
     }
-    let agent = match in_reach(hub, &asker.caller, id).await {
-        Ok(agent) => agent,
-        Err(error) => return Outcome::refused(Some(id), tool.name, error.code(), error.sentence()),
-    };
-    let wanted = Wanted { agent, tool: tool.name, effect: tool.effect, args: args.clone(), timeout };
-    match place(hub, asker, &wanted).await {
-        Ok(Placed::Running(call)) => {
+    match place(hub, asker, &mut wanted).await {
+        Ok((Placed::Running(call), run)) => {
             let abandoned = CancelUnlessDone(Arc::clone(&call));
             let done = tokio::select! {
-                done = call.wait() => done,
+                done = ended(&call, run) => done,
                 () = context.ct.cancelled() => {
                     call.cancel();
                     call.wait().await
@@ -140,9 +170,9 @@ async fn one(
             drop(abandoned);
             outcome
         }
-        Ok(Placed::Pending { call, approval, expires_at }) => {
+        Ok((Placed::Pending { call, approval, expires_at }, _)) => {
             Outcome::pending(&call, approval, expires_at, &hub.base_url())
         }
-        Err(error) => refusal(&error, Some(id), tool.name),
+        Err(error) => refusal(&error, Some(id), wanted.tool),
     }
 }

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use convoke_core::grant::Missing;
+use convoke_core::id::PeerId;
 use convoke_core::journal::{Decision, Draft, Kind};
 use http_body_util::Full;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -157,9 +158,28 @@ async fn refuse(
 
 /// A known caller asked for a tool it may never use.
 pub(super) async fn record_refusal(hub: &Hub, caller: &Caller, tool: &str) {
-    let mut record = Draft::new(clock::now(), Kind::Refusal).detail(&json!({ "what": "tools/call" }));
+    record(hub, caller, tool, None, json!({ "what": "tools/call" })).await;
+}
+
+/// Machines that a record of a refusal names; the rest are counted.
+const MAX_NAMES: usize = 32;
+
+/// A known caller asked for a tool on machines out of its reach.
+pub(super) async fn record_out_of_reach(hub: &Hub, caller: &Caller, tool: &str, agents: &[String]) {
+    let target = match agents {
+        [one] => PeerId::parse(one).ok().map(|id| id.as_str().to_owned()),
+        _ => None,
+    };
+    let named: Vec<_> = agents.iter().filter(|id| PeerId::parse(id).is_ok()).take(MAX_NAMES).collect();
+    let detail = json!({ "what": "agents out of reach", "count": agents.len(), "agents": named });
+    record(hub, caller, tool, target, detail).await;
+}
+
+async fn record(hub: &Hub, caller: &Caller, tool: &str, target: Option<String>, detail: serde_json::Value) {
+    let mut record = Draft::new(clock::now(), Kind::Refusal).detail(&detail);
     record.who = Some(caller.token.name.clone());
     record.door = Some(caller.door);
+    record.target = target;
     record.tool = Some(tool.into());
     record.decision = Some(Decision::Denied);
     hub.metrics.refused(caller.door.name(), "known");

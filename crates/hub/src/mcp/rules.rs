@@ -13,6 +13,7 @@ use super::fleet::{Shown, args, budget, value};
 use super::server::Asker;
 use super::tools::{Entry, NEEDS_A_PERSON, Need, entry};
 use super::{render, schema};
+use crate::calls::Ask;
 use crate::http::rules::not_sent;
 use crate::hub::Hub;
 use crate::yonexus::messages::{self, READ, SEND};
@@ -101,7 +102,7 @@ pub(super) async fn send(
         Ok(ask) => ask,
         Err(why) => return render::api_error(&not_sent(hub, &asker.caller, why).await).into(),
     };
-    let args = serde_json::from_str(ask.args.get()).unwrap_or_default();
-    let wanted = Wanted { agent: ask.agent, tool: SEND, effect: Effect::Interact, args, timeout: ask.timeout };
-    call::carry_out(hub, asker, &wanted, request_state, input_responses, context).await
+    let Ask { agent, args, timeout, .. } = ask;
+    let wanted = Wanted { agent, tool: SEND, effect: Effect::Interact, args, read: None, timeout };
+    call::carry_out(hub, asker, wanted, request_state, input_responses, context).await
 }

@@ -1,6 +1,7 @@
 //! The list of MCP tools: each with what it needs, its schemas and its hints. Names and order are stable; a caller
 //! does not see what it may never use.
 
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use convoke_core::effect::Effect;
@@ -41,9 +42,11 @@ pub struct Entry {
 pub static TOOLS: LazyLock<Vec<Entry>> =
     LazyLock::new(|| own().into_iter().chain(rules::entries()).chain(kenny::TOOLS.iter().map(forwarded)).collect());
 
-/// The tool of that name.
+/// The tool of that name. Looked up by the door, by the SDK and by the server, for every call.
 pub fn find(name: &str) -> Option<&'static Entry> {
-    TOOLS.iter().find(|entry| entry.name == name)
+    static BY_NAME: LazyLock<HashMap<&'static str, &'static Entry>> =
+        LazyLock::new(|| TOOLS.iter().map(|entry| (entry.name, entry)).collect());
+    BY_NAME.get(name).copied()
 }
 
 /// The tools a caller may ever use.

@@ -95,3 +95,31 @@ async fn a_tokens_calls_at_once_are_bounded_and_come_back() {
         assert_eq!(hub.post("/api/tokens", body).await.status, 400);
     }
 }
+
+#[tokio::test]
+async fn many_machines_out_of_reach_are_one_refusal_in_the_record() {
+    let hub = TestHub::start().await;
+    hub.enrol("near").await;
+    let scopes = json!({ "agents": ["near"] });
+    let distant = hub.token("distant", "operator", scopes).await;
+    let client = Mcp::stateless(&hub, &distant);
+    let mut agents: Vec<_> = (0..499).map(|n| format!("pc-{n:03}")).collect();
+    agents.push("near".into());
+    let reply = client.call("call_agents", json!({ "tool": "net_config", "agents": agents })).await;
+    assert_eq!(reply.structured()["counts"], json!({ "refused": 499, "failed": 1 }), "{reply:?}");
+    let refusals = hub.journal("kind=refusal").await;
+    assert_eq!(refusals.len(), 1);
+    let one = &refusals[0];
+    assert_eq!(
+        (&one["who"], &one["tool"], &one["decision"]),
+        (&json!("distant"), &json!("net_config"), &json!("denied"))
+    );
+    assert_eq!((&one["detail"]["count"], &one["detail"]["agents"][0]), (&json!(499), &json!("pc-000")));
+    assert_eq!(one["detail"]["agents"].as_array().map(Vec::len), Some(32));
+    // Whoever is told no learns nothing of which of them exist.
+    let said = |id: &str| {
+        let all = reply.structured()["outcomes"].as_array().expect("a list").clone();
+        all.into_iter().find(|o| o["agent"] == id).expect("there")["error"].clone()
+    };
+    assert_eq!(said("pc-000"), said("pc-498"));
+}
