@@ -40,18 +40,22 @@ enum Secret {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let code = prop_oneof![Just(Code::Right), Just(Code::Wrong)];
-    let secret = prop_oneof![3 => Just(Secret::Right), 1 => Just(Secret::Old), 1 => Just(Secret::Wrong)];
+    // Mostly what leads somewhere: a proof must follow a pairing, and a replay a proof, before any of it is tried.
+    let code = prop_oneof![4 => Just(Code::Right), 1 => Just(Code::Wrong)];
+    let secret = prop_oneof![8 => Just(Secret::Right), 1 => Just(Secret::Old), 1 => Just(Secret::Wrong)];
+    let key = || prop_oneof![6 => Just(1u8), 1 => Just(2u8)];
+    let off = prop_oneof![6 => -9i64..10, 1 => -12i64..13];
+    let wait = prop_oneof![3 => 0u64..4, 1 => 0u64..400];
     prop_oneof![
-        2 => Just(Step::Connect),
-        4 => (1u8..3, any::<bool>()).prop_map(|(key, secret)| Step::Hello { key, secret }),
+        3 => Just(Step::Connect),
+        6 => (key(), any::<bool>()).prop_map(|(key, secret)| Step::Hello { key, secret }),
         1 => Just(Step::Stranger),
         4 => code.prop_map(Step::Confirm),
-        6 => (1u8..3, secret, 0u8..6, -12i64..12)
+        8 => (key(), secret, 0u8..12, off)
             .prop_map(|(key, secret, nonce, off)| Step::Auth { key, secret, nonce, off }),
         1 => Just(Step::Heartbeat),
         1 => ".{0,40}".prop_map(Step::Text),
-        3 => (0u64..400).prop_map(Step::Wait),
+        3 => wait.prop_map(Step::Wait),
         1 => Just(Step::Approve),
         1 => Just(Step::Deny),
         1 => Just(Step::Revoke),
@@ -92,7 +96,7 @@ proptest! {
     /// time within the drift and a fresh nonce, not more than ten in ten seconds; and whoever has, is. No code is ever
     /// in a frame. Trust changes as the contract says and by nothing else.
     #[test]
-    fn no_sequence_of_frames_gets_in_without_proof_or_learns_a_code(steps in prop::collection::vec(step(), 1..60)) {
+    fn no_sequence_of_frames_gets_in_without_proof_or_learns_a_code(steps in prop::collection::vec(step(), 1..90)) {
         let mut server = Server::new();
         let mut now = 1000;
         let mut connection = Connection::open(at(now));
