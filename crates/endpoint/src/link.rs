@@ -5,7 +5,7 @@ use std::time::{Duration, Instant as StdInstant};
 
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
 use convoke_kenny::frame::{self, Meta, RemoteControl};
-use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule};
+use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule, ShellPolicy};
 use convoke_ws::Event;
 use ed25519_dalek::SigningKey;
 use tokio::sync::mpsc;
@@ -294,7 +294,7 @@ impl Link<'_> {
                 let request = Request { id, tool: tool.into_owned(), args: args.into_owned() };
                 self.shared.calls.start(request, self.reply.clone());
             }
-            AgentEvent::Policy { rules, skipped } => self.on_policy(rules, skipped).await,
+            AgentEvent::Policy { rules, skipped, shell } => self.on_policy(rules, skipped, shell).await,
             AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => self.socket.queue_text(&frame),
             AgentEvent::Alive => {}
             AgentEvent::Dropped(why) => tracing::warn!(%why, "a frame of the hub was dropped"),
@@ -304,10 +304,17 @@ impl Link<'_> {
     }
 
     /// Waits until the rules are in force: a request that came after them must meet them.
-    async fn on_policy(&mut self, rules: Vec<PolicyRule>, skipped: usize) {
-        let count = rules.len();
+    async fn on_policy(&mut self, rules: Vec<PolicyRule>, skipped: usize, shell: Option<ShellPolicy>) {
         let guard = Arc::clone(&self.shared.guard);
-        let refused = tokio::task::spawn_blocking(move || guard.set_rules(rules)).await.unwrap_or_default();
+        let count = rules.len();
+        let set = move || {
+            let of_shell = shell.map(|shell| guard.set_shell(&shell)).unwrap_or_default();
+            (guard.set_rules(rules), of_shell)
+        };
+        let (refused, of_shell) = tokio::task::spawn_blocking(set).await.unwrap_or_default();
+        for (rule, why) in &of_shell {
+            tracing::warn!(rule, %why, "a rule of the shell policy cannot be used and allows nothing");
+        }
         for (rule, why) in &refused {
             tracing::warn!(rule, %why, "a rule of the operator cannot be used and is skipped");
         }
