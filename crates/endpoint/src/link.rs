@@ -38,8 +38,11 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(3);
 /// The close code of a hub that does not let an agent in.
 const UNAUTHORIZED: u16 = 4401;
+/// The close code of a hub that stops, and of one that has a newer tunnel of the same agent.
+const GOING_AWAY: u16 = 1001;
 /// What this agent can do beyond its protocol version.
-const FEATURES: [&str; 3] = [FEATURE_POSIX, "shell_exec", "remote_control"];
+const FEATURES: &[&str] =
+    if cfg!(windows) { &[FEATURE_POSIX, "remote_control"] } else { &[FEATURE_POSIX, "shell_exec", "remote_control"] };
 
 /// What every tunnel of an agent shares.
 #[derive(Debug)]
@@ -74,7 +77,7 @@ pub enum LinkError {
     #[error("the hub does not let this agent in (4401): its key is not enrolled there under this id, or was revoked")]
     Refused,
     /// The hub closed the tunnel.
-    #[error("the hub closed the tunnel{}", .0.map(|code| format!(" ({code})")).unwrap_or_default())]
+    #[error("the hub closed the tunnel{}", closed(*.0))]
     Closed(Option<u16>),
     /// The socket broke.
     #[error("the tunnel broke: {0}")]
@@ -85,6 +88,18 @@ pub enum LinkError {
     /// No randomness.
     #[error("the system has no random bytes to give: {0}")]
     Randomness(getrandom::Error),
+}
+
+/// What a close code tells, in brackets.
+fn closed(code: Option<u16>) -> String {
+    match code {
+        // Both are a hub's going away to the one who is left behind; which of them, a person will know.
+        Some(GOING_AWAY) => {
+            format!(" ({GOING_AWAY}): it is stopping, or another agent has connected with this one's id and key")
+        }
+        Some(code) => format!(" ({code})"),
+        None => String::new(),
+    }
 }
 
 /// How a tunnel ended.
@@ -172,7 +187,7 @@ fn meta(switch: RemoteControl) -> Meta {
         version: VERSION.to_owned(),
         arch: Some(std::env::consts::ARCH.to_owned()),
         channel: None,
-        features: FEATURES.map(str::to_owned).to_vec(),
+        features: FEATURES.iter().map(|name| (*name).to_owned()).collect(),
         remote_control: Some(switch),
     }
 }

@@ -197,8 +197,10 @@ pub fn serve() -> io::Result<()> {
     out.flush()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use super::*;
 
     fn shell(script: &str) -> Apart {

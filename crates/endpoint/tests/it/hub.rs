@@ -133,3 +133,43 @@ async fn an_encrypted_hub_is_trusted_by_its_authority_and_by_nothing_else() {
     assert!(matches!(heard, EnrolError::BadToken(_)), "{heard}");
     hub.stop().await.expect("stops");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_agents_with_one_key_take_turns_and_say_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let hub = start(dir.path(), &[]).await;
+    let (first, second) = (Endpoint::new(&hub.http, &hub.hub.key), Endpoint::new(&hub.http, &hub.hub.key));
+    std::fs::copy(first.state.path().join("convoke-agent.key"), second.state.path().join("convoke-agent.key"))
+        .expect("copied, as with the image of a disk");
+    let id = PeerId::kenny(ID).expect("an id");
+    assert_eq!(
+        hub.hub.adopt(&id, first.state.key().expect("a key").verifying_key()).await.expect("stored"),
+        Adopted::Yes
+    );
+    let (one, other) = (first.run(), second.run());
+    let problem = |endpoint: &Endpoint| {
+        convoke_endpoint::status::Status::read(&endpoint.state).ok().flatten().and_then(|status| status.problem)
+    };
+    soon("both have been pushed out", async {
+        let (mut of_first, mut of_second) = (None, None);
+        while of_first.is_none() || of_second.is_none() {
+            of_first = of_first.or_else(|| problem(&first));
+            of_second = of_second.or_else(|| problem(&second));
+            tokio::task::yield_now().await;
+        }
+        for why in [of_first, of_second].into_iter().flatten() {
+            assert!(why.contains("another agent has connected with this one's id and key"), "{why}");
+        }
+    })
+    .await;
+    one.stop().await;
+    // The other one has the place for itself now, and serves.
+    let path = format!("/api/agents/{ID}");
+    soon("a call is answered", async {
+        let call = json!({ "tool": "shell_exec", "args": { "command": "echo here" } });
+        while ask(&hub, "POST", &format!("{path}/call"), call.clone()).await["result"]["stdout"] != "here\n" {}
+    })
+    .await;
+    other.stop().await;
+    hub.stop().await.expect("stops");
+}
