@@ -197,10 +197,9 @@ pub fn serve() -> io::Result<()> {
     out.flush()
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
 
     fn shell(script: &str) -> Apart {

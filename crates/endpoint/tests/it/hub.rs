@@ -56,7 +56,7 @@ fn identity(hub: &Hub) -> Identity {
 async fn enrol_connect_call_pause_and_see_it_at_the_hub() {
     let dir = tempfile::tempdir().expect("a directory");
     let hub = start(dir.path(), &[]).await;
-    let endpoint = Endpoint::new(&hub.http, &hub.hub.key);
+    let endpoint = Endpoint::of(&hub.http, &hub.hub.key.verifying_key());
     let token = ask(&hub, "POST", &format!("/api/agents/{ID}/token"), json!({})).await;
     let token = SecretText::new(token["token"].as_str().expect("a token"));
     let wrong = enrol(&endpoint.state, &identity(&hub), &SecretText::new("cve_wrong")).await;
@@ -95,7 +95,7 @@ async fn the_hubs_own_agent_needs_no_token_and_a_revocation_stands() {
     let dir = tempfile::tempdir().expect("a directory");
     let hub = start(dir.path(), &[]).await;
     let id = PeerId::kenny(ID).expect("an id");
-    let endpoint = Endpoint::new(&hub.http, &hub.hub.key);
+    let endpoint = Endpoint::of(&hub.http, &hub.hub.key.verifying_key());
     let key = endpoint.state.key().expect("a key").verifying_key();
     assert_eq!(hub.hub.adopt(&id, key).await.expect("stored"), Adopted::Yes);
     assert_eq!(hub.hub.adopt(&id, key).await.expect("stored"), Adopted::Yes, "and again");
@@ -123,7 +123,7 @@ async fn an_encrypted_hub_is_trusted_by_its_authority_and_by_nothing_else() {
     let tls = [("tls.cert", cert.to_str().expect("UTF-8")), ("tls.key", key.to_str().expect("UTF-8"))];
     let hub = start(&dir.path().join("data"), &tls).await;
     let address = HubAddress::parse(&format!("https://{}", hub.hub.listen)).expect("an address");
-    let endpoint = Endpoint::new(&address.to_string(), &hub.hub.key);
+    let endpoint = Endpoint::of(&address.to_string(), &hub.hub.key.verifying_key());
     let token = SecretText::new("cve_wrong");
     let plain = Identity { hub: address, ..identity(&hub) };
     let stranger = enrol(&endpoint.state, &plain, &token).await.expect_err("not trusted");
@@ -138,7 +138,10 @@ async fn an_encrypted_hub_is_trusted_by_its_authority_and_by_nothing_else() {
 async fn two_agents_with_one_key_take_turns_and_say_so() {
     let dir = tempfile::tempdir().expect("a directory");
     let hub = start(dir.path(), &[]).await;
-    let (first, second) = (Endpoint::new(&hub.http, &hub.hub.key), Endpoint::new(&hub.http, &hub.hub.key));
+    let (first, second) = (
+        Endpoint::of(&hub.http, &hub.hub.key.verifying_key()),
+        Endpoint::of(&hub.http, &hub.hub.key.verifying_key()),
+    );
     std::fs::copy(first.state.path().join("convoke-agent.key"), second.state.path().join("convoke-agent.key"))
         .expect("copied, as with the image of a disk");
     let id = PeerId::kenny(ID).expect("an id");

@@ -14,7 +14,7 @@ use convoke_endpoint::update::Supervision;
 use convoke_kenny::frame::{AgentFrame, HubFrame};
 use convoke_kenny::transcript::Transcript;
 use convoke_kenny::wire_bytes;
-use ed25519_dalek::SigningKey;
+use ed25519_dalek::{SigningKey, VerifyingKey};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -211,11 +211,16 @@ pub struct Running {
 impl Endpoint {
     /// Not yet running; its key is made, as after an enrolment.
     pub fn new(url: &str, hub_key: &SigningKey) -> Self {
+        Self::of(url, &hub_key.verifying_key())
+    }
+
+    /// The same, by the public half of the hub's key.
+    pub fn of(url: &str, hub_key: &VerifyingKey) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let state = StateDir::new(dir.path().join("state"));
         state.create().expect("made");
         state.key_or_new().expect("a key");
-        let hub_key = wire_bytes::encode(hub_key.verifying_key().as_bytes());
+        let hub_key = wire_bytes::encode(hub_key.as_bytes());
         Self { state, dir, url: url.to_owned(), hub_key, settings: Vec::new() }
     }
 
