@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask setup | test | conformance | bench | windows | tidy`.
+//! Developer commands: `cargo xtask setup | test | conformance | bench | windows | layout | tidy`.
 //!
 //! Everything a contributor or a build machine runs goes through here, so that there is one list of what "all checks"
 //! means. Messages go to standard error, as cargo's own do.
@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod layout;
 mod run;
 mod setup;
 mod tidy;
@@ -27,6 +28,8 @@ Usage: cargo xtask <command>
                    a name before them, as in `bench mcp`, measures only that
   windows [--check]
                    build the program for Windows, where the target and mingw are installed, or check it
+  layout PROGRAM TRACE...
+                   list the functions that an agent at rest uses, for the linker, from traces of the release build
   tidy [folder]    the tidy checks alone, on this checkout or another";
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::run(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["windows", rest @ ..] => windows::run(&root(), rest),
+        ["layout", program, traces @ ..] if !traces.is_empty() => layout::run(&root(), program, traces),
         ["tidy"] => tidy::run(&root()),
         ["tidy", folder] => tidy::run(Path::new(folder)),
         ["help" | "--help" | "-h"] => {

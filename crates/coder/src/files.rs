@@ -21,6 +21,7 @@ pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
 
 /// How a private file is opened: made with 0600 from the first moment.
 pub(crate) fn private_options() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only modes are set on it"))]
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     {

@@ -189,7 +189,7 @@ impl Backend {
 }
 
 /// Ends a plugin's whole group when it is dropped.
-struct Group(Option<u32>);
+struct Group(#[cfg_attr(not(unix), expect(dead_code, reason = "groups are ended by signals"))] Option<u32>);
 
 impl Drop for Group {
     fn drop(&mut self) {

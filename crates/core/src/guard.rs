@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock};
 use regex::{RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
 
-pub use portable::{RuleError, validate};
+pub use portable::{RuleError, Whole, validate};
 
 /// Most operator rules a guard takes.
 pub const MAX_OPERATOR_RULES: usize = 500;
@@ -104,9 +104,9 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The builtin rules alone.
-    pub fn builtin() -> Self {
-        LazyLock::force(&BUILTIN);
+    /// The builtin rules alone. Each group is compiled when a text is first checked against it: a machine that never
+    /// sees a script for another system's shell need not hold what it takes to read one.
+    pub const fn builtin() -> Self {
         Self { operator: None }
     }
 
@@ -130,7 +130,10 @@ impl Guard {
         }
         let (compiled, failed) = Compiled::new(kept);
         refused.extend(failed.into_iter().map(|id| (id, RuleError::TooLarge)));
-        LazyLock::force(&BUILTIN);
+        // Whoever keeps rules of its own answers for many machines, and should not let the first caller wait.
+        for sets in &BUILTIN {
+            LazyLock::force(sets);
+        }
         (Self { operator: Some(Arc::new(compiled)) }, refused)
     }
 
@@ -161,15 +164,18 @@ impl Guard {
         let texts: Vec<(AppliesTo, normal::Forms<'_>)> =
             surfaces.iter().map(|s| (s.group, normal::forms(s.group, &s.text))).collect();
         let hit = |rule: &Rule, builtin| Hit { rule: rule.id.clone(), reason: rule.reason.clone(), builtin };
-        if let Some(rule) = BUILTIN.first_match(&texts) {
-            return Some(hit(rule, true));
+        let groups =
+            AppliesTo::ALL.iter().zip(&BUILTIN).filter(|(of, _)| texts.iter().any(|(group, _)| group == *of));
+        if let Some(place) = first_match(groups.flat_map(|(_, sets)| sets.iter()), &texts) {
+            return Some(hit(&RULES[place], true));
         }
-        Some(hit(self.operator.as_ref()?.first_match(&texts)?, false))
+        let operator = self.operator.as_ref()?;
+        Some(hit(&operator.rules[first_match(operator.sets.iter(), &texts)?], false))
     }
 
     /// The builtin rules, in catalogue order.
     pub fn builtin_rules() -> &'static [Rule] {
-        &BUILTIN.rules
+        &RULES
     }
 }
 
@@ -184,14 +190,32 @@ struct Catalogue {
     rules: Vec<Rule>,
 }
 
-static BUILTIN: LazyLock<Compiled> = LazyLock::new(|| {
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     let catalogue: Catalogue = serde_json::from_str(include_str!("guard/catalogue.json"))
         .expect("the catalogue is part of the binary and a test reads it");
-    let (compiled, failed) = Compiled::new(catalogue.rules);
-    // A guard with a hole must not start, and a test would have told.
-    assert!(failed.is_empty(), "builtin guard rules do not compile: {failed:?}");
-    compiled
+    catalogue.rules
 });
+
+/// The builtin rules' sets, by group in the order of [`AppliesTo::ALL`].
+static BUILTIN: [LazyLock<Vec<Set>>; AppliesTo::ALL.len()] = [
+    LazyLock::new(|| builtin_sets(AppliesTo::Powershell)),
+    LazyLock::new(|| builtin_sets(AppliesTo::Posix)),
+    LazyLock::new(|| builtin_sets(AppliesTo::SelfProtection)),
+    LazyLock::new(|| builtin_sets(AppliesTo::Path)),
+];
+
+fn builtin_sets(group: AppliesTo) -> Vec<Set> {
+    let (mut sets, mut failed) = (Vec::new(), Vec::new());
+    compile(&RULES, group, &places(&RULES, group), &mut sets, &mut failed);
+    // A guard with a hole must not let anything by, and a test would have told.
+    assert!(failed.is_empty(), "builtin guard rules of the group {} do not compile", group.name());
+    sets
+}
+
+/// Where the rules of a group are.
+fn places(rules: &[Rule], group: AppliesTo) -> Vec<usize> {
+    (0..rules.len()).filter(|&i| rules[i].applies_to == group).collect()
+}
 
 /// Rules with the sets that match them.
 #[derive(Debug)]
@@ -214,28 +238,28 @@ impl Compiled {
         let mut sets = Vec::new();
         let mut failed = Vec::new();
         for group in AppliesTo::ALL {
-            let places: Vec<usize> = (0..rules.len()).filter(|&i| rules[i].applies_to == group).collect();
-            compile(&rules, group, &places, &mut sets, &mut failed);
+            compile(&rules, group, &places(&rules, group), &mut sets, &mut failed);
         }
         let failed = failed.into_iter().map(|i| rules[i].id.clone()).collect();
         (Self { rules, sets }, failed)
     }
+}
 
-    fn first_match(&self, texts: &[(AppliesTo, normal::Forms<'_>)]) -> Option<&Rule> {
-        let mut first: Option<usize> = None;
-        for set in &self.sets {
-            for (_, forms) in texts.iter().filter(|(group, _)| *group == set.group) {
-                for form in forms.iter() {
-                    // Most calls are allowed, and whether anything matches is cheaper to know than what does.
-                    if set.patterns.is_match(form) {
-                        let place = set.patterns.matches(form).iter().next().map(|i| set.places[i]);
-                        first = first.into_iter().chain(place).min();
-                    }
+/// The first rule that matches, by its place.
+fn first_match<'s>(sets: impl Iterator<Item = &'s Set>, texts: &[(AppliesTo, normal::Forms<'_>)]) -> Option<usize> {
+    let mut first: Option<usize> = None;
+    for set in sets {
+        for (_, forms) in texts.iter().filter(|(group, _)| *group == set.group) {
+            for form in forms.iter() {
+                // Most calls are allowed, and whether anything matches is cheaper to know than what does.
+                if set.patterns.is_match(form) {
+                    let place = set.patterns.matches(form).iter().next().map(|i| set.places[i]);
+                    first = first.into_iter().chain(place).min();
                 }
             }
         }
-        first.map(|place| &self.rules[place])
     }
+    first
 }
 
 /// One set for all of `places`; when they are too large together, two halves, so that no rule is lost to its

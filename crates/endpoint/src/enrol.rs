@@ -63,7 +63,11 @@ pub async fn enrol(state: &StateDir, identity: &Identity, token: &SecretText) ->
         dialler.post_json(&url, token.reveal(), body, MAX_ANSWER, PATIENCE).await.map_err(EnrolError::Unreachable)?;
     let words = || words(answer.status, &answer.body);
     match answer.status {
-        200 => Ok(identity.save(state)?),
+        200 => {
+            // What another hub has said of commands is that hub's business.
+            let _ = std::fs::remove_file(state.shell_file());
+            Ok(identity.save(state)?)
+        }
         401 | 403 => Err(EnrolError::BadToken(words())),
         409 => Err(EnrolError::OtherKey(words())),
         _ => Err(EnrolError::Refused(words())),

@@ -1,25 +1,106 @@
 //! The agent's own guard: what would wreck this machine is refused here, whoever asked and whatever the hub's guard said.
 //!
 //! Compiling the builtin catalogue takes memory that an agent which is never called need not hold, so it is compiled at
-//! the first call. Rules of the operator come by `policy` and can only add.
+//! the first call. Rules of the operator come by `policy` and can only add. So does what a hub of the field says of
+//! commands as such (all, those of a list, none): it is kept in a file, since an agent that starts anew must not be freer
+//! until its hub speaks.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use convoke_core::guard::{AppliesTo, Guard, Hit, Rule, RuleError, Surface};
-use convoke_kenny::policy::PolicyRule;
+use convoke_core::guard::{AppliesTo, Guard, Hit, MAX_OPERATOR_RULES, Rule, RuleError, Surface, Whole};
+use convoke_kenny::policy::{Group, PolicyRule, ShellMode, ShellPolicy};
 use convoke_kenny::tools::guard_surfaces;
 use serde_json::Value;
 
+use crate::state::{read, write_whole};
+
 /// Longest reason that is kept, in characters.
 const MAX_REASON: usize = 500;
+
+/// Which rule refuses a command that the hub's shell policy does not let run.
+const SHELL_RULE: &str = "shell_policy";
 
 /// The rules in force.
 #[derive(Debug, Default)]
 pub(crate) struct AgentGuard {
     operator: Mutex<Option<Guard>>,
+    shell: Mutex<Shell>,
+    /// Where the shell policy is kept.
+    file: Option<PathBuf>,
+}
+
+/// A shell policy, ready to be asked.
+#[derive(Debug, Default)]
+struct Shell {
+    mode: ShellMode,
+    allow: Vec<(Group, Whole)>,
+}
+
+impl Shell {
+    /// With the ids of the rules that cannot be used. They allow nothing.
+    fn new(policy: &ShellPolicy) -> (Self, Vec<(String, RuleError)>) {
+        let mut refused = Vec::new();
+        let mut allow = Vec::new();
+        for rule in policy.allow.iter().take(MAX_OPERATOR_RULES) {
+            match Whole::new(&rule.pattern) {
+                Ok(pattern) => allow.push((rule.applies_to, pattern)),
+                Err(why) => refused.push((rule.id.clone(), why)),
+            }
+        }
+        refused
+            .extend(policy.allow.iter().skip(MAX_OPERATOR_RULES).map(|rule| (rule.id.clone(), RuleError::TooMany)));
+        (Self { mode: policy.mode, allow }, refused)
+    }
+
+    fn check(&self, tool: &str, args: &Value) -> Option<Hit> {
+        let (group, argument) = match tool {
+            "powershell_exec" => (Group::Powershell, "script"),
+            "shell_exec" => (Group::Posix, "command"),
+            _ => return None,
+        };
+        let command = args.get(argument).and_then(Value::as_str).unwrap_or_default().trim();
+        let reason = match self.mode {
+            ShellMode::Unrestricted => return None,
+            ShellMode::Off => "shell execution is off by fleet policy",
+            ShellMode::Allowlist if self.allow.iter().any(|(of, rule)| *of == group && rule.is_match(command)) => {
+                return None;
+            }
+            ShellMode::Allowlist => "not permitted by the fleet shell allowlist",
+        };
+        Some(Hit { rule: SHELL_RULE.to_owned(), reason: reason.to_owned(), builtin: false })
+    }
 }
 
 impl AgentGuard {
+    /// With the shell policy as it was when the agent last heard of it. One that cannot be read counts as the strictest:
+    /// somebody has restricted this machine, and how is not known until the hub says it again.
+    pub(crate) fn new(file: PathBuf) -> Self {
+        let policy = match read(&file) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|why| {
+                tracing::error!(file = %file.display(), %why, "the shell policy cannot be read: no command is run until the hub sends it anew, or the file is removed");
+                ShellPolicy { mode: ShellMode::Off, allow: Vec::new() }
+            }),
+            Err(_) => ShellPolicy::default(),
+        };
+        Self { shell: Mutex::new(Shell::new(&policy).0), file: Some(file), ..Self::default() }
+    }
+
+    /// Takes what the hub says of commands as such. Writes and compiles, so not on the runtime's thread.
+    pub(crate) fn set_shell(&self, policy: &ShellPolicy) -> Vec<(String, RuleError)> {
+        let (shell, refused) = Shell::new(policy);
+        tracing::info!(mode = ?shell.mode, allowed = shell.allow.len(), "the hub's shell policy is in force");
+        *self.shell.lock().unwrap_or_else(PoisonError::into_inner) = shell;
+        let bytes = serde_json::to_vec(policy).unwrap_or_default();
+        if let Some(file) = &self.file
+            && read(file).ok().is_none_or(|kept| kept != bytes)
+            && let Err(why) = write_whole(file, &bytes)
+        {
+            tracing::warn!(%why, "the shell policy holds, and is not kept across a restart");
+        }
+        refused
+    }
+
     /// Takes the operator's rules in place of those before, and returns those that cannot be used. Compiles, so not on
     /// the runtime's thread.
     pub(crate) fn set_rules(&self, rules: Vec<PolicyRule>) -> Vec<(String, RuleError)> {
@@ -44,7 +125,9 @@ impl AgentGuard {
             return None;
         }
         let guard = self.operator.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        guard.unwrap_or_else(Guard::builtin).check(&surfaces)
+        // Deny rules first: they name what is wrong with the command itself.
+        let denied = guard.unwrap_or_else(Guard::builtin).check(&surfaces);
+        denied.or_else(|| self.shell.lock().unwrap_or_else(PoisonError::into_inner).check(tool, args))
     }
 }
 
@@ -59,7 +142,6 @@ fn rule(rule: PolicyRule) -> Option<Rule> {
 
 #[cfg(test)]
 mod tests {
-    use convoke_kenny::policy::Group;
     use serde_json::json;
 
     use super::*;
@@ -84,5 +166,37 @@ mod tests {
         assert!(guard.set_rules(Vec::new()).is_empty());
         assert_eq!(refused_by(&guard, "nmap 10.0.0.1"), None);
         assert!(refused_by(&guard, "rm -rf /").is_some(), "an empty policy leaves the builtin rules");
+    }
+
+    #[test]
+    fn a_shell_policy_restricts_and_never_frees_and_outlives_a_restart() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("shell.json");
+        let guard = AgentGuard::new(file.clone());
+        assert_eq!(refused_by(&guard, "uptime"), None);
+        let list = ShellPolicy {
+            mode: ShellMode::Allowlist,
+            allow: vec![policy("a", "git (status|log)"), policy("all", "rm .*"), policy("bad", "a)|(?:b")],
+        };
+        let bad = guard.set_shell(&list);
+        assert!(matches!(bad.as_slice(), [(id, _)] if id == "bad"), "{bad:?}");
+        for _ in 0..2 {
+            let guard = AgentGuard::new(file.clone());
+            assert_eq!(refused_by(&guard, " git status\n"), None);
+            for no in ["git status; id", "git status\nid", "id", "b", ""] {
+                assert_eq!(refused_by(&guard, no).as_deref(), Some(SHELL_RULE), "{no:?}");
+            }
+            assert_ne!(refused_by(&guard, "rm -rf /").as_deref(), None, "a list frees nothing that is denied");
+            assert_ne!(refused_by(&guard, "rm -rf /").as_deref(), Some(SHELL_RULE));
+            let script = json!({ "script": "git status" });
+            assert!(guard.check("powershell_exec", &script).is_some(), "a list is for its own shell");
+            assert!(guard.check("fs_list", &json!({ "path": "/" })).is_none());
+        }
+        guard.set_shell(&ShellPolicy { mode: ShellMode::Off, allow: Vec::new() });
+        assert_eq!(refused_by(&guard, "git status").as_deref(), Some(SHELL_RULE));
+        guard.set_shell(&ShellPolicy::default());
+        assert_eq!(refused_by(&AgentGuard::new(file.clone()), "id"), None);
+        std::fs::write(&file, "{").expect("written");
+        assert_eq!(refused_by(&AgentGuard::new(file), "id").as_deref(), Some(SHELL_RULE), "in doubt, nothing");
     }
 }

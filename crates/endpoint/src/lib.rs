@@ -40,6 +40,7 @@ pub mod update;
 mod ws;
 
 pub use convoke_kenny::frame::RemoteControl;
+pub use convoke_machine::apart;
 pub use net::{DialError, ProxyError, TlsError};
 
 /// The runtime of an agent: one thread for everything that waits, threads that come and go for what blocks.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant as StdInstant};
 
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
 use convoke_kenny::frame::{self, Meta, RemoteControl};
-use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule};
+use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule, ShellPolicy};
 use convoke_ws::Event;
 use ed25519_dalek::SigningKey;
 use tokio::sync::mpsc;
@@ -38,8 +38,11 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(3);
 /// The close code of a hub that does not let an agent in.
 const UNAUTHORIZED: u16 = 4401;
+/// The close code of a hub that stops, and of one that has a newer tunnel of the same agent.
+const GOING_AWAY: u16 = 1001;
 /// What this agent can do beyond its protocol version.
-const FEATURES: [&str; 3] = [FEATURE_POSIX, "shell_exec", "remote_control"];
+const FEATURES: &[&str] =
+    if cfg!(windows) { &[FEATURE_POSIX, "remote_control"] } else { &[FEATURE_POSIX, "shell_exec", "remote_control"] };
 
 /// What every tunnel of an agent shares.
 #[derive(Debug)]
@@ -74,7 +77,7 @@ pub enum LinkError {
     #[error("the hub does not let this agent in (4401): its key is not enrolled there under this id, or was revoked")]
     Refused,
     /// The hub closed the tunnel.
-    #[error("the hub closed the tunnel{}", .0.map(|code| format!(" ({code})")).unwrap_or_default())]
+    #[error("the hub closed the tunnel{}", closed(*.0))]
     Closed(Option<u16>),
     /// The socket broke.
     #[error("the tunnel broke: {0}")]
@@ -85,6 +88,18 @@ pub enum LinkError {
     /// No randomness.
     #[error("the system has no random bytes to give: {0}")]
     Randomness(getrandom::Error),
+}
+
+/// What a close code tells, in brackets.
+fn closed(code: Option<u16>) -> String {
+    match code {
+        // Both are a hub's going away to the one who is left behind; which of them, a person will know.
+        Some(GOING_AWAY) => {
+            format!(" ({GOING_AWAY}): it is stopping, or another agent has connected with this one's id and key")
+        }
+        Some(code) => format!(" ({code})"),
+        None => String::new(),
+    }
 }
 
 /// How a tunnel ended.
@@ -172,7 +187,7 @@ fn meta(switch: RemoteControl) -> Meta {
         version: VERSION.to_owned(),
         arch: Some(std::env::consts::ARCH.to_owned()),
         channel: None,
-        features: FEATURES.map(str::to_owned).to_vec(),
+        features: FEATURES.iter().map(|name| (*name).to_owned()).collect(),
         remote_control: Some(switch),
     }
 }
@@ -294,7 +309,7 @@ impl Link<'_> {
                 let request = Request { id, tool: tool.into_owned(), args: args.into_owned() };
                 self.shared.calls.start(request, self.reply.clone());
             }
-            AgentEvent::Policy { rules, skipped } => self.on_policy(rules, skipped).await,
+            AgentEvent::Policy { rules, skipped, shell } => self.on_policy(rules, skipped, shell).await,
             AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => self.socket.queue_text(&frame),
             AgentEvent::Alive => {}
             AgentEvent::Dropped(why) => tracing::warn!(%why, "a frame of the hub was dropped"),
@@ -304,10 +319,17 @@ impl Link<'_> {
     }
 
     /// Waits until the rules are in force: a request that came after them must meet them.
-    async fn on_policy(&mut self, rules: Vec<PolicyRule>, skipped: usize) {
-        let count = rules.len();
+    async fn on_policy(&mut self, rules: Vec<PolicyRule>, skipped: usize, shell: Option<ShellPolicy>) {
         let guard = Arc::clone(&self.shared.guard);
-        let refused = tokio::task::spawn_blocking(move || guard.set_rules(rules)).await.unwrap_or_default();
+        let count = rules.len();
+        let set = move || {
+            let of_shell = shell.map(|shell| guard.set_shell(&shell)).unwrap_or_default();
+            (guard.set_rules(rules), of_shell)
+        };
+        let (refused, of_shell) = tokio::task::spawn_blocking(set).await.unwrap_or_default();
+        for (rule, why) in &of_shell {
+            tracing::warn!(rule, %why, "a rule of the shell policy cannot be used and allows nothing");
+        }
         for (rule, why) in &refused {
             tracing::warn!(rule, %why, "a rule of the operator cannot be used and is skipped");
         }

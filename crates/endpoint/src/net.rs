@@ -133,9 +133,8 @@ impl Dialler {
         let connected = self.within(&name, tcp(&host, port)).await?;
         let mut io = connected.map_err(|why| DialError::Connect { to: format!("the proxy {name}"), why })?;
         let mut request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
-        if !proxy.username().is_empty() {
-            let user = format!("{}:{}", proxy.username(), proxy.password().unwrap_or_default());
-            request.push_str(&format!("Proxy-Authorization: Basic {}\r\n", wire_bytes::encode(user.as_bytes())));
+        if let Some(user) = proxy::credentials(proxy) {
+            request.push_str(&format!("Proxy-Authorization: Basic {}\r\n", wire_bytes::encode(&user)));
         }
         request.push_str("\r\n");
         let refused = |why: String| DialError::ProxyRefused { proxy: name.clone(), to: to.to_owned(), why };

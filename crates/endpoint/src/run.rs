@@ -1,5 +1,6 @@
 //! The agent as it runs: one tunnel after another, for as long as the machine is up.
 
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ pub struct Agent {
     pub logs: Forward,
     /// Who starts it again when it ends.
     pub supervision: Supervision,
+    /// The program that collects its snapshots in a process of its own; without it, the agent does so itself.
+    pub collect_with: Option<Vec<OsString>>,
 }
 
 /// How a run ended.
@@ -66,7 +69,7 @@ impl Agent {
     /// Runs until `stop` is cancelled or an update is in place. Fails only for what somebody must mend first; a hub that
     /// is away, frozen, or not itself is tried again for ever.
     pub async fn run(self, stop: CancellationToken) -> Result<End, RunError> {
-        let Self { config, state, logs, supervision } = self;
+        let Self { config, state, logs, supervision, collect_with } = self;
         state.create()?;
         let _lock = lock(&state).await?;
         let trial = match settle(&state, &supervision) {
@@ -81,7 +84,7 @@ impl Agent {
             return Ok(End::Stopped);
         }
         let key = state.key()?;
-        let runner = Runner::new(config, state, logs, supervision, key, stop);
+        let runner = Runner::new(config, state, logs, (supervision, collect_with), key, stop);
         Ok(runner.run(trial).await)
     }
 }
@@ -145,16 +148,17 @@ impl Runner {
         config: Config,
         state: StateDir,
         logs: Forward,
-        supervision: Supervision,
+        (supervision, collect_with): (Supervision, Option<Vec<OsString>>),
         key: ed25519_dalek::SigningKey,
         stop: CancellationToken,
     ) -> Self {
         let Config { identity, settings, .. } = config;
         let switch = Switch::new(state.switch_file());
-        let guard = Arc::new(AgentGuard::default());
+        let guard = Arc::new(AgentGuard::new(state.shell_file()));
         let machine = Machine::new(Options {
             output_cap: settings.number("output_bytes"),
             tool_timeout: settings.seconds("call_timeout_s"),
+            collect_with,
             ..Options::default()
         });
         let dialler = Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s"));

@@ -97,6 +97,9 @@ impl Service {
             path: "this program".into(),
             why,
         })?;
+        // A program that runs cannot be replaced there.
+        #[cfg(windows)]
+        windows::halt()?;
         place(&own, &self.program)?;
         self.register()
     }

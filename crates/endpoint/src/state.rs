@@ -4,6 +4,8 @@
 //! full disk leaves half of one. The directory is for its owner alone: whoever may write here may switch remote control
 //! on, and whoever may read here has the machine's key.
 
+mod access;
+
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,6 +21,7 @@ const SWITCH: &str = "convoke-agent.control.json";
 const STATUS: &str = "status.json";
 const UPDATE: &str = "update.json";
 const LOG: &str = "agent.log";
+const SHELL: &str = "shell-policy.json";
 
 /// Most bytes of any file here that are read.
 const MAX_FILE: u64 = 1 << 20;
@@ -57,6 +60,17 @@ pub enum StateError {
         path: PathBuf,
         /// Its mode.
         mode: u32,
+    },
+    /// A key that others can read, where access is a list.
+    #[error(
+        "{} can be read by others ({who}); take it away from them (icacls), or remove it and enrol again",
+        path.display()
+    )]
+    SharedKey {
+        /// The file.
+        path: PathBuf,
+        /// Who they are.
+        who: String,
     },
     /// Another agent runs with this state.
     #[error(
@@ -133,6 +147,11 @@ impl StateDir {
         self.dir.join(UPDATE)
     }
 
+    /// What the hub has said of commands as such.
+    pub(crate) fn shell_file(&self) -> PathBuf {
+        self.dir.join(SHELL)
+    }
+
     /// The newest log file.
     pub fn log_file(&self) -> PathBuf {
         self.dir.join(LOG)
@@ -155,6 +174,9 @@ impl StateDir {
                 fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o700)).map_err(failed)?;
             }
         }
+        #[cfg(windows)]
+        access::make_private(&self.dir, Self::system_path().as_deref() == Some(self.dir.as_path()))
+            .map_err(failed)?;
         Ok(())
     }
 
@@ -220,7 +242,21 @@ impl StateDir {
         if mode & 0o077 == 0 { Ok(()) } else { Err(StateError::OpenKey { path: self.key.clone(), mode }) }
     }
 
-    #[cfg(not(unix))]
+    #[cfg(windows)]
+    fn check_key_mode(&self) -> Result<(), StateError> {
+        // Absent is for the read to tell; where the system does not say who may read, its directory's list has to do.
+        if !self.key.exists() {
+            return Ok(());
+        }
+        match access::others_who_read(&self.key) {
+            Some(who) if !who.is_empty() => {
+                Err(StateError::SharedKey { path: self.key.clone(), who: who.join(", ") })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(not(any(unix, windows)))]
     fn check_key_mode(&self) -> Result<(), StateError> {
         Ok(())
     }
@@ -280,8 +316,14 @@ pub fn is_superuser() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Whether this process may do everything. Windows has no single such user; who installs there has to be asked.
-#[cfg(not(unix))]
+/// Whether this process may do everything: as the system, or elevated.
+#[cfg(windows)]
+pub fn is_superuser() -> bool {
+    access::is_elevated()
+}
+
+/// Whether this process may do everything. Who that is, is not known here.
+#[cfg(not(any(unix, windows)))]
 pub fn is_superuser() -> bool {
     false
 }

@@ -186,3 +186,17 @@ impl Links {
         self.sender.send_replace(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleep_is_noticed_and_a_clock_that_is_set_back_is_not_sleep() {
+        let hour = Duration::from_secs(3600);
+        let looked = |wall: SystemTime| has_slept(&mut (Instant::now(), wall));
+        assert!(!looked(SystemTime::now()));
+        assert!(looked(SystemTime::now() - hour), "the wall clock went on for an hour, and we did not");
+        assert!(!looked(SystemTime::now() + hour), "the clock was set back by an hour");
+    }
+}

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::frame::{self, FrameError, HubFrame, Meta};
 use crate::heartbeat::{self, Beat, HeartbeatClock, Mono};
-use crate::policy::PolicyRule;
+use crate::policy::{PolicyRule, ShellPolicy};
 use crate::transcript::Transcript;
 use crate::wire_bytes::NONCE_LEN;
 
@@ -89,6 +89,8 @@ pub enum AgentEvent<'a> {
         rules: Vec<PolicyRule>,
         /// How many were skipped because we do not understand them.
         skipped: usize,
+        /// What may be run at all, where the hub says so; without it, that stays as it was.
+        shell: Option<ShellPolicy>,
     },
     /// Send this.
     Reply(String),
@@ -180,7 +182,7 @@ impl AgentSession {
         }
         match HubFrame::decode(text) {
             Ok(HubFrame::Request { id, tool, args }) => AgentEvent::Request { id, tool, args },
-            Ok(HubFrame::Policy { rules, skipped }) => AgentEvent::Policy { rules, skipped },
+            Ok(HubFrame::Policy { rules, skipped, shell }) => AgentEvent::Policy { rules, skipped, shell },
             Ok(HubFrame::Ping) => AgentEvent::Reply(frame::pong()),
             Ok(HubFrame::Pong) => AgentEvent::Alive,
             Ok(HubFrame::Challenge { .. }) => AgentEvent::Dropped(Dropped::OutOfPlace),

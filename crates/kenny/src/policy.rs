@@ -59,6 +59,41 @@ pub struct PolicyRule {
     pub reason: String,
 }
 
+/// What may be run by the tools that take commands, whatever the deny rules leave. Not in the contract: servers of the
+/// field send it since 0.18, to every agent, as the key `shell` of a `policy` frame; a frame without it changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ShellPolicy {
+    /// Which commands.
+    pub mode: ShellMode,
+    /// Those that may be run in the mode `allowlist`: a pattern must match the whole command.
+    #[serde(default)]
+    pub allow: Vec<PolicyRule>,
+}
+
+/// Which commands may be run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShellMode {
+    /// All that no deny rule refuses.
+    #[default]
+    Unrestricted,
+    /// Of those, the ones that the list names.
+    Allowlist,
+    /// None.
+    Off,
+}
+
+impl ShellMode {
+    /// The mode of that name. A name that we do not know restricts in a way that we do not know: nothing may be run.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "unrestricted" => Self::Unrestricted,
+            "allowlist" => Self::Allowlist,
+            _ => Self::Off,
+        }
+    }
+}
+
 /// The name under which an agent that speaks 0.8 announces in `register.meta.features` that it knows `posix` rules.
 pub const FEATURE_POSIX: &str = "posix";
 

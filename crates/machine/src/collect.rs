@@ -30,6 +30,23 @@ impl Default for Busy {
     }
 }
 
+impl Busy {
+    /// The sections that are being collected.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let all = SECTIONS.iter().zip(&self.0);
+        all.filter(|(_, busy)| busy.load(Ordering::Acquire)).map(|(section, _)| section.name.to_owned()).collect()
+    }
+
+    /// Counts these as being collected, by somebody else.
+    pub(crate) fn mark(&self, names: &[String]) {
+        for (section, busy) in SECTIONS.iter().zip(&self.0) {
+            if names.iter().any(|name| name == section.name) {
+                busy.store(true, Ordering::Release);
+            }
+        }
+    }
+}
+
 /// Collects the sections of that name, or all.
 pub(crate) async fn collect(
     options: &Arc<Options>,

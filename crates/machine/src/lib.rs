@@ -7,6 +7,7 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
+//! | [`apart`] | a snapshot in a process of its own |
 //! | [`exec`] | runs a command: own process group, whole tree killed at the deadline, output capped while it is read |
 //! | `tools` | the tools that are the same everywhere: files, commands |
 //! | `linux` | tools and sections on Linux, from `/proc`, `/sys`, D-Bus and the usual programs |
@@ -15,6 +16,7 @@
 //! A collector or tool blocks a thread of its own, never one of the runtime's. One that hangs or panics costs its own
 //! section or call and nothing else.
 
+pub mod apart;
 mod collect;
 mod error;
 pub mod exec;

@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::apart::Apart;
 use crate::collect::{self, Busy};
 use crate::facts::Facts;
 use crate::remembered::Remembered;
@@ -20,6 +21,8 @@ pub struct Machine {
     options: Arc<Options>,
     busy: Arc<Busy>,
     remembered: Arc<Remembered>,
+    /// The program that collects snapshots, where that is another process.
+    apart: Option<Arc<Apart>>,
     /// One per thread that runs a tool, also one that hangs and for which nobody waits any more.
     threads: Arc<Semaphore>,
 }
@@ -38,7 +41,8 @@ impl Machine {
     /// This machine with these limits.
     pub fn new(options: Options) -> Self {
         let threads = Arc::new(Semaphore::new(options.tool_threads.max(1)));
-        Self { options: Arc::new(options), busy: Arc::default(), remembered: Arc::default(), threads }
+        let apart = options.collect_with.clone().map(|command| Arc::new(Apart::new(command)));
+        Self { options: Arc::new(options), busy: Arc::default(), remembered: Arc::default(), apart, threads }
     }
 
     /// Its limits.
@@ -102,7 +106,32 @@ impl Machine {
 
     /// A telemetry snapshot: section name to section. `None` is all of them; names that are no section are left out.
     pub async fn collect(&self, sections: Option<&[String]>) -> Map<String, Value> {
+        if let Some(apart) = &self.apart
+            && let Some(snapshot) = apart.collect(&self.options, sections).await
+        {
+            return snapshot;
+        }
         collect::collect(&self.options, &self.busy, &self.remembered, sections, collect::of_platform).await
+    }
+
+    /// The facts that are kept between two snapshots, for another process.
+    pub(crate) fn remembered(&self) -> Value {
+        self.remembered.told()
+    }
+
+    /// Takes the facts of another process, as it told them so long ago.
+    pub(crate) fn remember(&self, facts: &Value, ago: Duration) {
+        self.remembered.take(facts, ago);
+    }
+
+    /// The sections whose collectors have not come back.
+    pub(crate) fn stuck(&self) -> Vec<String> {
+        self.busy.names()
+    }
+
+    /// Leaves out these sections: another process hangs in them.
+    pub(crate) fn set_stuck(&self, names: &[String]) {
+        self.busy.mark(names);
     }
 
     async fn telemetry(&self, args: &Map<String, Value>) -> Result<Value, ToolError> {

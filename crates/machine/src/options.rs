@@ -1,5 +1,6 @@
 //! The limits of a machine's tools and telemetry.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +33,9 @@ pub struct Options {
     pub tool_threads: usize,
     /// Over how long the use of the processor is sampled.
     pub sample: Duration,
+    /// The program and arguments that collect a snapshot in a process of its own ([`crate::apart`]). Without it, or when
+    /// that fails, it is collected in this one.
+    pub collect_with: Option<Vec<OsString>>,
     /// How long one section of a snapshot may take.
     pub section_timeout: Duration,
     /// How many sections are collected at once.
@@ -58,6 +62,7 @@ impl Default for Options {
             tool_timeout: Duration::from_secs(30),
             tool_threads: 64,
             sample: Duration::from_millis(500),
+            collect_with: None,
             section_timeout: Duration::from_secs(30),
             parallel_sections: 4,
             top_dirs: 10,

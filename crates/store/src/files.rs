@@ -94,6 +94,8 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), StoreError> {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         File::open(parent).and_then(|dir| dir.sync_all()).map_err(|e| StoreError::io("sync", parent, e))?;
     }
+    #[cfg(not(unix))]
+    let _ = path;
     Ok(())
 }
 

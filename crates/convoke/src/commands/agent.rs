@@ -13,7 +13,7 @@ use convoke_core::secret::SecretText;
 use convoke_endpoint::config::{Config, Given};
 use convoke_endpoint::enrol::{EnrolError, enrol};
 use convoke_endpoint::state::{StateDir, StateError};
-use convoke_endpoint::{sonde, update};
+use convoke_endpoint::{apart, sonde, update};
 use serde_json::json;
 
 use super::Verb;
@@ -53,6 +53,9 @@ enum AgentCommand {
     /// The original agent's word for `run --service`
     #[command(hide = true)]
     RunService(run::RunArgs),
+    /// What a running agent starts for each snapshot
+    #[command(hide = true)]
+    Collect,
     /// What an update is asked before it is put in place
     #[command(hide = true)]
     SelfCheck,
@@ -119,6 +122,10 @@ pub(crate) fn run(verb: Verb<'_>, args: AgentArgs) -> Result<Exit> {
         Some(AgentCommand::Uninstall(args)) => service::uninstall(verb, args),
         Some(AgentCommand::Logs(args)) => control::logs(verb, &args),
         Some(AgentCommand::Settings(args)) => control::settings(verb, &args),
+        Some(AgentCommand::Collect) => {
+            apart::serve()?;
+            Ok(Exit::Done)
+        }
         Some(AgentCommand::SelfCheck) => {
             verb.output.text(&format!("{} {}", update::CHECK_ANSWER, env!("CARGO_PKG_VERSION")))?;
             Ok(Exit::Done)

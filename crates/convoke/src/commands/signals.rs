@@ -1,6 +1,8 @@
 //! Ctrl-C and SIGTERM: the first asks for a clean stop, the second for one at once.
 
-use anyhow::{Context as _, Result};
+#[cfg(unix)]
+use anyhow::Context as _;
+use anyhow::Result;
 
 /// Signals that end the server.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! The agent as people run it: real processes at a real hub.
 
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -229,75 +230,73 @@ fn a_disk_that_takes_nothing_does_not_stop_an_agent() {
     endpoint.ask(&again).ok();
 }
 
-/// Starts a program again whenever it ends, as a service manager does; holds it back while it is told to.
+/// Starts a program again whenever it ends, as a service manager does; holds it back while it is told to. The program ends
+/// when its standard input does, so that nothing needs to be killed.
 struct Supervisor {
-    done: Arc<AtomicBool>,
-    hold: Arc<(Mutex<bool>, Condvar)>,
-    child: Arc<Mutex<Option<Child>>>,
+    shared: Arc<(Mutex<Supervised>, Condvar)>,
     thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Supervised {
+    done: bool,
+    held: bool,
+    /// There while the program runs.
+    stdin: Option<ChildStdin>,
 }
 
 impl Supervisor {
     fn start(program: PathBuf, state: PathBuf) -> Self {
-        let (done, hold, child) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new((Mutex::new(false), Condvar::new())),
-            Arc::new(Mutex::new(None)),
-        );
-        let thread = std::thread::spawn({
-            let (done, hold, child) = (Arc::clone(&done), Arc::clone(&hold), Arc::clone(&child));
-            move || {
-                while !done.load(Ordering::Acquire) {
-                    let held = hold.0.lock().expect("no panic");
-                    drop(hold.1.wait_while(held, |held| *held).expect("no panic"));
-                    let mut command = Command::new(&program);
-                    command.args([
-                        "agent",
-                        "run",
-                        "--service",
-                        "--set",
-                        "update_trial_s=3",
-                        "--set",
-                        "reconnect_max_s=0.5",
-                    ]);
-                    command.args(["--set", "challenge_timeout_s=1"]).arg("--state").arg(&state);
-                    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-                    *child.lock().expect("no panic") = command.spawn().ok();
-                    loop {
-                        let mut running = child.lock().expect("no panic");
-                        let ended = running.as_mut().is_none_or(|c| !matches!(c.try_wait(), Ok(None)));
-                        if ended {
-                            *running = None;
-                            break;
-                        }
-                        drop(running);
-                        std::thread::sleep(Duration::from_millis(10));
-                    }
+        let shared: Arc<(Mutex<Supervised>, Condvar)> = Arc::default();
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            let (supervised, changed) = &*of_thread;
+            loop {
+                let now = supervised.lock().expect("no panic");
+                let mut now = changed.wait_while(now, |now| now.held && !now.done).expect("no panic");
+                if now.done {
+                    return;
                 }
+                let mut command = Command::new(&program);
+                command.args(["agent", "run", "--service", "--until-stdin-closes", "--set", "update_trial_s=3"]);
+                command.args(["--set", "reconnect_max_s=0.5", "--set", "challenge_timeout_s=1"]);
+                command.arg("--state").arg(&state);
+                command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+                // A file that was just written is busy for as long as another process holds it; then it is tried again.
+                let Ok(mut child) = command.spawn() else { continue };
+                now.stdin = child.stdin.take();
+                drop(now);
+                let _ = child.wait();
+                supervised.lock().expect("no panic").stdin = None;
+                changed.notify_all();
             }
         });
-        Self { done, hold, child, thread: Some(thread) }
+        Self { shared, thread: Some(thread) }
     }
 
     fn hold(&self, held: bool) {
-        *self.hold.0.lock().expect("no panic") = held;
-        self.hold.1.notify_all();
+        self.shared.0.lock().expect("no panic").held = held;
+        self.shared.1.notify_all();
     }
 
-    fn is_running(&self) -> bool {
-        self.child.lock().expect("no panic").is_some()
+    /// Until the program has ended.
+    #[track_caller]
+    fn ended(&self) {
+        let now = self.shared.0.lock().expect("no panic");
+        let (now, late) =
+            self.shared.1.wait_timeout_while(now, PATIENCE, |now| now.stdin.is_some()).expect("no panic");
+        drop(now);
+        assert!(!late.timed_out(), "the program does not end");
     }
 }
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        self.done.store(true, Ordering::Release);
-        self.hold(false);
-        if let Ok(mut child) = self.child.lock()
-            && let Some(child) = child.as_mut()
-        {
-            let _ = child.kill();
+        if let Ok(mut now) = self.shared.0.lock() {
+            now.done = true;
+            now.stdin = None;
         }
+        self.shared.1.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -339,7 +338,8 @@ fn an_update_is_put_in_place_and_undone_when_it_does_not_come_back() {
     offer("10.0.0");
     supervisor.hold(true);
     hub.run(&["agents", "update", "pc-1"]).ok().says("takes version 10.0.0");
-    until("the old version made way", || has("10.0.0") && !supervisor.is_running());
+    supervisor.ended();
+    assert!(has("10.0.0"), "the old version made way");
     hub.server.signal("STOP");
     supervisor.hold(false);
     until("the previous version is back", || has("9.0.0"));
@@ -348,4 +348,113 @@ fn an_update_is_put_in_place_and_undone_when_it_does_not_come_back() {
     hub.run(&["call", "pc-1", "fs_disk_usage"]).ok();
     endpoint.ask(&["logs", "-n", "1000"]).ok().says("did not come back");
     drop(supervisor);
+}
+
+/// A proxy of the kind that offices have: it takes CONNECT from those who say who they are, and knows the hub by a name
+/// that nobody else does.
+struct Proxy {
+    address: String,
+    /// The credentials that it was shown, if any, one per connection.
+    shown: std::sync::mpsc::Receiver<Option<String>>,
+}
+
+const PROXY_NAME: &str = "hub.test:7410";
+/// `me:p@ss word`.
+const PROXY_USER: &str = "Basic bWU6cEBzcyB3b3Jk";
+
+impl Proxy {
+    fn start(hub: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound").to_string();
+        let (told, shown) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let (hub, told) = (hub.clone(), told.clone());
+                std::thread::spawn(move || Self::serve(client, &hub, &told));
+            }
+        });
+        Self { address, shown }
+    }
+
+    fn serve(mut client: TcpStream, hub: &str, told: &std::sync::mpsc::Sender<Option<String>>) -> io::Result<()> {
+        let mut reader = BufReader::new(client.try_clone()?);
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            match line.trim() {
+                "" => break,
+                line => lines.push(line.to_owned()),
+            }
+        }
+        let user = lines.iter().find_map(|line| line.strip_prefix("Proxy-Authorization: "));
+        // Nobody may listen any more when the test is over.
+        let _ = told.send(user.map(str::to_owned));
+        if user != Some(PROXY_USER) {
+            return client.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
+        }
+        if lines[0] != format!("CONNECT {PROXY_NAME} HTTP/1.1") {
+            return client.write_all(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n");
+        }
+        let mut server = TcpStream::connect(hub)?;
+        client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
+        let (mut back, mut from) = (client.try_clone()?, server.try_clone()?);
+        std::thread::spawn(move || {
+            let _ = io::copy(&mut from, &mut back);
+            let _ = back.shutdown(std::net::Shutdown::Write);
+        });
+        let _ = io::copy(&mut reader, &mut server);
+        server.shutdown(std::net::Shutdown::Write)
+    }
+}
+
+#[test]
+fn a_proxy_carries_enrolment_tunnel_and_calls() {
+    let hub = Hub::start();
+    let proxy = Proxy::start(hub.http().trim_start_matches("http://").to_owned());
+    let (token, key) = invitation(&hub, "pc-1");
+    let endpoint = Endpoint::at(&hub, "agent");
+    let enrol = |user: &str| {
+        let address = format!("http://{PROXY_NAME}");
+        let mut command = endpoint.verb(&["enroll", "--id", "pc-1", "--hub-key", &key, "--hub", &address]);
+        Done::of(command.args(["--token", &token]).env("http_proxy", format!("{user}{}", proxy.address)))
+    };
+    enrol("").code(1).notes("407");
+    assert_eq!(proxy.shown.recv().expect("a connection"), None);
+    enrol("http://me:p%40ss%20word@").ok();
+    let mut command = endpoint.verb(&["run", "--set", "reconnect_max_s=0.5"]);
+    let agent = Server::start(command.env("HTTP_PROXY", format!("http://me:p%40ss%20word@{}", proxy.address)));
+    agent.told("connected");
+    until_online(&hub, "pc-1");
+    hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"echo through"}"#]).ok().says("through");
+    let shown: Vec<_> = proxy.shown.try_iter().collect();
+    assert!(shown.len() >= 2 && shown.iter().all(|user| user.as_deref() == Some(PROXY_USER)), "{shown:?}");
+}
+
+#[test]
+fn a_snapshot_is_collected_by_a_process_of_its_own() {
+    let hub = Hub::start();
+    let endpoint = Endpoint::at(&hub, "agent");
+    endpoint.enrol(&hub, "pc-1");
+    let agent = endpoint.run(&["--set", "log_level=debug"]);
+    agent.told("connected");
+    let collect = r#"{"sections":["memory","uptime","defender"]}"#;
+    let told = hub.run(&["call", "pc-1", "telemetry_collect", "--args", collect, "--json"]).ok().json();
+    let sections = told["result"].as_object().expect("sections");
+    assert_eq!(sections.keys().collect::<Vec<_>>(), ["defender", "memory", "uptime"]);
+    assert!(told["result"]["memory"]["total_bytes"].is_u64(), "{told}");
+    let log = endpoint.ask(&["logs", "-n", "1000"]).ok().stdout;
+    assert!(!log.contains("is collected in this one"), "{log}");
+
+    // By hand: one line in, one line out; and an end of its input is its own end.
+    let mut command = convoke(["agent", "collect"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("started");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(b"{\"sections\":[\"uptime\"]}\n").expect("written");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("answered");
+    let answer: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(answer["sections"].as_object().map(|sections| sections.len()), Some(1), "{answer}");
+    drop(stdin);
+    assert!(child.wait().expect("ended").success());
 }

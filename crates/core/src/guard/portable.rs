@@ -80,6 +80,24 @@ pub fn validate(rule: &Rule) -> Result<(), RuleError> {
     compiles(&rule.pattern)
 }
 
+/// A pattern that a text must match as a whole: of `git status`, a text that goes on with `; rm` is no match.
+#[derive(Clone, Debug)]
+pub struct Whole(regex::Regex);
+
+impl Whole {
+    /// The pattern, which must be one by itself: one that closes a bracket of ours would be no whole match any more.
+    pub fn new(pattern: &str) -> Result<Self, RuleError> {
+        compiles(pattern)?;
+        let built = RegexBuilder::new(&format!(r"\A(?:{pattern})\z")).size_limit(2 * MAX_COMPILED_BYTES).build();
+        built.map(Self).map_err(|error| RuleError::Syntax(error.to_string()))
+    }
+
+    /// Whether the whole text is a match.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
 /// Whether a pattern can be matched at all, within its bound.
 pub(super) fn compiles(pattern: &str) -> Result<(), RuleError> {
     RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build().map(drop).map_err(|error| match error {

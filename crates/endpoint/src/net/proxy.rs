@@ -1,6 +1,7 @@
 //! Which proxy a connection goes through: by the variables that everybody uses.
 
 use url::Url;
+use zeroize::Zeroizing;
 
 use crate::address::bare_host;
 
@@ -93,6 +94,37 @@ impl Proxies {
     }
 }
 
+/// What a proxy is told of who we are: `user:password`, as meant and not as an address must write it.
+pub(super) fn credentials(proxy: &Url) -> Option<Zeroizing<Vec<u8>>> {
+    if proxy.username().is_empty() && proxy.password().is_none() {
+        return None;
+    }
+    let mut told = Zeroizing::new(decoded(proxy.username()));
+    told.push(b':');
+    told.extend(decoded(proxy.password().unwrap_or_default()));
+    Some(told)
+}
+
+/// The bytes behind `%41` and the like; what is no such thing stays as it is.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| *first == b'%').and_then(|hex| str::from_utf8(hex).ok());
+        match code.filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit())).map(|hex| u8::from_str_radix(hex, 16)) {
+            Some(Ok(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
 fn in_network(ip: std::net::IpAddr, net: &str, bits: &str) -> bool {
     use std::net::IpAddr;
     let (Ok(net), Ok(bits)) = (net.parse::<IpAddr>(), bits.parse::<u32>()) else { return false };
@@ -127,6 +159,15 @@ mod tests {
         let url = Url::parse(url).expect("a URL");
         let chosen = proxies.choose(&url).expect("a proxy or none");
         assert_eq!(chosen.as_ref().and_then(Url::host_str), expect, "{url}");
+    }
+
+    #[test]
+    fn credentials_are_told_as_meant() {
+        let of = |text: &str| credentials(&Url::parse(text).expect("an address")).map(|told| told.to_vec());
+        assert_eq!(of("http://proxy:3128"), None);
+        assert_eq!(of("http://me:p%40ss%20w%3a@proxy").as_deref(), Some(&b"me:p@ss w:"[..]));
+        assert_eq!(of("http://me@proxy").as_deref(), Some(&b"me:"[..]));
+        assert_eq!(of("http://50%25:100%@proxy").as_deref(), Some(&b"50%:100%"[..]));
     }
 
     #[test]

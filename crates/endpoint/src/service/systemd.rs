@@ -3,6 +3,7 @@
 use super::{NAME, Service};
 
 /// Where it goes.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only systemd reads it"))]
 pub(super) const PATH: &str = "/etc/systemd/system/convoke-agent.service";
 
 /// The unit.

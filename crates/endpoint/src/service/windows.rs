@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use windows_service::service::{
-    ServiceAccess, ServiceAction, ServiceActionType, ServiceControl, ServiceControlAccept, ServiceErrorControl,
-    ServiceExitCode, ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo, ServiceStartType, ServiceState,
-    ServiceStatus, ServiceType,
+    Service as WindowsService, ServiceAccess, ServiceAction, ServiceActionType, ServiceControl, ServiceControlAccept,
+    ServiceErrorControl, ServiceExitCode, ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo,
+    ServiceStartType, ServiceState, ServiceStatus, ServiceType,
 };
 use windows_service::service_control_handler::{self, ServiceControlHandlerResult};
 use windows_service::service_dispatcher;
@@ -20,6 +20,8 @@ use super::{NAME, Service, ServiceError};
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long a stop may take.
 const STOP: Duration = Duration::from_secs(20);
+/// How often its state is asked for meanwhile: the manager has no other way to tell.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What the service does until it is told to stop. True: it ended because it was told to.
 type Work = Box<dyn Fn(CancellationToken) -> bool + Send>;
@@ -68,14 +70,41 @@ pub(super) fn register(service: &Service) -> Result<(), ServiceError> {
     opened.start::<&str>(&[]).map_err(|why| failed("start the service", why))
 }
 
+/// Stops it, if there is one, and waits until its process is gone.
+pub(super) fn halt() -> Result<(), ServiceError> {
+    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT)
+        .map_err(|why| failed("open the service manager", why))?;
+    match manager.open_service(NAME, ServiceAccess::STOP | ServiceAccess::QUERY_STATUS) {
+        Ok(opened) => stop(&opened),
+        Err(_) => Ok(()),
+    }
+}
+
+fn stop(service: &WindowsService) -> Result<(), ServiceError> {
+    let stopped = || service.query_status().map(|status| status.current_state == ServiceState::Stopped);
+    if stopped().map_err(|why| failed("ask for the service", why))? {
+        return Ok(());
+    }
+    // It may be on its way already; what counts is that it gets there.
+    let _ = service.stop();
+    let deadline = Instant::now() + STOP;
+    while !stopped().map_err(|why| failed("ask for the service", why))? {
+        if Instant::now() >= deadline {
+            let why = format!("it does not stop within {} s", STOP.as_secs());
+            return Err(ServiceError::Manager { command: "stop the service".into(), why });
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
 /// Stops it and tells the manager to forget it.
 pub(super) fn unregister() -> Result<(), ServiceError> {
     let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT)
         .map_err(|why| failed("open the service manager", why))?;
     let access = ServiceAccess::STOP | ServiceAccess::DELETE | ServiceAccess::QUERY_STATUS;
     let Ok(opened) = manager.open_service(NAME, access) else { return Ok(()) };
-    // Not running, as a rule, when this fails.
-    let _ = opened.stop();
+    stop(&opened)?;
     opened.delete().map_err(|why| failed("delete the service", why))
 }
 

@@ -39,23 +39,14 @@ async fn a_call_outlives_its_tunnel_and_the_next_tunnel_is_clean() {
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
     let agent = endpoint.run();
     let mut peer = kenny.let_in().await;
-    let (begun, gate, done) = (endpoint.path("begun"), endpoint.path("gate"), endpoint.path("done"));
-    let wait = format!(
-        "touch {}; while [ ! -e {} ]; do sleep 0.02; done; touch {}",
-        begun.display(),
-        gate.display(),
-        done.display()
-    );
+    let (begun, gate, done) = (endpoint.gate("begun"), endpoint.gate("gate"), endpoint.gate("done"));
+    let wait = format!("{}; {}; {}", begun.tell(), gate.wait(), done.tell());
     let lost = peer.ask("shell_exec", json!({ "command": wait, "timeout_s": 60 })).await;
-    while !begun.exists() {
-        tokio::task::yield_now().await;
-    }
+    begun.told().await;
     drop(peer);
     let mut peer = kenny.let_in().await;
-    std::fs::write(&gate, "").expect("opened");
-    while !done.exists() {
-        tokio::task::yield_now().await;
-    }
+    let _open = gate.open();
+    done.told().await;
     // Its answer goes nowhere: the new tunnel never asked.
     assert_eq!(peer.call("fs_list", json!({ "path": "/" })).await["ok"], true);
     assert!(peer.skipped.iter().all(|frame| frame["id"] != lost.as_str()));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::kenny::{Endpoint, Kenny, soon};
+use crate::kenny::{Endpoint, Kenny};
 
 /// Beyond this, kenny servers of version 0.8 drop a frame without a word.
 const FIELD_LIMIT: usize = 256 * 1024;
@@ -15,8 +15,8 @@ async fn two_hundred_calls_at_once_are_all_answered_and_the_agent_stays_responsi
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key).set("max_calls", "32");
     let agent = endpoint.run();
     let mut peer = kenny.let_in().await;
-    let gate = endpoint.path("gate");
-    let wait = format!("while [ ! -e {} ]; do sleep 0.05; done; echo done", gate.display());
+    let gate = endpoint.gate("gate");
+    let wait = format!("{}; echo done", gate.wait());
     let mut open = BTreeSet::new();
     for _ in 0..200 {
         open.insert(peer.ask("shell_exec", json!({ "command": wait, "timeout_s": 60 })).await);
@@ -26,7 +26,7 @@ async fn two_hundred_calls_at_once_are_all_answered_and_the_agent_stays_responsi
     peer.next_of("pong").await;
     let refused = peer.call("shell_exec", json!({ "command": "rm -rf /" })).await;
     assert_eq!(refused["error"]["code"], "blocked");
-    std::fs::write(&gate, "").expect("opened");
+    let _open = gate.open();
     while !open.is_empty() {
         let response = peer.next_of("response").await;
         assert_eq!(response["result"]["stdout"], "done\n", "{response}");
@@ -41,8 +41,9 @@ async fn beyond_the_bound_calls_are_refused_clearly() {
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key).set("max_calls", "1").set("max_waiting", "1");
     let agent = endpoint.run();
     let mut peer = kenny.let_in().await;
+    let gate = endpoint.gate("gate");
     for _ in 0..2 {
-        peer.ask("shell_exec", json!({ "command": "sleep 60", "timeout_s": 60 })).await;
+        peer.ask("shell_exec", json!({ "command": gate.wait(), "timeout_s": 60 })).await;
     }
     let refused = peer.call("shell_exec", json!({ "command": "true" })).await;
     assert_eq!(refused["error"]["code"], "internal");
@@ -57,12 +58,10 @@ async fn a_call_that_waits_too_long_for_a_place_times_out() {
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key).set("max_calls", "1");
     let agent = endpoint.run();
     let mut peer = kenny.let_in().await;
-    let begun = endpoint.path("begun");
-    let command = format!("touch {}; sleep 60", begun.display());
+    let (begun, gate) = (endpoint.gate("begun"), endpoint.gate("gate"));
+    let command = format!("{}; {}", begun.tell(), gate.wait());
     peer.ask("shell_exec", json!({ "command": command, "timeout_s": 60 })).await;
-    while !begun.exists() {
-        tokio::task::yield_now().await;
-    }
+    begun.told().await;
     let late = peer.call("shell_exec", json!({ "command": "true", "timeout_s": 1 })).await;
     assert_eq!(late["error"]["code"], "timeout");
     agent.stop().await;
@@ -74,32 +73,13 @@ async fn a_command_that_never_ends_is_killed_with_all_its_children() {
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
     let agent = endpoint.run();
     let mut peer = kenny.let_in().await;
-    let pids = endpoint.path("pids");
-    let command = format!("sleep 300 & echo $! > {0}; (sleep 300 & echo $! >> {0}; wait) & wait", pids.display());
-    let timed_out = peer.call("shell_exec", json!({ "command": command, "timeout_s": 1 })).await;
+    // Each of them holds the FIFO open; it ends when the last of them has.
+    let held = endpoint.gate("held");
+    let command = format!("exec 9> {}; sleep 300 & (sleep 300 & setsid sleep 300 & wait) & wait", held.path());
+    let call = peer.call("shell_exec", json!({ "command": command, "timeout_s": 1 }));
+    let (timed_out, ()) = tokio::join!(call, held.told());
     assert_eq!(timed_out["error"], json!({ "code": "timeout", "message": "tool exceeded 1s" }));
-    let pids: Vec<u32> =
-        std::fs::read_to_string(pids).expect("written").lines().map(|line| line.parse().expect("a pid")).collect();
-    assert_eq!(pids.len(), 2);
-    soon("they are gone", async {
-        while pids.iter().any(|pid| is_alive(*pid)) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
     agent.stop().await;
-}
-
-#[cfg(target_os = "linux")]
-fn is_alive(pid: u32) -> bool {
-    // A zombie has ended; who collects it is another matter.
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_alive(pid: u32) -> bool {
-    let probe = std::process::Command::new("kill").args(["-0", &pid.to_string()]).output();
-    probe.is_ok_and(|output| output.status.success())
 }
 
 #[tokio::test]
@@ -198,5 +178,39 @@ async fn the_guard_names_its_rule_and_the_operators_rules_add_to_it() {
     let (code, words) = error(peer.call("agent_update", elsewhere).await);
     assert_eq!(code, "blocked");
     assert!(words.contains("evil.example"), "{words}");
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn a_shell_policy_of_newer_servers_is_kept_across_tunnels_and_restarts() {
+    let kenny = Kenny::start().await;
+    let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
+    let agent = endpoint.run();
+    let mut peer = kenny.let_in().await;
+    assert_eq!(peer.call("shell_exec", json!({ "command": "echo one" })).await["ok"], true);
+    let rule = json!({ "id": "echo", "applies_to": "posix", "pattern": "echo [a-z]+", "reason": "harmless" });
+    let policy = json!({
+        "type": "policy", "rules": [], "shell": { "mode": "allowlist", "allow": [rule] },
+        "collect": { "web_activity": false },
+    });
+    peer.send(policy).await;
+    assert_eq!(peer.call("shell_exec", json!({ "command": "echo one" })).await["ok"], true);
+    let refused = peer.call("shell_exec", json!({ "command": "echo one; id" })).await;
+    assert_eq!(refused["error"]["code"], "blocked");
+    let words = refused["error"]["message"].as_str().expect("words");
+    assert!(words.contains("not permitted by the fleet shell allowlist"), "{words}");
+    drop(peer);
+    // An empty policy, as older servers and ours send it, says nothing of commands.
+    let mut peer = kenny.let_in().await;
+    assert_eq!(peer.call("shell_exec", json!({ "command": "id" })).await["error"]["code"], "blocked");
+    agent.stop().await;
+    let agent = endpoint.run();
+    let mut peer = kenny.let_in().await;
+    assert_eq!(peer.call("shell_exec", json!({ "command": "id" })).await["error"]["code"], "blocked");
+    assert_eq!(peer.call("fs_list", json!({ "path": "/" })).await["ok"], true);
+    for (mode, code) in [("off", json!("blocked")), ("telepathy", json!("blocked")), ("unrestricted", Value::Null)] {
+        peer.send(json!({ "type": "policy", "rules": [], "shell": { "mode": mode, "allow": [] } })).await;
+        assert_eq!(peer.call("shell_exec", json!({ "command": "id" })).await["error"]["code"], code, "{mode}");
+    }
     agent.stop().await;
 }

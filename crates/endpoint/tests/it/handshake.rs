@@ -143,10 +143,13 @@ async fn a_server_that_closes_at_any_moment_is_tried_again() {
     peer.challenge(&kenny.key).await;
     drop(peer);
     let mut peer = kenny.let_in().await;
-    peer.ask("shell_exec", json!({ "command": "sleep 0.2" })).await;
+    let (begun, gate) = (endpoint.gate("begun"), endpoint.gate("gate"));
+    peer.ask("shell_exec", json!({ "command": format!("{}; {}", begun.tell(), gate.wait()) })).await;
+    begun.told().await;
     drop(peer);
     let mut peer = kenny.let_in().await;
     assert_eq!(peer.call("fs_list", json!({ "path": "/" })).await["ok"], true);
+    drop(gate.open());
     let status = Status::read(&endpoint.state).expect("readable").expect("told");
     assert_eq!((status.state, status.problem), (Phase::Connected, None));
     agent.stop().await;

@@ -56,7 +56,7 @@ fn identity(hub: &Hub) -> Identity {
 async fn enrol_connect_call_pause_and_see_it_at_the_hub() {
     let dir = tempfile::tempdir().expect("a directory");
     let hub = start(dir.path(), &[]).await;
-    let endpoint = Endpoint::new(&hub.http, &hub.hub.key);
+    let endpoint = Endpoint::of(&hub.http, &hub.hub.key.verifying_key());
     let token = ask(&hub, "POST", &format!("/api/agents/{ID}/token"), json!({})).await;
     let token = SecretText::new(token["token"].as_str().expect("a token"));
     let wrong = enrol(&endpoint.state, &identity(&hub), &SecretText::new("cve_wrong")).await;
@@ -95,7 +95,7 @@ async fn the_hubs_own_agent_needs_no_token_and_a_revocation_stands() {
     let dir = tempfile::tempdir().expect("a directory");
     let hub = start(dir.path(), &[]).await;
     let id = PeerId::kenny(ID).expect("an id");
-    let endpoint = Endpoint::new(&hub.http, &hub.hub.key);
+    let endpoint = Endpoint::of(&hub.http, &hub.hub.key.verifying_key());
     let key = endpoint.state.key().expect("a key").verifying_key();
     assert_eq!(hub.hub.adopt(&id, key).await.expect("stored"), Adopted::Yes);
     assert_eq!(hub.hub.adopt(&id, key).await.expect("stored"), Adopted::Yes, "and again");
@@ -123,7 +123,7 @@ async fn an_encrypted_hub_is_trusted_by_its_authority_and_by_nothing_else() {
     let tls = [("tls.cert", cert.to_str().expect("UTF-8")), ("tls.key", key.to_str().expect("UTF-8"))];
     let hub = start(&dir.path().join("data"), &tls).await;
     let address = HubAddress::parse(&format!("https://{}", hub.hub.listen)).expect("an address");
-    let endpoint = Endpoint::new(&address.to_string(), &hub.hub.key);
+    let endpoint = Endpoint::of(&address.to_string(), &hub.hub.key.verifying_key());
     let token = SecretText::new("cve_wrong");
     let plain = Identity { hub: address, ..identity(&hub) };
     let stranger = enrol(&endpoint.state, &plain, &token).await.expect_err("not trusted");
@@ -131,5 +131,48 @@ async fn an_encrypted_hub_is_trusted_by_its_authority_and_by_nothing_else() {
     let trusted = Identity { ca: Some(cert), ..plain };
     let heard = enrol(&endpoint.state, &trusted, &token).await.expect_err("the token is wrong, the connection good");
     assert!(matches!(heard, EnrolError::BadToken(_)), "{heard}");
+    hub.stop().await.expect("stops");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_agents_with_one_key_take_turns_and_say_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let hub = start(dir.path(), &[]).await;
+    let (first, second) = (
+        Endpoint::of(&hub.http, &hub.hub.key.verifying_key()),
+        Endpoint::of(&hub.http, &hub.hub.key.verifying_key()),
+    );
+    std::fs::copy(first.state.path().join("convoke-agent.key"), second.state.path().join("convoke-agent.key"))
+        .expect("copied, as with the image of a disk");
+    let id = PeerId::kenny(ID).expect("an id");
+    assert_eq!(
+        hub.hub.adopt(&id, first.state.key().expect("a key").verifying_key()).await.expect("stored"),
+        Adopted::Yes
+    );
+    let (one, other) = (first.run(), second.run());
+    let problem = |endpoint: &Endpoint| {
+        convoke_endpoint::status::Status::read(&endpoint.state).ok().flatten().and_then(|status| status.problem)
+    };
+    soon("both have been pushed out", async {
+        let (mut of_first, mut of_second) = (None, None);
+        while of_first.is_none() || of_second.is_none() {
+            of_first = of_first.or_else(|| problem(&first));
+            of_second = of_second.or_else(|| problem(&second));
+            tokio::task::yield_now().await;
+        }
+        for why in [of_first, of_second].into_iter().flatten() {
+            assert!(why.contains("another agent has connected with this one's id and key"), "{why}");
+        }
+    })
+    .await;
+    one.stop().await;
+    // The other one has the place for itself now, and serves.
+    let path = format!("/api/agents/{ID}");
+    soon("a call is answered", async {
+        let call = json!({ "tool": "shell_exec", "args": { "command": "echo here" } });
+        while ask(&hub, "POST", &format!("{path}/call"), call.clone()).await["result"]["stdout"] != "here\n" {}
+    })
+    .await;
+    other.stop().await;
     hub.stop().await.expect("stops");
 }

@@ -14,7 +14,7 @@ use convoke_endpoint::update::Supervision;
 use convoke_kenny::frame::{AgentFrame, HubFrame};
 use convoke_kenny::transcript::Transcript;
 use convoke_kenny::wire_bytes;
-use ed25519_dalek::SigningKey;
+use ed25519_dalek::{SigningKey, VerifyingKey};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,6 +30,43 @@ pub const ID: &str = "pc-1";
 
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what}: it never happened"))
+}
+
+/// A place that a command waits at, or tells that it has come to: a FIFO, which both sides open when they are there.
+pub struct Gate(PathBuf);
+
+impl Gate {
+    pub fn new(path: PathBuf) -> Self {
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+        Self(path)
+    }
+
+    /// What a command runs to wait here.
+    pub fn wait(&self) -> String {
+        format!(": < {}", self.0.display())
+    }
+
+    /// What a command runs to tell that it is here.
+    pub fn tell(&self) -> String {
+        format!("echo here > {}", self.0.display())
+    }
+
+    /// Lets everybody through, those who come later too, for as long as it is held.
+    #[must_use]
+    pub fn open(&self) -> std::fs::File {
+        std::fs::File::options().read(true).write(true).open(&self.0).expect("opened")
+    }
+
+    /// Until somebody has told, and nobody holds it any more.
+    pub async fn told(&self) {
+        let path = self.0.clone();
+        let read = tokio::task::spawn_blocking(move || std::fs::read(path));
+        soon("somebody tells", read).await.expect("no panic").expect("read");
+    }
+
+    pub fn path(&self) -> std::path::Display<'_> {
+        self.0.display()
+    }
 }
 
 /// The server.
@@ -174,11 +211,16 @@ pub struct Running {
 impl Endpoint {
     /// Not yet running; its key is made, as after an enrolment.
     pub fn new(url: &str, hub_key: &SigningKey) -> Self {
+        Self::of(url, &hub_key.verifying_key())
+    }
+
+    /// The same, by the public half of the hub's key.
+    pub fn of(url: &str, hub_key: &VerifyingKey) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let state = StateDir::new(dir.path().join("state"));
         state.create().expect("made");
         state.key_or_new().expect("a key");
-        let hub_key = wire_bytes::encode(hub_key.verifying_key().as_bytes());
+        let hub_key = wire_bytes::encode(hub_key.as_bytes());
         Self { state, dir, url: url.to_owned(), hub_key, settings: Vec::new() }
     }
 
@@ -192,8 +234,8 @@ impl Endpoint {
         Switch::new(self.state.switch_file())
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+    pub fn gate(&self, name: &str) -> Gate {
+        Gate::new(self.dir.path().join(name))
     }
 
     pub fn config(&self) -> Config {
@@ -221,6 +263,7 @@ impl Endpoint {
             state: self.state.clone(),
             logs: Forward::new("off"),
             supervision: Supervision::None,
+            collect_with: None,
         };
         let task = tokio::spawn(agent.run(stop.clone()));
         Running { stop, task }

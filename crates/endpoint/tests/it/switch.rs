@@ -56,17 +56,15 @@ async fn a_call_that_waited_meets_the_switch_as_it_is_then() {
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key).set("max_calls", "1");
     let agent = endpoint.run();
     let mut peer = kenny.let_in().await;
-    let (gate, begun) = (endpoint.path("gate"), endpoint.path("begun"));
-    let wait = format!("touch {}; while [ ! -e {} ]; do sleep 0.02; done", begun.display(), gate.display());
+    let (gate, begun) = (endpoint.gate("gate"), endpoint.gate("begun"));
+    let wait = format!("{}; {}", begun.tell(), gate.wait());
     peer.ask("shell_exec", json!({ "command": wait })).await;
-    while !begun.exists() {
-        tokio::task::yield_now().await;
-    }
+    begun.told().await;
     let second = peer.ask("shell_exec", json!({ "command": "true" })).await;
     // A round trip: the second call has been looked at, and waits.
     peer.call("fs_list", json!({ "path": 5 })).await;
     endpoint.switch().set(RemoteControl::Disabled).expect("set");
-    std::fs::write(&gate, "").expect("opened");
+    let _open = gate.open();
     let response = loop {
         let response = peer.next_of("response").await;
         if response["id"] == second.as_str() {

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::FrameError;
 
-/// Every key of every frame (contract, all frames). One list for both directions, so that a key means one thing.
-const KEYS: [&str; 23] = [
+/// Every key of every frame (contract, all frames; `shell` is the field's). One list for both directions, so that a key means one thing.
+const KEYS: [&str; 24] = [
     "type",
     "id",
     "ok",
@@ -33,6 +33,7 @@ const KEYS: [&str; 23] = [
     "server_sig",
     "agent_sig",
     "rules",
+    "shell",
 ];
 
 /// The known fields of one frame, not yet interpreted.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::fields::{Fields, text_of};
 use super::{FrameError, MAX_NAME, clip};
-use crate::policy::{Group, PolicyRule};
+use crate::policy::{Group, PolicyRule, ShellMode, ShellPolicy};
 use crate::wire_bytes::{self, NONCE_LEN, SIGNATURE_LEN};
 
 /// Most operator rules in one `policy` frame; more are skipped and counted.
@@ -41,6 +41,8 @@ pub enum HubFrame<'a> {
         /// Rules that were not: an unknown group, a missing field. Skipped and never fatal, so that a rule for newer
         /// agents does not cost this one the others.
         skipped: usize,
+        /// What may be run at all, where the hub says so.
+        shell: Option<ShellPolicy>,
     },
     /// Heartbeat.
     Ping,
@@ -58,7 +60,7 @@ impl<'a> HubFrame<'a> {
 
     /// A policy frame with these rules. Filter them by the agent's [`Dialect`](crate::policy::Dialect) first.
     pub fn policy(rules: Vec<PolicyRule>) -> Self {
-        Self::Policy { rules, skipped: 0 }
+        Self::Policy { rules, skipped: 0, shell: None }
     }
 
     /// The frame as text: exactly the contract's keys, in its order.
@@ -66,9 +68,20 @@ impl<'a> HubFrame<'a> {
         #[derive(Serialize)]
         #[serde(tag = "type", rename_all = "lowercase")]
         enum Wire<'w> {
-            Challenge { server_nonce: String, server_sig: String },
-            Request { id: Uuid, tool: &'w str, args: &'w RawValue },
-            Policy { rules: &'w [PolicyRule] },
+            Challenge {
+                server_nonce: String,
+                server_sig: String,
+            },
+            Request {
+                id: Uuid,
+                tool: &'w str,
+                args: &'w RawValue,
+            },
+            Policy {
+                rules: &'w [PolicyRule],
+                #[serde(skip_serializing_if = "Option::is_none")]
+                shell: Option<&'w ShellPolicy>,
+            },
             Ping {},
             Pong {},
         }
@@ -78,7 +91,7 @@ impl<'a> HubFrame<'a> {
                 server_sig: wire_bytes::encode(server_sig),
             },
             Self::Request { id, tool, args } => Wire::Request { id: *id, tool, args },
-            Self::Policy { rules, .. } => Wire::Policy { rules },
+            Self::Policy { rules, shell, .. } => Wire::Policy { rules, shell: shell.as_ref() },
             Self::Ping => Wire::Ping {},
             Self::Pong => Wire::Pong {},
         };
@@ -116,10 +129,35 @@ fn empty_args<'a>() -> Cow<'a, RawValue> {
 
 fn read_policy<'a>(fields: &Fields<'a>) -> Result<HubFrame<'a>, FrameError> {
     let raw = fields.get("rules").ok_or_else(|| fields.bad("rules", "is missing"))?;
-    let list: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(|_| fields.bad("rules", "is not a list"))?;
+    let (rules, skipped) = read_rules(raw).ok_or_else(|| fields.bad("rules", "is not a list"))?;
+    let shell = fields.get("shell").map(|raw| {
+        // A restriction that cannot be read is the strictest, and does not cost us the rules beside it.
+        read_shell(raw).unwrap_or((ShellPolicy { mode: ShellMode::Off, allow: Vec::new() }, 1))
+    });
+    let (shell, lost) = shell.map_or((None, 0), |(shell, lost)| (Some(shell), lost));
+    Ok(HubFrame::Policy { rules, skipped: skipped + lost, shell })
+}
+
+/// The rules of a list that we understand, and how many we do not.
+fn read_rules(raw: &RawValue) -> Option<(Vec<PolicyRule>, usize)> {
+    let list: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
     let rules: Vec<_> = list.iter().take(MAX_RULES).filter_map(|raw| read_rule(raw)).collect();
     let skipped = list.len() - rules.len();
-    Ok(HubFrame::Policy { rules, skipped })
+    Some((rules, skipped))
+}
+
+fn read_shell(raw: &RawValue) -> Option<(ShellPolicy, usize)> {
+    #[derive(serde::Deserialize)]
+    struct Shape<'a> {
+        #[serde(borrow)]
+        mode: &'a RawValue,
+        #[serde(borrow, default)]
+        allow: Option<&'a RawValue>,
+    }
+    let shape: Shape<'_> = serde_json::from_str(raw.get()).ok()?;
+    let mode = ShellMode::parse(&text_of(shape.mode)?);
+    let (allow, skipped) = shape.allow.map_or(Some((Vec::new(), 0)), read_rules)?;
+    Some((ShellPolicy { mode, allow }, skipped))
 }
 
 fn read_rule(raw: &RawValue) -> Option<PolicyRule> {

@@ -220,7 +220,7 @@ fn rules_of_an_unknown_group_are_skipped_and_the_others_kept() {
         {"id":"b","applies_to":"registry","pattern":"x","reason":"r"},
         {"id":"c","applies_to":"path"},
         "nonsense"]}"#;
-    let Ok(HubFrame::Policy { rules, skipped }) = HubFrame::decode(text) else { panic!("a policy") };
+    let Ok(HubFrame::Policy { rules, skipped, .. }) = HubFrame::decode(text) else { panic!("a policy") };
     assert_eq!(rules.iter().map(|r| &*r.id).collect::<Vec<_>>(), ["a"]);
     assert_eq!(skipped, 3);
 }
@@ -264,5 +264,28 @@ fn telemetry(text: &str) -> Telemetry<'_> {
     match AgentFrame::decode(text) {
         Ok(AgentFrame::Telemetry(telemetry)) => telemetry,
         other => panic!("not telemetry: {other:?}"),
+    }
+}
+
+#[test]
+fn a_shell_policy_is_read_and_in_doubt_the_strictest() {
+    use convoke_kenny::policy::{ShellMode, ShellPolicy};
+    let read = |shell: &str| {
+        let text = format!(r#"{{"type":"policy","rules":[],"shell":{shell}}}"#);
+        let Ok(HubFrame::Policy { shell, skipped, .. }) = HubFrame::decode(&text) else { panic!("a policy: {text}") };
+        (shell, skipped)
+    };
+    let rule = r#"{"id":"a","applies_to":"posix","pattern":"id","reason":"r"}"#;
+    let (shell, skipped) = read(&format!(r#"{{"mode":"allowlist","allow":[{rule},{{"id":"b"}}],"more":1}}"#));
+    let shell = shell.expect("a policy");
+    assert_eq!((shell.mode, shell.allow.len(), skipped), (ShellMode::Allowlist, 1, 1));
+    let again = HubFrame::Policy { rules: Vec::new(), skipped: 0, shell: Some(shell.clone()) }.encode();
+    assert!(matches!(HubFrame::decode(&again), Ok(HubFrame::Policy { shell: Some(same), .. }) if same == shell));
+    assert_eq!(read("null"), (None, 0));
+    assert_eq!(read(r#"{"mode":"unrestricted"}"#), (Some(ShellPolicy::default()), 0));
+    for odd in
+        [r#"{"mode":"telepathy","allow":[]}"#, "7", "{}", r#"{"mode":1}"#, r#"{"mode":"allowlist","allow":{}}"#]
+    {
+        assert_eq!(read(odd).0.map(|shell| shell.mode), Some(ShellMode::Off), "{odd}");
     }
 }

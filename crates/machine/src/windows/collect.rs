@@ -69,6 +69,13 @@ fn disk(answer: &Value) -> Section {
     section.with("volumes", volumes).with("top_dirs", json!([]))
 }
 
+/// The section `disk` with the largest directories.
+pub(super) fn with_top_dirs(section: Section, answer: &Value) -> Section {
+    let dir = |dir: &Value| Some(json!({"path": text(dir, "path")?, "bytes": whole(dir, "bytes")?}));
+    let dirs: Vec<_> = list(&answer["dirs"]).iter().filter_map(dir).collect();
+    section.with("top_dirs", dirs).with("top_dirs_complete", truth(answer, "complete").unwrap_or(false))
+}
+
 fn peripherals(answer: &Value) -> Section {
     let device = |device: &Value| {
         // 22 is "disabled", which somebody wanted.

@@ -90,8 +90,18 @@ fn collected<const SECTION: usize>(facts: &Facts) -> Section {
     };
     // A failure of a moment ago is believed and not repeated, and left no words.
     let why = if why.is_empty() { "the script gave no answer a moment ago".to_owned() } else { why };
-    answer.map_or_else(|| Section::new(Status::Warn, why), |answer| collect::section(name, &answer, now))
+    let Some(answer) = answer else { return Section::new(Status::Warn, why) };
+    let section = collect::section(name, &answer, now);
+    if name != "disk" || facts.options.top_dirs == 0 {
+        return section;
+    }
+    let look = || self::ask(facts, scripts::TOP_DIRS, &[]).ok();
+    let dirs = facts.remembered.or_find("top_dirs", TOP_DIRS_AGE, None, look);
+    collect::with_top_dirs(section, &dirs.unwrap_or_default())
 }
+
+/// For how long the largest directories are believed.
+const TOP_DIRS_AGE: Duration = Duration::from_secs(6 * 3600);
 
 /// Answers that cost much to find and change seldom, and for how many hours they hold.
 const KEPT: &[(&str, u64)] = &[("app_updates", 6), ("win_update", 1), ("reliability", 1), ("defender_quarantine", 1)];

@@ -8,7 +8,7 @@ use convoke_endpoint::config::Config;
 use convoke_endpoint::run::{Agent, End, RunError};
 use convoke_endpoint::state::StateDir;
 use convoke_endpoint::update::Supervision;
-use convoke_endpoint::{logs, sonde};
+use convoke_endpoint::{apart, logs, sonde};
 use tokio_util::sync::CancellationToken;
 
 use super::{IdentityArgs, StateArgs, denied, environment, explain, given, state_dir, wrong};
@@ -104,7 +104,8 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
     if args.until_stdin_closes {
         end_with_stdin(stop.clone());
     }
-    let agent = Agent { config, state: state.clone(), logs, supervision };
+    let collect_with = apart::this_program(&["agent", "collect"]);
+    let agent = Agent { config, state: state.clone(), logs, supervision, collect_with };
     let ended: Result<_> = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         if has_sonde {

@@ -16,6 +16,22 @@ fn recorded(name: &str) -> Value {
 }
 
 #[test]
+fn the_largest_directories_are_named() {
+    let one = r#"{"complete":true,"dirs":{"path":"C:\\Users","bytes":120000000000}}"#;
+    let two =
+        r#"{"dirs":[{"path":"C:\\Windows","bytes":9},{"path":null,"bytes":1},{"path":"C:\\x"}],"complete":false}"#;
+    for (answer, dirs, complete) in [
+        (one, json!([{"path": "C:\\Users", "bytes": 120_000_000_000_u64}]), true),
+        (two, json!([{"path": "C:\\Windows", "bytes": 9}]), false),
+        ("null", json!([]), false),
+    ] {
+        let section = with_top_dirs(disk(&json!([])), &serde_json::from_str(answer).unwrap());
+        assert_eq!(section.field("top_dirs"), Some(&dirs), "{answer}");
+        assert_eq!(section.field("top_dirs_complete"), Some(&json!(complete)), "{answer}");
+    }
+}
+
+#[test]
 fn recorded_answers_become_sections() {
     let check = |name: &str, status: &str, summary: &str, fields: Value| {
         let found = recorded(name);
