@@ -20,6 +20,7 @@ mod resources;
 mod schema;
 mod server;
 mod sessions;
+mod sonde;
 mod tools;
 mod watch;
 

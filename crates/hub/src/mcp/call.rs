@@ -149,7 +149,7 @@ pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Ou
 
 /// Waits for a call's end. When the client gives up, so does the call: its outcome is `cancelled`, and what the machine
 /// still answers is recorded as late.
-async fn follow(hub: &Hub, call: &Arc<Call>, context: &RequestContext<RoleServer>) -> CallToolResult {
+pub(super) async fn follow(hub: &Hub, call: &Arc<Call>, context: &RequestContext<RoleServer>) -> CallToolResult {
     let abandoned = CancelUnlessDone(Arc::clone(call));
     let what = format!("{} on {}", call.tool, call.target);
     let done = match progress::wait(context, &what, call.wait()).await {

@@ -19,17 +19,17 @@ use crate::http::{ApiError, extract};
 use crate::hub::Hub;
 
 /// Records that `journal_search` shows when nobody says.
-const JOURNAL_LIMIT: u32 = 50;
+pub(super) const JOURNAL_LIMIT: u32 = 50;
 /// And at most.
-const MAX_JOURNAL_LIMIT: u32 = 200;
+pub(super) const MAX_JOURNAL_LIMIT: u32 = 200;
 /// Records looked at in one step backwards.
 const WINDOW: u32 = 1000;
 /// Steps backwards; what is older is found with `after`.
 const MAX_WINDOWS: u32 = 50;
 
-type Shown = Result<CallToolResult, ApiError>;
+pub(super) type Shown = Result<CallToolResult, ApiError>;
 
-fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
+pub(super) fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
     serde_json::from_value(Value::Object(args))
         .map_err(|why| ApiError::bad_request(format!("the arguments do not fit: {}", clip(&why.to_string()))))
 }
@@ -42,7 +42,7 @@ fn value(of: &impl Serialize) -> Result<Value, ApiError> {
     serde_json::to_value(of).map_err(|_| ApiError::internal())
 }
 
-fn budget(hub: &Hub) -> usize {
+pub(super) fn budget(hub: &Hub) -> usize {
     hub.settings.size("mcp.max_result_bytes")
 }
 
@@ -165,7 +165,7 @@ pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Show
 }
 
 /// The newest records that fit, oldest of them first: the journal is read backwards, window by window.
-async fn newest_records(
+pub(super) async fn newest_records(
     hub: &Hub,
     asker: &Asker,
     query: JournalQuery,

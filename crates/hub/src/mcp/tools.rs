@@ -9,7 +9,7 @@ use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::schema;
+use super::{schema, sonde};
 
 /// What a tool needs.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,8 @@ pub enum Need {
     Reach,
     /// The right to the calls it makes, agent by agent.
     Calls,
+    /// The right to the probes it asks for, agent by agent.
+    Probes,
     /// The right to this call.
     Call(&'static KennyTool),
 }
@@ -35,9 +37,9 @@ pub struct Entry {
     pub tool: Tool,
 }
 
-/// Every tool, in order: the hub's own, then the catalogue's.
+/// Every tool, in order: the hub's own, Sonde's, then the catalogue's.
 pub static TOOLS: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| own().into_iter().chain(kenny::TOOLS.iter().map(forwarded)).collect());
+    LazyLock::new(|| own().into_iter().chain(sonde::tools()).chain(kenny::TOOLS.iter().map(forwarded)).collect());
 
 /// The tool of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -55,6 +57,7 @@ impl Entry {
         match self.need {
             Need::View | Need::Reach => Ok(()),
             Need::Call(tool) => grant.check_tool(tool.effect, tool.name),
+            Need::Probes => sonde::check(grant),
             Need::Calls => {
                 let mut any = kenny::TOOLS.iter().map(|tool| grant.check_tool(tool.effect, tool.name));
                 if any.any(|allowed| allowed.is_ok()) { Ok(()) } else { Err(Missing::Scope("tools")) }
@@ -102,7 +105,14 @@ fn forwarded(tool: &'static KennyTool) -> Entry {
     entry(tool.name, Need::Call(tool), doc, input, output, hints)
 }
 
-fn entry(name: &'static str, need: Need, doc: String, input: Value, output: Value, hints: ToolAnnotations) -> Entry {
+pub(super) fn entry(
+    name: &'static str,
+    need: Need,
+    doc: String,
+    input: Value,
+    output: Value,
+    hints: ToolAnnotations,
+) -> Entry {
     // The list lives as long as the program, and a tool is cloned for every call that the SDK checks against it.
     let doc: &'static str = Box::leak(doc.into_boxed_str());
     let mut tool = Tool::new(name, doc, object(input)).with_raw_output_schema(object(output));
@@ -267,6 +277,11 @@ mod tests {
         assert_eq!(narrow.iter().filter(|n| n.starts_with("fs_")).count(), 4);
         assert!(!narrow.contains(&"net_config"));
         assert!(!names(Role::Operator, r#"{"tools":[]}"#).contains(&"call_agents"));
+        assert!(!narrow.contains(&"probe") && narrow.contains(&"list_capabilities"));
+        for scopes in [r#"{"tools":["system.*"]}"#, r#"{"tools":["own.thing"],"effects":["manage"]}"#] {
+            assert!(names(Role::Operator, scopes).contains(&"probe"), "{scopes}");
+        }
+        assert!(names(Role::Viewer, "{}").contains(&"health_check"));
         assert_eq!(names(Role::Operator, "{}").len(), TOOLS.len());
     }
 

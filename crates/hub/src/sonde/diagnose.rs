@@ -103,11 +103,11 @@ pub struct Diagnosis {
     pub counts: (usize, usize, usize),
 }
 
-/// Runs a runbook on an agent.
+/// Runs a runbook on an agent: the one that is named, or the only one that has what the runbook asks for.
 pub async fn diagnose(
     hub: &Hub,
     caller: &Caller,
-    agent: &str,
+    agent: Option<&str>,
     category: &str,
     params: Option<&str>,
 ) -> Result<Diagnosis, AskError> {
@@ -128,11 +128,18 @@ pub async fn diagnose(
         return Err(AskError::Bad(format!("there is no runbook '{category}': there are {}", known.join(", "))));
     };
     let plan = runbook.plan(params).map_err(|why| AskError::Bad(why.to_string()))?;
-    let (sonde, _) = ask::find(hub, caller, agent).await?;
+    let sonde = match agent {
+        Some(name) => ask::find(hub, caller, name).await?.0,
+        None => {
+            let packs: std::collections::BTreeSet<&str> =
+                runbook.steps.iter().filter_map(|step| step.probe.split('.').next()).collect();
+            ask::only_one(hub, caller, &packs.into_iter().collect::<Vec<_>>())?
+        }
+    };
     let started = Instant::now();
     let deadline = started + Duration::from_secs(runbook.deadline_s);
     let id = runbook.id();
-    let run = |step: Planned| run_step(hub, caller, &sonde.name, &id, step, deadline);
+    let run = |step: Planned| run_step(hub, caller, &sonde.wire_id, &id, step, deadline);
     let results: Vec<Ran> = if runbook.parallel {
         futures_util::future::join_all(plan.into_iter().map(run)).await
     } else {

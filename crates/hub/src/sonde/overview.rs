@@ -5,10 +5,9 @@ use std::time::Instant;
 
 use convoke_sonde::builtin;
 use convoke_sonde::runbook::Severity;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::ask::{self, AskError, ProbeAsk};
+use super::ask::{self, AskError};
 use super::diagnose::{self, Known};
 use super::registry::SondeAgent;
 use crate::clock;
@@ -170,7 +169,7 @@ pub async fn health_check(
         .collect();
     let run: std::collections::BTreeSet<String> = checks.iter().map(|(_, c)| c.clone()).collect();
     let asked = checks.into_iter().map(|(sonde, category)| async move {
-        let diagnosis = diagnose::diagnose(hub, caller, &sonde.name, &category, None).await;
+        let diagnosis = diagnose::diagnose(hub, caller, Some(&sonde.name), &category, None).await;
         (sonde, category, diagnosis)
     });
     let results: Vec<_> = futures_util::stream::iter(asked).buffer_unordered(CHECKED_AT_ONCE).collect().await;
@@ -225,41 +224,31 @@ pub async fn health_check(
     }))
 }
 
-/// Logs of one kind from one agent.
-pub async fn query_logs(
-    hub: &Hub,
-    caller: &Caller,
+/// The probe that reads logs of one kind, with its parameters.
+pub fn log_probe(
     source: &str,
-    agent: Option<&str>,
-    params: Option<Map<String, Value>>,
-) -> Result<Value, AskError> {
-    let given = params.unwrap_or_default();
-    let probe = match source {
-        "systemd" if given.contains_key("unit") => "systemd.journal.query",
-        "systemd" => "system.logs.journal",
-        "docker" => "docker.logs.tail",
-        "nginx" if given.get("type").and_then(Value::as_str) == Some("error") => "nginx.error.log.tail",
-        "nginx" => "nginx.access.log.tail",
-        _ => {
-            return Err(AskError::Bad(
-                "`source` must be systemd, docker or nginx (the hub's own record is the journal)".into(),
-            ));
-        }
+    mut params: Map<String, Value>,
+) -> Result<(&'static str, Map<String, Value>), &'static str> {
+    let kind = params.remove("type");
+    let probe = match (source, kind.as_ref().and_then(Value::as_str)) {
+        ("nginx", None | Some("access")) => "nginx.access.log.tail",
+        ("nginx", Some("error")) => "nginx.error.log.tail",
+        ("nginx", Some(_)) => return Err("`type` must be access or error"),
+        ("systemd" | "docker", _) if kind.is_some() => return Err("`type` is for nginx only"),
+        ("systemd", _) if params.contains_key("unit") => "systemd.journal.query",
+        ("systemd", _) => "system.logs.journal",
+        ("docker", _) => "docker.logs.tail",
+        _ => return Err("`source` must be systemd, docker, nginx or audit"),
     };
-    let mut params = given;
-    params.remove("type");
-    let params = RawValue::from_string(Value::Object(params).to_string()).ok();
-    let ask = ProbeAsk { agent, probe, params, timeout: None, requested_by: "api" };
-    let reply = ask::probe(hub, caller, ask).await?;
-    match &reply.outcome {
-        Ok(_) => {
-            let mut shown = reply.shown();
-            let data = shown.get_mut("data").map(Value::take).unwrap_or_default();
-            Ok(json!({
-                "source": source, "agent": reply.agent.name, "probe": probe, "data": data,
-                "durationMs": shown["durationMs"],
-            }))
-        }
-        Err(failure) => Err(AskError::Bad(failure.message.clone())),
-    }
+    Ok((probe, params))
+}
+
+/// Log lines as Sonde shows them.
+pub fn log_lines(source: &str, reply: &ask::ProbeReply) -> Value {
+    let mut shown = reply.shown();
+    let data = shown.get_mut("data").map(Value::take).unwrap_or_default();
+    json!({
+        "source": source, "agent": reply.agent.name, "probe": reply.probe, "data": data,
+        "durationMs": shown["durationMs"],
+    })
 }

@@ -6,4 +6,5 @@ mod doors;
 mod hostile;
 mod limits;
 mod resources;
+mod sonde;
 mod tools;
