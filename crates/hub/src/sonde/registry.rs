@@ -260,6 +260,11 @@ impl Registry {
         self.lock_tokens().get(token).is_some_and(|t| t.used_at.is_none() && now < t.expires_at)
     }
 
+    /// Whether a token was minted for this very name.
+    pub fn token_names(&self, token: &TokenHash, name: &str) -> bool {
+        self.lock_tokens().get(token).is_some_and(|t| t.name.as_deref() == Some(name))
+    }
+
     /// Takes a token in; false when there are too many. Lapsed ones go first.
     pub fn add_token(&self, token: SondeTokenRow, now: Timestamp) -> bool {
         let mut tokens = self.lock_tokens();
