@@ -58,6 +58,9 @@ pub enum SondeError {
     /// The hub said nothing.
     #[error("the hub does not answer the registration")]
     NoAck,
+    /// The hub says nothing any more, not even to pings.
+    #[error("the hub is silent: the connection leads nowhere")]
+    Silent,
     /// Keys and certificates.
     #[error("{0}")]
     Keys(String),
@@ -93,10 +96,17 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
     let mut saved = Saved { hub: door.to_string(), name, ca_file: enrolment.ca.clone(), ..Saved::default() };
     let probes = Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?;
     let mut dialect = Dialect::Field;
+    // Whoever enrols anew proves with the key it has that the name is its own. If that key is void, the token must do.
+    let mut own_key = Saved::read(state).ok().filter(|s| s.hub == saved.hub && s.name == saved.name);
     let ack = loop {
         let about = About::new(&saved, &probes);
         let register = about.register(Some(&enrolment.token), Some(key.request()));
-        let mut connection = Connection::open(&saved, enrolment.token.reveal()).await?;
+        let bearer = own_key.as_ref().and_then(|s| s.api_key.as_deref()).unwrap_or(enrolment.token.reveal());
+        let mut connection = match Connection::open(&saved, bearer).await {
+            Ok(connection) => connection,
+            Err(SondeError::Upgrade(_)) if own_key.take().is_some() => continue,
+            Err(why) => return Err(why),
+        };
         match connection.register(AgentConfig::default(), &register, dialect).await? {
             (_, Event::Acked(ack)) => break ack,
             (_, Event::Refused(Refused { try_other_shape: true, .. })) if dialect == Dialect::Field => {
@@ -128,7 +138,12 @@ pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) ->
     }
     let saved = Saved::read(state)?;
     let probes = Arc::new(Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?);
-    let config = AgentConfig { signer: saved.signer()?, verifier: saved.verifier()?, ..AgentConfig::default() };
+    let config = AgentConfig {
+        heartbeat: saved.heartbeat()?,
+        signer: saved.signer()?,
+        verifier: saved.verifier()?,
+        ..AgentConfig::default()
+    };
     let mut backoff = Backoff::new(LONGEST_PAUSE);
     let mut dialect = saved.dialect;
     while !stop.is_cancelled() {

@@ -221,7 +221,9 @@ impl Live<'_> {
             let deadline = self.session.next_deadline().unwrap_or_else(|| self.mono());
             tokio::select! {
                 event = self.socket.next() => {
-                    if !self.on_event(event?) {
+                    let event = event?;
+                    self.session.heard(self.started.elapsed());
+                    if !self.on_event(event) {
                         return Ok(());
                     }
                 }
@@ -232,8 +234,13 @@ impl Live<'_> {
                     }
                 }
                 () = tokio::time::sleep_until((self.started + deadline).into()) => {
-                    if let Some(Tick::Send(frame)) = self.session.on_tick(Uuid::new_v4(), now(), self.mono()) {
-                        self.socket.queue_text(&frame);
+                    match self.session.on_tick(Uuid::new_v4(), now(), self.mono()) {
+                        Some(Tick::Send(frame)) => {
+                            self.socket.queue_text(&frame);
+                            self.socket.queue_ping();
+                        }
+                        Some(Tick::Silent | Tick::NoAck) => return Err(SondeError::Silent),
+                        None => {}
                     }
                 }
                 () = self.stop.cancelled() => {
