@@ -93,11 +93,16 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
     let door = door(&enrolment.hub)?;
     let name = enrolment.name.clone().unwrap_or_else(link::hostname);
     let key = tokio::task::spawn_blocking(OwnKey::make).await.map_err(|why| SondeError::Keys(why.to_string()))??;
+    // What its owner allowed stays allowed, and nothing else.
+    let before = Saved::read(state).ok();
+    let Saved { allowed, heartbeat_s, .. } = before.clone().unwrap_or_default();
     let mut saved = Saved { hub: door.to_string(), name, ca_file: enrolment.ca.clone(), ..Saved::default() };
-    let probes = Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?;
+    saved.allowed = allowed;
+    saved.heartbeat_s = heartbeat_s;
+    let probes = load(state, &saved)?;
     let mut dialect = Dialect::Field;
     // Whoever enrols anew proves with the key it has that the name is its own. If that key is void, the token must do.
-    let mut own_key = Saved::read(state).ok().filter(|s| s.hub == saved.hub && s.name == saved.name);
+    let mut own_key = before.filter(|s| s.hub == saved.hub && s.name == saved.name);
     let ack = loop {
         let about = About::new(&saved, &probes);
         let register = about.register(Some(&enrolment.token), Some(key.request()));
@@ -137,7 +142,7 @@ pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) ->
         return Err(SondeError::Root);
     }
     let saved = Saved::read(state)?;
-    let probes = Arc::new(Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?);
+    let probes = Arc::new(load(state, &saved)?);
     let config = AgentConfig {
         heartbeat: saved.heartbeat()?,
         signer: saved.signer()?,
@@ -170,6 +175,15 @@ pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) ->
         }
     }
     Ok(())
+}
+
+/// The packs that make sense here; what is wrong with others is told.
+fn load(state: &StateDir, saved: &Saved) -> Result<Probes, SondeError> {
+    let probes = Probes::load(saved.allowed.config(state), env!("CARGO_PKG_VERSION"))?;
+    for problem in probes.problems() {
+        tracing::warn!(problem, "a pack is not loaded");
+    }
+    Ok(probes)
 }
 
 /// Whether an agent was enrolled at a Sonde hub with this state directory.

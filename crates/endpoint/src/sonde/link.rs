@@ -7,6 +7,7 @@ use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use convoke_probes::Probes;
 use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Ran, Tick};
+use convoke_sonde::manifest::Manifest;
 use convoke_sonde::register::{Dialect, PackInfo, RegisterOut};
 use convoke_ws::Event as WsEvent;
 use sha2::{Digest as _, Sha256};
@@ -48,6 +49,7 @@ pub(super) struct About {
     kernel: String,
     packs: Vec<PackInfo>,
     capabilities: Vec<String>,
+    manifests: Vec<Manifest>,
     binary_hash: String,
     config_hash: String,
 }
@@ -65,7 +67,8 @@ impl About {
             packs: probes.packs(),
             capabilities: probes.capabilities(),
             binary_hash: binary,
-            config_hash: hex::encode(Sha256::digest(saved.config_text())),
+            config_hash: hex::encode(Sha256::digest(saved.config_text() + &probes.own_text())),
+            manifests: probes.own_manifests(),
         }
     }
 
@@ -92,7 +95,7 @@ impl About {
             config_hash: &self.config_hash,
             token,
             csr,
-            manifests: &[],
+            manifests: &self.manifests,
         }
     }
 }

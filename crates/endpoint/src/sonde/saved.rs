@@ -85,6 +85,9 @@ pub struct Allowed {
     pub database_hosts: Vec<String>,
     /// Packs that are not loaded.
     pub disabled_packs: Vec<String>,
+    /// Where packs of one's own are; `packs` in the state directory when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packs_dir: Option<PathBuf>,
     /// Patterns for what must not leave the machine.
     pub scrub: Vec<String>,
 }
@@ -93,14 +96,17 @@ impl Default for Allowed {
     fn default() -> Self {
         let Config { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, scrub, .. } =
             Config::default();
-        Self { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, scrub }
+        Self { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, packs_dir: None, scrub }
     }
 }
 
 impl Allowed {
-    pub(super) fn config(&self) -> Config {
-        let Self { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, scrub } = self.clone();
-        Config { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, scrub, ..Config::default() }
+    pub(super) fn config(&self, state: &StateDir) -> Config {
+        let Self { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, packs_dir, scrub } =
+            self.clone();
+        let packs_dir = Some(packs_dir.unwrap_or_else(|| state.path().join("packs")));
+        let usual = Config::default();
+        Config { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, packs_dir, scrub, ..usual }
     }
 }
 
