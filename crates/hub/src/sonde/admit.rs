@@ -149,7 +149,7 @@ async fn enrol(
 ) -> Result<(Arc<SondeAgent>, Ack), String> {
     let rejected = |why: &str| Err(format!("Enrollment token rejected: {why}"));
     let now = clock::now();
-    let known = hub.sonde.registry.named(&register.name).filter(|agent| agent.name == register.name);
+    let known = hub.sonde.registry.of_name(&register.name);
     // Looked at before a key is made, which is dear; the store decides in the end.
     if !hub.sonde.registry.token_is_live(token, now) {
         let kept = hub.sonde.registry.tokens().into_iter().find(|t| t.hash == *token);

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::ask::{self, AskError, ProbeAsk};
+use super::registry::SondeAgent;
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -127,7 +128,6 @@ pub async fn diagnose(
         let category = &category[..category.floor_char_boundary(64)];
         return Err(AskError::Bad(format!("there is no runbook '{category}': there are {}", known.join(", "))));
     };
-    let plan = runbook.plan(params).map_err(|why| AskError::Bad(why.to_string()))?;
     let sonde = match agent {
         Some(name) => ask::find(hub, caller, name).await?.0,
         None => {
@@ -136,6 +136,18 @@ pub async fn diagnose(
             ask::only_one(hub, caller, &packs.into_iter().collect::<Vec<_>>())?
         }
     };
+    run(hub, caller, &runbook, &sonde, params).await
+}
+
+/// Runs this very runbook on this very agent.
+pub(super) async fn run(
+    hub: &Hub,
+    caller: &Caller,
+    runbook: &Runbook,
+    sonde: &SondeAgent,
+    params: Option<&str>,
+) -> Result<Diagnosis, AskError> {
+    let plan = runbook.plan(params).map_err(|why| AskError::Bad(why.to_string()))?;
     let started = Instant::now();
     let deadline = started + Duration::from_secs(runbook.deadline_s);
     let id = runbook.id();
@@ -156,7 +168,7 @@ pub async fn diagnose(
         let first = results.into_iter().find_map(|r| r.refused);
         return Err(first.unwrap_or(AskError::Busy("nothing could be asked")));
     }
-    Ok(report(&runbook, &sonde.name, &results, started.elapsed()))
+    Ok(report(runbook, &sonde.name, &results, started.elapsed()))
 }
 
 struct Ran {
