@@ -12,6 +12,7 @@ mod plan;
 mod rpc;
 mod rules;
 mod sim;
+mod sonde;
 mod table;
 mod target;
 
@@ -81,6 +82,8 @@ enum Measure {
     Rpc,
     /// Yonexus rule messages, beside a bare relay and NATS.
     Rules,
+    /// Sonde: probes, registrations, enrolments, memory.
+    Sonde,
 }
 
 impl Measure {

@@ -58,6 +58,9 @@ pub enum SondeError {
     /// The hub said nothing.
     #[error("the hub does not answer the registration")]
     NoAck,
+    /// The hub says nothing any more, not even to pings.
+    #[error("the hub is silent: the connection leads nowhere")]
+    Silent,
     /// Keys and certificates.
     #[error("{0}")]
     Keys(String),
@@ -90,13 +93,25 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
     let door = door(&enrolment.hub)?;
     let name = enrolment.name.clone().unwrap_or_else(link::hostname);
     let key = tokio::task::spawn_blocking(OwnKey::make).await.map_err(|why| SondeError::Keys(why.to_string()))??;
+    // What its owner allowed stays allowed, and nothing else.
+    let before = Saved::read(state).ok();
+    let Saved { allowed, heartbeat_s, .. } = before.clone().unwrap_or_default();
     let mut saved = Saved { hub: door.to_string(), name, ca_file: enrolment.ca.clone(), ..Saved::default() };
-    let probes = Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?;
+    saved.allowed = allowed;
+    saved.heartbeat_s = heartbeat_s;
+    let probes = load(state, &saved)?;
     let mut dialect = Dialect::Field;
+    // Whoever enrols anew proves with the key it has that the name is its own. If that key is void, the token must do.
+    let mut own_key = before.filter(|s| s.hub == saved.hub && s.name == saved.name);
     let ack = loop {
         let about = About::new(&saved, &probes);
         let register = about.register(Some(&enrolment.token), Some(key.request()));
-        let mut connection = Connection::open(&saved, enrolment.token.reveal()).await?;
+        let bearer = own_key.as_ref().and_then(|s| s.api_key.as_deref()).unwrap_or(enrolment.token.reveal());
+        let mut connection = match Connection::open(&saved, bearer).await {
+            Ok(connection) => connection,
+            Err(SondeError::Upgrade(_)) if own_key.take().is_some() => continue,
+            Err(why) => return Err(why),
+        };
         match connection.register(AgentConfig::default(), &register, dialect).await? {
             (_, Event::Acked(ack)) => break ack,
             (_, Event::Refused(Refused { try_other_shape: true, .. })) if dialect == Dialect::Field => {
@@ -127,8 +142,13 @@ pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) ->
         return Err(SondeError::Root);
     }
     let saved = Saved::read(state)?;
-    let probes = Arc::new(Probes::load(saved.allowed.config(), env!("CARGO_PKG_VERSION"))?);
-    let config = AgentConfig { signer: saved.signer()?, verifier: saved.verifier()?, ..AgentConfig::default() };
+    let probes = Arc::new(load(state, &saved)?);
+    let config = AgentConfig {
+        heartbeat: saved.heartbeat()?,
+        signer: saved.signer()?,
+        verifier: saved.verifier()?,
+        ..AgentConfig::default()
+    };
     let mut backoff = Backoff::new(LONGEST_PAUSE);
     let mut dialect = saved.dialect;
     while !stop.is_cancelled() {
@@ -155,6 +175,15 @@ pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) ->
         }
     }
     Ok(())
+}
+
+/// The packs that make sense here; what is wrong with others is told.
+fn load(state: &StateDir, saved: &Saved) -> Result<Probes, SondeError> {
+    let probes = Probes::load(saved.allowed.config(state), env!("CARGO_PKG_VERSION"))?;
+    for problem in probes.problems() {
+        tracing::warn!(problem, "a pack is not loaded");
+    }
+    Ok(probes)
 }
 
 /// Whether an agent was enrolled at a Sonde hub with this state directory.

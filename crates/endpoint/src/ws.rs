@@ -122,6 +122,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.queue(OpCode::Control(Control::Pong), payload);
     }
 
+    /// Queues a ping.
+    pub(crate) fn queue_ping(&mut self) {
+        self.queue(OpCode::Control(Control::Ping), b"");
+    }
+
     /// Queues a close frame.
     pub(crate) fn queue_close(&mut self, code: u16) {
         self.queue(OpCode::Control(Control::Close), &code.to_be_bytes());

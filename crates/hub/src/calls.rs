@@ -157,7 +157,12 @@ pub async fn place_for(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Pl
 /// Places a call and runs it to its end in the caller's own task. A caller who goes away does not take it along, nor
 /// the record of its outcome: then it goes on by itself.
 pub async fn place_here(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
-    let mut go = match admit(hub, ask, Arc::clone(&BY_CALLER), None).await? {
+    place_here_for(hub, ask, Arc::clone(&BY_CALLER)).await
+}
+
+/// The same, for a runbook: Sonde agents are told who asks.
+pub async fn place_here_for(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Placed, PlaceError> {
+    let mut go = match admit(hub, ask, requested_by, None).await? {
         Admitted::Go(go) => go,
         Admitted::Pending(placed) => return Ok(placed),
     };

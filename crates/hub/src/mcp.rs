@@ -21,6 +21,7 @@ mod rules;
 mod schema;
 mod server;
 mod sessions;
+mod sonde;
 mod tools;
 mod watch;
 

@@ -52,6 +52,20 @@ impl<'a> Context<'a> {
         let Some(found) = self.program(program) else {
             return Err(ProbeError::Failed(format!("{program} is not installed")));
         };
+        self.run_found(found, args, env).await
+    }
+
+    /// Runs the program at this very path to its end.
+    pub(crate) async fn run_path<A: AsRef<str>>(&self, program: &Path, args: &[A]) -> Result<Output, ProbeError> {
+        self.run_found(program.to_owned(), args, &[]).await
+    }
+
+    async fn run_found<A: AsRef<str>>(
+        &self,
+        found: PathBuf,
+        args: &[A],
+        env: &[(&str, &str)],
+    ) -> Result<Output, ProbeError> {
         let mut command = Command::new(found).args(args.iter().map(AsRef::as_ref)).env("LC_ALL", "C");
         if let Ok(path) = std::env::join_paths(&self.config.path) {
             command = command.env("PATH", path);

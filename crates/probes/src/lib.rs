@@ -14,6 +14,7 @@ mod failure;
 mod journal;
 mod mysql;
 mod nginx;
+mod own;
 mod postgres;
 mod proxmox;
 mod redis;
@@ -36,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use context::Context;
 pub(crate) use failure::ProbeError;
+use own::OwnPack;
 
 /// What an agent allows.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub struct Config {
     pub database_hosts: Vec<String>,
     /// Packs that are not to be loaded.
     pub disabled_packs: Vec<String>,
+    /// Where the owner's own packs are; none when nothing is said.
+    pub packs_dir: Option<PathBuf>,
     /// Where programs are looked for.
     pub path: Vec<PathBuf>,
     /// Patterns of the operator's own for what must not leave the machine.
@@ -74,6 +78,7 @@ impl Default for Config {
             nginx_log_dirs: vec!["/var/log/nginx".into()],
             database_hosts: Vec::new(),
             disabled_packs: Vec::new(),
+            packs_dir: None,
             path,
             scrub: Vec::new(),
             root: "/".into(),
@@ -86,6 +91,8 @@ impl Default for Config {
 pub struct Probes {
     config: Config,
     packs: Vec<&'static Manifest>,
+    own: Vec<OwnPack>,
+    problems: Vec<String>,
     scrubber: Scrubber,
     version: String,
 }
@@ -97,7 +104,9 @@ impl Probes {
         let scrubber = Scrubber::new(&config.scrub)?;
         let wanted = |pack: &&Manifest| !config.disabled_packs.contains(&pack.name) && detect::is_here(&config, pack);
         let packs = builtin::packs().iter().filter(wanted).collect();
-        Ok(Self { packs, scrubber, version: version.into(), config })
+        let (mut own, problems) = config.packs_dir.as_deref().map(own::read).unwrap_or_default();
+        own.retain(|pack| wanted(&&pack.manifest));
+        Ok(Self { packs, own, problems, scrubber, version: version.into(), config })
     }
 
     /// The packs, as a registration names them.
@@ -107,12 +116,31 @@ impl Probes {
             version: pack.version.clone(),
             status: "active".into(),
         };
-        self.packs.iter().map(info).collect()
+        self.manifests().map(|m| info(&m)).collect()
     }
 
     /// The probes, by their full names.
     pub fn capabilities(&self) -> Vec<String> {
-        self.packs.iter().flat_map(|m| m.probes.iter().map(|p| format!("{}.{}", m.name, p.name))).collect()
+        self.manifests().flat_map(|m| m.probes.iter().map(|p| format!("{}.{}", m.name, p.name))).collect()
+    }
+
+    fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        self.packs.iter().copied().chain(self.own.iter().map(|pack| &pack.manifest))
+    }
+
+    /// The manifests of the owner's own packs: nobody else knows them.
+    pub fn own_manifests(&self) -> Vec<Manifest> {
+        self.own.iter().map(|pack| pack.manifest.clone()).collect()
+    }
+
+    /// What the owner's own packs say, commands and all; empty when there are none.
+    pub fn own_text(&self) -> String {
+        self.own.iter().map(|pack| pack.text.as_str()).collect()
+    }
+
+    /// What is wrong with the owner's packs that are not loaded.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
     }
 
     /// A text without its secrets.
@@ -150,11 +178,11 @@ impl Probes {
         Ran { outcome, duration: started.elapsed(), metadata }
     }
 
-    fn find(&self, probe: &str) -> Result<(&'static Manifest, &'static ProbeSpec), Failure> {
+    fn find(&self, probe: &str) -> Result<(&Manifest, &ProbeSpec), Failure> {
         let not_found = |message: String| Failure { status: Status::Error, code: code::NOT_FOUND, message };
         let name = &probe[..probe.floor_char_boundary(128)];
         let pack = name.split('.').next().unwrap_or_default();
-        let Some(manifest) = self.packs.iter().find(|m| m.name == pack) else {
+        let Some(manifest) = self.manifests().find(|m| m.name == pack) else {
             return Err(not_found(format!("Pack '{pack}' not loaded")));
         };
         match manifest.find(probe) {
@@ -184,7 +212,14 @@ impl Probes {
         let timeout = timeout.min(Duration::from_millis(spec.timeout));
         let context = Context::new(&self.config, timeout, cancel);
         // The programs have the same limit; this one is for what is no program.
-        match tokio::time::timeout(timeout + Duration::from_secs(2), dispatch(&context, probe, &params)).await {
+        let own = self.own.iter().find(|pack| pack.manifest.find(probe).is_some());
+        let run = async {
+            match own {
+                Some(pack) => pack.run(&context, probe, &params).await,
+                None => dispatch(&context, probe, &params).await,
+            }
+        };
+        match tokio::time::timeout(timeout + Duration::from_secs(2), run).await {
             Ok(result) => result.map_err(Failure::from),
             Err(_) => Err(ProbeError::TimedOut(timeout).into()),
         }

@@ -31,6 +31,16 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         per_second: Option<f64>,
     },
+    /// Mint tokens for so many Sonde agents, and make the keys of those that make their own.
+    Tokens {
+        /// So many.
+        count: u64,
+    },
+    /// Enrol a Sonde agent with each token.
+    Enrol {
+        /// Over mutual TLS, with a certificate for the agent's own key.
+        tls: bool,
+    },
     /// Say what happened so far.
     Report,
 }
@@ -55,6 +65,9 @@ impl Command {
             Self::Resize { agents } => (agents, None),
             Self::Reconnect { count } => (count, None),
             Self::Push { count, per_second } => (count, per_second),
+            Self::Tokens { count } => (count, None),
+            // So many are not minted at once.
+            Self::Enrol { .. } => (10_000, None),
             Self::Report => (0, None),
         };
         let each = 0.02 + rate.filter(|rate| *rate > 0.0).map_or(0.0, |rate| 1.0 / rate);
@@ -77,6 +90,9 @@ pub async fn obey(swarm: &mut Swarm, line: &str) -> Reply {
         Ok(Command::Push { count, per_second }) => {
             swarm.push(count.min(MAX_COUNT), per_second).await;
         }
+        Ok(Command::Tokens { .. } | Command::Enrol { .. }) => {
+            problem = Some("only simulated Sonde agents are enrolled on command".into());
+        }
         Ok(Command::Report) => {}
         Err(why) => problem = Some(format!("not a command: {why}")),
     }
@@ -95,6 +111,8 @@ mod tests {
             (r#"{"do":"reconnect","count":3000}"#, Command::Reconnect { count: 3000 }),
             (r#"{"do":"push","count":5}"#, Command::Push { count: 5, per_second: None }),
             (r#"{"do":"push","count":5,"per_second":2.5}"#, Command::Push { count: 5, per_second: Some(2.5) }),
+            (r#"{"do":"tokens","count":5}"#, Command::Tokens { count: 5 }),
+            (r#"{"do":"enrol","tls":true}"#, Command::Enrol { tls: true }),
             (r#"{"do":"report"}"#, Command::Report),
         ] {
             assert_eq!(serde_json::from_str::<Command>(text).unwrap(), command);

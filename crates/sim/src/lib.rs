@@ -18,6 +18,7 @@
 //! | [`forwarder`] | the raw limit: HTTP in, WebSocket to the agent and back, HTTP out |
 //! | [`bare_mcp`] | the raw limit of MCP: the SDK's server with a tool that answers at once |
 //! | [`rules`] | Yonexus clients, a bare relay and NATS: rule messages under load |
+//! | [`sonde`] | Sonde agents: enrolments, registrations, probes answered at once |
 //! | [`usage`] | CPU and memory of a process |
 //! | [`control`] | commands to a swarm in another process |
 //! | [`stage`] | the processes of a measurement: hub, forwarder, swarm |
@@ -34,6 +35,7 @@ pub mod http;
 pub mod load;
 pub mod roster;
 pub mod rules;
+pub mod sonde;
 pub mod stage;
 pub mod swarm;
 pub mod telemetry;

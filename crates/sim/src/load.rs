@@ -48,6 +48,8 @@ pub struct LoadConfig {
 pub enum Way {
     /// The HTTP API.
     Http,
+    /// Sonde's own: a ping of another host each time, so that no answer serves twice. Agents by name.
+    Probe,
     /// MCP, the revision without sessions: the same tool, whatever the body says.
     Mcp,
 }
@@ -64,6 +66,12 @@ fn mcp_call(turn: usize, agent: &str) -> Bytes {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
     Bytes::from(format!(
         r#"{{"jsonrpc":"2.0","id":{turn},"method":"tools/call","params":{{"name":"fs_list","arguments":{{"path":"/","agent":"{agent}"}},{meta}}}}}"#
+    ))
+}
+
+fn probe(turn: usize, agent: &str) -> Bytes {
+    Bytes::from(format!(
+        r#"{{"agent":"{agent}","probe":"system.network.ping","params":{{"host":"host-{turn}","count":1}}}}"#
     ))
 }
 
@@ -202,6 +210,7 @@ impl Caller {
         let (path, headers, body) = match self.config.way {
             Way::Http => (format!("/api/agents/{agent}/call"), [].as_slice(), self.config.body.clone()),
             Way::Mcp => ("/mcp".to_owned(), MCP_HEADERS, mcp_call(turn, agent)),
+            Way::Probe => ("/api/v1/probe".to_owned(), [].as_slice(), probe(turn, agent)),
         };
         let began = Instant::now();
         let call = self.client.send_with(Method::POST, &path, self.bearer.as_ref(), headers, body);
@@ -228,6 +237,10 @@ fn is_ok(way: Way, answer: &[u8]) -> bool {
         ok: bool,
     }
     #[derive(Deserialize)]
+    struct Probed<'a> {
+        status: &'a str,
+    }
+    #[derive(Deserialize)]
     struct Answer {
         result: ToolResult,
     }
@@ -238,6 +251,7 @@ fn is_ok(way: Way, answer: &[u8]) -> bool {
     }
     match way {
         Way::Http => serde_json::from_slice::<Outcome>(answer).is_ok_and(|outcome| outcome.ok),
+        Way::Probe => serde_json::from_slice::<Probed<'_>>(answer).is_ok_and(|probed| probed.status == "success"),
         Way::Mcp => serde_json::from_slice::<Answer>(answer).is_ok_and(|answer| !answer.result.is_error),
     }
 }

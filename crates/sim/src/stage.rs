@@ -66,6 +66,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// The key that agents pin.
     pub key: VerifyingKey,
+    /// Where Sonde agents come with certificates, if anywhere.
+    pub sonde_tls: Option<SocketAddr>,
 }
 
 /// A swarm in its own process.
@@ -135,6 +137,25 @@ impl Stage {
         Server::start("the bare MCP server", program, &self.directory().join("mcp.log")).await
     }
 
+    /// Starts simulated Sonde agents for `server`; those that enrol are remembered in the scratch directory, for the next
+    /// process of them. `tls` is the hub's listener for mutual TLS, and the certificate of its authority.
+    pub fn sonde_agents(
+        &self,
+        server: &Server,
+        operator_token: &str,
+        tls: Option<(SocketAddr, &Path)>,
+    ) -> Result<SwarmProcess, StageError> {
+        let mut program = Program::new(&self.program);
+        program.args(["sim", "sonde", "--target", &server.address.to_string(), "--keys"]);
+        program.arg(self.directory().join("sonde-keys.json")).env("CONVOKE_TOKEN", operator_token);
+        if let Some((address, ca)) = tls {
+            program.args(["--tls", &address.to_string(), "--ca"]).arg(ca);
+        }
+        program.stdin(Stdio::piped());
+        let log = self.directory().join(format!("sonde-{}.log", server.address.port()));
+        Ok(SwarmProcess { process: Process::start("the Sonde agents", program, &log)? })
+    }
+
     /// Starts the bare relay of rule messages on a free port.
     pub async fn relay(&self) -> Result<Server, StageError> {
         let mut program = Program::new(&self.program);
@@ -160,6 +181,8 @@ impl Server {
         struct Ready {
             http: String,
             kenny_public_key: String,
+            #[serde(default)]
+            sonde_tls: Option<SocketAddr>,
         }
         let mut process = Process::start(what, program, log)?;
         let line = process.read_line(START_PATIENCE).await?;
@@ -170,7 +193,7 @@ impl Server {
         let address = ready.http.trim_start_matches("http://").trim_end_matches('/').parse();
         let key: Result<_, BadKey> = parse_key(&ready.kenny_public_key);
         match (address, key) {
-            (Ok(address), Ok(key)) => Ok(Self { process, address, key }),
+            (Ok(address), Ok(key)) => Ok(Self { process, address, key, sonde_tls: ready.sonde_tls }),
             _ => Err(process.failed(format!("said `{line}` when it was ready"))),
         }
     }

@@ -11,7 +11,7 @@ use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
@@ -29,10 +29,10 @@ const READ_LARGE: usize = 64 * 1024;
 /// Write buffers up to this size are kept between writes.
 const KEEP: usize = 1024;
 
-/// A WebSocket over TCP.
+/// A WebSocket, over TCP unless something else is said.
 #[derive(Debug)]
-pub struct Socket {
-    io: TcpStream,
+pub struct Socket<S = TcpStream> {
+    io: S,
     side: Side,
     inbox: Vec<u8>,
     /// Where in `inbox` the next frame starts.
@@ -76,18 +76,18 @@ pub enum WsError {
     Protocol(&'static str),
 }
 
-impl Socket {
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// The client's end of `io`, on which the upgrade is done and `read` was read beyond it.
-    fn client(io: TcpStream, read: Vec<u8>, mask: u32) -> Self {
+    fn client(io: S, read: Vec<u8>, mask: u32) -> Self {
         Self::new(io, read, Side::Client { mask })
     }
 
     /// The server's end of `io`, on which the upgrade is done and `read` was read beyond it.
-    pub fn server(io: TcpStream, read: Vec<u8>) -> Self {
+    pub fn server(io: S, read: Vec<u8>) -> Self {
         Self::new(io, read, Side::Server)
     }
 
-    fn new(io: TcpStream, inbox: Vec<u8>, side: Side) -> Self {
+    fn new(io: S, inbox: Vec<u8>, side: Side) -> Self {
         Self { io, side, inbox, start: 0, out: Vec::new(), written: 0 }
     }
 

@@ -25,6 +25,8 @@ pub struct AgentConfig {
     pub ack_timeout: Duration,
     /// The contract's interval.
     pub heartbeat: Duration,
+    /// Intervals without anything at all from the hub, an answer to a ping included, after which it is gone.
+    pub silent_intervals: u32,
     /// Most probes under way at once; more are refused as busy.
     pub max_running: usize,
     /// The agent's own key: with one, everything is signed.
@@ -38,6 +40,7 @@ impl Default for AgentConfig {
         Self {
             ack_timeout: Duration::from_secs(10),
             heartbeat: Duration::from_secs(30),
+            silent_intervals: 3,
             max_running: 32,
             signer: None,
             verifier: None,
@@ -62,7 +65,7 @@ pub struct AgentSession {
 #[derive(Debug)]
 enum State {
     AwaitAck { deadline: Mono, dialect: Dialect },
-    Live { agent_id: String, next_beat: Mono },
+    Live { agent_id: String, next_beat: Mono, heard: Mono },
     Closed,
 }
 
@@ -153,6 +156,13 @@ impl AgentSession {
         }
     }
 
+    /// Anything at all came from the hub: it is there.
+    pub fn heard(&mut self, now: Mono) {
+        if let State::Live { heard, .. } = &mut self.state {
+            *heard = now.max(*heard);
+        }
+    }
+
     /// A message came in. `id` and `at` are for a frame that may have to be sent back.
     pub fn on_text(&mut self, text: &str, id: Uuid, at: Timestamp, now: Mono) -> Event {
         let envelope = match Envelope::decode(text) {
@@ -222,7 +232,7 @@ impl AgentSession {
             return self.refused("hub.ack gives no agentId".into(), false);
         };
         let next_beat = now.saturating_add(self.config.heartbeat);
-        self.state = State::Live { agent_id, next_beat };
+        self.state = State::Live { agent_id, next_beat, heard: now };
         Event::Acked(Box::new(ack))
     }
 
@@ -301,19 +311,30 @@ impl AgentSession {
     pub fn next_deadline(&self) -> Option<Mono> {
         match &self.state {
             State::AwaitAck { deadline, .. } => Some(*deadline),
-            State::Live { next_beat, .. } => Some(*next_beat),
+            State::Live { next_beat, heard, .. } => Some((*next_beat).min(self.gone_at(*heard))),
             State::Closed => None,
         }
     }
 
-    /// Does what is due: a heartbeat to send, or the end of the wait for `hub.ack`.
+    fn gone_at(&self, heard: Mono) -> Mono {
+        // At least two, so that one lost packet is never the end.
+        heard.saturating_add(self.config.heartbeat.saturating_mul(self.config.silent_intervals.max(2)))
+    }
+
+    /// Does what is due: a heartbeat to send, the end of the wait for `hub.ack`, or the end of a hub that is silent.
     pub fn on_tick(&mut self, id: Uuid, at: Timestamp, now: Mono) -> Option<Tick> {
+        if let State::Live { heard, .. } = &self.state
+            && now >= self.gone_at(*heard)
+        {
+            self.state = State::Closed;
+            return Some(Tick::Silent);
+        }
         match &mut self.state {
             State::AwaitAck { deadline, .. } if now >= *deadline => {
                 self.state = State::Closed;
                 Some(Tick::NoAck)
             }
-            State::Live { agent_id, next_beat } if now >= *next_beat => {
+            State::Live { agent_id, next_beat, .. } if now >= *next_beat => {
                 // Counted from now: after a machine slept one heartbeat is enough.
                 *next_beat = now.saturating_add(self.config.heartbeat);
                 let signer = self.config.signer.as_deref();
@@ -327,8 +348,11 @@ impl AgentSession {
 /// What is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tick {
-    /// Send this heartbeat.
+    /// Send this heartbeat, and a WebSocket ping: the protocol has no answer to a heartbeat, and a hub of the field sends
+    /// no pings of its own.
     Send(String),
+    /// Nothing has come from the hub for too long: the connection is half-open. The session is over.
+    Silent,
     /// The hub did not answer the registration.
     NoAck,
 }

@@ -53,6 +53,11 @@ async fn of_the_hub(plan: &Plan) -> anyhow::Result<Vec<Row>> {
             bench.row(Measure::Rules, row);
         }
     }
+    if plan.wants(Measure::Sonde) {
+        for row in super::sonde::measure(plan, &stage, TOKEN).await? {
+            bench.row(Measure::Sonde, row);
+        }
+    }
     // In the order of the goals, not in that of the run.
     bench.rows.sort_by_key(|(measure, _)| *measure);
     Ok(bench.rows.into_iter().map(|(_, row)| row).collect())

@@ -32,8 +32,10 @@ pub(super) struct Plan {
     pub(super) scratch: Option<PathBuf>,
     /// Settings of the hub.
     pub(super) settings: Vec<String>,
-    /// Yonexus clients that are connected and idle.
+    /// Yonexus clients, or Sonde agents, that are connected and idle.
     pub(super) clients: usize,
+    /// Sonde enrolments over TLS.
+    pub(super) enrolments: usize,
     /// Whether the figures are rough.
     pub(super) quick: bool,
     only: Vec<Measure>,
@@ -59,6 +61,7 @@ impl Plan {
             scratch: args.scratch.clone(),
             settings: args.set.clone(),
             clients: agents.min(if args.quick { 50 } else { 2000 }),
+            enrolments: size(1000, 50) as usize,
             quick: args.quick,
             only: args.only.clone(),
         }

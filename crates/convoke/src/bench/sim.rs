@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, Write as _};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -13,6 +14,7 @@ use convoke_sim::enrol::enrol;
 use convoke_sim::forwarder::Forwarder;
 use convoke_sim::roster::Roster;
 use convoke_sim::rules::relay::Relay;
+use convoke_sim::sonde::{Fleet, FleetConfig};
 use convoke_sim::swarm::{Swarm, SwarmConfig};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -35,6 +37,8 @@ enum Part {
     Mcp(ForwarderArgs),
     /// Answers every frame on standard input with an empty result.
     Echo,
+    /// Simulated Sonde agents. Commands come on standard input, one JSON object a line; they leave when it ends.
+    Sonde(SondeArgs),
     /// A bare relay: what one WebSocket sends, every other one gets. It stops when standard input ends.
     Relay(ForwarderArgs),
 }
@@ -74,6 +78,22 @@ struct AgentsArgs {
 }
 
 #[derive(Debug, Args)]
+struct SondeArgs {
+    /// The hub's address
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    target: SocketAddr,
+    /// The hub's listener for mutual TLS
+    #[arg(long, value_name = "ADDRESS", requires = "ca", value_parser = address)]
+    tls: Option<SocketAddr>,
+    /// The certificate of the hub's authority
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Where the names and API keys of those that enrolled are kept; enrolling takes the admin's token in CONVOKE_TOKEN
+    #[arg(long, value_name = "FILE")]
+    keys: PathBuf,
+}
+
+#[derive(Debug, Args)]
 struct ForwarderArgs {
     /// The address to serve on; port 0 picks a free one
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
@@ -85,7 +105,7 @@ pub(crate) async fn run_sim(args: SimArgs) -> anyhow::Result<()> {
     // On a runtime of its own: the agents on one thread, because they are many and do little, the forwarder on as many
     // as the hub has.
     let runtime = match args.part {
-        Part::Agents(_) | Part::Echo => Builder::new_current_thread().enable_all().build()?,
+        Part::Agents(_) | Part::Sonde(_) | Part::Echo => Builder::new_current_thread().enable_all().build()?,
         Part::Forwarder(_) | Part::Mcp(_) | Part::Relay(_) => Builder::new_multi_thread().enable_all().build()?,
     };
     let (done, outcome) = tokio::sync::oneshot::channel();
@@ -102,6 +122,7 @@ fn play(runtime: &Runtime, part: Part) -> anyhow::Result<()> {
         Part::Agents(args) => runtime.block_on(agents(args)),
         Part::Forwarder(args) => runtime.block_on(forwarder(args)),
         Part::Mcp(args) => runtime.block_on(bare_mcp(args)),
+        Part::Sonde(args) => tokio::task::LocalSet::new().block_on(runtime, sonde(args)),
         Part::Echo => super::rpc::echo(),
         Part::Relay(args) => runtime.block_on(relay(args)),
     }
@@ -133,6 +154,20 @@ async fn agents(args: AgentsArgs) -> anyhow::Result<()> {
     let mut commands = lines();
     while let Some(line) = commands.recv().await {
         tell(&control::obey(&mut swarm, &line).await)?;
+    }
+    Ok(())
+}
+
+async fn sonde(args: SondeArgs) -> anyhow::Result<()> {
+    let mut fleet = Fleet::new(FleetConfig {
+        target: args.target,
+        tls: args.tls.zip(args.ca),
+        operator_token: std::env::var("CONVOKE_TOKEN").ok(),
+        keys: args.keys,
+    })?;
+    let mut commands = lines();
+    while let Some(line) = commands.recv().await {
+        tell(&fleet.obey(&line).await)?;
     }
     Ok(())
 }

@@ -212,13 +212,25 @@ pub(super) async fn mcp_calls(
 }
 
 /// A load, and what it cost the server.
-async fn measure(server: &Server, config: LoadConfig, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
+pub(super) async fn measure(
+    server: &Server,
+    config: LoadConfig,
+    plan: &Plan,
+    callers: usize,
+) -> anyhow::Result<CallPoint> {
     let config = LoadConfig { callers, time: plan.warm_up, timeout: CALL_PATIENCE, ..config };
     load::run_on_own_thread(config.clone()).await?;
     let before = server.usage()?.cpu;
     let report = load::run_on_own_thread(LoadConfig { time: plan.load, ..config }).await?;
     let cpu = server.usage()?.cpu.saturating_sub(before);
-    ensure!(report.answered > 0, "no call was answered with ok: {report:?}");
+    ensure!(
+        report.answered > 0,
+        "no call was answered with ok: {} failed, {} were refused, {} timed out, {} broke",
+        report.failed,
+        report.refused,
+        report.timed_out,
+        report.broken
+    );
     Ok(CallPoint {
         cpu_ms: millis_each(cpu, report.answered + report.errors()),
         rate: report.rate(),
@@ -229,7 +241,7 @@ async fn measure(server: &Server, config: LoadConfig, plan: &Plan, callers: usiz
 }
 
 /// The value of a metric without labels, or with exactly these.
-fn value(page: &str, name: &str) -> Option<u64> {
+pub(super) fn value(page: &str, name: &str) -> Option<u64> {
     let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     value.trim().parse().ok()
 }

@@ -47,7 +47,7 @@ pub(crate) struct ServeArgs {
 pub(crate) struct HubArgs {
     #[command(flatten)]
     serve: ServeArgs,
-    /// When ready, write one line of JSON to standard output: http, data, operator_token, kenny_public_key
+    /// When ready, write one line of JSON to standard output: http, data, operator_token, kenny_public_key, sonde_tls
     #[arg(long, conflicts_with = "check_config")]
     print_json: bool,
     /// Tell the first operator's token, not only on the first start of a data directory
@@ -196,6 +196,9 @@ fn tell(
     match announce {
         Announce::Json => {
             let mut line = json!({ "http": http, "data": data, "kenny_public_key": key });
+            if let Some(address) = running.sonde_tls {
+                line["sonde_tls"] = address.to_string().into();
+            }
             if let Some(token) = token {
                 line["operator_token"] = token.reveal().into();
             }

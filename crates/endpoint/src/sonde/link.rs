@@ -7,6 +7,7 @@ use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use convoke_probes::Probes;
 use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Ran, Tick};
+use convoke_sonde::manifest::Manifest;
 use convoke_sonde::register::{Dialect, PackInfo, RegisterOut};
 use convoke_ws::Event as WsEvent;
 use sha2::{Digest as _, Sha256};
@@ -48,6 +49,7 @@ pub(super) struct About {
     kernel: String,
     packs: Vec<PackInfo>,
     capabilities: Vec<String>,
+    manifests: Vec<Manifest>,
     binary_hash: String,
     config_hash: String,
 }
@@ -65,7 +67,8 @@ impl About {
             packs: probes.packs(),
             capabilities: probes.capabilities(),
             binary_hash: binary,
-            config_hash: hex::encode(Sha256::digest(saved.config_text())),
+            config_hash: hex::encode(Sha256::digest(saved.config_text() + &probes.own_text())),
+            manifests: probes.own_manifests(),
         }
     }
 
@@ -92,7 +95,7 @@ impl About {
             config_hash: &self.config_hash,
             token,
             csr,
-            manifests: &[],
+            manifests: &self.manifests,
         }
     }
 }
@@ -221,7 +224,9 @@ impl Live<'_> {
             let deadline = self.session.next_deadline().unwrap_or_else(|| self.mono());
             tokio::select! {
                 event = self.socket.next() => {
-                    if !self.on_event(event?) {
+                    let event = event?;
+                    self.session.heard(self.started.elapsed());
+                    if !self.on_event(event) {
                         return Ok(());
                     }
                 }
@@ -232,8 +237,13 @@ impl Live<'_> {
                     }
                 }
                 () = tokio::time::sleep_until((self.started + deadline).into()) => {
-                    if let Some(Tick::Send(frame)) = self.session.on_tick(Uuid::new_v4(), now(), self.mono()) {
-                        self.socket.queue_text(&frame);
+                    match self.session.on_tick(Uuid::new_v4(), now(), self.mono()) {
+                        Some(Tick::Send(frame)) => {
+                            self.socket.queue_text(&frame);
+                            self.socket.queue_ping();
+                        }
+                        Some(Tick::Silent | Tick::NoAck) => return Err(SondeError::Silent),
+                        None => {}
                     }
                 }
                 () = self.stop.cancelled() => {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_core::effect::Effect;
 use convoke_probes::Config;
@@ -40,6 +41,8 @@ pub struct Saved {
     pub ca_file: Option<PathBuf>,
     /// The shape that the hub understood.
     pub dialect: Dialect,
+    /// Seconds between heartbeats. The contract says 30; a hub that expects them more often must be given them.
+    pub heartbeat_s: f64,
     /// What the agent allows: its owner may edit this.
     pub allowed: Allowed,
 }
@@ -62,6 +65,7 @@ impl Default for Saved {
             ca_pem: None,
             ca_file: None,
             dialect: Dialect::Field,
+            heartbeat_s: 30.0,
             allowed: Allowed::default(),
         }
     }
@@ -81,6 +85,9 @@ pub struct Allowed {
     pub database_hosts: Vec<String>,
     /// Packs that are not loaded.
     pub disabled_packs: Vec<String>,
+    /// Where packs of one's own are; `packs` in the state directory when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packs_dir: Option<PathBuf>,
     /// Patterns for what must not leave the machine.
     pub scrub: Vec<String>,
 }
@@ -89,14 +96,17 @@ impl Default for Allowed {
     fn default() -> Self {
         let Config { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, scrub, .. } =
             Config::default();
-        Self { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, scrub }
+        Self { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, packs_dir: None, scrub }
     }
 }
 
 impl Allowed {
-    pub(super) fn config(&self) -> Config {
-        let Self { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, scrub } = self.clone();
-        Config { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, scrub, ..Config::default() }
+    pub(super) fn config(&self, state: &StateDir) -> Config {
+        let Self { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, packs_dir, scrub } =
+            self.clone();
+        let packs_dir = Some(packs_dir.unwrap_or_else(|| state.path().join("packs")));
+        let usual = Config::default();
+        Config { ceiling, log_dirs, nginx_log_dirs, database_hosts, disabled_packs, packs_dir, scrub, ..usual }
     }
 }
 
@@ -115,6 +125,13 @@ impl Saved {
         let mut text = serde_json::to_string_pretty(self).map_err(|why| SondeError::Saved(why.to_string()))?;
         text.push('\n');
         Ok(state::write_whole(&file(state), text.as_bytes())?)
+    }
+
+    /// Between heartbeats.
+    pub(super) fn heartbeat(&self) -> Result<Duration, SondeError> {
+        let fits = (0.05..=3600.0).contains(&self.heartbeat_s);
+        let bad = || SondeError::Saved("`heartbeat_s` in sonde.json must be from 0.05 to 3600 seconds".into());
+        fits.then(|| Duration::from_secs_f64(self.heartbeat_s)).ok_or_else(bad)
     }
 
     /// What signs for this agent, if it has a certificate.

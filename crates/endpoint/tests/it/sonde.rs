@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::hub::{ask, start, until};
+use crate::kenny::soon;
 
 async fn token(hub: &Hub) -> SecretText {
     let minted = ask(hub, "POST", "/api/v1/enrollment-tokens", json!({})).await;
@@ -83,5 +84,50 @@ async fn enrol_and_come_back_by_certificate_over_mutual_tls() {
         assert_eq!(cpu["status"], "success", "{cpu}");
     })
     .await;
+    hub.stop().await.expect("stops");
+}
+
+/// A hub that takes everyone in and then does nothing at all, as one that is stopped or cut off: it neither reads nor
+/// answers, and its sockets stay open.
+#[tokio::test]
+async fn a_hub_that_froze_is_noticed_and_tried_again() {
+    use futures_util::{SinkExt as _, StreamExt as _};
+    use tokio_tungstenite::tungstenite::Message;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let dir = tempfile::tempdir().expect("a directory");
+    let state = StateDir::new(dir.path().join("agent"));
+    state.create().expect("a directory");
+    let saved = json!({ "hub": format!("ws://{}/ws/agent", listener.local_addr().expect("bound")), "name": "web-1",
+        "agent_id": "x", "api_key": "k", "heartbeat_s": 0.05 });
+    std::fs::write(dir.path().join("agent/sonde.json"), saved.to_string()).expect("writes");
+    while_running(&state, async {
+        let mut frozen = Vec::new();
+        for _ in 0..2 {
+            let (io, _) = soon("a connection", listener.accept()).await.expect("accepts");
+            let mut socket = tokio_tungstenite::accept_async(io).await.expect("upgrades");
+            let register = soon("a registration", socket.next()).await.expect("a frame").expect("a message");
+            assert!(register.to_text().is_ok_and(|t| t.contains("agent.register")));
+            let ack = json!({ "id": "00000000-0000-4000-8000-000000000001", "type": "hub.ack", "signature": "",
+                "timestamp": "2026-01-02T03:04:05Z", "payload": { "agentId": "x" } });
+            socket.send(Message::text(ack.to_string())).await.expect("sends");
+            frozen.push(socket);
+        }
+    })
+    .await;
+}
+
+/// Enrolling anew on the same machine needs no token for the name: the key that it has proves whose it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_enrols_anew_with_any_token_and_another_with_its_name_does_not() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let hub = start(&dir.path().join("hub"), &[]).await;
+    let (state, thief) = (StateDir::new(dir.path().join("agent")), StateDir::new(dir.path().join("thief")));
+    let first = sonde::enrol(&state, &enrolment(&hub.http, token(&hub).await, None)).await.expect("enrols");
+    let again = sonde::enrol(&state, &enrolment(&hub.http, token(&hub).await, None)).await.expect("enrols anew");
+    assert_eq!(first.agent_id, again.agent_id);
+    assert_ne!(first.api_key, again.api_key);
+    let refused = sonde::enrol(&thief, &enrolment(&hub.http, token(&hub).await, None)).await;
+    assert!(refused.is_err_and(|why| why.to_string().contains("the name is taken")));
+    assert!(!sonde::is_enrolled(&thief));
     hub.stop().await.expect("stops");
 }

@@ -150,7 +150,7 @@ fn pending(error: AskError) -> Result<Response<Body>, ApiError> {
 
 #[derive(Deserialize, utoipa::ToSchema)]
 pub(super) struct DiagnoseBody {
-    /// By name or id.
+    /// By name or id; may be left out when only one agent has what the runbook asks for.
     agent: Option<String>,
     /// Which runbook.
     category: String,
@@ -166,9 +166,8 @@ pub(super) async fn diagnose(
     caller: Caller,
     Json(body): Json<DiagnoseBody>,
 ) -> Result<Response<Body>, ApiError> {
-    let Some(agent) = body.agent else { return Err(ApiError::bad_request("`agent` is missing: name one")) };
     let params = body.params.as_deref().map(RawValue::get).filter(|p| *p != "null");
-    match diagnose::diagnose(&hub, &caller, &agent, &body.category, params).await {
+    match diagnose::diagnose(&hub, &caller, body.agent.as_deref(), &body.category, params).await {
         Ok(diagnosis) => Ok(Json(diagnosis.shown).into_response()),
         Err(error) => pending(error),
     }

@@ -167,16 +167,21 @@ pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Ou
     Outcome::refused(agent, tool, code, error.to_string())
 }
 
+/// A call as people are told of it.
+fn named(call: &Call) -> String {
+    format!("{} on {}", call.tool, call.target)
+}
+
 /// Waits for a call's end. When the client gives up, so does the call: its outcome is `cancelled`, and what the machine
 /// still answers is recorded as late.
-async fn follow(
+pub(super) async fn follow(
     hub: &Hub,
     call: &Arc<Call>,
     run: Option<Run>,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
     let abandoned = CancelUnlessDone(Arc::clone(call));
-    let done = match progress::wait(context, call, ended(call, run)).await {
+    let done = match progress::wait(context, || named(call), ended(call, run)).await {
         Some(done) => done,
         None => {
             call.cancel();
@@ -243,7 +248,7 @@ pub(super) async fn status(
     let patience = tokio::time::timeout(Duration::from_secs_f64(wait), call.wait());
     // Giving up on this wait is not giving up on the call: someone may still approve it.
     tokio::select! {
-        _ = progress::wait(context, &call, patience) => {}
+        _ = progress::wait(context, || named(&call), patience) => {}
         () = hub.stopping.cancelled() => {}
     }
     let outcome = match (call.done(), call.approval()) {

@@ -19,9 +19,9 @@ use crate::http::{ApiError, extract};
 use crate::hub::Hub;
 
 /// Records that `journal_search` shows when nobody says.
-const JOURNAL_LIMIT: u32 = 50;
+pub(super) const JOURNAL_LIMIT: u32 = 50;
 /// And at most.
-const MAX_JOURNAL_LIMIT: u32 = 200;
+pub(super) const MAX_JOURNAL_LIMIT: u32 = 200;
 /// Records looked at in one step backwards.
 const WINDOW: u32 = 1000;
 /// Steps backwards; what is older is found with `after`.
@@ -165,7 +165,7 @@ pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Show
 }
 
 /// The newest records that fit, oldest of them first: the journal is read backwards, window by window.
-async fn newest_records(
+pub(super) async fn newest_records(
     hub: &Hub,
     asker: &Asker,
     query: JournalQuery,

@@ -7,15 +7,14 @@ use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
-use crate::calls::Call;
-
 /// How often a client that asked for it hears that a call still runs.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Waits for something about a call. `None` when the client gave up first.
+/// Waits for `what`, which is put into words only where the client wants to hear of it. `None` when the client gave up
+/// first.
 pub(super) async fn wait<T>(
     context: &RequestContext<RoleServer>,
-    call: &Call,
+    what: impl Fn() -> String,
     future: impl Future<Output = T>,
 ) -> Option<T> {
     let token = context.meta.get_progress_token();
@@ -32,7 +31,7 @@ pub(super) async fn wait<T>(
                 if let Some(token) = &token {
                     let seconds = started.elapsed().as_secs_f64();
                     let progress = ProgressNotificationParam::new(token.clone(), seconds)
-                        .with_message(format!("{} on {}: {seconds:.0} s", call.tool, call.target));
+                        .with_message(format!("{}: {seconds:.0} s", what()));
                     // A client that is gone is noticed by its cancellation.
                     let _ = context.peer.notify_progress(progress).await;
                 }

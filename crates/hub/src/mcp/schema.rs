@@ -52,7 +52,7 @@ pub(super) fn outcomes() -> Value {
     })
 }
 
-fn listing(properties: Value) -> Value {
+pub(super) fn listing(properties: Value) -> Value {
     let mut schema = json!({ "type": "object", "properties": properties });
     schema["properties"]["error"] = json!({ "type": "object", "properties": {
         "code": { "type": "string" }, "message": { "type": "string" } } });

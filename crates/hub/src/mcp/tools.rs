@@ -10,7 +10,7 @@ use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::{rules, schema};
+use super::{rules, schema, sonde};
 
 /// What a tool needs.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,8 @@ pub enum Need {
     Reach,
     /// The right to the calls it makes, agent by agent.
     Calls,
+    /// The right to the probes it asks for, agent by agent.
+    Probes,
     /// The right to this call.
     Call(&'static KennyTool),
     /// The right to what goes by the tool's own name and has this effect.
@@ -38,9 +40,11 @@ pub struct Entry {
     pub tool: Tool,
 }
 
-/// Every tool, in order: the hub's own, those of rule messages, then the catalogue's.
-pub static TOOLS: LazyLock<Vec<Entry>> =
-    LazyLock::new(|| own().into_iter().chain(rules::entries()).chain(kenny::TOOLS.iter().map(forwarded)).collect());
+/// Every tool, in order: the hub's own, those of rule messages, Sonde's, then the catalogue's.
+pub static TOOLS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let catalogue = kenny::TOOLS.iter().map(forwarded);
+    own().into_iter().chain(rules::entries()).chain(sonde::tools()).chain(catalogue).collect()
+});
 
 /// The tool of that name. Looked up by the door, by the SDK and by the server, for every call.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -61,6 +65,7 @@ impl Entry {
             Need::View | Need::Reach => Ok(()),
             Need::Call(tool) => grant.check_tool(tool.effect, tool.name),
             Need::Named(effect) => grant.check_tool(effect, self.name),
+            Need::Probes => sonde::check(grant),
             Need::Calls => {
                 let mut any = kenny::TOOLS.iter().map(|tool| grant.check_tool(tool.effect, tool.name));
                 if any.any(|allowed| allowed.is_ok()) { Ok(()) } else { Err(Missing::Scope("tools")) }
@@ -282,6 +287,11 @@ mod tests {
         assert_eq!(narrow.iter().filter(|n| n.starts_with("fs_")).count(), 4);
         assert!(!narrow.contains(&"net_config"));
         assert!(!names(Role::Operator, r#"{"tools":[]}"#).contains(&"call_agents"));
+        assert!(!narrow.contains(&"probe") && narrow.contains(&"list_capabilities"));
+        for scopes in [r#"{"tools":["system.*"]}"#, r#"{"tools":["own.thing"],"effects":["manage"]}"#] {
+            assert!(names(Role::Operator, scopes).contains(&"probe"), "{scopes}");
+        }
+        assert!(names(Role::Viewer, "{}").contains(&"health_check"));
         assert_eq!(names(Role::Operator, "{}").len(), TOOLS.len());
     }
 

@@ -1,7 +1,7 @@
 //! Who may register as whom.
 //!
 //! A name belongs to the key or certificate that enrolled it. A key lets its holder be that one agent and nothing else:
-//! it opens no other door, and registers no other name. Only an operator's token gives a name to another.
+//! it opens no other door, and registers no other name. Only an operator's token for that very name gives it to another.
 
 use std::sync::Arc;
 
@@ -140,7 +140,7 @@ async fn return_of(
     Ok((Arc::clone(agent), Ack::default()))
 }
 
-/// A token gives a name to whoever holds it: a new agent, or a known one anew under its old id.
+/// A token gives a name to whoever holds it: a new one, or, when it is for that name, a known one under its old id.
 async fn enrol(
     hub: &Hub,
     arrival: &Arrival,
@@ -149,7 +149,7 @@ async fn enrol(
 ) -> Result<(Arc<SondeAgent>, Ack), String> {
     let rejected = |why: &str| Err(format!("Enrollment token rejected: {why}"));
     let now = clock::now();
-    let known = hub.sonde.registry.named(&register.name).filter(|agent| agent.name == register.name);
+    let known = hub.sonde.registry.of_name(&register.name);
     // Looked at before a key is made, which is dear; the store decides in the end.
     if !hub.sonde.registry.token_is_live(token, now) {
         let kept = hub.sonde.registry.tokens().into_iter().find(|t| t.hash == *token);
@@ -158,6 +158,15 @@ async fn enrol(
             Some(_) => rejected("Token expired"),
             None => rejected("Unknown token"),
         };
+    }
+    // A token that names nobody is for new agents. Otherwise whoever is given one for a machine of their own could become
+    // any machine there is. Who proves to be the agent already may enrol anew with any.
+    let is_it = match (&known, &arrival.credential) {
+        (Some(known), Credential::Key(agent) | Credential::Certificate(agent)) => known.id == agent.id,
+        _ => false,
+    };
+    if known.is_some() && !is_it && !hub.sonde.registry.token_names(token, &register.name) {
+        return rejected("the name is taken; an operator gives it to another with a token for that name");
     }
     let issued = certificate(hub, arrival, register).await?;
     let id = match &known {

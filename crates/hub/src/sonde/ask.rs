@@ -18,7 +18,7 @@ use super::cache::Question;
 use super::live::{PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED};
 use super::registry::SondeAgent;
 use crate::agents::Agent;
-use crate::calls::{self, Ask, PlaceError, Placed};
+use crate::calls::{self, Ask, Call, PlaceError, Placed};
 use crate::http::doors::record_refusal;
 use crate::hub::Hub;
 use crate::link::{Answer, Failure};
@@ -75,8 +75,8 @@ pub struct ProbeAsk<'a> {
 /// What came of it.
 #[derive(Debug)]
 pub struct ProbeReply {
-    /// The call, as the journal knows it.
-    pub call_id: CallId,
+    /// The call, as the journal knows it; it has ended.
+    pub call: Arc<Call>,
     /// The agent.
     pub agent: Arc<SondeAgent>,
     /// Whom and what it was about.
@@ -111,7 +111,7 @@ impl ProbeReply {
                 let version = state.facts.packs.iter().find(|p| p.name == pack).map(|p| p.version.clone());
                 json!({
                     "probe": self.probe, "status": status, "data": { "error": failure.message },
-                    "durationMs": self.duration_ms, "requestId": self.call_id,
+                    "durationMs": self.duration_ms, "requestId": self.call.id,
                     "metadata": {
                         "agentVersion": state.facts.version, "packName": pack,
                         "packVersion": version.unwrap_or_default(), "capabilityLevel": "observe",
@@ -159,8 +159,7 @@ pub enum AskError {
 
 /// The agent that a caller means, if it is within their reach.
 pub async fn find(hub: &Hub, caller: &Caller, name: &str) -> Result<(Arc<SondeAgent>, Arc<Agent>), AskError> {
-    let unknown =
-        || AskError::Bad(format!("Agent '{}' not found or offline", &name[..name.floor_char_boundary(160)]));
+    let unknown = || AskError::Bad(format!("Agent '{}' not found or offline", clip(name)));
     let sonde = hub.sonde.registry.named(name).ok_or_else(unknown)?;
     let agent = hub.agents.find(sonde.id.as_str()).ok_or_else(unknown)?;
     let tags = Arc::clone(&agent.state().tags);
@@ -177,28 +176,37 @@ pub(super) fn reaches(hub: &Hub, caller: &Caller, sonde: &SondeAgent) -> bool {
     caller.token.grant.scopes.reaches(sonde.id.as_str(), &tags)
 }
 
-/// The one agent that can be meant when none is named.
-fn only_one(hub: &Hub, caller: &Caller, probe: &str) -> Result<String, AskError> {
-    let pack = probe.split('.').next().unwrap_or_default();
+/// The one agent that can be meant when none is named: it has these packs.
+pub(super) fn only_one(hub: &Hub, caller: &Caller, packs: &[&str]) -> Result<Arc<SondeAgent>, AskError> {
     let can = |agent: &Arc<SondeAgent>| {
-        let has = agent.state().facts.packs.iter().any(|p| p.name == pack);
-        has && reaches(hub, caller, agent)
+        let has = |pack: &&str| agent.state().facts.packs.iter().any(|p| p.name == *pack);
+        packs.iter().all(has) && reaches(hub, caller, agent)
     };
-    let all: Vec<_> = hub.sonde.registry.list().into_iter().filter(can).collect();
-    match &all[..] {
-        [one] => Ok(one.name.clone()),
-        [] => Err(AskError::Bad(format!("no agent has the pack '{pack}'; name an agent"))),
-        _ => Err(AskError::Bad(format!("{} agents have the pack '{pack}'; name one as `agent`", all.len()))),
+    let mut all: Vec<_> = hub.sonde.registry.list().into_iter().filter(can).collect();
+    let what = match packs {
+        [one] => format!("the pack '{}'", clip(one)),
+        _ => format!("the packs {}", packs.join(", ")),
+    };
+    match (all.len(), all.pop()) {
+        (1, Some(one)) => Ok(one),
+        (0, _) => Err(AskError::Bad(format!("no agent has {what}; name an agent"))),
+        (n, _) => Err(AskError::Bad(format!("{n} agents have {what}; name one as `agent`"))),
     }
 }
 
-/// Asks for a probe, and waits for it.
-pub async fn probe(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<ProbeReply, AskError> {
-    let name = match ask.agent {
-        Some(name) => name.to_owned(),
-        None => only_one(hub, caller, ask.probe)?,
+fn clip(text: &str) -> &str {
+    &text[..text.floor_char_boundary(160)]
+}
+
+/// Whom a caller asks, once everything about the question is known to be good.
+async fn prepare(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<(Arc<SondeAgent>, Ask), AskError> {
+    let (sonde, agent) = match ask.agent {
+        Some(name) => find(hub, caller, name).await?,
+        None => {
+            let one = only_one(hub, caller, &[ask.probe.split('.').next().unwrap_or_default()])?;
+            find(hub, caller, &one.wire_id).await?
+        }
     };
-    let (sonde, agent) = find(hub, caller, &name).await?;
     if ask.probe.is_empty() || ask.probe.len() > 128 {
         return Err(AskError::Bad("`probe` must have 1 to 128 characters".into()));
     }
@@ -215,16 +223,12 @@ pub async fn probe(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<Prob
         timeout: ask.timeout,
         idempotency_key: None,
     };
-    match calls::place_for(hub, placed, ask.requested_by.into()).await {
-        Ok(Placed::Running(call)) => {
-            let done = call.wait().await;
-            let outcome = match &done.result {
-                Some(result) if done.is_ok() => Ok(Arc::clone(result)),
-                _ => Err(Failure::new(&done.outcome, done.message.clone().unwrap_or_default())),
-            };
-            let duration_ms = done.duration_ms.unwrap_or_default();
-            Ok(ProbeReply { call_id: call.id, agent: sonde, probe: ask.probe.into(), outcome, duration_ms })
-        }
+    Ok((sonde, placed))
+}
+
+fn running(placed: Result<Placed, PlaceError>) -> Result<Arc<Call>, AskError> {
+    match placed {
+        Ok(Placed::Running(call)) => Ok(call),
         Ok(Placed::Pending { call, approval, expires_at }) => {
             Err(AskError::Pending { call_id: call.id, approval, expires_at })
         }
@@ -237,18 +241,39 @@ pub async fn probe(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<Prob
     }
 }
 
+/// Asks for a probe; whoever asked waits for the call, or leaves it.
+pub async fn start(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<(Arc<SondeAgent>, Arc<Call>), AskError> {
+    let requested_by = ask.requested_by.into();
+    let (sonde, placed) = prepare(hub, caller, ask).await?;
+    Ok((sonde, running(calls::place_for(hub, placed, requested_by).await)?))
+}
+
+/// Asks for a probe, and waits for it.
+pub async fn probe(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<ProbeReply, AskError> {
+    let (requested_by, probe) = (ask.requested_by.into(), ask.probe.to_owned());
+    let (agent, placed) = prepare(hub, caller, ask).await?;
+    let call = running(calls::place_here_for(hub, placed, requested_by).await)?;
+    Ok(ended(agent, probe, call).await)
+}
+
+/// What came of a probe, once it has ended.
+pub async fn ended(agent: Arc<SondeAgent>, probe: String, call: Arc<Call>) -> ProbeReply {
+    let done = call.wait().await;
+    let outcome = match &done.result {
+        Some(result) if done.is_ok() => Ok(Arc::clone(result)),
+        _ => {
+            let message = done.message.clone().unwrap_or_default();
+            Err(Failure { by_peer: done.by_agent, ..Failure::new(&done.outcome, message) })
+        }
+    };
+    let duration_ms = done.duration_ms.unwrap_or_default();
+    ProbeReply { call, agent, probe, outcome, duration_ms }
+}
+
 /// Checks parameters against the manifest that the hub knows; a probe of an unknown pack is the agent's to judge.
 fn check(sonde: &SondeAgent, probe: &str, given: &str) -> Result<(), AskError> {
-    let own = {
-        let state = sonde.state();
-        state.facts.manifests.iter().find_map(|m| m.find(probe)).map(|p| p.params.clone())
-    };
-    let specs = match own {
-        Some(specs) => specs,
-        None => match builtin::find(probe) {
-            Some((_, spec)) => spec.params.clone(),
-            None => return Ok(()),
-        },
-    };
-    params::validate(&specs, Some(given)).map(drop).map_err(|why| AskError::Bad(format!("{probe}: {why}")))
+    let state = sonde.state();
+    let own = state.facts.manifests.iter().find_map(|m| m.find(probe));
+    let Some(spec) = own.or_else(|| builtin::find(probe).map(|(_, spec)| spec)) else { return Ok(()) };
+    params::validate(&spec.params, Some(given)).map(drop).map_err(|why| AskError::Bad(format!("{probe}: {why}")))
 }

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::ask::{self, AskError, ProbeAsk};
+use super::registry::SondeAgent;
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -103,11 +104,11 @@ pub struct Diagnosis {
     pub counts: (usize, usize, usize),
 }
 
-/// Runs a runbook on an agent.
+/// Runs a runbook on an agent: the one that is named, or the only one that has what the runbook asks for.
 pub async fn diagnose(
     hub: &Hub,
     caller: &Caller,
-    agent: &str,
+    agent: Option<&str>,
     category: &str,
     params: Option<&str>,
 ) -> Result<Diagnosis, AskError> {
@@ -127,12 +128,30 @@ pub async fn diagnose(
         let category = &category[..category.floor_char_boundary(64)];
         return Err(AskError::Bad(format!("there is no runbook '{category}': there are {}", known.join(", "))));
     };
+    let sonde = match agent {
+        Some(name) => ask::find(hub, caller, name).await?.0,
+        None => {
+            let packs: std::collections::BTreeSet<&str> =
+                runbook.steps.iter().filter_map(|step| step.probe.split('.').next()).collect();
+            ask::only_one(hub, caller, &packs.into_iter().collect::<Vec<_>>())?
+        }
+    };
+    run(hub, caller, &runbook, &sonde, params).await
+}
+
+/// Runs this very runbook on this very agent.
+pub(super) async fn run(
+    hub: &Hub,
+    caller: &Caller,
+    runbook: &Runbook,
+    sonde: &SondeAgent,
+    params: Option<&str>,
+) -> Result<Diagnosis, AskError> {
     let plan = runbook.plan(params).map_err(|why| AskError::Bad(why.to_string()))?;
-    let (sonde, _) = ask::find(hub, caller, agent).await?;
     let started = Instant::now();
     let deadline = started + Duration::from_secs(runbook.deadline_s);
     let id = runbook.id();
-    let run = |step: Planned| run_step(hub, caller, &sonde.name, &id, step, deadline);
+    let run = |step: Planned| run_step(hub, caller, &sonde.wire_id, &id, step, deadline);
     let results: Vec<Ran> = if runbook.parallel {
         futures_util::future::join_all(plan.into_iter().map(run)).await
     } else {
@@ -149,7 +168,7 @@ pub async fn diagnose(
         let first = results.into_iter().find_map(|r| r.refused);
         return Err(first.unwrap_or(AskError::Busy("nothing could be asked")));
     }
-    Ok(report(&runbook, &sonde.name, &results, started.elapsed()))
+    Ok(report(runbook, &sonde.name, &results, started.elapsed()))
 }
 
 struct Ran {

@@ -117,7 +117,8 @@ impl Tunnel<'_> {
         loop {
             let deadline = session.next_deadline().map_or(self.next_ping, |d| d.min(self.next_ping));
             let due: Instant = self.hub.instant(deadline).into();
-            if sleep.deadline() != due {
+            // A tick that comes too early costs nothing; setting the timer anew for every probe does.
+            if due < sleep.deadline() || sleep.is_elapsed() {
                 sleep.as_mut().reset(due);
             }
             tokio::select! {
@@ -310,7 +311,7 @@ impl Tunnel<'_> {
                 Status::Unauthorized => PROBE_UNAUTHORIZED,
                 _ => PROBE_ERROR,
             };
-            return Err(Failure::new(code, answer.error.unwrap_or_default()));
+            return Err(Failure::of_peer(code, answer.error.unwrap_or_default()));
         }
         let data = answer.data.as_ref().map(|d| json::well_formed(d.get()).into_owned());
         let data = data.and_then(|text| RawValue::from_string(text).ok());

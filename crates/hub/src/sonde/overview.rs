@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use convoke_sonde::builtin;
-use convoke_sonde::runbook::Severity;
-use serde_json::value::RawValue;
+use convoke_sonde::runbook::{Runbook, Severity};
 use serde_json::{Map, Value, json};
 
-use super::ask::{self, AskError, ProbeAsk};
+use super::ask::{self, AskError};
 use super::diagnose::{self, Known};
 use super::registry::SondeAgent;
 use crate::clock;
@@ -83,7 +82,7 @@ pub fn packs(hub: &Hub, caller: &Caller) -> Value {
 
 /// Which agent can be asked for what.
 pub async fn capabilities(hub: &Hub, caller: &Caller, tags: &[String]) -> Value {
-    let runbooks = diagnose::all(hub).await;
+    let runbooks = usable(hub).await;
     let mut agents = Vec::new();
     for sonde in within(hub, caller, tags) {
         let mut shown = agent(hub, &sonde);
@@ -111,34 +110,33 @@ pub async fn capabilities(hub: &Hub, caller: &Caller, tags: &[String]) -> Value 
             }
         }
         let has = |pack: &str| state.facts.packs.iter().any(|p| p.name == pack);
-        let categories = applicable(&runbooks, has);
+        let categories: Vec<String> = applicable(&runbooks, has).into_iter().map(|r| r.category.clone()).collect();
         drop(state);
         shown["probes"] = probes.into();
         shown["runbookCategories"] = categories.into();
         agents.push(shown);
     }
-    let categories: Vec<Value> = runbooks
-        .iter()
-        .filter_map(|known| match known {
-            Known::Good { runbook, .. } => {
-                Some(json!({ "category": runbook.category, "description": runbook.description }))
-            }
-            Known::Bad { .. } => None,
-        })
-        .collect();
+    let about = |r: &Arc<Runbook>| json!({ "category": r.category, "description": r.description });
+    let categories: Vec<Value> = runbooks.iter().map(about).collect();
     json!({ "agents": agents, "integrations": [], "runbookCategories": categories, "criticalPaths": [] })
 }
 
 /// The runbooks whose probes an agent with those packs has, and that need nothing from the asker.
-fn applicable(runbooks: &[Known], has: impl Fn(&str) -> bool) -> Vec<String> {
-    let fits = |known: &Known| match known {
-        Known::Good { runbook, .. } => {
-            let all = runbook.steps.iter().all(|s| s.probe.split('.').next().is_some_and(&has));
-            (all && runbook.params.values().all(|p| !p.required)).then(|| runbook.category.clone())
-        }
+fn applicable(runbooks: &[Arc<Runbook>], has: impl Fn(&str) -> bool) -> Vec<Arc<Runbook>> {
+    let fits = |runbook: &&Arc<Runbook>| {
+        let all = runbook.steps.iter().all(|s| s.probe.split('.').next().is_some_and(&has));
+        all && runbook.params.values().all(|p| !p.required)
+    };
+    runbooks.iter().filter(fits).cloned().collect()
+}
+
+/// The runbooks that can be used, read once.
+async fn usable(hub: &Hub) -> Vec<Arc<Runbook>> {
+    let good = |known| match known {
+        Known::Good { runbook, .. } => Some(Arc::from(runbook)),
         Known::Bad { .. } => None,
     };
-    runbooks.iter().filter_map(fits).collect()
+    diagnose::all(hub).await.into_iter().filter_map(good).collect()
 }
 
 /// Runs every runbook that fits on one agent, on those with the tags, or on all there are.
@@ -157,27 +155,28 @@ pub async fn health_check(
     };
     let (online, offline): (Vec<_>, Vec<_>) = all.into_iter().partition(|a| is_online(hub, a));
     let skipped_agents = online.len().saturating_sub(MAX_CHECKED);
-    let runbooks = diagnose::all(hub).await;
-    let checks: Vec<(Arc<SondeAgent>, String)> = online
+    let runbooks = usable(hub).await;
+    let checks: Vec<(Arc<SondeAgent>, Arc<Runbook>)> = online
         .iter()
         .take(MAX_CHECKED)
         .flat_map(|sonde| {
             let state = sonde.state();
             let fitting = applicable(&runbooks, |pack| state.facts.packs.iter().any(|p| p.name == pack));
-            let wanted = fitting.into_iter().filter(|c| categories.is_empty() || categories.contains(c));
-            wanted.map(|category| (Arc::clone(sonde), category)).collect::<Vec<_>>()
+            let wanted = fitting.into_iter().filter(|r| categories.is_empty() || categories.contains(&r.category));
+            wanted.map(|runbook| (Arc::clone(sonde), runbook)).collect::<Vec<_>>()
         })
         .collect();
-    let run: std::collections::BTreeSet<String> = checks.iter().map(|(_, c)| c.clone()).collect();
-    let asked = checks.into_iter().map(|(sonde, category)| async move {
-        let diagnosis = diagnose::diagnose(hub, caller, &sonde.name, &category, None).await;
-        (sonde, category, diagnosis)
+    let run: std::collections::BTreeSet<String> = checks.iter().map(|(_, r)| r.category.clone()).collect();
+    let asked = checks.into_iter().map(|(sonde, runbook)| async move {
+        let diagnosis = diagnose::run(hub, caller, &runbook, &sonde, None).await;
+        (sonde, runbook, diagnosis)
     });
     let results: Vec<_> = futures_util::stream::iter(asked).buffer_unordered(CHECKED_AT_ONCE).collect().await;
     let mut findings = Vec::new();
     let mut by_agent: Map<String, Value> = Map::new();
     let (mut probes, mut good, mut bad) = (0, 0, 0);
-    for (sonde, category, diagnosis) in results {
+    for (sonde, runbook, diagnosis) in results {
+        let category = &runbook.category;
         let shown = match diagnosis {
             Ok(diagnosis) => {
                 probes += diagnosis.counts.0;
@@ -194,7 +193,7 @@ pub async fn health_check(
             Err(why) => json!({ "status": "error", "error": why.to_string() }),
         };
         let entry = by_agent.entry(sonde.name.clone()).or_insert_with(|| json!({}));
-        entry[category] = shown;
+        entry[category.as_str()] = shown;
     }
     for agent in &offline {
         let shown = json!({
@@ -225,41 +224,31 @@ pub async fn health_check(
     }))
 }
 
-/// Logs of one kind from one agent.
-pub async fn query_logs(
-    hub: &Hub,
-    caller: &Caller,
+/// The probe that reads logs of one kind, with its parameters.
+pub fn log_probe(
     source: &str,
-    agent: Option<&str>,
-    params: Option<Map<String, Value>>,
-) -> Result<Value, AskError> {
-    let given = params.unwrap_or_default();
-    let probe = match source {
-        "systemd" if given.contains_key("unit") => "systemd.journal.query",
-        "systemd" => "system.logs.journal",
-        "docker" => "docker.logs.tail",
-        "nginx" if given.get("type").and_then(Value::as_str) == Some("error") => "nginx.error.log.tail",
-        "nginx" => "nginx.access.log.tail",
-        _ => {
-            return Err(AskError::Bad(
-                "`source` must be systemd, docker or nginx (the hub's own record is the journal)".into(),
-            ));
-        }
+    mut params: Map<String, Value>,
+) -> Result<(&'static str, Map<String, Value>), &'static str> {
+    let kind = params.remove("type");
+    let probe = match (source, kind.as_ref().and_then(Value::as_str)) {
+        ("nginx", None | Some("access")) => "nginx.access.log.tail",
+        ("nginx", Some("error")) => "nginx.error.log.tail",
+        ("nginx", Some(_)) => return Err("`type` must be access or error"),
+        ("systemd" | "docker", _) if kind.is_some() => return Err("`type` is for nginx only"),
+        ("systemd", _) if params.contains_key("unit") => "systemd.journal.query",
+        ("systemd", _) => "system.logs.journal",
+        ("docker", _) => "docker.logs.tail",
+        _ => return Err("`source` must be systemd, docker, nginx or audit"),
     };
-    let mut params = given;
-    params.remove("type");
-    let params = RawValue::from_string(Value::Object(params).to_string()).ok();
-    let ask = ProbeAsk { agent, probe, params, timeout: None, requested_by: "api" };
-    let reply = ask::probe(hub, caller, ask).await?;
-    match &reply.outcome {
-        Ok(_) => {
-            let mut shown = reply.shown();
-            let data = shown.get_mut("data").map(Value::take).unwrap_or_default();
-            Ok(json!({
-                "source": source, "agent": reply.agent.name, "probe": probe, "data": data,
-                "durationMs": shown["durationMs"],
-            }))
-        }
-        Err(failure) => Err(AskError::Bad(failure.message.clone())),
-    }
+    Ok((probe, params))
+}
+
+/// Log lines as Sonde shows them.
+pub fn log_lines(source: &str, reply: &ask::ProbeReply) -> Value {
+    let mut shown = reply.shown();
+    let data = shown.get_mut("data").map(Value::take).unwrap_or_default();
+    json!({
+        "source": source, "agent": reply.agent.name, "probe": reply.probe, "data": data,
+        "durationMs": shown["durationMs"],
+    })
 }

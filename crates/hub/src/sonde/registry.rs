@@ -230,12 +230,17 @@ impl Registry {
         self.read().by_id.get(id).cloned()
     }
 
-    /// By its name or by its id on the wire.
+    /// By its id, here or on the wire, or by its name. The id goes first: an agent that calls itself by another's id must
+    /// not be asked in its place.
     pub fn named(&self, name_or_id: &str) -> Option<Arc<SondeAgent>> {
         let known = self.read();
-        let by_id =
-            || known.by_id.get(format!("sonde:{name_or_id}").as_str()).or_else(|| known.by_id.get(name_or_id));
-        known.by_name.get(name_or_id).or_else(by_id).cloned()
+        let by_id = known.by_id.get(format!("sonde:{name_or_id}").as_str()).or_else(|| known.by_id.get(name_or_id));
+        by_id.or_else(|| known.by_name.get(name_or_id)).cloned()
+    }
+
+    /// Whose this name is.
+    pub fn of_name(&self, name: &str) -> Option<Arc<SondeAgent>> {
+        self.read().by_name.get(name).cloned()
     }
 
     /// By its API key.
@@ -258,6 +263,11 @@ impl Registry {
     /// Whether a token would still let someone in.
     pub fn token_is_live(&self, token: &TokenHash, now: Timestamp) -> bool {
         self.lock_tokens().get(token).is_some_and(|t| t.used_at.is_none() && now < t.expires_at)
+    }
+
+    /// Whether a token was minted for this very name.
+    pub fn token_names(&self, token: &TokenHash, name: &str) -> bool {
+        self.lock_tokens().get(token).is_some_and(|t| t.name.as_deref() == Some(name))
     }
 
     /// Takes a token in; false when there are too many. Lapsed ones go first.

@@ -7,4 +7,5 @@ mod hostile;
 mod limits;
 mod resources;
 mod rules;
+mod sonde;
 mod tools;

@@ -56,6 +56,12 @@ pub async fn token(hub: &TestHub) -> String {
     reply.body["token"].as_str().expect("a token").to_owned()
 }
 
+/// A token that gives this name, taken or not, to whoever has it.
+pub async fn token_for(hub: &TestHub, name: &str) -> String {
+    let reply = hub.post("/api/v1/enrollment-tokens", json!({ "name": name })).await;
+    reply.body["token"].as_str().expect("a token").to_owned()
+}
+
 async fn next(socket: &mut Bare) -> Value {
     serde_json::from_str(&socket.next().await.expect("a message")).expect("JSON")
 }
@@ -102,7 +108,7 @@ pub async fn join(hub: &TestHub, bearer: &str, register: &Value) -> Joined {
     Joined { socket, id, ack }
 }
 
-async fn enrolled(hub: &TestHub, name: &str) -> Joined {
+pub async fn enrolled(hub: &TestHub, name: &str) -> Joined {
     join(hub, &token(hub).await, &field_register(name)).await
 }
 
@@ -197,7 +203,7 @@ async fn a_token_is_used_once_and_ids_are_stable_by_name() {
     let told = refused(&hub, &key(&agent), &in_payload).await;
     assert_eq!(told["payload"]["error"], "Enrollment token rejected: Unknown token");
 
-    let again = join(&hub, &token(&hub).await, &field_register("web-1")).await;
+    let again = join(&hub, &token_for(&hub, "web-1").await, &field_register("web-1")).await;
     assert_eq!(again.id, agent.id, "the same name keeps its id");
     assert_eq!(knock(&hub, Some(&key(&agent)), "").await.err(), Some(401), "the older key is no longer valid");
     let back = join(&hub, &key(&again), &field_register("web-1")).await;
@@ -239,6 +245,39 @@ async fn a_key_takes_no_other_name() {
     });
     assert_eq!(reply.body["status"], "success", "the holder of the name was not disturbed");
     assert_eq!(hub.journal("kind=refusal").await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_token_for_nobody_in_particular_takes_no_name_that_is_taken() {
+    let hub = TestHub::start().await;
+    let mut agent = enrolled(&hub, "web-1").await;
+    let stray = token(&hub).await;
+    for register in [field_register("web-1"), contract_register("web-1")] {
+        let told = refused(&hub, &stray, &register).await;
+        assert!(told["payload"].to_string().contains("the name is taken"), "{told}");
+    }
+    let (reply, ()) = tokio::join!(probe(&hub, "web-1", "system.cpu.usage", json!({})), async {
+        let request = agent.request().await;
+        agent.answer(&request, json!({ "cpuCount": 1 })).await;
+    });
+    assert_eq!(reply.body["status"], "success", "whoever has the name was not disturbed");
+    // Nor does another agent's key beside the token help; the agent's own does.
+    let other = join(&hub, &stray, &field_register("web-2")).await;
+    let mut with_token = field_register("web-1");
+    with_token["enrollmentToken"] = token(&hub).await.into();
+    let told = refused(&hub, &key(&other), &with_token).await;
+    assert!(told["payload"]["error"].as_str().is_some_and(|e| e.contains("the name is taken")), "{told}");
+    let anew = join(&hub, &key(&agent), &with_token).await;
+    assert_eq!(anew.id, agent.id);
+    assert!(anew.ack["payload"]["apiKey"].is_string(), "{}", anew.ack);
+    // A revoked agent's name is not free either; a removed one's is.
+    let path = format!("/api/agents/sonde:{}", agent.id);
+    assert_eq!(hub.post(&format!("{path}/revoke"), json!({})).await.status, 200);
+    let told = refused(&hub, &token(&hub).await, &field_register("web-1")).await;
+    assert!(told["payload"]["error"].as_str().is_some_and(|e| e.contains("the name is taken")), "{told}");
+    assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
+    let fresh = join(&hub, &token(&hub).await, &field_register("web-1")).await;
+    assert_ne!(fresh.id, agent.id);
 }
 
 #[tokio::test]
@@ -373,7 +412,7 @@ async fn a_newer_link_replaces_the_older_and_a_revoked_agent_is_out() {
     assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(second.socket.next().await, Err(Some(4001)));
     assert_eq!(knock(&hub, Some(&key), "").await.err(), Some(401));
-    let again = join(&hub, &token(&hub).await, &field_register("web-1")).await;
+    let again = join(&hub, &token_for(&hub, "web-1").await, &field_register("web-1")).await;
     assert_eq!(again.id, second.id, "an operator's token brings it back");
 }
 
@@ -588,4 +627,50 @@ async fn the_first_match_is_for_agents_that_never_named_a_request() {
         agent.send("probe.response", payload).await;
     });
     assert_eq!(reply.body["data"], json!({"n": 1}));
+}
+
+/// Many agents at once that stay connected and stop beating: all of them are offline soon after, and whoever still beats
+/// is asked as before meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_thousand_agents_without_heartbeats_go_offline_and_nobody_else_notices() {
+    const MANY: usize = 2000;
+    let hub = TestHub::with(&[("sonde.heartbeat_s", "1"), ("sonde.cache_s", "0")]).await;
+    let mut lively = enrolled(&hub, "lively").await;
+    let silent = futures_util::stream::iter((0..MANY).map(|n| {
+        let hub = &hub;
+        async move { join(hub, &token(hub).await, &field_register(&format!("silent-{n}"))).await.socket }
+    }));
+    // Each is closed by the hub for its missing heartbeats, although its socket answers pings all the time.
+    let closed = silent.buffer_unordered(64).for_each_concurrent(None, |mut socket| async move {
+        let end = tokio::time::timeout(6 * PATIENCE, async {
+            loop {
+                match socket.next().await {
+                    Ok(_) => {}
+                    Err(code) => break code,
+                }
+            }
+        });
+        assert_eq!(end.await.expect("the hub lets it go"), Some(4410));
+    });
+    let served = async {
+        // Beats with every answer: a caller in a loop keeps it there.
+        loop {
+            let request = lively.request().await;
+            lively.send("agent.heartbeat", json!({})).await;
+            lively.answer(&request, json!({ "cpuCount": 1 })).await;
+        }
+    };
+    let asked = async {
+        loop {
+            let reply = probe(&hub, "lively", "system.cpu.usage", json!({})).await;
+            assert_eq!(reply.body["status"], "success", "{reply:?}");
+        }
+    };
+    tokio::select! {
+        () = closed => {}
+        () = async { tokio::join!(served, asked); } => {}
+    }
+    let agents = hub.get("/api/v1/agents").await.body["agents"].as_array().expect("a list").clone();
+    let offline = agents.iter().filter(|a| a["status"] == "offline").count();
+    assert_eq!((agents.len(), offline), (MANY + 1, MANY));
 }

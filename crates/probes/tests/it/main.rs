@@ -3,6 +3,8 @@
 
 mod hostile;
 mod machine;
+#[cfg(unix)]
+mod own;
 mod recorded;
 mod servers;
 mod support;

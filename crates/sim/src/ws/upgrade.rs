@@ -4,8 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use convoke_kenny::wire_bytes;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tungstenite::handshake::derive_accept_key;
 
 use super::Socket;
@@ -24,17 +23,28 @@ pub enum UpgradeError {
     Refused(String),
 }
 
-impl Socket {
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Makes a WebSocket of a fresh connection to `host`. Only `Host` goes out beside the upgrade itself, as the
     /// agents of the field do it.
-    pub async fn upgrade(mut io: TcpStream, host: SocketAddr, path: &str) -> Result<Self, UpgradeError> {
+    pub async fn upgrade(io: S, host: SocketAddr, path: &str) -> Result<Self, UpgradeError> {
+        Self::upgrade_as(io, host, path, None).await
+    }
+
+    /// The same, with a bearer.
+    pub async fn upgrade_as(
+        mut io: S,
+        host: SocketAddr,
+        path: &str,
+        bearer: Option<&str>,
+    ) -> Result<Self, UpgradeError> {
+        let authorization = bearer.map(|text| format!("Authorization: Bearer {text}\r\n")).unwrap_or_default();
         let mut nonce = [0; 20];
         getrandom::fill(&mut nonce).map_err(io::Error::other)?;
         let (key, mask) = nonce.split_at(16);
         let key = wire_bytes::encode(key);
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{authorization}\r\n"
         );
         io.write_all(request.as_bytes()).await?;
         let mut read = Vec::with_capacity(512);

@@ -215,6 +215,23 @@ fn heartbeats_decide() {
 }
 
 #[test]
+fn a_hub_that_is_silent_is_gone_for_the_agent() {
+    let mut agent = pair_of(false).agent;
+    for beat in [30, 60] {
+        assert!(matches!(agent.on_tick(id(1), AT, s(beat)), Some(Tick::Send(_))));
+    }
+    agent.heard(s(61));
+    assert!(matches!(agent.on_tick(id(1), AT, s(90)), Some(Tick::Send(_))), "an answer to a ping is enough");
+    agent.heard(s(5));
+    assert_eq!(agent.next_deadline(), Some(s(120)));
+    assert!(matches!(agent.on_tick(id(1), AT, s(120)), Some(Tick::Send(_))));
+    assert_eq!(agent.on_tick(id(1), AT, s(150)).map(|t| matches!(t, Tick::Send(_))), Some(true));
+    assert_eq!(agent.next_deadline(), Some(s(151)));
+    assert_eq!(agent.on_tick(id(1), AT, s(151)), Some(Tick::Silent));
+    assert_eq!((agent.next_deadline(), agent.on_tick(id(1), AT, s(500))), (None, None));
+}
+
+#[test]
 fn once_there_is_a_certificate_everything_is_signed() {
     let mut signed = pair_of(true);
     let mut plain = pair_of(false);

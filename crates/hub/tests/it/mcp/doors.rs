@@ -14,6 +14,15 @@ fn full(entry: &convoke_hub::mcp::Entry) -> Value {
     if let Need::Call(_) = entry.need {
         args.insert("agent".into(), "pc".into());
     }
+    if matches!(entry.need, Need::Probes) || args.contains_key("agent") && !matches!(entry.need, Need::Call(_)) {
+        args.insert("agent".into(), "web-1".into());
+    }
+    if entry.name == "probe" {
+        args.insert("probe".into(), "system.disk.usage".into());
+    }
+    if entry.name == "diagnose" {
+        args.insert("category".into(), "system".into());
+    }
     if entry.name == "call_agents" {
         args.insert("tool".into(), "shell_exec".into());
         args.insert("args".into(), json!({ "command": "uptime" }));
@@ -60,6 +69,10 @@ async fn every_tool_refuses_strangers_and_says_where_to_learn_more() {
 async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
     let hub = TestHub::start().await;
     hub.enrol("pc").await;
+    drop(crate::sonde::enrolled(&hub, "web-1").await);
+    // The records of its coming and going come from its own task, and must not be counted among the refusals.
+    hub.until("/api/v1/agents/web-1", |a| a["status"] == "offline").await;
+    hub.until("/api/journal?kind=auth", |page| page["records"].as_array().is_some_and(|r| !r.is_empty())).await;
     let viewer = hub.token("viewer", "viewer", json!({})).await;
     let toolless = hub.token("toolless", "operator", json!({ "tools": [] })).await;
     let distant = hub.token("distant", "admin", json!({ "agents": ["elsewhere"] })).await;
@@ -90,6 +103,10 @@ async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
                 ("viewer", &viewer, Refusal::Tool),
                 ("distant", &distant, Refusal::EachMachine),
             ],
+            Need::Probes => vec![
+                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
+                ("distant", &distant, Refusal::Tool),
+            ],
             Need::Reach => vec![("distant", &distant, Refusal::Tool)],
             // Every token may look; it sees only what is within its reach.
             Need::View => vec![("distant", &distant, Refusal::Nothing)],
@@ -119,7 +136,8 @@ async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
                     assert_eq!(reply.structured()["outcomes"][0]["error"]["code"], "forbidden", "{what}");
                 }
                 Refusal::Nothing => {
-                    assert!(!reply.structured().to_string().contains("\"pc\""), "{what}");
+                    let shown = reply.structured().to_string();
+                    assert!(!shown.contains("\"pc\"") && !shown.contains("\"web-1\""), "{what}");
                     continue;
                 }
             }

@@ -1,0 +1,246 @@
+//! Sonde's tools: probes, runbooks, and what there is to ask. Whatever they ask of an agent passes the gate probe by
+//! probe, and is recorded so.
+
+mod list;
+
+use convoke_api::record::JournalQuery;
+use convoke_core::effect::Effect;
+use convoke_core::grant::{Grant, Missing};
+use convoke_core::journal::Kind;
+use convoke_sonde::builtin;
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, JsonObject};
+use rmcp::service::RequestContext;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, Shown, args, budget, newest_records};
+use super::render::{self, Outcome};
+use super::server::Asker;
+use super::{call, progress};
+use crate::http::ApiError;
+use crate::hub::Hub;
+use crate::sonde::ask::{self, AskError, ProbeAsk};
+use crate::sonde::{diagnose, overview};
+
+pub(super) use list::tools;
+
+/// Whether a caller may ever ask for a probe: one that is built in, or one of a pack that an agent brings.
+pub(super) fn check(grant: &Grant) -> Result<(), Missing> {
+    let built_in = builtin::packs().iter().flat_map(|m| m.probes.iter().map(|p| format!("{}.{}", m.name, p.name)));
+    // Every probe has a dot in its name; no other tool has.
+    let foreign = grant.scopes.tools.iter().flatten().filter(|glob| glob.contains('.')).cloned();
+    let mut missing = None;
+    for name in built_in.chain(foreign) {
+        for effect in Effect::ALL {
+            match grant.check_tool(effect, &name) {
+                Ok(()) => return Ok(()),
+                Err(why) => missing = missing.or(Some(why)),
+            }
+        }
+    }
+    Err(missing.unwrap_or(Missing::Scope("tools")))
+}
+
+/// Answers one of them.
+pub(super) async fn answer(
+    hub: &Hub,
+    asker: &Asker,
+    name: &str,
+    given: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> Shown {
+    match name {
+        "probe" => probe(hub, asker, given, context).await,
+        "diagnose" => diagnose(hub, asker, given, context).await,
+        "list_capabilities" => capabilities(hub, asker, given).await,
+        "agent_overview" => agent(hub, asker, given).await,
+        "health_check" => health_check(hub, asker, given, context).await,
+        "query_logs" => query_logs(hub, asker, given, context).await,
+        _ => Err(ApiError::internal()),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProbeArgs {
+    probe: String,
+    agent: Option<String>,
+    params: Option<Map<String, Value>>,
+    timeout_s: Option<Value>,
+}
+
+async fn probe(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
+    let ProbeArgs { probe, agent, params, timeout_s } = args(given)?;
+    let timeout = call::seconds(timeout_s).map_err(ApiError::bad_request)?;
+    let params = params.map(raw).transpose()?;
+    let ask = ProbeAsk { agent: agent.as_deref(), probe: &probe, params, timeout, requested_by: "api" };
+    match ask::start(hub, &asker.caller, ask).await {
+        Ok((_, call)) => Ok(call::follow(hub, &call, None, context).await),
+        Err(error) => refused(hub, error),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiagnoseArgs {
+    category: String,
+    agent: Option<String>,
+    #[serde(rename = "description")]
+    _description: Option<String>,
+    params: Option<Map<String, Value>>,
+}
+
+async fn diagnose(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
+    let DiagnoseArgs { category, agent, params, .. } = args(given)?;
+    let params = params.map(|p| Value::Object(p).to_string());
+    let run = diagnose::diagnose(hub, &asker.caller, agent.as_deref(), &category, params.as_deref());
+    match progress::wait(context, || "the runbook".into(), run).await {
+        None => Ok(gave_up()),
+        Some(Ok(diagnosis)) => {
+            let (run, good, _) = diagnosis.counts;
+            let line = format!("{good} of {run} probes succeeded; {} findings.", diagnosis.findings.len());
+            Ok(render::listing(&line, diagnosis.shown, budget(hub)))
+        }
+        Some(Err(error)) => refused(hub, error),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TagArgs {
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+async fn capabilities(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+    let TagArgs { tags } = args(given)?;
+    let shown = overview::capabilities(hub, &asker.caller, &tags).await;
+    let count = |name: &str| shown[name].as_array().map_or(0, Vec::len);
+    let line = format!("{} Sonde agents, {} runbooks.", count("agents"), count("runbookCategories"));
+    Ok(render::listing(&line, shown, budget(hub)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AgentArgs {
+    agent: String,
+}
+
+async fn agent(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+    let AgentArgs { agent } = args(given)?;
+    let sonde = match ask::find(hub, &asker.caller, &agent).await {
+        Ok((sonde, _)) => sonde,
+        Err(AskError::Bad(_)) => return Err(ApiError::no_agent(&agent)),
+        Err(error) => return refused(hub, error),
+    };
+    let shown = overview::agent(hub, &sonde);
+    let line = format!("The agent is {}.", shown["status"].as_str().unwrap_or_default());
+    Ok(render::listing(&line, shown, budget(hub)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HealthArgs {
+    agent: Option<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+async fn health_check(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
+    let HealthArgs { agent, categories, tags } = args(given)?;
+    let check = overview::health_check(hub, &asker.caller, agent.as_deref(), &categories, &tags);
+    match progress::wait(context, || "the health check".into(), check).await {
+        None => Ok(gave_up()),
+        Some(Ok(shown)) => {
+            let count = |name: &str| shown["summary"][name].as_u64().unwrap_or_default();
+            let agents = |name: &str| shown["meta"][name].as_array().map_or(0, Vec::len);
+            let line = format!(
+                "{} agents checked, {} offline: {} critical, {} warning, {} info.",
+                agents("agents"),
+                agents("offlineAgents"),
+                count("critical"),
+                count("warning"),
+                count("info")
+            );
+            Ok(render::listing(&line, shown, budget(hub)))
+        }
+        Some(Err(error)) => refused(hub, error),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogArgs {
+    source: String,
+    agent: Option<String>,
+    params: Option<Map<String, Value>>,
+}
+
+async fn query_logs(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
+    let LogArgs { source, agent, params } = args(given)?;
+    if source == "audit" {
+        return audit(hub, asker, agent, params.unwrap_or_default()).await;
+    }
+    let (probe, params) = overview::log_probe(&source, params.unwrap_or_default()).map_err(ApiError::bad_request)?;
+    let params = Some(raw(params)?);
+    let ask = ProbeAsk { agent: agent.as_deref(), probe, params, timeout: None, requested_by: "api" };
+    let (sonde, call) = match ask::start(hub, &asker.caller, ask).await {
+        Ok(started) => started,
+        Err(error) => return refused(hub, error),
+    };
+    let followed = call::follow(hub, &call, None, context).await;
+    let reply = ask::ended(sonde, probe.to_owned(), call).await;
+    if reply.outcome.is_err() {
+        // In the machine's words or the hub's, and marked as either.
+        return Ok(followed);
+    }
+    Ok(render::listing("The newest log lines.", overview::log_lines(&source, &reply), budget(hub)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AuditArgs {
+    limit: Option<u32>,
+    probe: Option<String>,
+}
+
+/// The hub's own record of calls, as far as this caller may see it.
+async fn audit(hub: &Hub, asker: &Asker, agent: Option<String>, params: Map<String, Value>) -> Shown {
+    let AuditArgs { limit, probe } = args(params)?;
+    let agent = match agent {
+        None => None,
+        Some(name) => match ask::find(hub, &asker.caller, &name).await {
+            Ok((sonde, _)) => Some(sonde.id.as_str().to_owned()),
+            Err(error) => return refused(hub, error),
+        },
+    };
+    let limit = limit.unwrap_or(JOURNAL_LIMIT).clamp(1, MAX_JOURNAL_LIMIT);
+    let kind = Some(Kind::Call.name().to_owned());
+    let query = JournalQuery { after: None, limit: Some(limit), agent, tool: probe, kind };
+    let page = newest_records(hub, asker, query, None, limit as usize).await?;
+    let line = format!("{} records of the hub.", page.records.len());
+    let shown = json!({ "source": "audit", "count": page.records.len(), "entries": page.records });
+    Ok(render::listing(&line, shown, budget(hub)))
+}
+
+fn raw(params: Map<String, Value>) -> Result<Box<RawValue>, ApiError> {
+    RawValue::from_string(Value::Object(params).to_string()).map_err(|_| ApiError::internal())
+}
+
+fn gave_up() -> CallToolResult {
+    render::error("cancelled", "the client stopped waiting; probes that were asked for may still finish")
+}
+
+/// Why nothing was asked. A call that waits for a person is told as such.
+fn refused(hub: &Hub, error: AskError) -> Shown {
+    if let AskError::Pending { call_id, approval, expires_at } = &error
+        && let Some(call) = hub.calls.find(*call_id)
+    {
+        return Ok(Outcome::pending(&call, *approval, *expires_at, &hub.base_url()).into_result());
+    }
+    Err(error.into())
+}
