@@ -1,4 +1,4 @@
-//! What OpenAI's models cost, in US dollars per million tokens, as its price list had it in November 2026. A model that
+//! What OpenAI's models cost, in US dollars per million tokens, as public pages had it in November 2026. A model that
 //! is not listed has no price here: a wrong one would be worse than none. Configuration may name others.
 
 use crate::Price;
