@@ -202,7 +202,7 @@ impl Fleet {
             in_time(enrolling).await
         });
         let enrolled: Vec<(String, String)> =
-            futures_util::stream::iter(enrolments).buffer_unordered(CONCURRENCY).try_collect().await?;
+            futures_util::stream::iter(enrolments).buffered(CONCURRENCY).try_collect().await?;
         self.counters.handshakes.fetch_add(enrolled.len() as u64, Ordering::Relaxed);
         if !over_tls {
             self.enrolled.extend(enrolled);

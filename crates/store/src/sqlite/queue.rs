@@ -28,7 +28,7 @@ const MAX_GROUP: usize = 512;
 /// A transaction takes no more changes once it holds this much.
 const MAX_GROUP_BYTES: usize = 8 << 20;
 /// What may wait for the writer, in KiB. Beyond it callers wait: nothing is dropped.
-const QUEUE_KIB: usize = 64 << 10;
+const QUEUE_KIB: usize = 16 << 10;
 
 /// The way to the writer.
 #[derive(Clone, Debug)]

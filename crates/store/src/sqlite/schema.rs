@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
@@ -40,6 +41,7 @@ pub(crate) fn open_writable(path: &Path) -> Result<Connection> {
          PRAGMA temp_store = MEMORY;
          PRAGMA cache_size = -16384;"
     ))?;
+    keep_plans(&conn)?;
     conn.set_prepared_statement_cache_capacity(128);
     Ok(conn)
 }
@@ -49,8 +51,16 @@ pub(crate) fn open_readable(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.execute_batch("PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;")?;
+    keep_plans(&conn)?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
+}
+
+/// Without this SQLite may look at the values that a statement is run with to plan it better, and for that parses it anew
+/// for each of them.
+fn keep_plans(conn: &Connection) -> Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// The schema the database has; 0 for an empty file. An error when it is newer than this program.

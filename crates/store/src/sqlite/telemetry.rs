@@ -59,14 +59,13 @@ pub(super) fn take(tx: &mut Tx<'_>, item: &Lossy) -> Result<()> {
     }
 }
 
+pub(super) const MARKS: &str =
+    "SELECT a.num, m.latest_snapshot FROM agents a LEFT JOIN agent_marks m ON m.num = a.num WHERE a.id = ?1";
+
 /// An agent's number and its latest snapshot.
 pub(super) fn marks(conn: &Connection, agent: &PeerId) -> Result<Option<(i64, Option<i64>)>> {
-    let found = conn
-        .prepare_cached(
-            "SELECT a.num, m.latest_snapshot FROM agents a LEFT JOIN agent_marks m ON m.num = a.num WHERE a.id = ?1",
-        )?
-        .query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let found =
+        conn.prepare_cached(MARKS)?.query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     Ok(found)
 }
 

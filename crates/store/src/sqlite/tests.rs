@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use convoke_core::id::PeerId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::time::Timestamp;
 
@@ -152,4 +153,17 @@ async fn only_the_owner_may_read() {
         assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
     }
     store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_statement_is_parsed_once_whatever_it_is_asked_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    let asked = store.queue.run(0, |tx| {
+        for agent in ["a", "b", "c"] {
+            telemetry::marks(tx.conn, &PeerId::kenny(agent).expect("valid"))?;
+        }
+        Ok(tx.conn.prepare_cached(telemetry::MARKS)?.get_status(rusqlite::StatementStatus::RePrepare))
+    });
+    assert_eq!(asked.await.expect("asks"), 0);
 }
