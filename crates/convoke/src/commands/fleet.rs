@@ -18,7 +18,11 @@ pub(crate) async fn run(verb: Verb<'_>) -> Result<Exit> {
     let fleet: Fleet = typed(&json)?;
     verb.output.table(&table(&fleet.agents), "no agents; invite one with `convoke enroll-token ID`")?;
     let online = fleet.agents.iter().filter(|agent| agent.online).count();
-    verb.output.note(format_args!("{} agents, {online} online; overall: {}", fleet.agents.len(), fleet.overall));
+    let agents = match fleet.agents.len() {
+        1 => "1 agent".to_owned(),
+        n => format!("{n} agents"),
+    };
+    verb.output.note(format_args!("{agents}, {online} online; overall: {}", fleet.overall));
     Ok(Exit::Done)
 }
 

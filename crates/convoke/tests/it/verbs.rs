@@ -111,7 +111,7 @@ fn health_and_logs_are_shown() {
     let _agent = Agent::join(&hub, "pc-1");
     // Telemetry and logs are taken in order before this answer.
     hub.run(&["call", "pc-1", "net_config"]).ok();
-    hub.run(&["fleet"]).ok().says("disk crit").notes("1 agents, 1 online; overall: crit");
+    hub.run(&["fleet"]).ok().says("disk crit").notes("1 agent, 1 online; overall: crit");
     assert_eq!(hub.run(&["fleet", "--json"]).ok().json()["overall"], "crit");
     let since = std::time::Instant::now();
     let logs = loop {
