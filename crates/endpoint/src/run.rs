@@ -254,8 +254,8 @@ impl Runner {
             Err(why) => return Ended::Lost(why, Duration::ZERO),
         };
         let confirmed = || {
-            tracing::info!(hub = %self.shared.identity.hub, "connected");
             self.tell(Phase::Connected, None);
+            tracing::info!(hub = %self.shared.identity.hub, "connected");
             if let Some(trial) = take(trial) {
                 trial.succeed();
             }

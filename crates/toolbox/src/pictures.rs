@@ -229,18 +229,18 @@ mod tests {
 
     fn desk() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        for path in ["work/a.png", "work/sub/b c.PNG", "home/d.png", "home/Desktop/Screenshot 1.png"] {
+        for path in ["project/a.png", "project/sub/b c.PNG", "home/d.png", "home/Desktop/Screenshot 1.png"] {
             let path = dir.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, PNG).unwrap();
         }
-        std::fs::write(dir.path().join("work/text.png"), "no picture").unwrap();
+        std::fs::write(dir.path().join("project/text.png"), "no picture").unwrap();
         dir
     }
 
     #[track_caller]
     fn check(dir: &Path, text: &str, names: &[&str]) {
-        let (root, home) = (dir.join("work"), dir.join("home"));
+        let (root, home) = (dir.join("project"), dir.join("home"));
         let (kept, pictures) = pictures_in(text, Places { root: &root, home: &home });
         let found: Vec<&str> = pictures.iter().map(|picture| picture.name.as_deref().unwrap()).collect();
         assert_eq!(found, names, "{text}");
@@ -257,7 +257,7 @@ mod tests {
         check(dir, "sub/b\\ c.PNG", &["b c.PNG"]);
         check(dir, "see\nsub/b c.PNG\n", &["b c.PNG"]);
         check(dir, "~/d.png", &["d.png"]);
-        check(dir, &format!("file://{}/work/sub/b%20c.PNG", dir.display()), &["b c.PNG"]);
+        check(dir, &format!("file://{}/project/sub/b%20c.PNG", dir.display()), &["b c.PNG"]);
         check(dir, "Screenshot\\ 1.png", &["Screenshot 1.png"]);
         for nothing in
             ["text.png", "missing.png", "a.pn", "it's a.jpg", "no path", "", "d.png", "../home", "file://x/a.png"]

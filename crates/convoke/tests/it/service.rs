@@ -14,15 +14,23 @@ const RUNNER: &str = "[Unit]\nDescription=Runs the script of the test\nAfter=mul
 /// What a person would type, from nothing to an agent that starts with the machine, and back to nothing.
 const SCRIPT: &str = r#"
 c() { /opt/test/convoke "$@"; }
-wait_for() { for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return 0; fi; sleep 0.1; done; "$@"; }
+mkfifo /srv/ready /srv/journal
+# Does something, and waits until the agent has said after it that it is connected.
+until_connected() {
+  since=$(journalctl --quiet --lines=1 --show-cursor | sed -n 's/^-- cursor: //p')
+  "$@"
+  journalctl --follow --no-tail --after-cursor="$since" --unit=convoke-agent --output=cat >/srv/journal &
+  grep --max-count=1 'run: connected' /srv/journal
+  kill $!
+  c agent status
+}
 c hub --print-json --listen 127.0.0.1:7410 --data /srv/hub >/srv/ready 2>/srv/hub.log &
-wait_for test -s /srv/ready
+read -r ready </srv/ready
 c agent install && exit 1
 c enroll-token pc-1 --data /srv/hub --json >/srv/token
 field() { sed "s/.*\"$1\":\"\([^\"]*\)\".*/\1/" /srv/token; }
 c agent enroll --hub http://127.0.0.1:7410 --id pc-1 --token "$(field token)" --hub-key "$(field hub_public_key)"
-c agent install
-wait_for c agent status
+until_connected c agent install
 c agent status | grep service
 systemctl is-active convoke-agent
 systemctl is-enabled convoke-agent
@@ -31,14 +39,13 @@ systemd-analyze verify /etc/systemd/system/convoke-agent.service
 c call pc-1 shell_exec --args '{"command":"id -u"}' --data /srv/hub | grep -x 0
 c call pc-1 shell_exec --args '{"command":"systemctl stop convoke-agent"}' --data /srv/hub && exit 1
 # Killed, it is back.
-kill -KILL "$(systemctl show -P MainPID convoke-agent)"
-wait_for c agent status
+until_connected kill -KILL "$(systemctl show -P MainPID convoke-agent)"
 # A program in its place that cannot even be run: the previous version puts itself back.
 printf '{"version":"9","program":"/opt/convoke-agent/bin/convoke","previous":"/opt/convoke-agent/bin/convoke.previous","trial_s":300,"starts":0,"attempts":0,"rolled_back":false}' >/var/lib/convoke-agent/update.json
 ln /opt/convoke-agent/bin/convoke /opt/convoke-agent/bin/convoke.previous
 echo broken >/srv/broken && chmod 755 /srv/broken && mv /srv/broken /opt/convoke-agent/bin/convoke
-systemctl restart convoke-agent || true
-wait_for c agent status
+restart() { systemctl restart convoke-agent || true; }
+until_connected restart
 cmp /opt/test/convoke /opt/convoke-agent/bin/convoke
 c agent logs | grep 'was undone'
 c agent uninstall
