@@ -4,14 +4,15 @@
 //! copy of bytes, and its cost grows with the number of agents and nothing else.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use convoke_core::grant::Scopes;
 use convoke_core::health::{self, Os, Overall, Status};
 use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::agents::Agents;
-use crate::operators::Caller;
+use crate::agents::{Agent, Agents};
 
 /// One section as it is judged and stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,47 +101,117 @@ pub fn statuses(stored: &str) -> (Overall, Option<Box<str>>) {
     (overall, serde_json::to_string(&short).ok().map(String::into_boxed_str))
 }
 
-/// The fleet as JSON text, of the agents within the caller's reach.
-pub fn overview(agents: &Agents, caller: &Caller, after: Option<&str>, limit: Option<usize>) -> String {
-    let list = agents.list(after);
-    let scopes = &caller.token.grant.scopes;
-    let mut out = String::with_capacity(64 + list.len().min(limit.unwrap_or(usize::MAX)) * 600);
-    let mut worst = Overall::Unknown;
-    let mut shown = 0;
-    let mut next = None;
-    out.push_str("{\"agents\":[");
-    for agent in &list {
+/// About how long a piece of a fleet view is. A view of ten thousand agents has six megabytes: in one piece it would be
+/// memory that the system has to hand out page by page, for every view anew.
+const PIECE: usize = 64 * 1024;
+
+/// The fleet as JSON text, of the agents within the caller's reach. The text comes in pieces, each made when it is asked
+/// for.
+#[derive(Debug)]
+pub struct Overview {
+    agents: std::vec::IntoIter<Arc<Agent>>,
+    scopes: Scopes,
+    limit: usize,
+    shown: usize,
+    worst: Overall,
+    /// The last agent that was looked at.
+    last: Option<Arc<Agent>>,
+    state: Telling,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Telling {
+    Begin,
+    Agents,
+    Ended,
+}
+
+impl Overview {
+    /// A view of those after `after`, at most `limit` of them.
+    pub fn new(agents: &Agents, scopes: Scopes, after: Option<&str>, limit: Option<usize>) -> Self {
+        Self {
+            agents: agents.list(after).into_iter(),
+            scopes,
+            limit: limit.unwrap_or(usize::MAX),
+            shown: 0,
+            worst: Overall::Unknown,
+            last: None,
+            state: Telling::Begin,
+        }
+    }
+
+    /// Whether all of it was told.
+    pub fn has_ended(&self) -> bool {
+        self.state == Telling::Ended
+    }
+
+    /// One more agent; false when there is no more to show.
+    fn agent(&mut self, out: &mut String) -> bool {
+        let Some(agent) = self.agents.next() else {
+            self.last = None;
+            return false;
+        };
         let state = agent.state();
-        if !scopes.reaches(agent.id.as_str(), &state.tags) {
-            continue;
+        if !self.scopes.reaches(agent.id.as_str(), &state.tags) {
+            drop(state);
+            self.last = Some(agent);
+            return true;
         }
-        if limit.is_some_and(|limit| shown == limit) {
-            next = list.get(..).and_then(|l| l.iter().rev().find(|a| a.id < agent.id));
-            break;
+        if self.shown == self.limit {
+            return false;
         }
-        worst = worst.max(state.overall);
-        if shown > 0 {
+        self.worst = self.worst.max(state.overall);
+        if self.shown > 0 {
             out.push(',');
         }
-        shown += 1;
+        self.shown += 1;
         out.push_str("{\"agent_id\":");
-        push_json_text(&mut out, agent.id.as_str());
+        push_json_text(out, agent.id.as_str());
         out.push_str(if state.is_online() { ",\"online\":true" } else { ",\"online\":false" });
         out.push_str(",\"overall\":\"");
         out.push_str(state.overall.name());
         out.push_str("\",\"sections\":");
         out.push_str(state.sections.as_deref().unwrap_or("{}"));
         out.push('}');
+        drop(state);
+        self.last = Some(agent);
+        true
     }
-    out.push_str("],\"overall\":\"");
-    out.push_str(worst.name());
-    out.push('"');
-    if let Some(next) = next {
-        out.push_str(",\"next\":");
-        push_json_text(&mut out, next.id.as_str());
+
+    fn end(&self, out: &mut String) {
+        out.push_str("],\"overall\":\"");
+        out.push_str(self.worst.name());
+        out.push('"');
+        if let Some(last) = &self.last {
+            out.push_str(",\"next\":");
+            push_json_text(out, last.id.as_str());
+        }
+        out.push('}');
     }
-    out.push('}');
-    out
+}
+
+impl Iterator for Overview {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        if self.has_ended() {
+            return None;
+        }
+        let left = self.agents.len().min(self.limit - self.shown);
+        let mut out = String::with_capacity((64 + left.saturating_mul(600)).min(PIECE + 1024));
+        if self.state == Telling::Begin {
+            out.push_str("{\"agents\":[");
+            self.state = Telling::Agents;
+        }
+        while out.len() < PIECE {
+            if !self.agent(&mut out) {
+                self.end(&mut out);
+                self.state = Telling::Ended;
+                break;
+            }
+        }
+        Some(out)
+    }
 }
 
 #[cfg(test)]
@@ -159,6 +230,43 @@ mod tests {
         let (overall, sections) = statuses(&verdict.health);
         assert_eq!(overall, Overall::Crit);
         assert_eq!(sections.as_deref(), Some(r#"{"a \"b\"":"ok","disk":"crit"}"#));
+    }
+
+    #[test]
+    fn a_view_in_pieces_and_a_view_in_pages_show_everyone_once() {
+        const MANY: usize = 2_000;
+        let agents = Agents::load(Vec::new());
+        for n in 0..MANY {
+            let id = format!("pc-{n:04}").parse().expect("an id");
+            agents.find_or_add(&id).state().tags = if n % 3 == 0 { ["lab".to_owned()].into() } else { [].into() };
+        }
+        let ids = |text: &str| -> (Vec<String>, Option<String>) {
+            let shown: serde_json::Value = serde_json::from_str(text).expect("JSON");
+            let id = |agent: &serde_json::Value| agent["agent_id"].as_str().expect("an id").to_owned();
+            (
+                shown["agents"].as_array().expect("a list").iter().map(id).collect(),
+                shown["next"].as_str().map(Into::into),
+            )
+        };
+        let pieces: Vec<String> = Overview::new(&agents, Scopes::default(), None, None).collect();
+        assert!(pieces.len() > 1 && pieces.iter().all(|piece| piece.len() < PIECE + 1024), "{}", pieces.len());
+        let (all, next) = ids(&pieces.concat());
+        assert_eq!((all.len(), next), (MANY, None));
+
+        let lab = Scopes { tags: Some(vec!["lab".into()]), ..Scopes::default() };
+        let (mut seen, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let text: String = Overview::new(&agents, lab.clone(), after.as_deref(), Some(100)).collect();
+            let (page, next) = ids(&text);
+            assert!(page.len() <= 100);
+            seen.extend(page);
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let expected: Vec<String> = all.into_iter().step_by(3).collect();
+        assert_eq!(seen, expected);
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! The fleet's health and snapshots over HTTP.
 
-use axum::body::Body;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::Response;
 use convoke_api::fleet::{Fleet, FleetQuery, History, HistoryEntry, HistoryQuery, Snapshot, SnapshotQuery};
 use convoke_core::time::Timestamp;
 use convoke_store::SnapshotRow;
+use hyper::body::Frame;
 use serde_json::value::RawValue;
 
 use super::ApiError;
@@ -25,7 +30,29 @@ pub(super) async fn overview(
         return Err(ApiError::bad_request("`limit` must be at least 1"));
     }
     let limit = query.limit.map(|n| n as usize);
-    Ok(json_bytes(fleet::overview(&hub.agents, &caller, query.after.as_deref(), limit)))
+    let mut overview =
+        fleet::Overview::new(&hub.agents, caller.token.grant.scopes.clone(), query.after.as_deref(), limit);
+    let first = overview.next().unwrap_or_default();
+    if overview.has_ended() {
+        return Ok(json_bytes(first));
+    }
+    Ok(json_bytes(Body::new(Pieces { first: Some(first), rest: overview })))
+}
+
+/// A view that is made while it is sent: no faster than whoever asked takes it.
+struct Pieces {
+    first: Option<String>,
+    rest: fleet::Overview,
+}
+
+impl HttpBody for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.first.take().or_else(|| self.rest.next());
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece.into()))))
+    }
 }
 
 async fn latest(hub: &Hub, caller: &Caller, id: &str) -> Result<SnapshotRow, ApiError> {

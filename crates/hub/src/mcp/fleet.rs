@@ -103,7 +103,9 @@ struct PageArgs {
 pub(super) fn overview(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let PageArgs { after, limit } = args(given)?;
     let limit = extract::limit(limit.or(Some(1000)))? as usize;
-    let text = fleet::overview(&hub.agents, &asker.caller, after.as_deref(), Some(limit));
+    let text: String =
+        fleet::Overview::new(&hub.agents, asker.caller.token.grant.scopes.clone(), after.as_deref(), Some(limit))
+            .collect();
     let shown: Value = serde_json::from_str(&text).map_err(|_| ApiError::internal())?;
     let overall = shown["overall"].as_str().unwrap_or("unknown");
     let line = format!(

@@ -130,7 +130,10 @@ pub(super) async fn read(hub: &Hub, asker: &Asker, uri: &str) -> Result<ReadReso
 async fn content(hub: &Hub, asker: &Asker, name: &Name) -> Result<String, ApiError> {
     let caller = &asker.caller;
     match name {
-        Name::Fleet => Ok(fleet::overview(&hub.agents, caller, None, Some(FLEET_LIMIT))),
+        Name::Fleet => {
+            Ok(fleet::Overview::new(&hub.agents, caller.token.grant.scopes.clone(), None, Some(FLEET_LIMIT))
+                .collect())
+        }
         Name::Journal { after } => {
             let query =
                 JournalQuery { after: *after, limit: Some(JOURNAL_PAGE), agent: None, tool: None, kind: None };
