@@ -1,44 +1,53 @@
-//! `cargo xtask layout`: which functions an agent at rest uses, for the linker to put side by side.
+//! `cargo xtask layout`: which functions an agent at rest uses, and which a hub uses for a call, for the linker to put
+//! side by side.
 //!
-//! One program is hub and agent, and an agent uses a small part of it, strewn over all of it. What the kernel keeps in
-//! memory are pieces of the file around each place that was used, so a strewn part costs many times its size. The list
-//! is made from a trace of the release build and is part of the source (`crates/convoke/link/agent.txt`); the build
-//! script hands it to the linker. A function that is not found there any more costs nothing but its place.
+//! One program is hub and agent, and each uses a small part of it, strewn over all of it. What the kernel keeps in
+//! memory are pieces of the file around each place that was used, so a strewn part costs many times its size; and a
+//! processor that comes back from a sleep has to fetch it piece by piece. The lists are made from traces of the release
+//! build and are part of the source (`crates/convoke/link`); the build script hands them to the linker. A function that
+//! is not found there any more costs nothing but its place.
 //!
 //! ```text
-//! MIMALLOC_PURGE_DELAY=0 valgrind --tool=callgrind --demangle=no --callgrind-out-file=/tmp/trace \
+//! cargo rustc --release -p convoke --bin convoke -- -Clink-arg=-Wl,-Map=MAP     # what came from which crate
+//! valgrind --tool=callgrind --demangle=no --callgrind-out-file=TRACE \
 //!     target/release/convoke agent run --state DIR      # enrolled; end it with Ctrl-C after its first snapshot
-//! cargo xtask layout target/release/convoke /tmp/trace
+//! cargo xtask layout agent MAP TRACE
 //! ```
+//!
+//! Two traces make the agent's list: one of its first run, which enrols, and one of a later run. Under valgrind the
+//! program does not find itself (`/proc/self/exe` is valgrind), and an agent that cannot start a process for a snapshot
+//! collects it itself; a preloaded `posix_spawnp` that names the program instead keeps all of that out of the list.
+//! The hub's is made with `--instr-atstart=no`, and `callgrind_control -i on` while it is being called.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::run;
-
-/// Where the list is.
-const LIST: &str = "crates/convoke/link/agent.txt";
-/// A name without its hash stands for every instance of a generic function. It is taken where the other instances do
-/// not weigh more than this; else the name keeps its hash, which another compiler or version changes.
+/// The lists there are.
+const LISTS: [&str; 2] = ["agent", "hub"];
+/// A name without its hash stands for every instance of a generic function in that crate. It is taken where the other
+/// instances do not weigh more than this; else the name keeps its hash, which another compiler or version changes.
 const SLACK: u64 = 4096;
-
-/// Writes the list from a program and the traces of its runs.
-pub(crate) fn run(root: &Path, program: &str, traces: &[&str]) -> Result<()> {
-    let symbols = run::output(Command::new("nm").args(["-S", "--defined-only", program]))
-        .with_context(|| format!("nm does not read {program}"))?;
+/// Writes a list from the linker's map of a program and the traces of its runs.
+pub(crate) fn run(root: &Path, list: &str, map: &str, traces: &[&str]) -> Result<()> {
+    ensure!(LISTS.contains(&list), "there are the lists {}, not {list:?}", LISTS.join(" and "));
+    let map_text = std::fs::read_to_string(map).with_context(|| format!("cannot read {map}"))?;
+    let sections = sections(&map_text);
+    if sections.is_empty() {
+        bail!("{map} is no map of the linker that comes with the compiler");
+    }
     let mut used = BTreeSet::new();
     for trace in traces {
         let text = std::fs::read_to_string(trace).with_context(|| format!("cannot read {trace}"))?;
         used.extend(functions(&text));
     }
-    let patterns = patterns(&sizes(&symbols), &used);
-    ensure!(!patterns.is_empty(), "the traces name no function of {program}; were they made with --demangle=no?");
-    let list: String = patterns.iter().map(|pattern| format!("{pattern}\n")).collect();
-    std::fs::write(root.join(LIST), list).with_context(|| format!("cannot write {LIST}"))?;
-    eprintln!("layout: {} functions in {LIST}", patterns.len());
+    let patterns = patterns(&sections, |section| used.contains(section.name));
+    ensure!(!patterns.is_empty(), "the traces name no function of {map}; were they made with --demangle=no?");
+    let lines: String = patterns.iter().map(|(from, name)| format!("{from} {name}\n")).collect();
+    let path = format!("crates/convoke/link/{list}.txt");
+    std::fs::write(root.join(&path), lines).with_context(|| format!("cannot write {path}"))?;
+    eprintln!("layout: {} functions in {path}", patterns.len());
     Ok(())
 }
 
@@ -61,33 +70,61 @@ fn functions(trace: &str) -> BTreeSet<String> {
     run
 }
 
-/// The sizes of a program's functions, as `nm -S` tells them.
-fn sizes(symbols: &str) -> BTreeMap<&str, u64> {
-    let mut sizes = BTreeMap::new();
-    for line in symbols.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let [_, size, "t" | "T" | "w" | "W", name] = words.as_slice() {
-            *sizes.entry(*name).or_default() += u64::from_str_radix(size, 16).unwrap_or(0);
-        }
-    }
-    sizes
+/// A function as the linker found it.
+#[derive(Clone, Copy, Debug)]
+struct Section<'a> {
+    /// The crate whose object it was in; `*` where its name is enough.
+    from: &'a str,
+    name: &'a str,
+    size: u64,
+}
+
+/// The functions in the linker's map. Its lines are `address address size align path:(section)`, in base 16.
+fn sections(map: &str) -> Vec<Section<'_>> {
+    let section = |line: &'_ str| -> Option<(u64, usize, usize)> {
+        let size = u64::from_str_radix(line.split_whitespace().nth(2)?, 16).ok()?;
+        let path_end = line.rfind(":(.text.")?;
+        Some((size, path_end, path_end + 2))
+    };
+    let read = map.lines().filter_map(|line| {
+        let (size, path_end, start) = section(line)?;
+        let whole = line[start..].trim_end().strip_suffix(')')?.strip_prefix(".text.")?;
+        let name =
+            ["unlikely.", "hot.", "startup."].iter().find_map(|kind| whole.strip_prefix(kind)).unwrap_or(whole);
+        let from = if name.starts_with("_ZN") { crate_of(&line[..path_end])? } else { "*" };
+        Some(Section { from, name, size })
+    });
+    read.collect()
+}
+
+/// The crate in an object's name: `program-HASH.crate-HASH.crate.HASH-cgu.N.rcgu.o.rcgu.o`, and for the program's own
+/// crate `program-HASH.crate.HASH-cgu.N.rcgu.o`.
+fn crate_of(path: &str) -> Option<&str> {
+    let file = path.rsplit('/').next()?;
+    let (before, _) = file.split_once("-cgu.")?;
+    before.rsplit('.').nth(1)
 }
 
 /// The patterns for the linker, in order.
-fn patterns(sizes: &BTreeMap<&str, u64>, used: &BTreeSet<String>) -> Vec<String> {
-    let mut of_all: BTreeMap<String, u64> = BTreeMap::new();
-    let mut of_used: BTreeMap<String, u64> = BTreeMap::new();
-    for (name, size) in sizes {
-        *of_all.entry(general(name)).or_default() += size;
-        if used.contains(*name) {
-            *of_used.entry(general(name)).or_default() += size;
+fn patterns<'a>(sections: &[Section<'a>], used: impl Fn(&Section<'a>) -> bool) -> BTreeSet<(&'a str, String)> {
+    let mut of_all: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    let mut of_used: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for section in sections {
+        let general = (section.from, general(section.name));
+        if used(section) {
+            *of_used.entry(general.clone()).or_default() += section.size;
         }
+        *of_all.entry(general).or_default() += section.size;
     }
-    let found = used.iter().filter(|name| sizes.contains_key(name.as_str())).map(|name| {
-        let general = general(name);
-        if of_all[&general] <= of_used[&general] + SLACK { general } else { format!("{}*", stem(name)) }
+    let found = sections.iter().filter(|section| used(section)).map(|section| {
+        let general = (section.from, general(section.name));
+        if of_all[&general] <= of_used[&general] + SLACK {
+            general
+        } else {
+            (section.from, format!("{}*", stem(section.name)))
+        }
     });
-    found.collect::<BTreeSet<_>>().into_iter().collect()
+    found.collect()
 }
 
 /// The name with a wildcard in place of what other compilers and versions write differently.
@@ -116,14 +153,29 @@ mod tests {
     const OTHER: &str = "_ZN4core3two17h2222222222222222E";
 
     #[test]
-    fn a_name_keeps_its_hash_where_its_namesakes_are_large() {
-        let nm = format!(
-            "00 0000000000000010 t {PLAIN}\n00 10 t {USED}.llvm.77\n00 ffff t {OTHER}\n00 8 T mi_malloc\n00 8 D data\n"
+    fn a_name_keeps_its_hash_where_its_namesakes_of_the_same_crate_are_large() {
+        let object = |of: &str| format!("/t/deps/convoke-0f.{of}-1d.{of}.90-cgu.0.rcgu.o.rcgu.o");
+        let (hub, own) = (object("convoke_hub"), "/t/deps/convoke-0f.convoke.6b-cgu.3.rcgu.o");
+        let map = format!(
+            "  VMA  LMA  Size Align Out  In  Symbol\n\
+             895ea0 895ea0 1cb891 16 .text.agent\n\
+             1 1 10 16 {own}:(.text.unlikely.{PLAIN})\n\
+             1 1 10 1      core::one::h0123456789abcdef\n\
+             1 1 10 16 {hub}:(.text.{USED}.llvm.77)\n\
+             1 1 ffff 16 {hub}:(.text.{OTHER})\n\
+             1 1 ffff 16 {own}:(.text.{OTHER})\n\
+             1 1 8 16 /t/libmimalloc.rlib(static.o):(.text.mi_malloc)\n\
+             1 1 8 16 {own}:(.data.rel.ro.mi_data)\n"
         );
         let trace = format!("fn=(1) {PLAIN}\ncfn=(2) {USED}.llvm.77\nfn=(2)\nfn=(3) mi_malloc'2\nfn=(4) elsewhere\n");
         let used = functions(&trace);
         assert_eq!(used.len(), 4);
-        let expect = ["_ZN4core3one17h*", &format!("{USED}*"), "mi_malloc"];
-        assert_eq!(patterns(&sizes(&nm), &used), expect);
+        let found = patterns(&sections(&map), |section| used.contains(section.name));
+        let expect = [
+            ("*", "mi_malloc".to_owned()),
+            ("convoke", "_ZN4core3one17h*".to_owned()),
+            ("convoke_hub", format!("{USED}*")),
+        ];
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expect);
     }
 }

@@ -28,8 +28,9 @@ Usage: cargo xtask <command>
                    a name before them, as in `bench mcp`, measures only that
   windows [--check]
                    build the program for Windows, where the target and mingw are installed, or check it
-  layout PROGRAM TRACE...
-                   list the functions that an agent at rest uses, for the linker, from traces of the release build
+  layout LIST MAP TRACE...
+                   list the functions that an agent at rest or a hub uses, for the linker, from traces of the
+                   release build
   tidy [folder]    the tidy checks alone, on this checkout or another";
 
 fn main() -> ExitCode {
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::run(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["windows", rest @ ..] => windows::run(&root(), rest),
-        ["layout", program, traces @ ..] if !traces.is_empty() => layout::run(&root(), program, traces),
+        ["layout", list, map, traces @ ..] if !traces.is_empty() => layout::run(&root(), list, map, traces),
         ["tidy"] => tidy::run(&root()),
         ["tidy", folder] => tidy::run(Path::new(folder)),
         ["help" | "--help" | "-h"] => {

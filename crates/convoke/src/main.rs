@@ -18,8 +18,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use crate::args::Cli;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -34,7 +32,7 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|verb| verb == "rpc") {
         convoke_coder::spare_memory();
     }
-    let cli = Cli::parse_from(args);
+    let cli = Cli::of(args);
     let output = Output::new(cli.global.json);
     match commands::run(cli, &output) {
         Ok(exit) => exit.into(),
