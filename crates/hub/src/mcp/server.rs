@@ -70,6 +70,90 @@ pub(super) fn protocol_error(error: &ApiError) -> ErrorData {
     }
 }
 
+/// What takes its time. The SDK makes a task of each request and moves what that task will hold several times; so what
+/// it gets is a box, and not the tens of kilobytes that a call may hold on its way through the gate.
+impl Server {
+    async fn tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let (hub, asker) = (&self.hub, Asker::of(&context)?);
+        // A hub that stops waits for those who are being answered, within its drain time.
+        let _under_way = hub.tasks.token();
+        #[cfg(feature = "conformance")]
+        if let Some(fixtures) = self.fixtures().filter(|f| f.tool(&request.name).is_some()) {
+            return fixtures.call_tool(request, context).await;
+        }
+        let Some(entry) = find(&request.name) else {
+            let name = &request.name[..request.name.floor_char_boundary(100)];
+            return Err(ErrorData::invalid_params(format!("there is no tool `{name}`"), None));
+        };
+        if let Err(missing) = entry.check(&asker.caller.token.grant) {
+            super::door::record_refusal(hub, &asker.caller, entry.name).await;
+            return Ok(render::error("forbidden", &missing.to_string()).into());
+        }
+        if let Need::Call(tool) = entry.need {
+            return Ok(call::call(hub, &asker, tool, request, &context).await);
+        }
+        if entry.name == RULE_SEND {
+            return Ok(rules::send(hub, &asker, request, &context).await);
+        }
+        let args = request.arguments.unwrap_or_default();
+        let shown = match entry.name {
+            "list_agents" => fleet::list(hub, &asker, args),
+            "select_agent" => fleet::select(hub, &asker, args).await,
+            "fleet_overview" => fleet::overview(hub, &asker, args),
+            "agent_health" => fleet::health(hub, &asker, args).await,
+            "agent_snapshot" => fleet::snapshot(hub, &asker, args).await,
+            "journal_search" => fleet::journal(hub, &asker, args).await,
+            RULE_MESSAGES => rules::messages(hub, &asker, args).await,
+            "call_status" => Ok(call::status(hub, &asker, &args, &context).await),
+            "call_agents" => Ok(call_many::call(hub, &asker, args, &context).await),
+            name => sonde::answer(hub, &asker, name, args, &context).await,
+        };
+        Ok(shown.unwrap_or_else(|error| render::api_error(&error)).into())
+    }
+
+    async fn resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let asker = Asker::of(&context)?;
+        #[cfg(feature = "conformance")]
+        if let Some(read) = self.fixtures().and_then(|f| f.read_resource(&request.uri)) {
+            return Ok(read);
+        }
+        resources::read(&self.hub, &asker, &request.uri).await.map(Into::into)
+    }
+
+    async fn watched(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        #[cfg(feature = "conformance")]
+        if self.fixtures().is_some_and(|f| f.is_resource(&request.uri)) {
+            return Ok(());
+        }
+        watch::subscribe(&self.hub, &Asker::of(&context)?, &request.uri, context.peer.clone()).await
+    }
+
+    async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let asker = Asker::of(&context)?;
+        #[cfg(feature = "conformance")]
+        if let Some(prompt) = self.fixtures().and_then(|f| f.get_prompt(&request)) {
+            return prompt;
+        }
+        prompts::get(&self.hub, &asker, &request).await.map(Into::into)
+    }
+}
+
 #[cfg_attr(feature = "conformance", expect(deprecated, reason = "the suite still has scenarios for logging"))]
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
@@ -116,46 +200,12 @@ impl ServerHandler for Server {
             .with_cache_scope(rmcp::model::CacheScope::Private))
     }
 
-    async fn call_tool(
+    fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let (hub, asker) = (&self.hub, Asker::of(&context)?);
-        // A hub that stops waits for those who are being answered, within its drain time.
-        let _under_way = hub.tasks.token();
-        #[cfg(feature = "conformance")]
-        if let Some(fixtures) = self.fixtures().filter(|f| f.tool(&request.name).is_some()) {
-            return fixtures.call_tool(request, context).await;
-        }
-        let Some(entry) = find(&request.name) else {
-            let name = &request.name[..request.name.floor_char_boundary(100)];
-            return Err(ErrorData::invalid_params(format!("there is no tool `{name}`"), None));
-        };
-        if let Err(missing) = entry.check(&asker.caller.token.grant) {
-            super::door::record_refusal(hub, &asker.caller, entry.name).await;
-            return Ok(render::error("forbidden", &missing.to_string()).into());
-        }
-        if let Need::Call(tool) = entry.need {
-            return Ok(call::call(hub, &asker, tool, request, &context).await);
-        }
-        if entry.name == RULE_SEND {
-            return Ok(rules::send(hub, &asker, request, &context).await);
-        }
-        let args = request.arguments.unwrap_or_default();
-        let shown = match entry.name {
-            "list_agents" => fleet::list(hub, &asker, args),
-            "select_agent" => fleet::select(hub, &asker, args).await,
-            "fleet_overview" => fleet::overview(hub, &asker, args),
-            "agent_health" => fleet::health(hub, &asker, args).await,
-            "agent_snapshot" => fleet::snapshot(hub, &asker, args).await,
-            "journal_search" => fleet::journal(hub, &asker, args).await,
-            RULE_MESSAGES => rules::messages(hub, &asker, args).await,
-            "call_status" => Ok(call::status(hub, &asker, &args, &context).await),
-            "call_agents" => Ok(call_many::call(hub, &asker, args, &context).await),
-            name => sonde::answer(hub, &asker, name, args, &context).await,
-        };
-        Ok(shown.unwrap_or_else(|error| render::api_error(&error)).into())
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
+        Box::pin(self.tool(request, context))
     }
 
     async fn list_resources(
@@ -186,17 +236,12 @@ impl ServerHandler for Server {
         Ok(list)
     }
 
-    async fn read_resource(
+    fn read_resource(
         &self,
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let asker = Asker::of(&context)?;
-        #[cfg(feature = "conformance")]
-        if let Some(read) = self.fixtures().and_then(|f| f.read_resource(&request.uri)) {
-            return Ok(read);
-        }
-        resources::read(&self.hub, &asker, &request.uri).await.map(Into::into)
+    ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + Send {
+        Box::pin(self.resource(request, context))
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -204,19 +249,15 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        watch::listen(&self.hub, context).await
+        Box::pin(watch::listen(&self.hub, context)).await
     }
 
-    async fn subscribe(
+    fn subscribe(
         &self,
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        #[cfg(feature = "conformance")]
-        if self.fixtures().is_some_and(|f| f.is_resource(&request.uri)) {
-            return Ok(());
-        }
-        watch::subscribe(&self.hub, &Asker::of(&context)?, &request.uri, context.peer.clone()).await
+    ) -> impl Future<Output = Result<(), ErrorData>> + Send {
+        Box::pin(self.watched(request, context))
     }
 
     async fn unsubscribe(
@@ -242,17 +283,12 @@ impl ServerHandler for Server {
         Ok(list)
     }
 
-    async fn get_prompt(
+    fn get_prompt(
         &self,
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        let asker = Asker::of(&context)?;
-        #[cfg(feature = "conformance")]
-        if let Some(prompt) = self.fixtures().and_then(|f| f.get_prompt(&request)) {
-            return prompt;
-        }
-        prompts::get(&self.hub, &asker, &request).await.map(Into::into)
+    ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + Send {
+        Box::pin(self.prompt(request, context))
     }
 
     async fn complete(
