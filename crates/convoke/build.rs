@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs, io};
 
-/// The functions that an agent at rest uses, and those that a hub uses for a call: their crate and their linker name.
-const LISTS: [&str; 2] = ["agent", "hub"];
+/// The functions that an agent at rest uses, those that it uses for common calls, and those that a hub uses for a call:
+/// their crate and their linker name.
+const LISTS: [&str; 3] = ["agent", "calls", "hub"];
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");

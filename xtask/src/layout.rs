@@ -1,5 +1,5 @@
-//! `cargo xtask layout`: which functions an agent at rest uses, and which a hub uses for a call, for the linker to put
-//! side by side.
+//! `cargo xtask layout`: which functions an agent at rest uses, which it uses for common calls, and which a hub uses for
+//! a call, for the linker to put side by side.
 //!
 //! One program is hub and agent, and each uses a small part of it, strewn over all of it. What the kernel keeps in
 //! memory are pieces of the file around each place that was used, so a strewn part costs many times its size; and a
@@ -14,7 +14,8 @@
 //! cargo xtask layout agent MAP TRACE
 //! ```
 //!
-//! Two traces make the agent's list: one of its first run, which enrols, and one of a later run. Under valgrind the
+//! Two traces make the list `agent`: one of its first run, which enrols, and one of a later run; one in which it is
+//! called makes the list `calls` (what is in a list before is not placed again). Under valgrind the
 //! program does not find itself (`/proc/self/exe` is valgrind), and an agent that cannot start a process for a snapshot
 //! collects it itself; a preloaded `posix_spawnp` that names the program instead keeps all of that out of the list.
 //! The hub's is made with `--instr-atstart=no`, and `callgrind_control -i on` while it is being called.
@@ -25,13 +26,13 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail, ensure};
 
 /// The lists there are.
-const LISTS: [&str; 2] = ["agent", "hub"];
+const LISTS: [&str; 3] = ["agent", "calls", "hub"];
 /// A name without its hash stands for every instance of a generic function in that crate. It is taken where the other
 /// instances do not weigh more than this; else the name keeps its hash, which another compiler or version changes.
 const SLACK: u64 = 4096;
 /// Writes a list from the linker's map of a program and the traces of its runs.
 pub(crate) fn run(root: &Path, list: &str, map: &str, traces: &[&str]) -> Result<()> {
-    ensure!(LISTS.contains(&list), "there are the lists {}, not {list:?}", LISTS.join(" and "));
+    ensure!(LISTS.contains(&list), "there are the lists {}, not {list:?}", LISTS.join(", "));
     let map_text = std::fs::read_to_string(map).with_context(|| format!("cannot read {map}"))?;
     let sections = sections(&map_text);
     if sections.is_empty() {
