@@ -72,26 +72,26 @@ pub fn event_name(name: &str) -> &str {
     }
 }
 
-/// The arguments in a client's words, for events: a shell command's time-out is `timeout`.
+/// The arguments in a client's words, for events: a shell command's time-out is `timeout`, and always told.
 pub fn event_args(name: &str, args: &Value) -> Value {
-    normalised(name, args, "timeout")
+    normalised(name, args, "timeout", Some(DEFAULT_SHELL_TIMEOUT))
 }
 
-/// The same for transcripts, where it is `timeoutSeconds`.
+/// The same for transcripts, where it is `timeoutSeconds`, and told where the model named one.
 pub fn transcript_args(name: &str, args: &Value) -> Value {
-    normalised(name, args, "timeoutSeconds")
+    normalised(name, args, "timeoutSeconds", None)
 }
 
-fn normalised(name: &str, args: &Value, timeout: &str) -> Value {
+fn normalised(name: &str, args: &Value, timeout: &str, default: Option<u64>) -> Value {
     match name {
-        "edit_file" => json!({ "path": text(args, "path"), "edits": edits(args) }),
-        "write_file" => json!({ "path": text(args, "path"), "content": text(args, "content") }),
-        "run_shell_command" => {
-            let seconds =
-                args.get("timeout_seconds").or_else(|| args.get("timeout")).filter(|value| value.is_number());
+        "edit_file" | "edit" => json!({ "path": text(args, "path"), "edits": edits(args) }),
+        "write_file" | "write" => json!({ "path": text(args, "path"), "content": text(args, "content") }),
+        "run_shell_command" | "bash" => {
+            let named = ["timeout_seconds", "timeout", "timeoutSeconds"].iter().find_map(|key| args.get(*key));
+            let seconds = named.filter(|value| value.is_number()).cloned().or_else(|| default.map(Value::from));
             let mut shell = Map::new();
             shell.insert("command".into(), text(args, "command").into());
-            shell.insert(timeout.into(), seconds.cloned().unwrap_or_else(|| DEFAULT_SHELL_TIMEOUT.into()));
+            shell.extend(seconds.map(|seconds| (timeout.to_owned(), seconds)));
             Value::Object(shell)
         }
         _ => camel_keys(args),
@@ -211,7 +211,9 @@ mod tests {
         assert_eq!(event_args("write_file", &write), json!({ "path": "a", "content": "c" }));
         let shell = json!({ "command": "ls" });
         assert_eq!(event_args("run_shell_command", &shell), json!({ "command": "ls", "timeout": 30 }));
-        assert_eq!(transcript_args("run_shell_command", &shell), json!({ "command": "ls", "timeoutSeconds": 30 }));
+        assert_eq!(transcript_args("run_shell_command", &shell), json!({ "command": "ls" }));
+        let patient = json!({ "command": "ls", "timeout_seconds": 5 });
+        assert_eq!(transcript_args("run_shell_command", &patient), json!({ "command": "ls", "timeoutSeconds": 5 }));
         let other = json!({ "max_results": 3, "nested": [{ "a_b": 1 }] });
         assert_eq!(event_args("web_search", &other), json!({ "maxResults": 3, "nested": [{ "aB": 1 }] }));
         assert_eq!(event_name("run_shell_command"), "bash");

@@ -1,5 +1,6 @@
 //! Messages as they are stored, and as clients see them (`tauren-transcript-v1`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use schemars::JsonSchema;
@@ -39,7 +40,7 @@ pub struct Call<'a> {
     /// The tool.
     pub name: &'a str,
     /// JSON as the model wrote it.
-    pub arguments: &'a str,
+    pub arguments: Cow<'a, str>,
     /// The whole of it.
     pub raw: &'a Value,
 }
@@ -70,15 +71,27 @@ impl Stored {
         self.0.get(key).and_then(Value::as_str)
     }
 
-    /// Its text, parts put together.
+    /// A member that is text, under the first of its names that is there: files have them in both spellings.
+    fn text_under(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.text_of(name))
+    }
+
+    /// The call that a tool's result answers.
+    pub fn call_id(&self) -> Option<&str> {
+        self.text_under(&["tool_call_id", "toolCallId"])
+    }
+
+    /// Its text, parts put together. Whatever part has a text counts, but for thoughts.
     pub fn text(&self) -> String {
         match self.0.get("content") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(parts)) => {
-                let texts = parts.iter().filter(|part| {
-                    matches!(part.get("type").and_then(Value::as_str), Some("text" | "input_text" | "output_text"))
+                let texts = parts.iter().filter_map(|part| match part {
+                    Value::String(text) => Some(text.as_str()),
+                    part if matches!(kind_of(part), Some("thinking" | "reasoning" | "image" | "toolCall")) => None,
+                    part => part.get("text").and_then(Value::as_str),
                 });
-                texts.filter_map(|part| part.get("text").and_then(Value::as_str)).collect::<Vec<_>>().join("\n")
+                texts.collect::<Vec<_>>().join("\n")
             }
             _ => String::new(),
         }
@@ -86,29 +99,33 @@ impl Stored {
 
     /// What to show of a person's message: what was typed, where that differs from what was sent.
     pub fn display_text(&self) -> String {
-        match self.0.get("display_content") {
-            Some(Value::String(text)) => text.clone(),
-            _ => self.text(),
-        }
+        self.text_under(&["display_content", "displayContent"]).map_or_else(|| self.text(), str::to_owned)
     }
 
     /// Its images of the kinds that clients show.
     pub fn images(&self) -> impl Iterator<Item = &Value> {
         let parts = self.0.get("content").and_then(Value::as_array).into_iter().flatten();
         parts.filter(|part| {
-            part.get("type").and_then(Value::as_str) == Some("image")
-                && mime_type(part).is_some_and(|mime| MIME_TYPES.contains(&mime))
+            let has_data = part.get("data").and_then(Value::as_str).is_some_and(|data| !data.is_empty());
+            kind_of(part) == Some("image") && has_data && mime_type(part).is_some()
         })
     }
 
-    /// The tools it calls.
+    /// The tools it calls: as providers write them, or as parts of its content.
     pub fn calls(&self) -> impl Iterator<Item = Call<'_>> {
-        self.0.get("tool_calls").and_then(Value::as_array).into_iter().flatten().filter_map(|raw| {
-            let function = raw.get("function")?;
+        let listed = self.0.get("tool_calls").or_else(|| self.0.get("toolCalls")).and_then(Value::as_array);
+        let parts = self.0.get("content").and_then(Value::as_array).into_iter().flatten();
+        let parts = parts.filter(|part| kind_of(part) == Some("toolCall"));
+        listed.into_iter().flatten().chain(parts).filter_map(|raw| {
+            let function = raw.get("function").unwrap_or(raw);
             Some(Call {
                 id: raw.get("id").and_then(Value::as_str).unwrap_or_default(),
                 name: function.get("name").and_then(Value::as_str)?,
-                arguments: function.get("arguments").and_then(Value::as_str).unwrap_or("{}"),
+                arguments: match function.get("arguments") {
+                    Some(Value::String(text)) => Cow::Borrowed(text),
+                    Some(object @ Value::Object(_)) => Cow::Owned(object.to_string()),
+                    _ => Cow::Borrowed("{}"),
+                },
                 raw,
             })
         })
@@ -121,9 +138,15 @@ impl Stored {
     }
 }
 
-/// The MIME type of a stored image, under each of the names that Kward gives it.
-pub fn mime_type(part: &Value) -> Option<&str> {
-    ["mimeType", "media_type", "mime_type"].iter().find_map(|name| part.get(name)?.as_str())
+fn kind_of(part: &Value) -> Option<&str> {
+    part.get("type").and_then(Value::as_str)
+}
+
+/// The MIME type of a stored image, if clients and models show its kind; under each of the names that files give it.
+pub fn mime_type(part: &Value) -> Option<&'static str> {
+    let stored = ["mimeType", "mime_type", "media_type"].iter().find_map(|name| part.get(name)?.as_str())?;
+    let stored = if stored.eq_ignore_ascii_case("image/jpg") { "image/jpeg" } else { stored };
+    MIME_TYPES.into_iter().find(|known| stored.eq_ignore_ascii_case(known))
 }
 
 /// A message as clients see it.
@@ -230,7 +253,7 @@ pub fn shown<'a>(messages: impl IntoIterator<Item = &'a Stored>) -> Vec<Shown> {
     let mut out = Vec::new();
     for message in messages {
         for call in message.calls() {
-            calls.insert(call.id.to_owned(), (call.name.to_owned(), tool::parse_arguments(call.arguments)));
+            calls.insert(call.id.to_owned(), (call.name.to_owned(), tool::parse_arguments(&call.arguments)));
         }
         let known = match message.role() {
             Role::System => continue,
@@ -239,7 +262,11 @@ pub fn shown<'a>(messages: impl IntoIterator<Item = &'a Stored>) -> Vec<Shown> {
             Role::Tool => result(message, &calls),
             Role::Summary => KnownShown::CompactionSummary {
                 summary: summary_of(message).to_owned(),
-                tokens_before: message.0.get("tokens_before").and_then(Value::as_u64),
+                tokens_before: message
+                    .0
+                    .get("tokens_before")
+                    .or_else(|| message.0.get("tokensBefore"))
+                    .and_then(Value::as_u64),
             },
             Role::Other => {
                 out.push(Shown::Other(message.0.clone()));
@@ -267,11 +294,13 @@ fn text_and_images(message: &Stored) -> Vec<ShownPart> {
 }
 
 fn image(part: &Value) -> ShownPart {
-    let text = |key: &str| part.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |key: &str| part.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let file_name = |path: &str| path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
     ShownPart::Image {
-        data: text("data").unwrap_or_default(),
+        data: text("data").unwrap_or_default().to_owned(),
         mime_type: mime_type(part).unwrap_or_default().to_owned(),
-        alt: text("alt"),
+        // A picture that was found by its path is known by its name.
+        alt: text("alt").map(str::to_owned).or_else(|| text("path").map(file_name)),
     }
 }
 
@@ -279,13 +308,13 @@ fn assistant(message: &Stored) -> KnownShown {
     let mut content = Vec::new();
     let parts = message.0.get("content").and_then(Value::as_array).into_iter().flatten();
     for part in parts {
-        let kind = part.get("type").and_then(Value::as_str);
-        let thought = ["thinking", "text", "reasoning"].iter().find_map(|key| part.get(*key).and_then(Value::as_str));
-        if let (Some("thinking" | "reasoning"), Some(thought)) = (kind, thought) {
+        let thought = ["thinking", "reasoning", "text"].iter().find_map(|key| part.get(*key).and_then(Value::as_str));
+        if let (Some("thinking" | "reasoning"), Some(thought)) = (kind_of(part), thought) {
             content.push(ShownPart::Thinking { thinking: thought.to_owned() });
         }
     }
-    let summary = message.text_of("reasoning_summary").filter(|text| !text.is_empty() && content.is_empty());
+    let summary = message.text_under(&["reasoning_summary", "reasoningSummary"]);
+    let summary = summary.filter(|text| !text.is_empty() && content.is_empty());
     content.extend(summary.map(|summary| ShownPart::Thinking { thinking: summary.to_owned() }));
     let text = message.text();
     if !text.is_empty() {
@@ -294,21 +323,26 @@ fn assistant(message: &Stored) -> KnownShown {
     content.extend(message.calls().map(|call| ShownPart::ToolCall {
         id: call.id.to_owned(),
         name: tool::event_name(call.name).to_owned(),
-        arguments: tool::transcript_args(call.name, &tool::parse_arguments(call.arguments)),
+        arguments: tool::transcript_args(call.name, &tool::parse_arguments(&call.arguments)),
     }));
-    let error_message = message.text_of("error_message").or_else(|| message.text_of("errorMessage"));
+    let error_message = message.text_under(&["errorMessage", "error_message"]).filter(|text| !text.is_empty());
     KnownShown::Assistant { content, error_message: error_message.map(str::to_owned) }
 }
 
 fn result(message: &Stored, calls: &HashMap<String, (String, Value)>) -> KnownShown {
-    let id = message.text_of("tool_call_id").or_else(|| message.text_of("toolCallId")).unwrap_or_default();
+    let id = message.call_id().unwrap_or_default();
     let none = (String::new(), json!({}));
     let (called, args) = calls.get(id).unwrap_or(&none);
-    let name = message.text_of("name").unwrap_or(called);
+    let name = message.text_under(&["toolName", "tool_name", "name"]).unwrap_or(called);
     let text = message.text();
     let is_error = message.is_error();
-    let diff = tool::diff_in(&text).filter(|_| !is_error).map(str::to_owned);
-    let changed_files = if is_error { None } else { tool::changed_files(name, args, &text) };
+    // What a file says of it outright counts more than what can be read out of the text.
+    let said: Option<ShownDetails> =
+        message.0.get("details").and_then(|details| ShownDetails::deserialize(details).ok()).filter(|_| !is_error);
+    let said = said.unwrap_or(ShownDetails { diff: None, changed_files: None });
+    let diff = said.diff.or_else(|| tool::diff_in(&text).filter(|_| !is_error).map(str::to_owned));
+    let found = if is_error { None } else { tool::changed_files(name, args, &text) };
+    let changed_files = said.changed_files.or(found);
     // Only a tool that changes files has a diff of its own; another may merely have read one.
     let diff = diff.filter(|_| changed_files.is_some());
     let details = (diff.is_some() || changed_files.is_some()).then_some(ShownDetails { diff, changed_files });
@@ -349,7 +383,7 @@ mod tests {
                 { "role": "user", "content": [{ "type": "text", "text": "/plan x" }] },
                 { "role": "assistant", "content": [
                     { "type": "thinking", "thinking": "r" }, { "type": "text", "text": "t" },
-                    { "type": "toolCall", "id": "c", "name": "bash", "arguments": { "command": "ls", "timeoutSeconds": 30 } }] },
+                    { "type": "toolCall", "id": "c", "name": "bash", "arguments": { "command": "ls" } }] },
                 { "role": "toolResult", "toolCallId": "c", "toolName": "bash", "isError": false,
                   "content": [{ "type": "text", "text": "Exit status: 0" }] },
                 { "role": "compactionSummary", "summary": "s", "tokensBefore": 5 },
@@ -374,6 +408,38 @@ mod tests {
                 { "role": "assistant", "content": [{ "type": "thinking", "thinking": "one" },
                     { "type": "thinking", "thinking": "two" }, { "type": "text", "text": "t" }] },
             ]),
+        );
+    }
+
+    #[test]
+    fn both_spellings_of_a_member_are_read() {
+        check(
+            json!([
+                { "role": "user", "content": "sent", "displayContent": "typed" },
+                { "role": "assistant", "reasoningSummary": "r", "errorMessage": "", "content": [{ "type": "output_text", "text": "t" },
+                    { "type": "toolCall", "id": "c", "name": "edit", "arguments": { "path": "a", "edits": [{ "oldText": "x", "newText": "y" }] } }] },
+                { "role": "toolResult", "toolCallId": "c", "content": "done", "details": { "diff": "--- a", "changedFiles": ["a"], "more": 1 } },
+                { "role": "compactionSummary", "content": "s", "tokensBefore": 7 },
+            ]),
+            json!([
+                { "role": "user", "content": [{ "type": "text", "text": "typed" }] },
+                { "role": "assistant", "content": [{ "type": "thinking", "thinking": "r" }, { "type": "text", "text": "t" },
+                    { "type": "toolCall", "id": "c", "name": "edit", "arguments": { "path": "a", "edits": [{ "oldText": "x", "newText": "y" }] } }] },
+                { "role": "toolResult", "toolCallId": "c", "toolName": "edit", "isError": false,
+                  "content": [{ "type": "text", "text": "done" }], "details": { "diff": "--- a", "changedFiles": ["a"] } },
+                { "role": "compactionSummary", "summary": "s", "tokensBefore": 7 },
+            ]),
+        );
+    }
+
+    #[test]
+    fn a_picture_that_was_found_by_its_path_is_known_by_its_name() {
+        check(
+            json!([{ "role": "user", "content": [
+                { "type": "image", "data": "AA==", "media_type": "image/JPG", "path": "/home/u/Shot one.jpg" },
+                { "type": "image", "data": "", "media_type": "image/png" }] }]),
+            json!([{ "role": "user", "content": [
+                { "type": "image", "data": "AA==", "mimeType": "image/jpeg", "alt": "Shot one.jpg" }] }]),
         );
     }
 

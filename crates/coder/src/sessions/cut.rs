@@ -50,7 +50,7 @@ pub(crate) fn tokens_of(message: &Stored) -> u64 {
         Role::Summary => estimate_text(summary_of(message)),
         _ => estimate_text(&message.text()),
     };
-    let calls = message.calls().map(|call| estimate_text(call.name) + estimate_text(call.arguments));
+    let calls = message.calls().map(|call| estimate_text(call.name) + estimate_text(&call.arguments));
     text + calls.sum::<u64>() + message.images().count() as u64 * IMAGE_TOKENS
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn files(items: &[Item]) -> FileDetails {
             modified.extend(before.modified_files);
         }
         for call in item.message.calls() {
-            let path = tool::parse_arguments(call.arguments).get("path").and_then(Value::as_str).map(str::to_owned);
+            let path = tool::parse_arguments(&call.arguments).get("path").and_then(Value::as_str).map(str::to_owned);
             match (call.name, path) {
                 ("read_file", Some(path)) => drop(read.insert(path)),
                 ("write_file" | "edit_file", Some(path)) => drop(modified.insert(path)),

@@ -46,9 +46,9 @@ impl Backend {
     pub(crate) fn create_session(self: &Arc<Self>, params: params::Create) -> Result<Session, RpcError> {
         let root = self.workspace(params.workspace_root.as_deref())?;
         if params.resume_last == Some(true)
-            && let Some(path) = folder::newest(&folder::of_workspace(&self.paths.sessions(), &root))
+            && let Some(path) = folder::last(&folder::of_workspace(&self.paths.sessions(), &root))
         {
-            return self.open_file(&path);
+            return self.open_file(&path, &root);
         }
         self.make(&root, None, params.name)
     }
@@ -59,7 +59,7 @@ impl Backend {
         let path = self.environment.expand(params.path.trim(), base);
         let in_folder = folder::of_workspace(&self.paths.sessions(), base).join(params.path.trim());
         let path = [path.clone(), in_folder].into_iter().find(|path| path.is_file()).unwrap_or(path);
-        self.open_file(&path)
+        self.open_file(&path, base)
     }
 
     pub(crate) fn list_sessions(&self, params: params::List) -> Result<Sessions, RpcError> {
@@ -68,7 +68,7 @@ impl Backend {
         let default = if params.current_session_path.is_some() { MAX_LIMIT } else { DEFAULT_LIMIT };
         let limit = limit.unwrap_or(default).min(MAX_LIMIT);
         let dir = folder::of_workspace(&self.paths.sessions(), &root);
-        Ok(Sessions { sessions: list::list(&dir, limit).map_err(file_failed)? })
+        Ok(Sessions { sessions: list::list(&dir, &shown(&root), limit).map_err(file_failed)? })
     }
 
     pub(crate) fn rename_session(&self, params: params::Rename) -> Result<Session, RpcError> {
@@ -214,18 +214,26 @@ impl Backend {
         }
     }
 
-    /// Opens a file that exists.
-    fn open_file(self: &Arc<Self>, path: &Path) -> Result<Session, RpcError> {
+    /// Opens a file that exists; one that does not say where it belongs is taken for this workspace's.
+    fn open_file(self: &Arc<Self>, path: &Path, workspace: &Path) -> Result<Session, RpcError> {
         if !path.is_file() {
             return Err(RpcError::failed("SessionNotFound", format!("Session file not found: {}", shown(path))));
         }
         let path = std::fs::canonicalize(path).map_err(file_failed)?;
         let (mut file, bytes) = SessionFile::open(&path, self.redactor.clone()).map_err(file_failed)?;
-        let Some(loaded) = load::load(&bytes) else {
+        let Some(mut loaded) = load::load_at(&bytes, &path) else {
             return Err(RpcError::failed("InvalidSession", format!("Invalid Kward session file: {}", shown(&path))));
         };
         drop(bytes);
         file.continue_after(loaded.last_entry);
+        if loaded.header.cwd.is_empty() {
+            loaded.header.cwd = shown(workspace);
+        }
+        if loaded.is_header_lost {
+            file.lost_its_header(&loaded.header);
+        } else if !loaded.is_used && loaded.name.is_none() {
+            file.is_unused(&loaded.header);
+        }
         let root = self.workspace(Some(&loaded.header.cwd))?;
         let pinned = Pinned { provider: loaded.provider, model: loaded.model, effort: loaded.effort };
         let pinned = self.usable(pinned);
@@ -243,6 +251,7 @@ impl Backend {
             items: loaded.items,
             totals: loaded.totals,
             last_retrieval: retrieval,
+            is_just_compacted: loaded.is_just_compacted,
         })?;
         let tools = live.tools();
         read.iter().for_each(|path| tools.mark_read(path));
@@ -293,6 +302,7 @@ impl Backend {
             items,
             totals: Totals::default(),
             last_retrieval: None,
+            is_just_compacted: false,
         })?;
         if name.is_some() {
             live.state().note_info().map_err(file_failed)?;
@@ -337,6 +347,7 @@ impl Backend {
             }
             sessions.insert(id, live.clone());
         }
+        folder::remember_last(&folder::of_workspace(&self.paths.sessions(), &live.root), &live.path);
         self.clean_up(&live.path);
         Ok(live)
     }

@@ -23,7 +23,20 @@ pub(crate) struct SessionFile {
     path: PathBuf,
     file: File,
     last_entry: Option<String>,
+    first_line: FirstLine,
     redactor: Arc<Redactor>,
+}
+
+/// What has to be seen to before a line is appended.
+#[derive(Debug)]
+enum FirstLine {
+    /// Nothing. A file that is gone was deleted by somebody, and stays so.
+    Kept,
+    /// Nobody has spoken yet. Kward removes such files whenever it lists them, whoever has them open; then the file is
+    /// made again, so that what somebody is about to say is not lost.
+    Replaceable(Vec<u8>),
+    /// It is not there. It is written behind what is, where every reader finds it.
+    Lost(Vec<u8>),
 }
 
 impl SessionFile {
@@ -32,10 +45,10 @@ impl SessionFile {
         let dir = dir_of(path);
         files::private_dir(dir)?;
         let _lock = Lock::of_dir(dir)?;
-        let mut file = files::private_options().read(true).append(true).create_new(true).open(path)?;
-        file.lock_shared()?;
-        file.write_all(&line(header))?;
-        Ok(Self { path: path.to_owned(), file, last_entry: None, redactor })
+        let header = line(header);
+        let file = begin(path, &header)?;
+        let first_line = FirstLine::Replaceable(header);
+        Ok(Self { path: path.to_owned(), file, last_entry: None, first_line, redactor })
     }
 
     /// A file that exists, and its bytes. Nobody can remove it as unused from here on.
@@ -50,7 +63,18 @@ impl SessionFile {
         file.lock_shared()?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        Ok((Self { path: path.to_owned(), file, last_entry: None, redactor }, bytes))
+        let first_line = FirstLine::Kept;
+        Ok((Self { path: path.to_owned(), file, last_entry: None, first_line, redactor }, bytes))
+    }
+
+    /// Nobody has spoken in it yet.
+    pub(crate) fn is_unused(&mut self, header: &Header) {
+        self.first_line = FirstLine::Replaceable(line(header));
+    }
+
+    /// Its first line is lost, and this is what it was.
+    pub(crate) fn lost_its_header(&mut self, header: &Header) {
+        self.first_line = FirstLine::Lost(line(header));
     }
 
     /// Goes on behind this entry.
@@ -89,6 +113,7 @@ impl SessionFile {
             *message = cleaned.unwrap_or_default();
         }
         self.last_entry = Some(id.clone());
+        self.first_line = FirstLine::Kept;
         Ok(id)
     }
 
@@ -115,6 +140,7 @@ impl SessionFile {
         }
         if !lines.is_empty() {
             self.append(&lines)?;
+            self.first_line = FirstLine::Kept;
         }
         Ok(copied)
     }
@@ -130,11 +156,18 @@ impl SessionFile {
     pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         let _lock = Lock::of_dir(dir_of(&self.path))?;
         if is_deleted(&self.file)? {
-            let why = format!("the session file was deleted: {}", self.path.display());
-            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+            let FirstLine::Replaceable(header) = &self.first_line else {
+                let why = format!("the session file was deleted: {}", self.path.display());
+                return Err(io::Error::new(io::ErrorKind::NotFound, why));
+            };
+            self.file = begin(&self.path, header)?;
         }
         if !ends_with_a_line(&mut self.file)? {
             self.file.write_all(b"\n")?;
+        }
+        if let FirstLine::Lost(header) = &self.first_line {
+            self.file.write_all(header)?;
+            self.first_line = FirstLine::Kept;
         }
         self.file.write_all(lines)
     }
@@ -148,6 +181,14 @@ impl SessionFile {
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+/// A new file with its first line.
+fn begin(path: &Path, header: &[u8]) -> io::Result<File> {
+    let mut file = files::private_options().read(true).append(true).create_new(true).open(path)?;
+    file.lock_shared()?;
+    file.write_all(header)?;
+    Ok(file)
 }
 
 fn dir_of(path: &Path) -> &Path {
@@ -231,10 +272,39 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_removed_as_empty_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let mut file = SessionFile::create(&path, &header(), Arc::default()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.message(&mut said("one")).unwrap();
+        file.message(&mut said("two")).unwrap();
+        let loaded = load(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!((loaded.header.id.as_str(), loaded.items.len()), ("u", 2));
+        assert!(File::open(&path).unwrap().try_lock().is_err(), "others see that it is open");
+    }
+
+    #[test]
+    fn a_lost_first_line_is_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        std::fs::write(&path, "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"one\"}}\n{\"type\":\"mes").unwrap();
+        let (mut file, _) = SessionFile::open(&path, Arc::default()).unwrap();
+        file.lost_its_header(&header());
+        file.continue_after(Some("entry-0".into()));
+        file.message(&mut said("two")).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches("\"type\":\"session\"").count(), 1, "{text}");
+        let loaded = load(text.as_bytes()).unwrap();
+        assert_eq!((loaded.header.id.as_str(), loaded.items.len()), ("u", 2));
+    }
+
+    #[test]
     fn a_deleted_file_is_not_written_to() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         let mut file = SessionFile::create(&path, &header(), Arc::default()).unwrap();
+        file.message(&mut said("w")).unwrap();
         std::fs::remove_file(&path).unwrap();
         let why = file.message(&mut said("x")).unwrap_err().to_string();
         assert!(why.contains("was deleted"), "{why}");

@@ -4,9 +4,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::load::load_file;
+use super::record::{Header, VERSION};
+use crate::clock;
 use crate::environment::shown;
-use crate::files::Lock;
+use crate::files::{self, Lock};
 
 /// The folder of a workspace's sessions.
 pub(crate) fn of_workspace(sessions: &Path, workspace: &Path) -> PathBuf {
@@ -19,6 +23,51 @@ pub(crate) fn of_workspace(sessions: &Path, workspace: &Path) -> PathBuf {
 /// The name of a new session's file.
 pub(crate) fn file_name(created: &str, id: &str) -> String {
     format!("{}_{id}.jsonl", created.replace(':', "-"))
+}
+
+/// What the name of a file says of its session.
+pub(crate) fn header_of_name(path: &Path) -> Option<Header> {
+    let (time, id) = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.split_once('_')?;
+    let fits = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text.chars().zip(shape.chars()).all(|(c, wanted)| match wanted {
+                '0' => c.is_ascii_digit(),
+                'x' => c.is_ascii_hexdigit(),
+                wanted => c == wanted,
+            })
+    };
+    if !fits(time, "0000-00-00T00-00-00.000Z") || !fits(id, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+        return None;
+    }
+    let (date, clock) = time.split_once('T')?;
+    let timestamp = format!("{date}T{}", clock.replace('-', ":"));
+    Some(Header { kind: "session", version: VERSION, id: id.to_owned(), timestamp, ..Header::default() })
+}
+
+/// The pointer to the session that was last opened in a workspace, as Kward keeps it.
+#[derive(Serialize, Deserialize)]
+struct LastSession {
+    path: String,
+    #[serde(default)]
+    timestamp: String,
+}
+
+const LAST_SESSION: &str = "last_session.json";
+
+/// Notes which session of a folder was opened last. Nothing depends on it, so a failure is not told.
+pub(crate) fn remember_last(dir: &Path, path: &Path) {
+    let last = LastSession { path: shown(path), timestamp: clock::now_text() };
+    if let Ok(mut bytes) = serde_json::to_vec_pretty(&last) {
+        bytes.push(b'\n');
+        let _ = files::replace_private(&dir.join(LAST_SESSION), &bytes);
+    }
+}
+
+/// The session that was last opened in a workspace, here or by Kward; if that is not known, the newest.
+pub(crate) fn last(dir: &Path) -> Option<PathBuf> {
+    let noted = files::read_text_up_to(&dir.join(LAST_SESSION), 64 * 1024);
+    let noted = noted.and_then(|text| serde_json::from_str::<LastSession>(&text).ok());
+    noted.map(|last| PathBuf::from(last.path)).filter(|path| path.is_file()).or_else(|| newest(dir))
 }
 
 /// Removes a file that nobody has used and nobody has open, here or in another process. Says whether it did.
@@ -47,7 +96,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<bool> {
 }
 
 /// The newest session file of a folder.
-pub(crate) fn newest(dir: &Path) -> Option<PathBuf> {
+fn newest(dir: &Path) -> Option<PathBuf> {
     let files = fs::read_dir(dir).ok()?.flatten();
     let sessions = files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
     sessions.filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path))).max().map(|(_, path)| path)
@@ -66,6 +115,34 @@ mod tests {
         let dir = of_workspace(Path::new("/c/sessions"), Path::new("/srv/my project/a:b"));
         assert_eq!(dir, Path::new("/c/sessions/--srv-my project-a-b--"));
         assert_eq!(file_name("2026-01-02T03:04:05.678Z", "u"), "2026-01-02T03-04-05.678Z_u.jsonl");
+    }
+
+    #[test]
+    fn a_files_name_tells_its_sessions_id_and_time() {
+        let id = "0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d";
+        let path = Path::new("/c").join(file_name("2026-01-02T03:04:05.678Z", id));
+        let header = header_of_name(&path).unwrap();
+        assert_eq!((header.id.as_str(), header.timestamp.as_str()), (id, "2026-01-02T03:04:05.678Z"));
+        for other in ["notes.jsonl", "2026-01-02T03-04-05.678Z_x.jsonl", "x_0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d.jsonl"] {
+            assert!(header_of_name(&Path::new("/c").join(other)).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_last_session_is_the_one_that_was_opened_last() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(last(dir.path()), None);
+        let (one, two) = (dir.path().join("1.jsonl"), dir.path().join("2.jsonl"));
+        fs::write(&one, "").unwrap();
+        assert_eq!(last(dir.path()), Some(one.clone()));
+        fs::write(&two, "").unwrap();
+        remember_last(dir.path(), &one);
+        assert_eq!(last(dir.path()), Some(one.clone()));
+        let kwards = format!("{{\n  \"path\": {:?},\n  \"timestamp\": \"2026-01-02T03:04:05.678Z\"\n}}\n", two.display().to_string());
+        fs::write(dir.path().join(LAST_SESSION), kwards).unwrap();
+        assert_eq!(last(dir.path()), Some(two.clone()));
+        fs::remove_file(&two).unwrap();
+        assert_eq!(last(dir.path()), Some(one));
     }
 
     #[test]

@@ -37,8 +37,8 @@ struct Found {
     info: Info,
 }
 
-/// The newest sessions of a folder.
-pub(crate) fn list(dir: &Path, limit: usize) -> io::Result<Vec<ListedSession>> {
+/// The newest sessions of a folder, which is this workspace's.
+pub(crate) fn list(dir: &Path, workspace: &str, limit: usize) -> io::Result<Vec<ListedSession>> {
     let mut candidates = candidates(dir)?;
     candidates.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| b.0.cmp(&a.0)));
     let index = read_index(dir);
@@ -57,14 +57,17 @@ pub(crate) fn list(dir: &Path, limit: usize) -> io::Result<Vec<ListedSession>> {
                     continue;
                 }
                 let Ok(content) = fs::read(&path) else { continue };
-                let info = scan(&content);
+                let info = scan(&content, &path);
                 // A file that grew in between is looked at again next time.
                 let known = Known { bytes: content.len() as u64, modified, info: info.clone() };
                 fresh.insert(name.clone(), known);
                 info
             }
         };
-        let Some(info) = info else { continue };
+        let Some(mut info) = info else { continue };
+        if info.cwd.is_empty() {
+            info.cwd = workspace.to_owned();
+        }
         let time = UNIX_EPOCH + std::time::Duration::from_nanos(u64::try_from(modified).unwrap_or(u64::MAX));
         found.push(Found { path, modified, modified_at: clock::of(time).to_string(), info });
     }
@@ -219,13 +222,13 @@ mod tests {
         let header = r#"{"type":"session","id":"u","timestamp":"t","cwd":"/w"}"#;
         fs::write(&path, format!("{header}\n")).unwrap();
         fs::write(dir.path().join("other.jsonl"), "no session\n").unwrap();
-        assert_eq!(list(dir.path(), 20).unwrap()[0].message_count, 0);
+        assert_eq!(list(dir.path(), "/w", 20).unwrap()[0].message_count, 0);
         assert!(dir.path().join(INDEX).exists());
         let said = r#"{"type":"message","message":{"role":"user","content":"hello"}}"#;
         fs::write(&path, format!("{header}\n{said}\n")).unwrap();
-        let listed = list(dir.path(), 20).unwrap();
+        let listed = list(dir.path(), "/w", 20).unwrap();
         assert_eq!((listed.len(), listed[0].first_message.as_str()), (1, "hello"));
         fs::write(dir.path().join(INDEX), "garbage").unwrap();
-        assert_eq!(list(dir.path(), 20).unwrap()[0].message_count, 1);
+        assert_eq!(list(dir.path(), "/w", 20).unwrap()[0].message_count, 1);
     }
 }

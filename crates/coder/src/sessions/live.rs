@@ -66,11 +66,12 @@ pub(crate) struct Opening {
     pub(crate) items: Vec<Item>,
     pub(crate) totals: Totals,
     pub(crate) last_retrieval: Option<MemoryWhy>,
+    pub(crate) is_just_compacted: bool,
 }
 
 impl Live {
     pub(crate) fn new(id: String, opening: Opening, tools: Toolbox) -> Self {
-        let is_just_compacted = opening.items.last().is_some_and(|item| item.message.role() == Role::Summary);
+        let ends_with_summary = opening.items.last().is_some_and(|item| item.message.role() == Role::Summary);
         Self {
             id,
             persistent_id: opening.persistent_id,
@@ -89,7 +90,7 @@ impl Live {
                 totals: opening.totals,
                 last_retrieval: opening.last_retrieval,
                 is_compacting: false,
-                is_just_compacted,
+                is_just_compacted: opening.is_just_compacted || ends_with_summary,
             }),
         }
     }
@@ -205,7 +206,7 @@ impl State {
 fn unanswered(items: &[Item]) -> Vec<(String, String)> {
     let Some(last) = items.iter().rposition(|item| item.message.role() == Role::Assistant) else { return Vec::new() };
     let answered: Vec<&str> =
-        items[last + 1..].iter().filter_map(|item| item.message.text_of("tool_call_id")).collect();
+        items[last + 1..].iter().filter_map(|item| item.message.call_id()).collect();
     // Something said since then ends the answer: a result appended now would stand in the wrong place.
     if items[last + 1..].iter().any(|item| item.message.role() != Role::Tool) {
         return Vec::new();

@@ -11,6 +11,7 @@ use convoke_kward::transcript::{Role, Stored};
 use convoke_models::{ProviderKind, Usage, facts};
 use serde_json::Value;
 
+use super::folder;
 use super::record::{Header, Line, VERSION};
 
 /// A message in the conversation.
@@ -37,6 +38,10 @@ pub(crate) struct Loaded {
     pub(crate) last_retrieval: Option<Value>,
     /// Whether somebody has spoken.
     pub(crate) is_used: bool,
+    /// Nothing has been said since the last compaction.
+    pub(crate) is_just_compacted: bool,
+    /// The first line is not there; what is known comes from the file's name.
+    pub(crate) is_header_lost: bool,
 }
 
 /// What a session has used so far.
@@ -116,7 +121,20 @@ struct Entry {
 
 /// Reads a session; `None` for what is none.
 pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
-    let mut loaded: Option<Loaded> = None;
+    load_or(bytes, || None)
+}
+
+/// Reads the session of a file, also if its first line is lost: Kward writes on into a file that it has removed as
+/// empty, and the name still has the id and the time.
+pub(crate) fn load_at(bytes: &[u8], path: &Path) -> Option<Loaded> {
+    load_or(bytes, || folder::header_of_name(path))
+}
+
+fn load_or(bytes: &[u8], lost: impl FnOnce() -> Option<Header>) -> Option<Loaded> {
+    let mut loaded = Loaded::default();
+    let mut first_line: Option<Header> = None;
+    // Whether there is a line that only a session has.
+    let mut is_session = false;
     let mut entries: Vec<Entry> = Vec::new();
     let mut leaf: Option<String> = None;
     let mut answered_by: Option<String> = None;
@@ -125,13 +143,9 @@ pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
     let mut ids = Ids::default();
     for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let Some(line) = Line::parse(line) else { continue };
-        let Some(loaded) = &mut loaded else {
-            if line.kind == "session" {
-                loaded = Some(Loaded { header: header(&line)?, ..Loaded::default() });
-            }
-            continue;
-        };
+        is_session |= matches!(line.kind.as_ref(), "message" | "session_info" | "system_prompt" | "memory_state");
         match line.kind.as_ref() {
+            "session" if first_line.is_none() => first_line = header(&line),
             kind @ ("message" | "compaction" | "branch_summary") => {
                 let Some(message) = message(&line, kind) else { continue };
                 loaded.is_used |= matches!(message.role(), Role::User | Role::Assistant | Role::Tool);
@@ -142,6 +156,9 @@ pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
                 }
                 if message.role() == Role::System {
                     continue;
+                }
+                if kind != "branch_summary" {
+                    loaded.is_just_compacted = kind == "compaction";
                 }
                 let mut parent = line.parent_id.map(Cow::into_owned);
                 // The first version knows no ids: its entries follow one another as they stand in the file, and so does
@@ -178,7 +195,8 @@ pub(crate) fn load(bytes: &[u8]) -> Option<Loaded> {
             _ => {}
         }
     }
-    let mut loaded = loaded?;
+    loaded.is_header_lost = first_line.is_none();
+    loaded.header = first_line.or_else(|| lost().filter(|_| is_session))?;
     let header = &loaded.header;
     loaded.provider = loaded.provider.or_else(|| header.provider.clone()).or(answered_by);
     loaded.model = loaded.model.or_else(|| header.model.clone());
@@ -211,7 +229,7 @@ fn header(line: &Line<'_>) -> Option<Header> {
         version: VERSION,
         id: own(&line.id)?,
         timestamp: own(&line.timestamp).unwrap_or_default(),
-        cwd: own(&line.cwd)?,
+        cwd: own(&line.cwd).unwrap_or_default(),
         provider: own(&line.provider),
         model: own(&line.model),
         reasoning_effort: own(&line.reasoning_effort),
@@ -222,10 +240,11 @@ fn header(line: &Line<'_>) -> Option<Header> {
 
 fn message(line: &Line<'_>, kind: &str) -> Option<Stored> {
     if kind == "branch_summary" && line.message.is_none() {
-        let mut message = Stored::default();
-        message.0.insert("role".into(), "branchSummary".into());
-        message.0.insert("summary".into(), line.summary.as_deref()?.into());
-        return Some(message);
+        let (summary, id) = (line.summary.as_deref()?, line.id.as_deref());
+        // Kward hands it out as `content`; its client looks for `summary`.
+        return Some(Stored::from_value(
+            serde_json::json!({ "role": "branchSummary", "content": summary, "summary": summary, "id": id }),
+        ));
     }
     serde_json::from_str(line.message?.get()).ok()
 }
@@ -278,13 +297,13 @@ pub(crate) fn read_paths(items: &[Item]) -> Vec<String> {
     let mut read = Vec::new();
     for item in items {
         for call in item.message.calls().filter(|call| call.name == "read_file") {
-            let args = tool::parse_arguments(call.arguments);
+            let args = tool::parse_arguments(&call.arguments);
             if let Some(path) = args.get("path").and_then(Value::as_str) {
                 asked.insert(call.id, path.to_owned());
             }
         }
         if item.message.role() == Role::Tool && !item.message.is_error() {
-            let path = item.message.text_of("tool_call_id").and_then(|id| asked.remove(id));
+            let path = item.message.call_id().and_then(|id| asked.remove(id));
             read.extend(path);
         }
     }
@@ -334,8 +353,34 @@ mod tests {
     fn bad_lines_are_skipped_and_a_torn_tail_is_one() {
         assert_eq!(texts(&[&said("a"), "nonsense", "", "5", &said("b"), r#"{"type":"mess"#]), ["a", "b"]);
         assert!(load(b"").is_none());
-        assert!(load(b"{\"type\":\"message\"}\n").is_none());
+        assert!(load(b"{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n").is_none());
         assert!(load(b"{\"type\":\"session\"}\n").is_none());
+    }
+
+    #[test]
+    fn a_file_that_lost_its_first_line_is_known_by_its_name() {
+        let name = "2026-01-02T03-04-05.678Z_0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d.jsonl";
+        let lines = format!("{}\n{}\n", said("a"), r#"{"type":"session_info","name":"n"}"#);
+        let loaded = load_at(lines.as_bytes(), &Path::new("/s").join(name)).unwrap();
+        assert_eq!(loaded.header.id, "0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d");
+        assert_eq!((loaded.header.timestamp.as_str(), loaded.header.cwd.as_str()), ("2026-01-02T03:04:05.678Z", ""));
+        assert_eq!((loaded.items.len(), loaded.name.as_deref(), loaded.is_header_lost), (1, Some("n"), true));
+        // A name that says nothing, and a file in which nothing is a session's.
+        assert!(load_at(lines.as_bytes(), Path::new("/s/notes.jsonl")).is_none());
+        assert!(load_at(b"{\"type\":\"x\"}\n", &Path::new("/s").join(name)).is_none());
+        // It counts wherever it stands.
+        let late = load_at(format!("{lines}{HEADER}\n").as_bytes(), &Path::new("/s").join(name)).unwrap();
+        assert_eq!((late.header.id.as_str(), late.items.len(), late.is_header_lost), ("u", 1, false));
+    }
+
+    #[test]
+    fn whether_anything_was_said_since_the_last_compaction_is_known() {
+        let is_just_compacted =
+            |lines: &[&str]| load(format!("{HEADER}\n{}\n", lines.join("\n")).as_bytes()).unwrap().is_just_compacted;
+        let (a, b, cut) = (said("a"), said("b"), summary("message:1"));
+        assert!(is_just_compacted(&[&a, &b, &cut, r#"{"type":"session_info","name":"n"}"#]));
+        assert!(!is_just_compacted(&[&a, &b, &cut, &a]));
+        assert!(!is_just_compacted(&[]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use convoke_kward::transcript::{Role, Stored, summary_of};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::path::Path;
 
 use super::load;
 use super::record::Line;
@@ -31,7 +32,7 @@ struct Light<'a> {
 }
 
 /// Looks through a file; `None` for what is no session.
-pub(crate) fn scan(bytes: &[u8]) -> Option<Info> {
+pub(crate) fn scan(bytes: &[u8], path: &Path) -> Option<Info> {
     let mut info: Option<Info> = None;
     let mut first: Option<String> = None;
     let mut count = 0u64;
@@ -39,8 +40,10 @@ pub(crate) fn scan(bytes: &[u8]) -> Option<Info> {
     for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let Some(line) = Line::parse(line) else { continue };
         let Some(info) = &mut info else {
-            if line.kind == "session" {
-                info = Some(from_header(&line)?);
+            // A file that begins with something else may have its header further down, or have lost it.
+            match from_header(&line).filter(|_| line.kind == "session") {
+                Some(found) => info = Some(found),
+                None => return whole(bytes, path),
             }
             continue;
         };
@@ -48,23 +51,21 @@ pub(crate) fn scan(bytes: &[u8]) -> Option<Info> {
             "message" => {
                 // More than one branch, or a summary in the place of others: the whole conversation has to be built.
                 if line.id.is_some() && line.parent_id != previous {
-                    return whole(bytes, info.clone());
+                    return whole(bytes, path);
                 }
                 let Some(message) = line.message else { continue };
                 let Ok(light) = serde_json::from_str::<Light<'_>>(message.get()) else { continue };
                 previous = line.id.or(previous);
                 match light.role.as_ref() {
-                    "user" if first.is_none() => {
+                    "user" | "compactionSummary" if first.is_none() => {
                         count += 1;
-                        first = serde_json::from_str::<Stored>(message.get())
-                            .ok()
-                            .map(|message| compact(&message.display_text()));
+                        first = serde_json::from_str::<Stored>(message.get()).ok().map(|message| first_text(&message));
                     }
                     "user" | "assistant" | "tool" | "toolResult" | "compactionSummary" => count += 1,
                     _ => {}
                 }
             }
-            "compaction" | "leaf" | "branch_summary" => return whole(bytes, info.clone()),
+            "compaction" | "leaf" | "branch_summary" => return whole(bytes, path),
             "session_info" => {
                 if let Some(name) = line.name {
                     info.name = name.filter(|name| !name.trim().is_empty());
@@ -79,14 +80,20 @@ pub(crate) fn scan(bytes: &[u8]) -> Option<Info> {
     Some(info)
 }
 
-fn whole(bytes: &[u8], mut info: Info) -> Option<Info> {
-    let loaded = load::load(bytes)?;
+fn whole(bytes: &[u8], path: &Path) -> Option<Info> {
+    let loaded = load::load_at(bytes, path)?;
     let counts = |role: Role| matches!(role, Role::User | Role::Assistant | Role::Tool | Role::Summary);
     let first = loaded.items.iter().find(|item| matches!(item.message.role(), Role::User | Role::Summary));
-    info.first_message = first.map(|item| first_text(&item.message)).unwrap_or_default();
-    info.message_count = loaded.items.iter().filter(|item| counts(item.message.role())).count() as u64;
-    info.name = loaded.name;
-    Some(info)
+    Some(Info {
+        first_message: first.map(|item| first_text(&item.message)).unwrap_or_default(),
+        message_count: loaded.items.iter().filter(|item| counts(item.message.role())).count() as u64,
+        name: loaded.name,
+        id: loaded.header.id,
+        created_at: loaded.header.timestamp,
+        cwd: loaded.header.cwd,
+        parent_id: loaded.header.parent_id,
+        parent_path: loaded.header.parent_path,
+    })
 }
 
 fn first_text(message: &Stored) -> String {
@@ -101,7 +108,7 @@ fn from_header(line: &Line<'_>) -> Option<Info> {
     Some(Info {
         id: own(&line.id)?,
         created_at: own(&line.timestamp).unwrap_or_default(),
-        cwd: own(&line.cwd)?,
+        cwd: own(&line.cwd).unwrap_or_default(),
         parent_id: own(&line.parent_id),
         parent_path: own(&line.parent_path),
         ..Info::default()
@@ -145,18 +152,22 @@ mod tests {
             r#"{"type":"message","message":{"role":"user","content":"later"}}"#,
             r#"{"type":"mess"#,
         ];
-        let info = scan(file.join("\n").as_bytes()).unwrap();
+        let info = scan(file.join("\n").as_bytes(), Path::new("s.jsonl")).unwrap();
         assert_eq!((info.first_message.as_str(), info.message_count), ("/plan x", 4));
         assert_eq!((info.name.as_deref(), info.parent_id.as_deref()), (Some("n"), Some("p")));
-        assert_eq!(scan(b"nonsense"), None);
+        assert_eq!(scan(b"nonsense", Path::new("s.jsonl")), None);
     }
 
     #[test]
     fn after_a_compaction_only_what_is_left_counts() {
         let said = r#"{"type":"message","message":{"role":"user","content":"x"}}"#;
         let cut = r#"{"type":"compaction","message":{"role":"compactionSummary","summary":"so far","first_kept_entry_id":"message:2"}}"#;
-        let info = scan([HEADER, said, said, said, cut, said].join("\n").as_bytes()).unwrap();
+        let info = scan([HEADER, said, said, said, cut, said].join("\n").as_bytes(), Path::new("s.jsonl")).unwrap();
         assert_eq!((info.first_message.as_str(), info.message_count), ("so far", 3));
+        // Kward's copies of a compacted session have the summary as a message.
+        let copied = r#"{"type":"message","message":{"role":"compactionSummary","summary":"so  far"}}"#;
+        let info = scan([HEADER, copied, said].join("\n").as_bytes(), Path::new("s.jsonl")).unwrap();
+        assert_eq!((info.first_message.as_str(), info.message_count), ("so far", 2));
     }
 
     #[test]

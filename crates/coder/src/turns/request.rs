@@ -19,8 +19,7 @@ pub(crate) fn messages(items: &[Item]) -> Vec<Message> {
         match message.role() {
             Role::System => {}
             Role::Tool => {
-                let id =
-                    message.text_of("tool_call_id").or_else(|| message.text_of("toolCallId")).unwrap_or_default();
+                let id = message.call_id().unwrap_or_default();
                 let Some(at) = open.iter().position(|(open, _)| open == id) else { continue };
                 let (id, name) = open.remove(at);
                 out.push(Message::ToolResult { call_id: id, name, parts: parts(message) });
@@ -42,7 +41,7 @@ fn one(message: &Stored, role: Role, open: &mut Vec<(String, String)>) -> Option
             let call = |call: convoke_kward::transcript::Call<'_>| ToolCall {
                 id: call.id.to_owned(),
                 name: call.name.to_owned(),
-                arguments: call.arguments.to_owned(),
+                arguments: call.arguments.into_owned(),
             };
             let tool_calls: Vec<ToolCall> = message.calls().map(call).collect();
             let text = message.text();
