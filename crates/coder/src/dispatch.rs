@@ -209,6 +209,7 @@ impl Backend {
             Method::MemoryAddCore => reply(self.memory_add_core(decode(params)?)),
             Method::MemoryForget => reply(self.memory_forget(decode(params)?)),
             Method::MemoryPromote => reply(self.memory_promote(decode(params)?)),
+            Method::MemoryRelax => reply(self.memory_relax(decode(params)?)),
             Method::MemoryInspect => reply(self.memory_inspect()),
             Method::ModelsCurrent => reply(self.current_model()),
             Method::ModelsSet => reply(self.set_model(decode(params)?)),

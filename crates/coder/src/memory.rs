@@ -14,4 +14,5 @@ mod retrieve;
 mod rewrite;
 mod store;
 
+pub(crate) use retrieve::explanation;
 pub(crate) use store::Memory;

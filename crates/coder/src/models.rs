@@ -97,7 +97,8 @@ impl Backend {
         let key = format!("{}_model", key_prefix(kind));
         self.config.update(|map| {
             map.insert(key, model.into());
-            map.insert("provider".into(), kind.label().into());
+            // In the words of Kward's own configuration.
+            map.insert("provider".into(), kind.label().to_lowercase().into());
         })?;
         self.pin(|pinned| {
             pinned.provider = Some(kind.label().to_owned());
@@ -124,12 +125,13 @@ impl Backend {
     }
 
     fn kind_named(&self, provider: Option<&str>) -> Result<ProviderKind, RpcError> {
+        let config = self.read_config()?;
         match provider.map(str::trim).filter(|name| !name.is_empty()) {
-            Some(name) => name.parse().map_err(|why| RpcError::invalid_params(format!("{why}"))),
-            None => {
-                let config = self.read_config()?;
-                Ok(self.current_selection(&config).kind)
+            Some(name) => {
+                let kind = name.parse().map_err(|why| RpcError::invalid_params(format!("{why}")))?;
+                Ok(self.set_up(&config, kind))
             }
+            None => Ok(self.current_selection(&config).kind),
         }
     }
 

@@ -113,15 +113,16 @@ methods! {
     "logging/stats" LoggingStats(p::LogStats) -> r::LogStats, Free, Disk;
     "logging/tokenCsv" LoggingTokenCsv(p::TokenCsv) -> r::Csv, Free, Disk;
     "memory/status" MemoryStatus(p::Nothing) -> r::MemoryStatus, Free, Disk;
-    "memory/enable" MemoryEnable(p::Nothing) -> r::MemoryEnabled, Memory, Disk;
-    "memory/disable" MemoryDisable(p::Nothing) -> r::MemoryEnabled, Memory, Disk;
-    "memory/autoSummary/enable" AutoSummaryEnable(p::Nothing) -> r::AutoSummary, Memory, Disk;
-    "memory/autoSummary/disable" AutoSummaryDisable(p::Nothing) -> r::AutoSummary, Memory, Disk;
+    "memory/enable" MemoryEnable(p::Nothing) -> r::MemorySwitched, Memory, Disk;
+    "memory/disable" MemoryDisable(p::Nothing) -> r::MemorySwitched, Memory, Disk;
+    "memory/autoSummary/enable" AutoSummaryEnable(p::Nothing) -> r::MemorySwitched, Memory, Disk;
+    "memory/autoSummary/disable" AutoSummaryDisable(p::Nothing) -> r::MemorySwitched, Memory, Disk;
     "memory/list" MemoryList(p::MemoryList) -> r::MemoryList, Memory, Disk;
     "memory/add" MemoryAdd(p::MemoryAdd) -> r::OneMemory, Memory, Disk;
     "memory/addCore" MemoryAddCore(p::MemoryAdd) -> r::OneMemory, Memory, Disk;
     "memory/forget" MemoryForget(p::OfMemory) -> r::Forgotten, Memory, Disk;
     "memory/promote" MemoryPromote(p::OfMemory) -> r::OneMemory, Memory, Disk;
+    "memory/relax" MemoryRelax(p::MemoryRelax) -> r::OneMemory, Memory, Disk;
     "memory/inspect" MemoryInspect(p::Nothing) -> r::MemoryInspect, Memory, Disk;
     "memory/why" MemoryWhy(p::MemoryWhy) -> r::MemoryWhy, Free, Light;
     "memory/summarize" MemorySummarize(p::OfSession) -> r::Memories, Memory, Slow;
@@ -176,7 +177,7 @@ mod tests {
             ("turns", 4),
             ("runtime", 4),
             ("logging", 2),
-            ("memory", 13),
+            ("memory", 14),
             ("models", 3),
             ("commands", 2),
             ("prompts", 2),

@@ -184,6 +184,15 @@ params! {
         /// Such as `soft_001`.
         id: String,
     }
+    /// `memory/relax`.
+    MemoryRelax {
+        /// As in lists.
+        id: String,
+        /// The session whose workspace is meant.
+        session_id: Option<String>,
+        /// The workspace that is meant.
+        workspace_root: Option<String>,
+    }
     /// `memory/why`.
     MemoryWhy {
         /// The RPC id.

@@ -69,9 +69,12 @@ pub struct UnknownProvider(pub String);
 impl FromStr for ProviderKind {
     type Err = UnknownProvider;
 
-    /// Case does not matter.
+    /// Case does not matter. `openai_api` is how Kward writes the one that needs a key.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wanted = text.trim();
+        if wanted.eq_ignore_ascii_case("openai_api") {
+            return Ok(Self::OpenAi);
+        }
         let known = Self::ALL.into_iter().find(|kind| kind.label().eq_ignore_ascii_case(wanted));
         known.ok_or_else(|| UnknownProvider(wanted.to_owned()))
     }

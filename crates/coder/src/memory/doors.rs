@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use convoke_kward::params;
 use convoke_kward::results::{
-    AutoSummary, Forgotten, Memories, MemoryEnabled, MemoryInspect, MemoryList, MemoryStatus, MemoryWhy, OneMemory,
+    Forgotten, Memories, MemoryInspect, MemoryList, MemoryStatus, MemorySwitched, MemoryWhy, OneMemory,
 };
 use convoke_kward::rpc::RpcError;
 use convoke_kward::transcript::Role;
@@ -22,7 +22,7 @@ use crate::sessions::live::Live;
 impl From<MemoryError> for RpcError {
     fn from(error: MemoryError) -> Self {
         match error {
-            MemoryError::File(_) => Self::failed("FileError", error.to_string()),
+            MemoryError::File(_) | MemoryError::Broken(_) => Self::failed("FileError", error.to_string()),
             error => Self::invalid_params(error.to_string()),
         }
     }
@@ -34,19 +34,21 @@ impl Backend {
         Ok(MemoryStatus { enabled: is_enabled(&config), auto_summary: is_auto(&config), paths: self.memory.paths() })
     }
 
-    pub(crate) fn memory_enable(&self, enabled: bool) -> Result<MemoryEnabled, RpcError> {
+    pub(crate) fn memory_enable(&self, enabled: bool) -> Result<MemorySwitched, RpcError> {
         self.memory.prepare().map_err(file_failed)?;
         self.switch_memory("enabled", enabled)?;
         self.memory.event(if enabled { "enable" } else { "disable" }, json!({})).map_err(file_failed)?;
-        Ok(MemoryEnabled { enabled })
+        let config = self.read_config()?;
+        Ok(MemorySwitched { enabled, auto_summary: is_auto(&config) })
     }
 
-    pub(crate) fn auto_summary_enable(&self, auto_summary: bool) -> Result<AutoSummary, RpcError> {
+    pub(crate) fn auto_summary_enable(&self, auto_summary: bool) -> Result<MemorySwitched, RpcError> {
         self.memory.prepare().map_err(file_failed)?;
         self.switch_memory("auto_summary", auto_summary)?;
         let kind = if auto_summary { "auto_summary_enable" } else { "auto_summary_disable" };
         self.memory.event(kind, json!({})).map_err(file_failed)?;
-        Ok(AutoSummary { auto_summary })
+        let config = self.read_config()?;
+        Ok(MemorySwitched { enabled: is_enabled(&config), auto_summary })
     }
 
     /// A switch that is off is not there.
@@ -133,6 +135,12 @@ impl Backend {
 
     pub(crate) fn memory_promote(&self, params: params::OfMemory) -> Result<OneMemory, RpcError> {
         Ok(OneMemory { memory: self.memory.promote(params.id.trim())? })
+    }
+
+    /// A core memory for everywhere becomes one for a workspace.
+    pub(crate) fn memory_relax(&self, params: params::MemoryRelax) -> Result<OneMemory, RpcError> {
+        let root = self.memory_root(params.session_id.as_deref(), params.workspace_root.as_deref())?;
+        Ok(OneMemory { memory: self.memory.relax(params.id.trim(), &format!("workspace:{root}"))? })
     }
 
     pub(crate) fn memory_inspect(&self) -> Result<MemoryInspect, RpcError> {

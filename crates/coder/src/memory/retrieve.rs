@@ -11,6 +11,9 @@ use super::store::is_active;
 /// Most of each kind.
 const MOST: usize = 6;
 
+/// Words of an overlap that are told.
+const SHOWN_TERMS: usize = 5;
+
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// Picks memories for an input.
@@ -69,7 +72,7 @@ pub(super) fn block(why: &MemoryWhy) -> String {
     out
 }
 
-fn explanation(why: &MemoryWhy) -> String {
+pub(crate) fn explanation(why: &MemoryWhy) -> String {
     if why.reasons.is_empty() {
         return why.message.clone().unwrap_or_default();
     }
@@ -92,16 +95,16 @@ fn score(memory: &Value, terms: &BTreeSet<String>) -> Option<MemoryReason> {
     }
     let confidence = memory["confidence"].as_f64().unwrap_or(0.0);
     let mut score = confidence + (0.15 * in_text.len() as f64).min(0.45);
-    let mut reasons = Vec::new();
+    let mut reasons = vec!["scope match".to_owned()];
     if !in_text.is_empty() {
-        reasons.push(format!("text overlap: {}", in_text.join(", ")));
+        reasons.push(format!("text overlap: {}", in_text[..in_text.len().min(SHOWN_TERMS)].join(", ")));
     }
     if !in_tags.is_empty() {
         score += 0.25;
         reasons.push(format!("tag overlap: {}", in_tags.join(", ")));
     }
     reasons.push(format!("confidence {confidence:.2}"));
-    Some(MemoryReason { id: id(memory), layer: "soft".into(), score: (score * 1e6).round() / 1e6, reasons })
+    Some(MemoryReason { id: id(memory), layer: "soft".into(), score: (score * 1e3).round() / 1e3, reasons })
 }
 
 /// Words of three or more letters, digits, `_` and `-`.
@@ -113,7 +116,8 @@ fn terms(text: &str) -> BTreeSet<String> {
 
 fn is_expired(memory: &Value, now: Timestamp) -> bool {
     let Some(seen) = memory["last_seen_at"].as_str().and_then(Timestamp::parse) else { return false };
-    let days = memory["ttl_days"].as_i64().unwrap_or(60);
+    // One without a time to live stays.
+    let Some(days) = memory["ttl_days"].as_i64().filter(|days| *days > 0) else { return false };
     seen.millis().saturating_add(days.saturating_mul(DAY_MS)) < now.millis()
 }
 
@@ -148,11 +152,15 @@ mod tests {
             soft("soft_004", "Rust", json!({ "last_seen_at": "2026-01-01T00:00:00Z", "ttl_days": 60 })),
             soft("soft_005", "Rust", json!({ "scope": "workspace:/other" })),
             soft("soft_006", "Something else", json!({})),
+            soft("soft_007", "Rust", json!({ "last_seen_at": "2020-01-01T00:00:00Z", "ttl_days": 0 })),
         ];
         let why = retrieve(&core, &all, &["global".into(), "workspace:/w".into()], "use rust tabs", now);
         let ids: Vec<_> = why.reasons.iter().map(|reason| (reason.id.as_str(), reason.score)).collect();
-        assert_eq!(ids, [("core_001", 1.0), ("soft_002", 1.05), ("soft_001", 0.95)]);
-        assert_eq!(why.reasons[1].reasons, ["text overlap: tabs", "tag overlap: rust", "confidence 0.65"]);
+        assert_eq!(ids, [("core_001", 1.0), ("soft_002", 1.05), ("soft_001", 0.95), ("soft_007", 0.8)]);
+        assert_eq!(
+            why.reasons[1].reasons,
+            ["scope match", "text overlap: tabs", "tag overlap: rust", "confidence 0.65"]
+        );
         assert!(block(&why).contains("- [soft_002] Prefers tabs\n"));
         assert!(why.explanation.starts_with("core_001 (1.00): x"));
     }

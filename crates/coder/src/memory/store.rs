@@ -62,6 +62,14 @@ pub(crate) enum MemoryError {
     Full,
     #[error("Unknown active soft memory: {0}")]
     Unknown(String),
+    #[error("Unknown core memory: {0}")]
+    UnknownCore(String),
+    #[error("Only workspace core memories can be promoted")]
+    GlobalAlready,
+    #[error("Only global core memories can be relaxed")]
+    NotGlobal,
+    #[error("Invalid Kward core memory JSON: {0}")]
+    Broken(String),
     #[error("Memories cannot be read or written: {0}")]
     File(#[from] io::Error),
 }
@@ -131,13 +139,22 @@ impl Memory {
             return Err(MemoryError::TooLong);
         }
         let _lock = Lock::of_dir(&self.dir)?;
-        let mut memories = self.layer(layer);
+        let mut memories = match layer {
+            Layer::Core => self.whole_core()?,
+            Layer::Soft => self.soft(),
+        };
         if memories.len() >= MAX_MEMORIES {
             return Err(MemoryError::Full);
         }
         let memory = new_memory(layer, source, &next_id(layer, &memories), &text, scope, tags);
-        memories.push(memory.clone());
-        self.write(layer, &memories)?;
+        match layer {
+            Layer::Core => {
+                memories.push(memory.clone());
+                self.write(layer, &memories)?;
+            }
+            // Kward knows no lock: what it appends in this moment stays.
+            Layer::Soft => self.append(&memory)?,
+        }
         self.event("add", json!({ "id": memory["id"], "layer": layer.name(), "scope": scope, "tags": tags }))?;
         Ok(memory)
     }
@@ -145,7 +162,7 @@ impl Memory {
     /// Core memories are removed; soft ones stay as an empty place, so that their number is not given again.
     pub(super) fn forget(&self, id: &str) -> Result<bool, MemoryError> {
         let _lock = Lock::of_dir(&self.dir)?;
-        let mut core = self.core();
+        let mut core = self.whole_core()?;
         let before = core.len();
         core.retain(|memory| memory["id"] != id);
         if core.len() < before {
@@ -165,7 +182,16 @@ impl Memory {
 
     pub(super) fn promote(&self, id: &str) -> Result<Value, MemoryError> {
         let _lock = Lock::of_dir(&self.dir)?;
-        let (mut core, mut soft) = (self.core(), self.soft());
+        let (mut core, mut soft) = (self.whole_core()?, self.soft());
+        if let Some(memory) = core.iter_mut().find(|memory| memory["id"] == id) {
+            if !memory["scope"].as_str().is_some_and(|scope| scope.starts_with("workspace:")) {
+                return Err(MemoryError::GlobalAlready);
+            }
+            let memory = moved(memory, "global");
+            self.write(Layer::Core, &core)?;
+            self.event("promote", of_core(&memory))?;
+            return Ok(memory);
+        }
         let Some(memory) = soft.iter_mut().find(|memory| memory["id"] == id && is_active(memory)) else {
             return Err(MemoryError::Unknown(id.to_owned()));
         };
@@ -180,6 +206,22 @@ impl Memory {
         self.write(Layer::Soft, &soft)?;
         self.event("promote", json!({ "from_id": id, "to_id": new["id"] }))?;
         Ok(new)
+    }
+
+    /// A core memory for everywhere counts in one workspace from now on.
+    pub(super) fn relax(&self, id: &str, scope: &str) -> Result<Value, MemoryError> {
+        let _lock = Lock::of_dir(&self.dir)?;
+        let mut core = self.whole_core()?;
+        let Some(memory) = core.iter_mut().find(|memory| memory["id"] == id) else {
+            return Err(MemoryError::UnknownCore(id.to_owned()));
+        };
+        if memory["scope"].as_str().is_some_and(|scope| scope != "global") {
+            return Err(MemoryError::NotGlobal);
+        }
+        let memory = moved(memory, scope);
+        self.write(Layer::Core, &core)?;
+        self.event("relax", of_core(&memory))?;
+        Ok(memory)
     }
 
     /// These have come up: they live longer for it.
@@ -209,11 +251,24 @@ impl Memory {
         files::append_private(&self.dir.join("events.jsonl"), &line)
     }
 
-    fn layer(&self, layer: Layer) -> Vec<Value> {
-        match layer {
-            Layer::Core => self.core(),
-            Layer::Soft => self.soft(),
+    /// The core memories, in order to change them. A file that is there and cannot be read (Kward may be in the middle of
+    /// writing it) is not taken for an empty one: that would be its end.
+    fn whole_core(&self) -> Result<Vec<Value>, MemoryError> {
+        let path = self.dir.join("core.json");
+        match std::fs::read(&path) {
+            Ok(text) if serde_json::from_slice::<Value>(&text).is_err() => Err(MemoryError::Broken(shown(&path))),
+            Ok(_) => Ok(self.core()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// Appends a soft memory, behind a line that somebody may have left half-written.
+    fn append(&self, memory: &Value) -> io::Result<()> {
+        let path = self.dir.join("soft.jsonl");
+        let is_torn = std::fs::read(&path).is_ok_and(|text| text.last().is_some_and(|last| *last != b'\n'));
+        let line = format!("{}{memory}\n", if is_torn { "\n" } else { "" });
+        files::append_private(&path, line.as_bytes())
     }
 
     fn write(&self, layer: Layer, memories: &[Value]) -> io::Result<()> {
@@ -234,6 +289,17 @@ impl Memory {
 /// Whether a soft memory has not been forgotten.
 pub(super) fn is_active(memory: &Value) -> bool {
     memory["status"].as_str().unwrap_or("active") == "active"
+}
+
+/// Gives a memory another scope.
+fn moved(memory: &mut Value, scope: &str) -> Value {
+    memory["scope"] = scope.into();
+    memory["updated_at"] = clock::now_text().into();
+    memory.clone()
+}
+
+fn of_core(memory: &Value) -> Value {
+    json!({ "id": memory["id"], "layer": "core", "scope": memory["scope"], "tags": memory["tags"] })
 }
 
 fn blank(memory: &mut Value) {
@@ -341,6 +407,46 @@ mod tests {
         let kinds: Vec<Value> =
             events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone()).collect();
         assert_eq!(kinds, ["add", "forget", "add", "promote", "forget"]);
+    }
+
+    #[test]
+    fn a_core_memory_goes_from_a_workspace_to_everywhere_and_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = Memory::new(dir.path());
+        memory.add(Layer::Core, Source::Person, "x", "workspace:/w", &["t".into()]).unwrap();
+        let why = |result: Result<Value, MemoryError>| result.unwrap_err().to_string();
+        assert_eq!(why(memory.relax("core_001", "workspace:/v")), "Only global core memories can be relaxed");
+        assert_eq!(memory.promote("core_001").unwrap()["scope"], "global");
+        assert_eq!(why(memory.promote("core_001")), "Only workspace core memories can be promoted");
+        assert_eq!(memory.relax("core_001", "workspace:/v").unwrap()["scope"], "workspace:/v");
+        assert_eq!(memory.core()[0]["scope"], "workspace:/v");
+        assert_eq!(why(memory.relax("core_009", "workspace:/v")), "Unknown core memory: core_009");
+        let events = std::fs::read_to_string(dir.path().join("memory/events.jsonl")).unwrap();
+        let last: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&last["type"], &last["id"], &last["layer"]),
+            (&json!("relax"), &json!("core_001"), &json!("core"))
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_written_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = Memory::new(dir.path());
+        add(&memory, Layer::Core, "a");
+        let path = dir.path().join("memory/core.json");
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        let why = memory.add(Layer::Core, Source::Person, "b", "global", &[]).unwrap_err().to_string();
+        assert!(why.starts_with("Invalid Kward core memory JSON: "), "{why}");
+        assert!(memory.forget("core_001").is_err() && memory.core().is_empty());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), whole[..whole.len() / 2]);
+        // A soft one is appended, and a torn line costs only itself.
+        add(&memory, Layer::Soft, "a");
+        files::append_private(&dir.path().join("memory/soft.jsonl"), b"{\"id\":\"so").unwrap();
+        add(&memory, Layer::Soft, "b");
+        let ids: Vec<Value> = memory.soft().iter().map(|memory| memory["id"].clone()).collect();
+        assert_eq!(ids, ["soft_001", "soft_002"]);
     }
 
     #[test]

@@ -45,7 +45,10 @@ struct Origin<'a> {
 impl Backend {
     pub(crate) fn create_session(self: &Arc<Self>, params: params::Create) -> Result<Session, RpcError> {
         let root = self.workspace(params.workspace_root.as_deref())?;
+        // A person who has turned it off in the configuration gets a new one, whatever the client would like.
+        let may_resume = self.config.read_or_default().switch("sessions", "auto_resume") != Some(false);
         if params.resume_last == Some(true)
+            && may_resume
             && let Some(path) = folder::last(&folder::of_workspace(&self.paths.sessions(), &root))
         {
             return self.open_file(&path, &root);
@@ -239,6 +242,7 @@ impl Backend {
         let pinned = self.usable(pinned);
         let read = load::read_paths(&loaded.items);
         let retrieval = loaded.last_retrieval.and_then(|value| serde_json::from_value::<MemoryWhy>(value).ok());
+        let retrieval = retrieval.map(explained);
         let live = self.open(Opening {
             file,
             persistent_id: loaded.header.id,
@@ -313,10 +317,12 @@ impl Backend {
     /// What a session had settled on, if that can still be used here; a model is of no use with another provider.
     fn usable(&self, pinned: Pinned) -> Pinned {
         let config = self.config.read_or_default();
-        match pinned.provider.as_deref().map(str::parse) {
-            Some(Ok(kind)) if self.is_configured(&config, kind) => pinned,
-            Some(_) => Pinned::default(),
-            None => pinned,
+        let Some(provider) = &pinned.provider else { return pinned };
+        match provider.parse().map(|kind| self.set_up(&config, kind)) {
+            Ok(kind) if self.is_configured(&config, kind) => {
+                Pinned { provider: Some(kind.label().to_owned()), ..pinned }
+            }
+            _ => Pinned::default(),
         }
     }
 
@@ -351,4 +357,12 @@ impl Backend {
         self.clean_up(&live.path);
         Ok(live)
     }
+}
+
+/// Kward stores what it remembered without saying it in sentences.
+fn explained(mut why: MemoryWhy) -> MemoryWhy {
+    if why.explanation.is_empty() {
+        why.explanation = crate::memory::explanation(&why);
+    }
+    why
 }

@@ -288,7 +288,11 @@ mod tests {
     fn a_lost_first_line_is_written_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
-        std::fs::write(&path, "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"one\"}}\n{\"type\":\"mes").unwrap();
+        std::fs::write(
+            &path,
+            "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"one\"}}\n{\"type\":\"mes",
+        )
+        .unwrap();
         let (mut file, _) = SessionFile::open(&path, Arc::default()).unwrap();
         file.lost_its_header(&header());
         file.continue_after(Some("entry-0".into()));

@@ -57,6 +57,9 @@ const LAST_SESSION: &str = "last_session.json";
 /// Notes which session of a folder was opened last. Nothing depends on it, so a failure is not told.
 pub(crate) fn remember_last(dir: &Path, path: &Path) {
     let last = LastSession { path: shown(path), timestamp: clock::now_text() };
+    if noted_last(dir).is_some_and(|noted| noted.path == last.path) {
+        return;
+    }
     if let Ok(mut bytes) = serde_json::to_vec_pretty(&last) {
         bytes.push(b'\n');
         let _ = files::replace_private(&dir.join(LAST_SESSION), &bytes);
@@ -65,9 +68,12 @@ pub(crate) fn remember_last(dir: &Path, path: &Path) {
 
 /// The session that was last opened in a workspace, here or by Kward; if that is not known, the newest.
 pub(crate) fn last(dir: &Path) -> Option<PathBuf> {
-    let noted = files::read_text_up_to(&dir.join(LAST_SESSION), 64 * 1024);
-    let noted = noted.and_then(|text| serde_json::from_str::<LastSession>(&text).ok());
-    noted.map(|last| PathBuf::from(last.path)).filter(|path| path.is_file()).or_else(|| newest(dir))
+    let noted = noted_last(dir).map(|last| PathBuf::from(last.path));
+    noted.filter(|path| path.is_file()).or_else(|| newest(dir))
+}
+
+fn noted_last(dir: &Path) -> Option<LastSession> {
+    serde_json::from_str(&files::read_text_up_to(&dir.join(LAST_SESSION), 64 * 1024)?).ok()
 }
 
 /// Removes a file that nobody has used and nobody has open, here or in another process. Says whether it did.
@@ -123,7 +129,9 @@ mod tests {
         let path = Path::new("/c").join(file_name("2026-01-02T03:04:05.678Z", id));
         let header = header_of_name(&path).unwrap();
         assert_eq!((header.id.as_str(), header.timestamp.as_str()), (id, "2026-01-02T03:04:05.678Z"));
-        for other in ["notes.jsonl", "2026-01-02T03-04-05.678Z_x.jsonl", "x_0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d.jsonl"] {
+        for other in
+            ["notes.jsonl", "2026-01-02T03-04-05.678Z_x.jsonl", "x_0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d.jsonl"]
+        {
             assert!(header_of_name(&Path::new("/c").join(other)).is_none(), "{other}");
         }
     }
@@ -138,7 +146,10 @@ mod tests {
         fs::write(&two, "").unwrap();
         remember_last(dir.path(), &one);
         assert_eq!(last(dir.path()), Some(one.clone()));
-        let kwards = format!("{{\n  \"path\": {:?},\n  \"timestamp\": \"2026-01-02T03:04:05.678Z\"\n}}\n", two.display().to_string());
+        let kwards = format!(
+            "{{\n  \"path\": {:?},\n  \"timestamp\": \"2026-01-02T03:04:05.678Z\"\n}}\n",
+            two.display().to_string()
+        );
         fs::write(dir.path().join(LAST_SESSION), kwards).unwrap();
         assert_eq!(last(dir.path()), Some(two.clone()));
         fs::remove_file(&two).unwrap();

@@ -20,6 +20,15 @@ use crate::files;
 
 const INDEX: &str = ".convoke-index.json";
 
+/// What is kept of a file depends on how it is looked at; an index of another version is made again.
+const INDEX_VERSION: u32 = 2;
+
+#[derive(Serialize, Deserialize)]
+struct Index<T> {
+    version: u32,
+    files: T,
+}
+
 /// What was found in a file, and in which state of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
@@ -94,12 +103,14 @@ fn candidates(dir: &Path) -> io::Result<Vec<(String, u128, u64)>> {
 }
 
 fn read_index(dir: &Path) -> BTreeMap<String, Known> {
-    fs::read(dir.join(INDEX)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    let bytes = fs::read(dir.join(INDEX)).unwrap_or_default();
+    let index = serde_json::from_slice::<Index<BTreeMap<String, Known>>>(&bytes).ok();
+    index.filter(|index| index.version == INDEX_VERSION).map(|index| index.files).unwrap_or_default()
 }
 
 /// Nothing depends on it, so a failure is not told.
 fn write_index(dir: &Path, index: &BTreeMap<String, Known>) {
-    if let Ok(bytes) = serde_json::to_vec(index) {
+    if let Ok(bytes) = serde_json::to_vec(&Index { version: INDEX_VERSION, files: index }) {
         let _ = files::replace_private(&dir.join(INDEX), &bytes);
     }
 }
@@ -228,7 +239,10 @@ mod tests {
         fs::write(&path, format!("{header}\n{said}\n")).unwrap();
         let listed = list(dir.path(), "/w", 20).unwrap();
         assert_eq!((listed.len(), listed[0].first_message.as_str()), (1, "hello"));
-        fs::write(dir.path().join(INDEX), "garbage").unwrap();
-        assert_eq!(list(dir.path(), "/w", 20).unwrap()[0].message_count, 1);
+        for other in ["garbage", r#"{"a.jsonl":{"bytes":1,"modified":1,"info":null}}"#, r#"{"version":1,"files":{}}"#]
+        {
+            fs::write(dir.path().join(INDEX), other).unwrap();
+            assert_eq!(list(dir.path(), "/w", 20).unwrap()[0].message_count, 1);
+        }
     }
 }

@@ -205,8 +205,7 @@ impl State {
 /// The calls of the last answer that nobody answered. Earlier ones are mended when a request is made.
 fn unanswered(items: &[Item]) -> Vec<(String, String)> {
     let Some(last) = items.iter().rposition(|item| item.message.role() == Role::Assistant) else { return Vec::new() };
-    let answered: Vec<&str> =
-        items[last + 1..].iter().filter_map(|item| item.message.call_id()).collect();
+    let answered: Vec<&str> = items[last + 1..].iter().filter_map(|item| item.message.call_id()).collect();
     // Something said since then ends the answer: a result appended now would stand in the wrong place.
     if items[last + 1..].iter().any(|item| item.message.role() != Role::Tool) {
         return Vec::new();

@@ -59,7 +59,8 @@ pub(crate) fn scan(bytes: &[u8], path: &Path) -> Option<Info> {
                 match light.role.as_ref() {
                     "user" | "compactionSummary" if first.is_none() => {
                         count += 1;
-                        first = serde_json::from_str::<Stored>(message.get()).ok().map(|message| first_text(&message));
+                        first =
+                            serde_json::from_str::<Stored>(message.get()).ok().map(|message| first_text(&message));
                     }
                     "user" | "assistant" | "tool" | "toolResult" | "compactionSummary" => count += 1,
                     _ => {}

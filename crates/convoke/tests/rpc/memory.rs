@@ -12,7 +12,7 @@ fn memories_reach_the_model_when_they_are_on() {
     let session = world.session(&mut client);
     let status = client.call("memory/status", json!({}));
     assert_eq!((&status["enabled"], &status["autoSummary"]), (&json!(false), &json!(false)));
-    assert_eq!(client.call("memory/enable", json!({})), json!({ "enabled": true }));
+    assert_eq!(client.call("memory/enable", json!({})), json!({ "enabled": true, "autoSummary": false }));
     let core = client.call("memory/addCore", json!({ "text": "remember that we use tabs", "tags": "style, rust" }));
     assert_eq!((&core["memory"]["id"], &core["memory"]["text"]), (&json!("core_001"), &json!("We use tabs")));
     let soft = client.call("memory/add", json!({ "text": "deploys go out on Friday", "scope": "workspace" }));
@@ -36,7 +36,7 @@ fn memories_reach_the_model_when_they_are_on() {
     );
     assert!(!system.contains("unrelated"));
     let why = client.call("memory/why", json!({ "sessionId": session }));
-    assert_eq!(why["reasons"][1]["reasons"], json!(["text overlap: deploys", "confidence 0.65"]));
+    assert_eq!(why["reasons"][1]["reasons"], json!(["scope match", "text overlap: deploys", "confidence 0.65"]));
     assert!(why["explanation"].as_str().unwrap().contains("soft_001"));
     assert_eq!(client.call("memory/why", json!({}))["reasons"], why["reasons"]);
 
@@ -47,7 +47,7 @@ fn memories_reach_the_model_when_they_are_on() {
     let inspect = client.call("memory/inspect", json!({}));
     assert_eq!(inspect["soft"][0]["text"], "[forgotten]");
     assert_eq!(inspect["core"].as_array().unwrap().len(), 1);
-    assert_eq!(client.call("memory/disable", json!({})), json!({ "enabled": false }));
+    assert_eq!(client.call("memory/disable", json!({})), json!({ "enabled": false, "autoSummary": false }));
     world.says(&Reply::text("ok"));
     client.run(&session, "when do deploys happen?");
     assert!(!world.provider.received().last().unwrap().json().to_string().contains("kward_memory"));
@@ -92,7 +92,7 @@ fn what_a_person_says_about_their_habits_is_kept_when_they_want_it() {
     );
 
     client.call("memory/enable", json!({}));
-    assert_eq!(client.call("memory/autoSummary/enable", json!({})), json!({ "autoSummary": true }));
+    assert_eq!(client.call("memory/autoSummary/enable", json!({})), json!({ "enabled": true, "autoSummary": true }));
     world.says(&Reply::text("ok"));
     client.run(&session, "We usually deploy from main.");
     // It is quiet, and comes after the turn's end: the end of the process waits for it.

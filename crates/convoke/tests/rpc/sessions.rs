@@ -192,7 +192,7 @@ fn a_model_is_chosen_for_open_sessions_and_for_the_next() {
     let config = client.call("config/read", json!({}))["config"].clone();
     assert_eq!(
         (&config["provider"], &config["openrouter_model"], &config["openrouter_reasoning_effort"]),
-        (&json!("OpenRouter"), &json!("vendor/model-x"), &json!("high"))
+        (&json!("openrouter"), &json!("vendor/model-x"), &json!("high"))
     );
     let listed = client.call("models/list", json!({}))["models"].clone();
     assert!(listed.as_array().unwrap().iter().any(|m| m["id"] == "vendor/model-x" && m["current"] == true));

@@ -23,17 +23,15 @@ results! {
         /// JSON lines.
         events: String,
     }
-    /// `memory/enable` and `memory/disable`.
-    MemoryEnabled {
-        /// As it is now.
+    /// `memory/enable`, `memory/disable`, `memory/autoSummary/enable` and `/disable`. The contract has one of the two in
+    /// each; the client takes the other for off if it is not there.
+    MemorySwitched {
+        /// Whether memories reach the model now.
         enabled: bool,
-    }
-    /// `memory/autoSummary/enable` and `/disable`.
-    AutoSummary {
-        /// As it is now.
+        /// Whether turns are summarised now.
         auto_summary: bool,
     }
-    /// `memory/add`, `memory/addCore` and `memory/promote`.
+    /// `memory/add`, `memory/addCore`, `memory/promote` and `memory/relax`.
     OneMemory {
         /// As it is stored.
         memory: Value,

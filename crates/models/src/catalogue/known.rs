@@ -11,6 +11,10 @@ const OPENAI: &[&str] = &["gpt-5.5", "gpt-5.4", "gpt-5.4-mini", "gpt-5.3-codex-s
 
 /// How many tokens fit, by the beginning of the model's name; the first that fits counts.
 const WINDOWS: &[(&str, u64)] = &[
+    ("gpt-5.6", 1_050_000),
+    ("gpt-5.4-mini", 400_000),
+    ("gpt-5.4-nano", 400_000),
+    ("gpt-5.4", 1_050_000),
     ("gpt-5.3-codex-spark", 128_000),
     ("gpt-5", 400_000),
     ("gpt-4.1", 1_047_576),
@@ -20,6 +24,9 @@ const WINDOWS: &[(&str, u64)] = &[
     ("o3", 200_000),
     ("o4", 200_000),
 ];
+
+/// What fits with a key where that is more than with a sign-in.
+const WINDOWS_BY_KEY: &[(&str, u64)] = &[("gpt-5.5", 1_050_000)];
 
 /// Models that take a reasoning effort, by the beginning of their name.
 const REASONING: &[&str] = &["gpt-5", "gpt-oss", "o1", "o3", "o4", "codex"];
@@ -57,7 +64,9 @@ pub fn known_models(provider: ProviderKind) -> Vec<Model> {
 pub fn facts(provider: ProviderKind, id: &str) -> Model {
     let bare = id.rsplit('/').next().unwrap_or(id);
     let is_openai = matches!(provider, ProviderKind::Codex | ProviderKind::OpenAi);
-    let window = WINDOWS.iter().find(|(prefix, _)| bare.starts_with(prefix)).map(|(_, window)| *window);
+    let by_key = if provider == ProviderKind::OpenAi { WINDOWS_BY_KEY } else { &[] };
+    let mut windows = by_key.iter().chain(WINDOWS);
+    let window = windows.find(|(prefix, _)| bare.starts_with(prefix)).map(|(_, window)| *window);
     let is_named = window.is_some() || REASONING.iter().any(|prefix| bare.starts_with(prefix));
     Model {
         provider,
@@ -78,6 +87,9 @@ mod tests {
     fn windows_follow_the_name() {
         let check = |id: &str, window| assert_eq!(facts(ProviderKind::Codex, id).context_window, window, "{id}");
         check("gpt-5.5", Some(400_000));
+        check("gpt-5.4", Some(1_050_000));
+        check("gpt-5.4-mini", Some(400_000));
+        assert_eq!(facts(ProviderKind::OpenAi, "gpt-5.5").context_window, Some(1_050_000));
         check("gpt-5.3-codex-spark", Some(128_000));
         check("gpt-4.1-mini", Some(1_047_576));
         check("gpt-4o", Some(128_000));
