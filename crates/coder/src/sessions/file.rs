@@ -126,15 +126,13 @@ impl SessionFile {
             let mut message = item.message.as_ref().clone();
             message.0.insert("id".into(), id.clone().into());
             let (parent_id, timestamp) = (self.last_entry.as_deref(), clock::now_text());
-            lines.extend(match message.role() {
-                Role::Summary => {
-                    // What it kept is what follows; the entries it spoke of are not in this file.
-                    message.0.remove("first_kept_id");
-                    message.0.remove("first_kept_entry_id");
-                    line(&Record::Compaction { id: &id, parent_id, timestamp, message: &message })
-                }
-                _ => line(&Record::Message { id: &id, parent_id, timestamp, message: &message }),
-            });
+            if message.role() == Role::Summary {
+                // What it kept is what follows; the entries it spoke of are not in this file.
+                message.0.remove("first_kept_id");
+                message.0.remove("first_kept_entry_id");
+            }
+            // A summary, too, is a message here, as in Kward's copies: there is nothing before it to be put away.
+            lines.extend(line(&Record::Message { id: &id, parent_id, timestamp, message: &message }));
             self.last_entry = Some(id.clone());
             copied.push(Item { id, message: Arc::new(message) });
         }

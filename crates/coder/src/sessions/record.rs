@@ -85,12 +85,14 @@ pub(crate) struct Header {
 pub(crate) enum Record<'a> {
     Message {
         id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
         parent_id: Option<&'a str>,
         timestamp: String,
         message: &'a Stored,
     },
     Compaction {
         id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
         parent_id: Option<&'a str>,
         timestamp: String,
         message: &'a Stored,

@@ -165,12 +165,8 @@ impl Backend {
     }
 }
 
-/// The next turn of a session. Whoever asks last is no worker any more.
 fn next(live: &Live) -> Option<Arc<Turn>> {
-    let mut queue = live.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    queue.running = queue.waiting.pop_front();
-    queue.has_worker = queue.running.is_some();
-    queue.running.clone()
+    live.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
 }
 
 fn behaviour(named: Option<&str>, is_running: bool) -> Result<Behaviour, RpcError> {

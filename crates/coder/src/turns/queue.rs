@@ -33,6 +33,15 @@ impl Queue {
         self.running.as_ref().filter(|turn| !turn.status().is_final())
     }
 
+    /// The next turn, for the one who works them off. One that the client has not been told of yet is left to whoever
+    /// tells it: the worker of the turn before may be quicker than the answer. Without one, there is no worker any more.
+    pub(crate) fn take(&mut self) -> Option<Arc<Turn>> {
+        let is_told = self.waiting.front().is_some_and(|turn| turn.is_told());
+        self.running = if is_told { self.waiting.pop_front() } else { None };
+        self.has_worker = self.running.is_some();
+        self.running.clone()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.at_work().is_none() && self.waiting.is_empty()
     }
@@ -91,6 +100,20 @@ mod tests {
     use super::super::turn::{Input, Work};
     use super::*;
     use crate::outbox::Outbox;
+
+    #[test]
+    fn a_turn_is_not_begun_before_the_client_has_heard_of_it() {
+        let out = Arc::new(Outbox::new(Box::new(std::io::sink()), Arc::default(), || {}));
+        let input = Input { content: "x".into(), display: None, text: "x".into() };
+        let turn = Arc::new(Turn::new("s", Work::Ask(input), out));
+        let mut queue = Queue { has_worker: true, ..Queue::default() };
+        queue.waiting.push_back(turn.clone());
+        assert!(queue.take().is_none() && !queue.has_worker && !queue.is_empty());
+        turn.queued();
+        assert!(queue.take().is_some_and(|next| next.id == turn.id) && queue.has_worker);
+        turn.request_cancel();
+        assert!(queue.take().is_none() && queue.is_empty());
+    }
 
     #[test]
     fn old_turns_are_forgotten_and_the_newest_never() {

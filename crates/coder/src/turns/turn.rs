@@ -145,6 +145,11 @@ impl Turn {
         self.emit(TurnHappening::TurnQueued { status: TurnStatus::Queued });
     }
 
+    /// Whether anything has been told of it: that it waits, before everything else.
+    pub(crate) fn is_told(&self) -> bool {
+        self.lock().last_sequence > 0
+    }
+
     /// It begins, unless it has ended already.
     pub(crate) fn start(&self) -> bool {
         let mut state = self.lock();

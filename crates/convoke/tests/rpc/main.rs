@@ -7,6 +7,7 @@ mod busy;
 mod client;
 mod compaction;
 mod errors;
+mod files;
 mod logging;
 mod memory;
 mod providers;

@@ -80,7 +80,7 @@ async fn a_list_that_cannot_be_read_is_an_error_and_not_kept() {
     let (catalogue, client) = (Catalogue::new(), client(&server, ProviderKind::OpenAi));
     assert_eq!(catalogue.models(&client).await.unwrap_err().code(), "malformed");
     let models = catalogue.models(&client).await.unwrap();
-    assert_eq!((models.len(), models[0].context_window), (1, Some(400_000)), "what cannot talk is left out");
+    assert_eq!((models.len(), models[0].context_window), (1, Some(1_050_000)), "what cannot talk is left out");
     assert_eq!(catalogue.models(&client_of_codex(&server)).await.unwrap().len(), 4, "known without asking");
     assert_eq!(server.received().len(), 2);
 }
