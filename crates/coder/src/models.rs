@@ -129,7 +129,7 @@ impl Backend {
         match provider.map(str::trim).filter(|name| !name.is_empty()) {
             Some(name) => {
                 let kind = name.parse().map_err(|why| RpcError::invalid_params(format!("{why}")))?;
-                Ok(self.set_up(&config, kind))
+                Ok(self.chosen(&config, kind))
             }
             None => Ok(self.current_selection(&config).kind),
         }

@@ -72,15 +72,16 @@ impl Backend {
     pub(crate) fn default_provider(&self, config: &Config) -> ProviderKind {
         let named = self.environment.get("KWARD_PROVIDER").or_else(|| config.text("provider"));
         if let Some(kind) = named.and_then(|name| name.parse().ok()) {
-            return self.set_up(config, kind);
+            // Kward once said `openai` for the sign-in. The other way round a sign-in that is gone would become a bill.
+            return if kind == ProviderKind::OpenAi { self.chosen(config, kind) } else { kind };
         }
         let usable = ProviderKind::ALL.into_iter().find(|kind| self.is_configured(config, *kind));
         usable.unwrap_or(ProviderKind::Codex)
     }
 
-    /// OpenAI answers to a sign-in or to a key. Kward and its client say `Codex` for both, so where only one of the two is
-    /// set up, that is the one that is meant.
-    pub(crate) fn set_up(&self, config: &Config, kind: ProviderKind) -> ProviderKind {
+    /// What a person means who chooses this. OpenAI answers to a sign-in or to a key; Kward's client says `Codex` for both,
+    /// so where only one of the two is set up, that is the one.
+    pub(crate) fn chosen(&self, config: &Config, kind: ProviderKind) -> ProviderKind {
         let other = match kind {
             ProviderKind::Codex => ProviderKind::OpenAi,
             ProviderKind::OpenAi => ProviderKind::Codex,

@@ -139,7 +139,12 @@ fn empty(logs: &Logs, range: &Range, categories: &[String]) -> LogStats {
 }
 
 fn count(stats: &mut LogStats, record: &Value) {
-    let text = |key: &str| record[key].as_str().map(str::to_owned);
+    let text = |key: &str| match &record[key] {
+        Value::String(text) => Some(text.clone()),
+        // Kward's codes are an HTTP status as often as a word.
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
     let (category, event) = (text("category").unwrap_or_default(), text("event").unwrap_or_default());
     stats.record_count += 1;
     *stats.records_by_category.entry(category.clone()).or_default() += 1;

@@ -50,9 +50,11 @@ impl Backend {
         if params.resume_last == Some(true)
             && may_resume
             && let Some(path) = folder::last(&folder::of_workspace(&self.paths.sessions(), &root))
+            && let Ok(session) = self.open_file(&path, &root)
         {
-            return self.open_file(&path, &root);
+            return Ok(session);
         }
+        // Also when the last one cannot be opened any more: there has to be one to speak in.
         self.make(&root, None, params.name)
     }
 
@@ -233,9 +235,9 @@ impl Backend {
             loaded.header.cwd = shown(workspace);
         }
         if loaded.is_header_lost {
-            file.lost_its_header(&loaded.header);
+            file.has_lost(&loaded.header);
         } else if !loaded.is_used && loaded.name.is_none() {
-            file.is_unused(&loaded.header);
+            file.may_be_made_again(&loaded.header);
         }
         let root = self.workspace(Some(&loaded.header.cwd))?;
         let pinned = Pinned { provider: loaded.provider, model: loaded.model, effort: loaded.effort };
@@ -317,12 +319,10 @@ impl Backend {
     /// What a session had settled on, if that can still be used here; a model is of no use with another provider.
     fn usable(&self, pinned: Pinned) -> Pinned {
         let config = self.config.read_or_default();
-        let Some(provider) = &pinned.provider else { return pinned };
-        match provider.parse().map(|kind| self.set_up(&config, kind)) {
-            Ok(kind) if self.is_configured(&config, kind) => {
-                Pinned { provider: Some(kind.label().to_owned()), ..pinned }
-            }
-            _ => Pinned::default(),
+        match pinned.provider.as_deref().map(str::parse) {
+            Some(Ok(kind)) if self.is_configured(&config, kind) => pinned,
+            Some(_) => Pinned::default(),
+            None => pinned,
         }
     }
 

@@ -67,13 +67,13 @@ impl SessionFile {
         Ok((Self { path: path.to_owned(), file, last_entry: None, first_line, redactor }, bytes))
     }
 
-    /// Nobody has spoken in it yet.
-    pub(crate) fn is_unused(&mut self, header: &Header) {
+    /// Nobody has spoken in it yet, and this is its first line.
+    pub(crate) fn may_be_made_again(&mut self, header: &Header) {
         self.first_line = FirstLine::Replaceable(line(header));
     }
 
     /// Its first line is lost, and this is what it was.
-    pub(crate) fn lost_its_header(&mut self, header: &Header) {
+    pub(crate) fn has_lost(&mut self, header: &Header) {
         self.first_line = FirstLine::Lost(line(header));
     }
 
@@ -292,7 +292,7 @@ mod tests {
         )
         .unwrap();
         let (mut file, _) = SessionFile::open(&path, Arc::default()).unwrap();
-        file.lost_its_header(&header());
+        file.has_lost(&header());
         file.continue_after(Some("entry-0".into()));
         file.message(&mut said("two")).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();

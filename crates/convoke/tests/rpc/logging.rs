@@ -48,3 +48,20 @@ fn sums_are_told_for_what_is_on() {
         );
     }
 }
+
+#[test]
+fn a_log_of_kwards_is_counted_too() {
+    let world = World::new();
+    world.config(&json!({ "logging": { "enabled": true, "errors": true } }));
+    let record = json!({
+        "error_class": "Kward::ProviderError", "provider": "OpenRouter", "error_code": 429,
+        "error_message": "OpenRouter request failed: 429", "timestamp": "2026-03-04T05:06:07.000Z",
+        "category": "errors", "event": "model_request",
+    });
+    world.file("home/.kward/logs/2026-03-04.jsonl", &format!("{record}\n"));
+    let mut client = world.client();
+    let errors = client.call("logging/stats", json!({ "range": "100 years" }))["errors"].clone();
+    assert_eq!((&errors["count"], &errors["byCode"]), (&json!(1), &json!({ "429": 1 })));
+    assert_eq!(errors["byProvider"], json!({ "OpenRouter": 1 }));
+    client.finish();
+}

@@ -45,6 +45,29 @@ fn each_provider_is_asked_in_its_own_way() {
 }
 
 #[test]
+fn what_the_client_calls_codex_goes_by_what_is_set_up() {
+    let world = World::new();
+    let with = |variable: &str| {
+        let mut command = world.command();
+        Client::start(command.env(variable, "canary-of-this-test"))
+    };
+    for (variable, named, expected) in
+        [("OPENAI_API_KEY", "Codex", "OpenAI"), ("OPENAI_ACCESS_TOKEN", "OpenAI", "Codex")]
+    {
+        let mut client = with(variable);
+        let chosen = client.call("models/set", json!({ "provider": named, "model": "gpt-5.4" }));
+        assert_eq!((&chosen["provider"], &chosen["id"]), (&json!(expected), &json!("gpt-5.4")));
+        let config = client.call("config/read", json!({}))["config"].clone();
+        assert_eq!(config["provider"], expected.to_lowercase(), "as Kward writes it");
+        client.finish();
+    }
+    // A sign-in that is gone does not become a bill.
+    let mut client = with("OPENAI_API_KEY");
+    assert_eq!(client.call("models/current", json!({}))["provider"], "Codex");
+    client.finish();
+}
+
+#[test]
 fn a_login_that_is_about_to_end_is_renewed_and_kept() {
     let world = World::new();
     let old = json!({ "auth_mode": "openai_oauth", "tokens": { "access_token": "canary-old-access", "refresh_token": "canary-old-refresh" }, "expires_at": 1000 });
