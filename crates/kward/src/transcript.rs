@@ -436,7 +436,7 @@ mod tests {
     fn a_picture_that_was_found_by_its_path_is_known_by_its_name() {
         check(
             json!([{ "role": "user", "content": [
-                { "type": "image", "data": "AA==", "media_type": "image/JPG", "path": "/home/u/Shot one.jpg" },
+                { "type": "image", "data": "AA==", "media_type": "image/JPG", "path": "/pictures/Shot one.jpg" },
                 { "type": "image", "data": "", "media_type": "image/png" }] }]),
             json!([{ "role": "user", "content": [
                 { "type": "image", "data": "AA==", "mimeType": "image/jpeg", "alt": "Shot one.jpg" }] }]),
