@@ -27,6 +27,8 @@ use crate::update::Updater;
 const LONGEST: Duration = Duration::from_secs(86_400);
 /// Waiting that a call is not charged for; the hub adds as much and more to its deadline.
 const GRACE: Duration = Duration::from_secs(3);
+/// The argument that says how long the hub waits.
+const PATIENCE: &str = "timeout_s";
 /// Longest name of a tool that is repeated.
 const MAX_TOOL: usize = 128;
 
@@ -69,7 +71,6 @@ pub(crate) struct Calls {
     /// Calls that wait or run.
     present: AtomicUsize,
     most_present: usize,
-    default_timeout: Duration,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -110,7 +111,6 @@ impl Calls {
         (most, most_waiting): (usize, usize),
         stop: CancellationToken,
     ) -> Self {
-        let default_timeout = machine.options().tool_timeout;
         Self {
             machine,
             guard,
@@ -120,7 +120,6 @@ impl Calls {
             most,
             present: AtomicUsize::new(0),
             most_present: most.saturating_add(most_waiting),
-            default_timeout,
             stop,
             tasks: TaskTracker::new(),
         }
@@ -178,8 +177,7 @@ impl Calls {
             return refuse(ErrorCode::BadArgs, "args must be an object");
         };
         let _present = self.arrive()?;
-        let asked = args.get("timeout_s").and_then(Value::as_u64).map(Duration::from_secs);
-        let patience = asked.unwrap_or(self.default_timeout).min(LONGEST);
+        let patience = asked(&args).unwrap_or_else(|| self.machine.usual_timeout(&tool)).min(LONGEST);
         let arrived = tokio::time::Instant::now();
         // Before it waits for a place: what is refused need not wait, and holds nobody up.
         let (tool, args) = self.check(tool, args).await?;
@@ -226,6 +224,7 @@ impl Calls {
                 let message = format!("refused by agent safety policy: {why} (rule update_host)");
                 return refuse(ErrorCode::Blocked, message);
             }
+            let args = without_patience(&tool, args);
             // Of a tool that is not here the handler says so; what does not fit need not wait for a place either.
             if let Err(why) = tools::validate_args(&tool, &args) {
                 return refuse(ErrorCode::BadArgs, why);
@@ -254,6 +253,23 @@ impl Drop for Present {
     fn drop(&mut self) {
         self.0.present.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// How long the hub waits for the answer, where it says so.
+fn asked(args: &Map<String, Value>) -> Option<Duration> {
+    let seconds = args.get(PATIENCE)?.as_f64().filter(|seconds| *seconds > 0.0)?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Kenny servers take the patience of a call out of its arguments, whatever the tool, and leave it there. It has been
+/// heeded; the tools that do not have it in the catalogue need not see it.
+fn without_patience(tool: &str, mut args: Value) -> Value {
+    if tools::find(tool).is_some_and(|known| known.arg(PATIENCE).is_none())
+        && let Some(map) = args.as_object_mut()
+    {
+        map.remove(PATIENCE);
+    }
+    args
 }
 
 fn encode(id: Uuid, done: Done, limit: usize) -> Result<Out, Refusal> {

@@ -152,16 +152,19 @@ impl AgentGuard {
             .into_iter()
             .filter_map(|(group, text)| Some(Surface { group: AppliesTo::parse(group.name())?, text }))
             .collect();
-        if surfaces.is_empty() {
-            return None;
-        }
-        let guard = {
-            let mut rules = self.rules();
-            rules.asked = Some(Instant::now());
-            rules.guard.clone()
+        // A call without texts compiles nothing.
+        let denied = if surfaces.is_empty() {
+            None
+        } else {
+            let guard = {
+                let mut rules = self.rules();
+                rules.asked = Some(Instant::now());
+                rules.guard.clone()
+            };
+            guard.check(&surfaces)
         };
-        // Deny rules first: they name what is wrong with the command itself.
-        let denied = guard.check(&surfaces);
+        // Deny rules first: they name what is wrong with the command itself. A command that is not there, or is no text,
+        // is on no list either.
         denied.or_else(|| self.shell.lock().unwrap_or_else(PoisonError::into_inner).check(tool, args))
     }
 }
@@ -241,6 +244,9 @@ mod tests {
             let script = json!({ "script": "git status" });
             assert!(guard.check("powershell_exec", &script).is_some(), "a list is for its own shell");
             assert!(guard.check("fs_list", &json!({ "path": "/" })).is_none());
+            for nothing in [json!({}), json!({ "command": 42 })] {
+                assert_eq!(guard.check("shell_exec", &nothing).map(|hit| hit.rule).as_deref(), Some(SHELL_RULE));
+            }
         }
         guard.set_shell(&ShellPolicy { mode: ShellMode::Off, allow: Vec::new() });
         assert_eq!(refused_by(&guard, "git status").as_deref(), Some(SHELL_RULE));

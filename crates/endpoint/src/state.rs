@@ -31,6 +31,8 @@ const MAX_FILE: u64 = 1 << 20;
 pub struct StateDir {
     dir: PathBuf,
     key: PathBuf,
+    /// Whether a new key is written as its bytes alone.
+    bare_key: bool,
     switch: PathBuf,
 }
 
@@ -88,13 +90,14 @@ impl StateDir {
     /// A directory that need not exist yet.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
-        Self { key: dir.join(KEY), switch: dir.join(SWITCH), dir }
+        Self { key: dir.join(KEY), bare_key: false, switch: dir.join(SWITCH), dir }
     }
 
-    /// With the key somewhere else.
+    /// With the key somewhere else: where the original agent has it, and in its form, so that it can take over again.
     #[must_use]
     pub fn with_key_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.key = path.into();
+        self.bare_key = true;
         self
     }
 
@@ -228,8 +231,12 @@ impl StateDir {
         let mut seed = Zeroizing::new([0; 32]);
         let failed = |why| StateError::Io { doing: "make the key", path: self.key.clone(), why };
         getrandom::fill(seed.as_mut()).map_err(|why| failed(io::Error::other(why)))?;
-        let text = Zeroizing::new(format!("{}\n", wire_bytes::encode(seed.as_ref())));
-        write_whole(&self.key, text.as_bytes())?;
+        if self.bare_key {
+            write_whole(&self.key, seed.as_ref())?;
+        } else {
+            let text = Zeroizing::new(format!("{}\n", wire_bytes::encode(seed.as_ref())));
+            write_whole(&self.key, text.as_bytes())?;
+        }
         Ok(SigningKey::from_bytes(&seed))
     }
 
@@ -372,6 +379,16 @@ mod tests {
         assert!(matches!(state.key_or_new(), Err(StateError::BadKey(_))));
         write_whole(&state.key, &[7; 32]).expect("written");
         assert_eq!(state.key().expect("raw bytes are a key, too").to_bytes(), [7; 32]);
+    }
+
+    #[test]
+    fn a_key_in_the_original_agents_place_has_its_form() {
+        let (dir, state) = state();
+        let file = dir.path().join("kenny-agent.key");
+        let state = state.with_key_file(&file);
+        let key = state.key_or_new().expect("made");
+        assert_eq!(fs::read(&file).expect("there"), key.to_bytes());
+        assert_eq!(state.key_or_new().expect("read").to_bytes(), key.to_bytes());
     }
 
     #[test]

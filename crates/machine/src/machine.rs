@@ -30,8 +30,8 @@ pub struct Machine {
 /// How one call may run.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// An upper bound, whatever the arguments ask for. Without it, `timeout_s` of the arguments holds, else
-    /// [`Options::tool_timeout`].
+    /// How long it may take, whatever the arguments ask for. Without it, `timeout_s` of the arguments holds, else
+    /// [`Machine::usual_timeout`].
     pub timeout: Option<Duration>,
     /// Ends the call, and everything it started, when cancelled. Dropping the future does so, too.
     pub cancel: CancellationToken,
@@ -50,6 +50,15 @@ impl Machine {
         &self.options
     }
 
+    /// How long a tool may take when nobody says.
+    pub fn usual_timeout(&self, tool: &str) -> Duration {
+        match tool {
+            // All sections together may take longer than any other tool.
+            "telemetry_collect" => self.options.tool_timeout.max(self.options.section_timeout * 2),
+            _ => self.options.tool_timeout,
+        }
+    }
+
     /// Runs a tool of the catalogue (all but `agent_update`, which is not a matter of the machine) and returns its
     /// `result`, a JSON object.
     ///
@@ -60,14 +69,8 @@ impl Machine {
             return Err(ToolError::unsupported(format!("unknown tool: {}", crate::text::one_line(tool, 128))));
         };
         catalogue::validate_args(tool, &Value::Object(args.clone())).map_err(ToolError::bad_args)?;
-        let asked = args.get("timeout_s").and_then(Value::as_u64).map(Duration::from_secs);
-        let usual = match known.name {
-            // All sections together may take longer than any other tool.
-            "telemetry_collect" => self.options.tool_timeout.max(self.options.section_timeout * 2),
-            _ => self.options.tool_timeout,
-        };
-        let timeout = asked.unwrap_or(usual);
-        let timeout = call.timeout.map_or(timeout, |bound| bound.min(timeout));
+        let asked = || args.get("timeout_s").and_then(Value::as_u64).map(Duration::from_secs);
+        let timeout = call.timeout.or_else(asked).unwrap_or_else(|| self.usual_timeout(known.name));
 
         let stop = call.cancel.child_token();
         let _stop_on_drop = stop.clone().drop_guard();

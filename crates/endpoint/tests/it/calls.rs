@@ -148,6 +148,33 @@ async fn odd_requests_cost_nothing_but_themselves() {
     agent.stop().await;
 }
 
+/// Kenny servers read the patience of any call out of its arguments, and send them on as they are.
+#[tokio::test]
+async fn a_time_limit_among_the_arguments_is_heeded_whatever_the_tool() {
+    let kenny = Kenny::start().await;
+    let endpoint = Endpoint::new(&kenny.url(), &kenny.key).set("max_calls", "1");
+    let agent = endpoint.run();
+    let mut peer = kenny.let_in().await;
+    for (tool, args) in [
+        ("fs_list", json!({ "path": "/", "timeout_s": 60 })),
+        ("fs_disk_usage", json!({ "timeout_s": 90.5 })),
+        ("telemetry_collect", json!({ "sections": ["uptime"], "timeout_s": 120 })),
+    ] {
+        let response = peer.call(tool, args).await;
+        assert_eq!(response["ok"], true, "{tool}: {response}");
+    }
+    let other = peer.call("fs_list", json!({ "path": "/", "timeout_s": 60, "depth": 2 })).await;
+    assert_eq!(other["error"]["code"], "bad_args", "other keys are named as before: {other}");
+    // It is the time that the call may wait for its place, too.
+    let (begun, gate) = (endpoint.gate("begun"), endpoint.gate("gate"));
+    let command = format!("{}; {}", begun.tell(), gate.wait());
+    peer.ask("shell_exec", json!({ "command": command, "timeout_s": 60 })).await;
+    begun.told().await;
+    let late = peer.call("fs_list", json!({ "path": "/", "timeout_s": 1 })).await;
+    assert_eq!(late["error"]["code"], "timeout", "{late}");
+    agent.stop().await;
+}
+
 #[tokio::test]
 async fn the_guard_names_its_rule_and_the_operators_rules_add_to_it() {
     let kenny = Kenny::start().await;
