@@ -101,6 +101,7 @@ pub const FEATURE_POSIX: &str = "posix";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
     posix: bool,
+    shell: bool,
 }
 
 impl Dialect {
@@ -108,7 +109,7 @@ impl Dialect {
     pub fn new(protocol: Option<ProtocolVersion>, features: &[String]) -> Self {
         let posix =
             protocol.is_some_and(|v| v >= ProtocolVersion::V0_14) || features.iter().any(|f| f == FEATURE_POSIX);
-        Self { posix }
+        Self { posix, shell: protocol.is_some_and(|v| v >= ProtocolVersion::V0_18) }
     }
 
     /// Whether the agent knows rules of this group.
@@ -120,6 +121,13 @@ impl Dialect {
     /// one `posix` rule would leave a 0.8 agent with no operator rules at all.
     pub fn filter(self, rules: impl IntoIterator<Item = PolicyRule>) -> Vec<PolicyRule> {
         rules.into_iter().filter(|r| self.understands(r.applies_to)).collect()
+    }
+
+    /// What to say of commands as such. An agent that knows a [`ShellPolicy`] keeps the one it was last told, across
+    /// restarts and servers: one that comes from a server which switched commands off would refuse every command of
+    /// this hub, whose means are deny rules and people's consent.
+    pub fn shell(self) -> Option<ShellPolicy> {
+        self.shell.then(ShellPolicy::default)
     }
 }
 
@@ -143,6 +151,9 @@ mod tests {
             pattern: "x".to_owned(),
             reason: "y".to_owned(),
         };
+        assert_eq!((old.shell(), new.shell(), ours.shell()), (None, None, None));
+        let newest = Dialect::new(Some(ProtocolVersion::V0_18), &[]);
+        assert_eq!(newest.shell().map(|shell| shell.mode), Some(ShellMode::Unrestricted));
         assert_eq!(old.filter(Group::ALL.map(rule)).len(), 3);
         assert_eq!(new.filter(Group::ALL.map(rule)).len(), 4);
     }

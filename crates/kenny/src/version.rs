@@ -21,6 +21,8 @@ impl ProtocolVersion {
     pub const V0_14: Self = Self::new(0, 14);
     /// Adds the account tools.
     pub const V0_15: Self = Self::new(0, 15);
+    /// Adds the key `shell` of a `policy` frame.
+    pub const V0_18: Self = Self::new(0, 18);
 
     /// `major.minor`.
     pub const fn new(major: u16, minor: u16) -> Self {

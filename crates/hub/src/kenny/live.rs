@@ -44,6 +44,8 @@ pub(super) struct Tunnel<'a> {
     /// Bytes written when a backlog was first seen.
     stalled_at: Option<u64>,
     odd_answers: u32,
+    /// What the agent did that ended the connection.
+    fault: Option<String>,
 }
 
 /// Runs the tunnel until it ends. Returns what to tell the peer, if it is still there.
@@ -66,12 +68,14 @@ pub(super) async fn run<S: Stream>(
         pings_unanswered: 0,
         stalled_at: None,
         odd_answers: 0,
+        fault: None,
     };
     // There is no "accepted" frame: the policy, even an empty one, is what tells the agent that it is in.
     tunnel.send_policy(socket);
     let end = tunnel.drive(socket, &mut session).await;
     // Every call that waits learns at once that this agent is gone; nobody else's does.
-    let gone = || Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call", agent.id));
+    let why = tunnel.fault.map_or_else(String::new, |fault| format!(": {fault}"));
+    let gone = || Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call{why}", agent.id));
     for command in link.end() {
         if let Command::Call { reply, .. } = command {
             let _ = reply.send(Err(gone()));
@@ -104,6 +108,9 @@ impl Tunnel<'_> {
                     }
                     Err(SocketError::Broken(error)) => {
                         tracing::warn!(agent = %self.agent.id, %error, "an agent's connection was closed");
+                        // An answer that nobody could take may be what a call waits for.
+                        self.fault = Some(format!("the hub closed the connection, {error}"));
+                        self.complain(format!("the connection was closed: {error}")).await;
                         return Some(Close { code: error.close_code(), reason: "protocol error" });
                     }
                     Err(SocketError::Ended | SocketError::Io(_)) => return None,
@@ -160,8 +167,8 @@ impl Tunnel<'_> {
     }
 
     fn send_policy<S: Stream>(&self, socket: &mut Socket<S>) {
-        let rules = self.dialect.filter(self.hub.policy.current().wire_rules());
-        socket.queue_text(&HubFrame::policy(rules).encode());
+        let policy = self.hub.policy.current();
+        socket.queue_text(&HubFrame::policy_for(self.dialect, policy.wire_rules()).encode());
     }
 
     fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Option<Close> {

@@ -178,6 +178,10 @@ async fn an_answer_over_the_limit_fails_its_call_and_the_tunnel_lives() {
     };
     let (reply, closed) = tokio::join!(hub.post("/api/agents/pc/call", body(LIST)), huge);
     assert_eq!((reply.body["error"]["code"].as_str(), closed), (Some("disconnected"), Some(1009)));
+    let words = reply.body["error"]["message"].as_str().expect("words");
+    assert!(words.contains("is over the limit of 131072"), "{words}");
+    let said = |logs: &Value| logs.to_string().contains("the connection was closed: a message of");
+    hub.until("/api/logs?agent=pc&level=warn", said).await;
 }
 
 #[tokio::test]

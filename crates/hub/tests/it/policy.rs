@@ -39,6 +39,18 @@ async fn an_agent_of_0_8_is_not_sent_rules_it_cannot_read() {
 }
 
 #[tokio::test]
+async fn an_agent_that_keeps_a_shell_policy_is_told_that_this_hub_has_none() {
+    let hub = TestHub::start().await;
+    for (version, shell) in [("0.17", json!(null)), ("0.18", json!({ "mode": "unrestricted", "allow": [] }))] {
+        let id = format!("pc-{version}");
+        let key = hub.enrol(&id).await;
+        let mut agent = crate::support::TestAgent::open(&hub, &id, key).await;
+        let policy = agent.handshake_as(version).await.expect("let in");
+        assert_eq!((&policy["rules"], &policy["shell"]), (&json!([]), &shell), "{version}");
+    }
+}
+
+#[tokio::test]
 async fn bad_rules_are_refused_with_the_reason() {
     let hub = TestHub::start().await;
     let rule = |id: &str, group: &str, pattern: &str| json!({ "id": id, "applies_to": group, "pattern": pattern, "reason": "r" });

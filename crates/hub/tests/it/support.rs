@@ -274,7 +274,15 @@ impl TestAgent {
 
     /// Register, challenge, auth; returns the policy, which is the first frame after success.
     pub async fn handshake(&mut self) -> Result<Value, Option<u16>> {
-        self.socket.send(self.session.register_frame(&meta())).await;
+        self.handshake_as("0.8").await
+    }
+
+    /// The same as an agent of another version.
+    pub async fn handshake_as(&mut self, protocol: &str) -> Result<Value, Option<u16>> {
+        let register = self.session.register_frame(&meta());
+        let ours = r#""protocol":"0.8""#;
+        assert!(register.contains(ours), "{register}");
+        self.socket.send(register.replace(ours, &format!(r#""protocol":"{protocol}""#))).await;
         loop {
             let text = self.socket.next().await?;
             match self.session.on_text(&text, Duration::ZERO) {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::fields::{Fields, text_of};
 use super::{FrameError, MAX_NAME, clip};
-use crate::policy::{Group, PolicyRule, ShellMode, ShellPolicy};
+use crate::policy::{Dialect, Group, PolicyRule, ShellMode, ShellPolicy};
 use crate::wire_bytes::{self, NONCE_LEN, SIGNATURE_LEN};
 
 /// Most operator rules in one `policy` frame; more are skipped and counted.
@@ -58,9 +58,14 @@ impl<'a> HubFrame<'a> {
         Self::Request { id, tool: tool.into(), args: Cow::Owned(args) }
     }
 
-    /// A policy frame with these rules. Filter them by the agent's [`Dialect`](crate::policy::Dialect) first.
+    /// A policy frame with these rules. Filter them by the agent's [`Dialect`] first.
     pub fn policy(rules: Vec<PolicyRule>) -> Self {
         Self::Policy { rules, skipped: 0, shell: None }
+    }
+
+    /// What an agent of that dialect is told of these rules.
+    pub fn policy_for(dialect: Dialect, rules: impl IntoIterator<Item = PolicyRule>) -> Self {
+        Self::Policy { rules: dialect.filter(rules), skipped: 0, shell: dialect.shell() }
     }
 
     /// The frame as text: exactly the contract's keys, in its order.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::support::{golden, golden_all};
 use convoke_core::secret::SecretText;
 use convoke_kenny::frame::{self, AgentFrame, ErrorCode, HubFrame, LogLevel, Register, RemoteControl, Telemetry};
+use convoke_kenny::policy::{Dialect, ShellMode};
 use convoke_kenny::tools::{self, TOOLS};
 use convoke_kenny::transcript::Transcript;
 use convoke_kenny::{enrol, wire_bytes};
@@ -48,6 +49,24 @@ fn hubs_frames_survive_decoding_and_encoding() {
         let decoded = HubFrame::decode(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(decoded.encode(), text, "{name}");
     }
+}
+
+#[test]
+fn what_newer_servers_say_beside_the_rules_costs_no_rule() {
+    let text = r#"{"type":"policy","rules":[{"id":"a","applies_to":"posix","pattern":"x","reason":"r"}],"shell":{"mode":"allowlist","allow":[]},"collect":{"web_activity":false}}"#;
+    let HubFrame::Policy { rules, skipped, shell } = HubFrame::decode(text).expect("a frame") else { panic!() };
+    assert_eq!((rules.len(), skipped), (1, 0));
+    assert_eq!(shell.map(|shell| shell.mode), Some(ShellMode::Allowlist));
+    let newest = register_dialect(&golden("field/register_0_20.json"));
+    assert_eq!(HubFrame::policy_for(newest, []).encode(), golden("hub/policy_shell.json"));
+    let older = register_dialect(&golden("field/register_0_17.json"));
+    assert_eq!(HubFrame::policy_for(older, []).encode(), golden("hub/policy_empty.json"));
+}
+
+/// What the agent of a golden `register` understands.
+fn register_dialect(text: &str) -> Dialect {
+    let register = register(text);
+    Dialect::new(register.protocol.and_then(Result::ok), &[])
 }
 
 #[test]
