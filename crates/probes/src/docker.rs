@@ -9,7 +9,7 @@ use crate::{Context, ProbeError};
 const JSON: &str = "{{json .}}";
 
 pub(crate) async fn containers(cx: &Context<'_>) -> Result<Value, ProbeError> {
-    let text = cx.output("docker", &["ps", "-a", "--no-trunc", "--format", JSON]).await?;
+    let text = cx.output("docker", &["ps", "-a", "--format", JSON]).await?;
     let shown = rows(
         &text,
         &[
