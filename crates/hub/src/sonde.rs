@@ -55,6 +55,8 @@ type Session = HubSession<Waiter>;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// Keys that are made at once for agents that cannot make their own: each takes a processor for a while.
 const KEYS_AT_ONCE: usize = 2;
+/// Refused registrations with one enrolment token that are recorded one by one; the rest are counted.
+const MAX_TOKEN_REFUSALS: u32 = 20;
 
 /// What the hub knows of Sonde.
 #[derive(Debug)]
@@ -216,26 +218,31 @@ async fn register<S: Stream>(
     }
 }
 
-/// A refusal of someone with a credential is recorded; of a stranger it is counted.
+/// A refusal is recorded: nobody gets as far as a registration without a valid token, key or certificate. A token lives
+/// for minutes and may be tried again and again, so what one of them leaves behind is bounded.
 async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
     tracing::info!(address = %arrival.address, name, reason, "a Sonde agent was refused");
+    hub.metrics.refused("wire", "known");
+    let mut record = Draft::new(clock::now(), Kind::Refusal).detail(&json!({
+        "what": "registration", "name": name, "reason": reason, "address": arrival.address.to_string(),
+    }));
+    record.door = Some(Door::Wire);
+    record.decision = Some(convoke_core::journal::Decision::Denied);
     match &arrival.credential {
-        Credential::Token(_) => {
-            hub.strangers.refused(arrival.address, Door::Wire);
-            hub.metrics.refused("wire", "stranger");
+        Credential::Token(token) => {
+            if hub.sonde.registry.token_refused(token) > MAX_TOKEN_REFUSALS {
+                hub.metrics.dropped("token_refusals", 1);
+                return;
+            }
+            record.who = Some(format!("enrolment token {}", registry::token_label(token)));
+            record.target = hub.sonde.registry.of_name(name).map(|agent| agent.id.as_str().into());
         }
         Credential::Key(agent) | Credential::Certificate(agent) => {
-            let mut record = Draft::new(clock::now(), Kind::Refusal).detail(&json!({
-                "what": "registration", "name": name, "reason": reason, "address": arrival.address.to_string(),
-            }));
             record.who = Some(format!("agent:{}", agent.id));
-            record.door = Some(Door::Wire);
             record.target = Some(agent.id.as_str().into());
-            record.decision = Some(convoke_core::journal::Decision::Denied);
-            hub.metrics.refused("wire", "known");
-            hub.note(record).await;
         }
     }
+    hub.note(record).await;
 }
 
 /// The agent is who it says: it speaks for its id from now on.

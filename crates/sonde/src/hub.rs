@@ -308,6 +308,12 @@ impl<W> HubSession<W> {
         self.pending.cancel(request)
     }
 
+    /// Whether another request for this probe must wait for one that is under way: the agent has never named a request, so
+    /// with two of them nobody could tell whose answer came.
+    pub fn must_wait(&self, probe: &str) -> bool {
+        !self.names_requests() && self.pending.is_asked(probe)
+    }
+
     /// How many probes wait for their answer.
     pub fn in_flight(&self) -> usize {
         self.pending.len()

@@ -119,6 +119,11 @@ impl<W> Pending<W> {
         }
     }
 
+    /// Whether a request for this probe waits.
+    pub fn is_asked(&self, probe: &str) -> bool {
+        self.waiting.values().any(|w| &*w.probe == probe)
+    }
+
     /// The caller no longer waits. There is no cancel message, so the agent may still answer: that will be late.
     pub fn cancel(&mut self, request: Uuid) -> Option<W> {
         let place = self.by_request.get(&request).copied()?;
@@ -209,6 +214,7 @@ mod tests {
         table.start(id(1), "disk", s(30), "a").expect("room");
         table.start(id(2), "cpu", s(30), "b").expect("room");
         table.start(id(3), "cpu", s(30), "c").expect("room");
+        assert!(table.is_asked("disk") && !table.is_asked("memory"));
         assert_eq!(table.first("cpu"), Match::Answered(id(2), "b"));
         assert_eq!(table.first("memory"), Match::Stranger);
         assert_eq!(table.drain(), [(id(1), "a"), (id(3), "c")]);

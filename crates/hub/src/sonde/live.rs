@@ -1,5 +1,6 @@
 //! A registered link: probes out, answers and heartbeats in.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ const HIGH_WATER: usize = 256 * 1024;
 /// Odd messages of one connection that are recorded or logged one by one; the rest are counted.
 const MAX_ODD: u32 = 50;
 
+/// What a caller is told when an agent has enough to do.
+const TOO_MANY: &str = "too many probes are under way on this agent";
+
 /// Codes of failures that the agent itself answered with.
 pub(crate) const PROBE_ERROR: &str = "probe_error";
 /// It did not finish in time, by its own clock.
@@ -48,6 +52,19 @@ struct Tunnel<'a> {
     /// Bytes written when a backlog was first seen.
     stalled_at: Option<u64>,
     odd: u32,
+    /// Probes that wait for another of the same name: the session says which. At most `sonde.max_in_flight`.
+    held: VecDeque<Held>,
+}
+
+/// A probe that was not sent yet.
+struct Held {
+    id: CallId,
+    probe: String,
+    params: Box<RawValue>,
+    requested_by: Arc<str>,
+    timeout: Duration,
+    deadline: Duration,
+    reply: super::Waiter,
 }
 
 type Goodbye = Option<(u16, &'static str)>;
@@ -80,9 +97,13 @@ pub(super) async fn run<S: Stream>(
         pings_unanswered: 0,
         stalled_at: None,
         odd: 0,
+        held: VecDeque::new(),
     };
     let end = tunnel.drive(socket, &mut session).await;
     let gone = || Failure::new(code::DISCONNECTED, format!("Agent '{}' disconnected", sonde.name));
+    for held in tunnel.held.drain(..) {
+        let _ = held.reply.send(Err(gone()));
+    }
     for command in link.end() {
         if let Command::Probe { reply, .. } | Command::Call { reply, .. } = command {
             let _ = reply.send(Err(gone()));
@@ -115,7 +136,8 @@ impl Tunnel<'_> {
         let sleep = tokio::time::sleep_until(Instant::now());
         tokio::pin!(sleep);
         loop {
-            let deadline = session.next_deadline().map_or(self.next_ping, |d| d.min(self.next_ping));
+            let held = self.held.iter().map(|held| held.deadline);
+            let deadline = session.next_deadline().into_iter().chain(held).fold(self.next_ping, Duration::min);
             let due: Instant = self.hub.instant(deadline).into();
             // A tick that comes too early costs nothing; setting the timer anew for every probe does.
             if due < sleep.deadline() || sleep.is_elapsed() {
@@ -128,6 +150,7 @@ impl Tunnel<'_> {
                         if let Some(end) = self.on_event(event, socket, session).await {
                             return end;
                         }
+                        self.release(socket, session);
                     }
                     Err(SocketError::Broken(error)) => {
                         tracing::warn!(agent = %self.agent.id, %error, "an agent's connection was closed");
@@ -156,40 +179,30 @@ impl Tunnel<'_> {
     }
 
     fn on_command<S: Stream>(
-        &self,
+        &mut self,
         command: Command,
         socket: &mut Socket<S>,
         session: &mut Session,
     ) -> Option<Close> {
         match command {
             Command::Probe { id, probe, params, requested_by, timeout, deadline, reply } => {
-                let started = session.request(
-                    id.uuid(),
-                    &probe,
-                    Some(&params),
-                    &requested_by,
-                    timeout,
-                    deadline,
-                    clock::now(),
-                    reply,
-                );
-                match started {
-                    Ok(frame) => socket.queue_text(&frame),
-                    Err((why, reply)) => {
-                        let failure = match why {
-                            StartError::Full => {
-                                Failure::new(code::BUSY, "too many probes are under way on this agent")
-                            }
-                            _ => Failure::new(code::INTERNAL, "the probe could not be started"),
-                        };
-                        let _ = reply.send(Err(failure));
-                    }
+                let held = Held { id, probe, params, requested_by, timeout, deadline, reply };
+                let waits = |held: &Held| self.held.iter().any(|other| other.probe == held.probe);
+                if !session.must_wait(&held.probe) && !waits(&held) {
+                    start(held, socket, session);
+                } else if self.held.len() < self.hub.settings.size("sonde.max_in_flight") {
+                    self.held.push_back(held);
+                } else {
+                    let _ = held.reply.send(Err(Failure::new(code::BUSY, TOO_MANY)));
                 }
             }
             Command::Call { reply, .. } => {
                 let _ = reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
             }
-            Command::Forget(id) => drop(session.cancel(id.uuid())),
+            Command::Forget(id) => {
+                self.held.retain(|held| held.id != id);
+                drop(session.cancel(id.uuid()));
+            }
             Command::Send(frame) => socket.queue_text(&frame),
             // Deny rules are the hub's own here: the protocol has no frame for them.
             Command::PolicyChanged => {}
@@ -216,11 +229,29 @@ impl Tunnel<'_> {
                 }
             }
         }
+        while let Some(place) = self.held.iter().position(|held| held.deadline <= now) {
+            let Some(held) = self.held.remove(place) else { break };
+            let message = format!("Agent '{}' was still busy with another {}", self.sonde.name, held.probe);
+            let _ = held.reply.send(Err(Failure::new(code::TIMEOUT, message)));
+        }
+        self.release(socket, session);
         if now >= self.next_ping {
             self.next_ping = now + self.hub.settings.seconds("sonde.heartbeat_s");
             return self.ping(socket);
         }
         None
+    }
+
+    /// Sends what no longer has to wait, in its order.
+    fn release<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) {
+        let mut place = 0;
+        while let Some(held) = self.held.get(place) {
+            if session.must_wait(&held.probe) {
+                place += 1;
+            } else if let Some(held) = self.held.remove(place) {
+                start(held, socket, session);
+            }
+        }
     }
 
     /// Once an interval: notices a peer that is half-open or does not read.
@@ -300,7 +331,7 @@ impl Tunnel<'_> {
             status: Status,
             #[serde(skip_serializing_if = "Option::is_none")]
             data: Option<&'a RawValue>,
-            duration_ms: f64,
+            duration_ms: serde_json::Number,
             request_id: uuid::Uuid,
             #[serde(skip_serializing_if = "Option::is_none")]
             metadata: Option<&'a convoke_sonde::probe::Metadata>,
@@ -319,7 +350,7 @@ impl Tunnel<'_> {
             probe: &answer.probe,
             status: answer.status,
             data: data.as_deref(),
-            duration_ms: answer.duration_ms.unwrap_or_default(),
+            duration_ms: whole(answer.duration_ms.unwrap_or_default()),
             request_id: request,
             metadata: answer.metadata.as_ref(),
         };
@@ -356,4 +387,29 @@ impl Tunnel<'_> {
         record.target = Some(self.agent.id.as_str().into());
         record
     }
+}
+
+fn start<S: Stream>(held: Held, socket: &mut Socket<S>, session: &mut Session) {
+    let Held { id, probe, params, requested_by, timeout, deadline, reply } = held;
+    let started =
+        session.request(id.uuid(), &probe, Some(&params), &requested_by, timeout, deadline, clock::now(), reply);
+    match started {
+        Ok(frame) => socket.queue_text(&frame),
+        Err((why, reply)) => {
+            let failure = match why {
+                StartError::Full => Failure::new(code::BUSY, TOO_MANY),
+                _ => Failure::new(code::INTERNAL, "the probe could not be started"),
+            };
+            let _ = reply.send(Err(failure));
+        }
+    }
+}
+
+/// A number as JavaScript would print it: whole ones without a fraction, which strict readers take for another type.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and within bounds")]
+fn whole(number: f64) -> serde_json::Number {
+    if number.fract() == 0.0 && (0.0..9e15).contains(&number) {
+        return (number as u64).into();
+    }
+    serde_json::Number::from_f64(number).unwrap_or_else(|| 0.into())
 }

@@ -160,6 +160,13 @@ impl Facts {
 pub struct Registry {
     known: RwLock<Known>,
     tokens: Mutex<HashMap<TokenHash, SondeTokenRow>>,
+    /// How often someone with a token was refused; only of tokens that are known.
+    refusals: Mutex<HashMap<TokenHash, u32>>,
+}
+
+/// What a token is called where people read: the beginning of its hash.
+pub fn token_label(token: &TokenHash) -> String {
+    format!("{}…", hex::encode(&token.0[..4]))
 }
 
 #[derive(Debug, Default)]
@@ -289,6 +296,16 @@ impl Registry {
             token.used_at = Some(at);
             token.used_by = Some(by.clone());
         }
+    }
+
+    /// Someone with this token was refused; how often that makes.
+    pub fn token_refused(&self, token: &TokenHash) -> u32 {
+        let tokens = self.lock_tokens();
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.retain(|token, _| tokens.contains_key(token));
+        let count = refusals.entry(*token).or_default();
+        *count = count.saturating_add(1);
+        *count
     }
 
     /// The tokens, newest first.

@@ -256,6 +256,12 @@ async fn a_token_for_nobody_in_particular_takes_no_name_that_is_taken() {
         let told = refused(&hub, &stray, &register).await;
         assert!(told["payload"].to_string().contains("the name is taken"), "{told}");
     }
+    // Whoever has a valid token is no stranger: what they tried is on record.
+    let two = |body: &Value| body["records"].as_array().is_some_and(|r| r.len() == 2);
+    let records = hub.until("/api/journal?kind=refusal", two).await["records"].clone();
+    assert!(records[0]["who"].as_str().is_some_and(|w| w.starts_with("enrolment token ")), "{records:?}");
+    assert_eq!(records[0]["target"], format!("sonde:{}", agent.id), "whose name it was");
+    assert!(!records[0].to_string().contains(&stray), "never the token itself");
     let (reply, ()) = tokio::join!(probe(&hub, "web-1", "system.cpu.usage", json!({})), async {
         let request = agent.request().await;
         agent.answer(&request, json!({ "cpuCount": 1 })).await;
@@ -278,6 +284,45 @@ async fn a_token_for_nobody_in_particular_takes_no_name_that_is_taken() {
     assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
     let fresh = join(&hub, &token(&hub).await, &field_register("web-1")).await;
     assert_ne!(fresh.id, agent.id);
+}
+
+#[tokio::test]
+async fn what_one_token_leaves_on_record_is_bounded() {
+    let hub = TestHub::start().await;
+    let _agent = enrolled(&hub, "web-1").await;
+    let (stray, other) = (token(&hub).await, token(&hub).await);
+    for _ in 0..25 {
+        refused(&hub, &stray, &field_register("web-1")).await;
+    }
+    refused(&hub, &other, &field_register("web-1")).await;
+    // Records keep their order: when the other token's is there, all of the first one's are.
+    let whose = |body: &Value| -> Vec<Value> {
+        body["records"].as_array().into_iter().flatten().map(|r| r["who"].clone()).collect()
+    };
+    let both = |body: &Value| whose(body).windows(2).any(|pair| pair[0] != pair[1]);
+    let body = hub.until("/api/journal?limit=1000&kind=refusal", both).await;
+    assert_eq!(whose(&body).len(), 21, "twenty of the first token, one of another, which has its own bound");
+}
+
+/// What the field's agent sends in answer to a request, byte for byte but for the ids: whole milliseconds stay whole.
+#[tokio::test]
+async fn a_response_of_the_field_comes_back_as_it_was() {
+    let hub = TestHub::start().await;
+    let mut agent = enrolled(&hub, "web-1").await;
+    let (reply, ()) = tokio::join!(probe(&hub, "web-1", "system.cpu.usage", json!({})), async {
+        let request = agent.request().await;
+        let id = &request["payload"]["requestId"];
+        let payload = format!(
+            r#"{{"probe":"system.cpu.usage","status":"success","data":{{"loadAvg1":4.67,"loadAvg5":8.19,"loadAvg15":7.34,"cpuCount":2}},"durationMs":13,"metadata":{{"agentVersion":"0.2.11","packName":"system","packVersion":"0.2.0","capabilityLevel":"observe"}},"requestId":{id}}}"#
+        );
+        let frame = format!(
+            r#"{{"id":"3f2b7f6e-52cf-4a4e-9a3e-1c9d0a6f3b11","type":"probe.response","timestamp":"{AT}","agentId":"{}","signature":"","payload":{payload}}}"#,
+            agent.id
+        );
+        agent.socket.send(frame).await;
+    });
+    assert_eq!(reply.body["durationMs"].as_u64(), Some(13), "{reply:?}");
+    assert_eq!(reply.body["data"], json!({ "loadAvg1": 4.67, "loadAvg5": 8.19, "loadAvg15": 7.34, "cpuCount": 2 }));
 }
 
 #[tokio::test]
@@ -627,6 +672,40 @@ async fn the_first_match_is_for_agents_that_never_named_a_request() {
         agent.send("probe.response", payload).await;
     });
     assert_eq!(reply.body["data"], json!({"n": 1}));
+}
+
+/// An agent of the oldest kind, asked for two hosts at once: nobody gets the other's answer.
+#[tokio::test]
+async fn an_agent_that_names_no_request_is_asked_for_one_thing_at_a_time() {
+    let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
+    let mut agent = enrolled(&hub, "old").await;
+    let ping = |host: &'static str| probe(&hub, "old", "system.network.ping", json!({ "host": host }));
+    let (a, b, other, ()) =
+        tokio::join!(ping("a"), ping("b"), probe(&hub, "old", "system.cpu.usage", json!({})), async {
+            let mut seen = Vec::new();
+            for _ in 0..3 {
+                let request = agent.request().await;
+                seen.push(request);
+                // Only another probe comes beside it; the answers go out in the worst order.
+                if seen.len() == 2 {
+                    let probes: Vec<_> = seen.iter().map(|r| r["payload"]["probe"].clone()).collect();
+                    assert_ne!(probes[0], probes[1], "two of one name are not under way at once");
+                    while let Some(request) = seen.pop() {
+                        unnamed(&mut agent, &request).await;
+                    }
+                }
+            }
+            unnamed(&mut agent, &seen[0]).await;
+        });
+    assert_eq!((&a.body["data"]["host"], &b.body["data"]["host"]), (&json!("a"), &json!("b")));
+    assert_eq!(other.body["status"], "success");
+}
+
+/// Answers without saying what.
+async fn unnamed(agent: &mut Joined, request: &Value) {
+    let mut payload = response(request, json!({ "host": request["payload"]["params"]["host"] }));
+    payload.as_object_mut().expect("an object").remove("requestId");
+    agent.send("probe.response", payload).await;
 }
 
 /// Many agents at once that stay connected and stop beating: all of them are offline soon after, and whoever still beats
