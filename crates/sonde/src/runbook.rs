@@ -20,7 +20,9 @@
 //! remediation = "Remove what is not needed, or enlarge the file system."
 //! ```
 
+mod check;
 mod evaluate;
+mod progress;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,9 +30,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::params::{self, ParamSpec};
+use crate::manifest::Manifest;
+use crate::params::ParamSpec;
 
-pub use evaluate::{Finding, evaluate};
+pub use evaluate::{Finding, Outcome, evaluate};
+pub use progress::{Planned, Progress};
 
 /// The field's limit for a whole runbook.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(45);
@@ -42,6 +46,10 @@ pub const MAX_STEPS: usize = 64;
 pub const MAX_THRESHOLDS: usize = 128;
 /// Longest file.
 pub const MAX_FILE: usize = 256 * 1024;
+/// Most elements of a list that one step is run for.
+pub const MAX_EACH: usize = 50;
+/// Most probes of one run, over all steps and elements.
+pub const MAX_RUNS: usize = 256;
 
 /// A runbook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +69,9 @@ pub struct Runbook {
     /// What the asker may or must say.
     #[serde(default)]
     pub params: BTreeMap<String, ParamSpec>,
+    /// Of these, the asker must say at least one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_of: Vec<String>,
     /// What to run.
     pub steps: Vec<Step>,
     /// What is worth telling.
@@ -91,6 +102,66 @@ pub struct Step {
     /// What it means when the probe fails; nothing when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<Severity>,
+    /// Run once for each element of an earlier step's list; `{item.name}` in `params` is a value of the element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each: Option<Each>,
+    /// Parameters of the runbook that its result says, by their paths, where the asker did not. When they all were said,
+    /// the step is not run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gives: BTreeMap<String, String>,
+    /// What is told when a parameter is not in its result; the steps that need it are not run then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_nothing: Option<String>,
+}
+
+/// Which elements a step is run for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Each {
+    /// The earlier step, by its name.
+    pub of: String,
+    /// The list in its result.
+    pub list: String,
+    /// Only elements that fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<Only>,
+    /// What an element is called: a path in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// How many at most; that there were more is told.
+    #[serde(default = "ten")]
+    pub limit: usize,
+}
+
+/// Which elements count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Only {
+    /// What is looked at in the element.
+    pub path: String,
+    /// It must be this; the text `{name}` stands for the runbook's own parameter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is: Option<Value>,
+    /// Or it must be among these values of another step's result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub among: Option<Among>,
+}
+
+/// Values of a step's result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Among {
+    /// The step, by its name.
+    pub of: String,
+    /// A list in its result; the result itself when nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
+    /// What is looked at.
+    pub path: String,
+}
+
+const fn ten() -> usize {
+    10
 }
 
 impl Step {
@@ -132,6 +203,9 @@ pub struct Threshold {
     /// A list in the result, each element of which is looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub each: Option<String>,
+    /// Only elements of which one of these holds; all when nothing is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<Only>,
     /// What is looked at: names with dots between. `#` at the end is the length of a list.
     pub path: String,
     /// If given, what is looked at is `path` in percent of this.
@@ -192,9 +266,6 @@ pub enum Op {
 #[error("{0}")]
 pub struct RunbookError(pub String);
 
-/// A step with the parameters it runs with.
-pub type Planned = (Step, Map<String, Value>);
-
 impl Runbook {
     /// Reads and checks a file.
     pub fn parse(text: &str) -> Result<Self, RunbookError> {
@@ -212,70 +283,40 @@ impl Runbook {
         format!("{}-runbook", self.category)
     }
 
-    fn check(&self) -> Result<(), String> {
-        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
-        if self.category.is_empty() || self.category.len() > 64 || !self.category.bytes().all(plain) {
-            return Err("`category` must be 1 to 64 lower-case letters, digits, '-' and '_'".into());
-        }
-        if self.steps.is_empty() || self.steps.len() > MAX_STEPS {
-            return Err(format!("a runbook has 1 to {MAX_STEPS} steps"));
-        }
-        if self.thresholds.len() > MAX_THRESHOLDS {
-            return Err(format!("a runbook has at most {MAX_THRESHOLDS} thresholds"));
-        }
-        if self.deadline_s == 0 || self.deadline_s > MAX_DEADLINE_S {
-            return Err(format!("`deadline_s` must be 1 to {MAX_DEADLINE_S}"));
-        }
-        for (name, spec) in &self.params {
-            spec.check().map_err(|why| format!("parameter `{name}`: {why}"))?;
-        }
-        for (i, step) in self.steps.iter().enumerate() {
-            if !step.probe.contains('.') || step.probe.len() > crate::probe::MAX_PROBE_NAME {
-                return Err(format!("step {}: {:?} is no probe; it must be pack.probe", i + 1, step.probe));
-            }
-            if self.steps[..i].iter().any(|s| s.name() == step.name()) {
-                return Err(format!("step {}: there are two steps named {}; give one a `name`", i + 1, step.name()));
-            }
-            for (name, value) in &step.params {
-                if let Some(wanted) = value.as_str().and_then(placeholder)
-                    && !self.params.contains_key(wanted)
-                {
-                    return Err(format!(
-                        "step {}: `{name}` is {{{wanted}}}, which is no parameter of this runbook",
-                        i + 1
-                    ));
-                }
-            }
-        }
-        for (i, threshold) in self.thresholds.iter().enumerate() {
-            if !self.steps.iter().any(|s| s.name() == threshold.probe) {
-                return Err(format!("threshold {}: there is no step named {}", i + 1, threshold.probe));
-            }
-            if threshold.levels.is_empty() || threshold.path.is_empty() || threshold.title.is_empty() {
-                return Err(format!("threshold {}: it needs `path`, `levels` and `title`", i + 1));
-            }
-            let numeric = matches!(threshold.op, Op::Above | Op::AtLeast | Op::Below | Op::AtMost);
-            if (numeric || threshold.of.is_some()) && !threshold.levels.iter().all(|l| l.value.is_number()) {
-                return Err(format!("threshold {}: this comparison needs numbers as values", i + 1));
-            }
-        }
-        Ok(())
+    /// The simple runbook that a pack brings: its probes, nothing to judge them by. None when it has none, or one that
+    /// could not be asked for.
+    pub fn of_pack(manifest: &Manifest) -> Option<Self> {
+        let brought = manifest.runbook.as_ref()?;
+        let step = |probe: &String| Step {
+            probe: format!("{}.{probe}", manifest.name),
+            name: None,
+            params: Map::new(),
+            on_error: None,
+            each: None,
+            gives: BTreeMap::new(),
+            on_nothing: None,
+        };
+        let runbook = Self {
+            category: brought.category.clone(),
+            description: manifest.description.clone(),
+            parallel: brought.parallel,
+            deadline_s: deadline(),
+            params: BTreeMap::new(),
+            one_of: Vec::new(),
+            steps: brought.probes.iter().map(step).collect(),
+            thresholds: Vec::new(),
+        };
+        runbook.check().is_ok().then_some(runbook)
     }
 
-    /// The steps with what the asker said put in.
-    pub fn plan(&self, given: Option<&str>) -> Result<Vec<Planned>, params::ParamError> {
-        let values = params::validate(&self.params, given)?;
-        let filled = |value: &Value| match value.as_str().and_then(placeholder) {
-            Some(name) => values.get(name).cloned(),
-            None => Some(value.clone()),
-        };
-        let plan = self.steps.iter().map(|step| {
-            // A parameter that was left open is left out.
-            let params =
-                step.params.iter().filter_map(|(name, value)| Some((name.clone(), filled(value)?))).collect();
-            (step.clone(), params)
-        });
-        Ok(plan.collect())
+    /// `diagnostic` when it judges results, `simple` when it shows them only: the field's words.
+    pub fn kind(&self) -> &'static str {
+        if self.thresholds.is_empty() { "simple" } else { "diagnostic" }
+    }
+
+    /// Whether it can be run without anything being said.
+    pub fn needs_nothing(&self) -> bool {
+        self.one_of.is_empty() && self.params.values().all(|p| !p.required)
     }
 }
 
@@ -314,10 +355,10 @@ mod tests {
     fn parameters_are_put_into_the_steps() {
         let runbook = Runbook::parse(GOOD).expect("a good runbook");
         assert_eq!((runbook.id().as_str(), runbook.deadline_s, runbook.parallel), ("disk-runbook", 45, false));
-        let plan = runbook.plan(Some(r#"{"lines":5}"#)).expect("plans");
-        assert_eq!(Value::Object(plan[1].1.clone()).to_string(), r#"{"lines":5,"priority":"err"}"#);
-        assert!(runbook.plan(Some(r#"{"lines":"five"}"#)).is_err());
-        assert!(runbook.plan(Some(r#"{"other":1}"#)).is_err());
+        let plan = runbook.start(Some(r#"{"lines":5}"#)).expect("starts").ready();
+        assert_eq!(Value::Object(plan[1].params.clone()).to_string(), r#"{"lines":5,"priority":"err"}"#);
+        assert!(runbook.start(Some(r#"{"lines":"five"}"#)).is_err());
+        assert!(runbook.start(Some(r#"{"other":1}"#)).is_err());
     }
 
     #[test]
@@ -332,6 +373,12 @@ mod tests {
             ("parallel = false", "paralel = false", "paralel"),
             ("each = \"filesystems\"", "probe2 = 1", "probe2"),
             ("parallel = false", "deadline_s = 0", "deadline_s"),
+            ("parallel = false", "one_of = [\"who\"]", "who"),
+            ("on_error = \"warning\"", "gives = { host = \"a\" }", "host"),
+            ("on_error = \"warning\"", "each = { of = \"later\", list = \"l\" }", "earlier"),
+            ("on_error = \"warning\"", "each = { of = \"system.disk.usage\", list = \"l\", limit = 51 }", "limit"),
+            ("priority = \"err\"", "priority = \"{item.name}\"", "item.name"),
+            ("op = \">=\"", "only = [{ path = \"a\" }]\nop = \">=\"", "`is`"),
         ] {
             let text = GOOD.replacen(from, to, 1);
             assert_ne!(text, GOOD, "{from}");

@@ -21,6 +21,7 @@ use crate::operators::Caller;
 use crate::sonde::ask::{self, AskError, ProbeAsk};
 use crate::sonde::diagnose::{self, Known};
 use crate::sonde::overview;
+use crate::sonde::registry::token_label;
 
 impl std::convert::From<AskError> for ApiError {
     fn from(error: AskError) -> Self {
@@ -87,7 +88,7 @@ pub(super) async fn tokens(State(hub): State<Hub>, _: Caller) -> Json<Value> {
                 None => "active",
             };
             json!({
-                "token": format!("{}…", hex::encode(&t.hash.0[..4])), "status": status, "name": t.name,
+                "token": token_label(&t.hash), "status": status, "name": t.name,
                 "createdAt": t.created_at, "expiresAt": t.expires_at, "usedAt": t.used_at,
                 "usedByAgent": t.used_by.map(|id| id.as_str().to_owned()),
             })
@@ -221,10 +222,10 @@ pub(super) async fn capabilities(
 
 #[utoipa::path(get, path = "/api/v1/runbooks", responses((status = 200)), tag = "sonde")]
 /// The runbooks, and files that are none.
-pub(super) async fn runbooks(State(hub): State<Hub>, _: Caller) -> Json<Value> {
+pub(super) async fn runbooks(State(hub): State<Hub>, caller: Caller) -> Json<Value> {
     let mut good = Vec::new();
     let mut bad = Vec::new();
-    for known in diagnose::all(&hub).await {
+    for known in diagnose::all(&hub, &caller).await {
         match known {
             Known::Good { from, runbook } => {
                 let mut shown = serde_json::to_value(&runbook).unwrap_or_default();

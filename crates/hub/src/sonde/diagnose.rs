@@ -1,10 +1,12 @@
 //! Runbooks for callers: several probes, what their results say, and whatever is there when the time is over.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use convoke_sonde::builtin;
-use convoke_sonde::runbook::{self, Finding, Planned, Runbook, Severity};
+use convoke_sonde::runbook::{self, Finding, Outcome, Planned, Runbook, Severity};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -18,13 +20,15 @@ use crate::operators::Caller;
 const MAX_FILES: usize = 256;
 /// Longest data of one probe in a runbook's output; longer data is named and left out.
 const MAX_DATA: usize = 256 * 1024;
+/// Probes of one runbook that are asked for at once.
+const ASKED_AT_ONCE: usize = 16;
 
 /// A runbook that can be asked for, or a file that is none.
 #[derive(Debug)]
 pub enum Known {
     /// A good one.
     Good {
-        /// Where it comes from: `built in`, or a file.
+        /// Where it comes from: `built in`, a file, or a pack that an agent brought.
         from: String,
         /// What it is.
         runbook: Box<Runbook>,
@@ -38,8 +42,45 @@ pub enum Known {
     },
 }
 
-/// All runbooks: an operator's own file takes the place of a built-in one of the same category.
-pub async fn all(hub: &Hub) -> Vec<Known> {
+/// All runbooks that a caller can ask for: the hub's own, and those of packs that agents within reach brought.
+pub async fn all(hub: &Hub, caller: &Caller) -> Vec<Known> {
+    let mut all = shared(hub).await;
+    let category = |known: &Known| match known {
+        Known::Good { runbook, .. } => Some(runbook.category.clone()),
+        Known::Bad { .. } => None,
+    };
+    let mut seen: HashSet<String> = all.iter().filter_map(category).collect();
+    let agents = hub.sonde.registry.list().into_iter().filter(|agent| ask::reaches(hub, caller, agent));
+    for (pack, runbook) in agents.flat_map(|agent| brought(&agent)) {
+        if seen.insert(runbook.category.clone()) {
+            all.push(Known::Good { from: format!("pack {pack}"), runbook: Box::new(runbook) });
+        }
+    }
+    all
+}
+
+/// The runbooks of packs that an agent brought, with those packs' names.
+fn brought(agent: &SondeAgent) -> Vec<(String, Runbook)> {
+    let state = agent.state();
+    let of = |m: &convoke_sonde::manifest::Manifest| Some((m.name.clone(), Runbook::of_pack(m)?));
+    state.facts.manifests.iter().filter_map(of).collect()
+}
+
+/// What an agent brought and the hub does not have itself: nobody changes by a pack of theirs what `system` means.
+pub(super) fn own(agent: &SondeAgent, shared: &[Arc<Runbook>]) -> Vec<Arc<Runbook>> {
+    let is_new = |runbook: &Runbook| shared.iter().all(|known| known.category != runbook.category);
+    brought(agent).into_iter().map(|(_, runbook)| runbook).filter(is_new).map(Arc::new).collect()
+}
+
+fn find<'a>(all: &'a [Known], category: &str) -> Option<&'a Runbook> {
+    all.iter().find_map(|known| match known {
+        Known::Good { runbook, .. } if runbook.category == category => Some(&**runbook),
+        _ => None,
+    })
+}
+
+/// The hub's own: an operator's file takes the place of a built-in one of the same category.
+pub(super) async fn shared(hub: &Hub) -> Vec<Known> {
     let folder = hub.settings.text("sonde.runbook_dir").map(std::path::PathBuf::from);
     let own = match folder {
         Some(folder) => tokio::task::spawn_blocking(move || read_folder(&folder)).await.unwrap_or_default(),
@@ -69,13 +110,7 @@ fn read_folder(folder: &Path) -> Vec<Known> {
     files.truncate(MAX_FILES);
     let mut known: Vec<Known> = Vec::new();
     for path in files {
-        let long = std::fs::metadata(&path).is_ok_and(|m| m.len() > runbook::MAX_FILE as u64);
-        let read = if long {
-            Err("it is too long".into())
-        } else {
-            std::fs::read_to_string(&path).map_err(|e| e.to_string())
-        };
-        let parsed = read.and_then(|text| Runbook::parse(&text).map_err(|why| why.to_string()));
+        let parsed = read_file(&path);
         known.push(match parsed {
             Ok(runbook) => {
                 let twice = known
@@ -91,6 +126,16 @@ fn read_folder(folder: &Path) -> Vec<Known> {
         });
     }
     known
+}
+
+/// Reads one file, as it would be loaded.
+pub fn read_file(path: &Path) -> Result<Runbook, String> {
+    let length = std::fs::metadata(path).map_err(|why| why.to_string())?.len();
+    if length > runbook::MAX_FILE as u64 {
+        return Err("it is too long".into());
+    }
+    let text = std::fs::read_to_string(path).map_err(|why| why.to_string())?;
+    Runbook::parse(&text).map_err(|why| why.to_string())
 }
 
 /// What a runbook came to.
@@ -112,31 +157,44 @@ pub async fn diagnose(
     category: &str,
     params: Option<&str>,
 ) -> Result<Diagnosis, AskError> {
-    let runbook = all(hub).await.into_iter().find_map(|known| match known {
-        Known::Good { runbook, .. } if runbook.category == category => Some(runbook),
-        _ => None,
-    });
-    let Some(runbook) = runbook else {
-        let known: Vec<String> = all(hub)
-            .await
-            .into_iter()
-            .filter_map(|k| match k {
-                Known::Good { runbook, .. } => Some(runbook.category),
-                Known::Bad { .. } => None,
-            })
-            .collect();
-        let category = &category[..category.floor_char_boundary(64)];
-        return Err(AskError::Bad(format!("there is no runbook '{category}': there are {}", known.join(", "))));
+    let shared = shared(hub).await;
+    if let Some(runbook) = find(&shared, category) {
+        let sonde = match agent {
+            Some(name) => ask::find(hub, caller, name).await?.0,
+            None => {
+                let packs: std::collections::BTreeSet<&str> =
+                    runbook.steps.iter().filter_map(|step| step.probe.split('.').next()).collect();
+                ask::only_one(hub, caller, &packs.into_iter().collect::<Vec<_>>())?
+            }
+        };
+        return run(hub, caller, runbook, &sonde, params).await;
+    }
+    // Two agents may mean different things by one category: what is run is what the agent itself brought.
+    let candidates = match agent {
+        Some(name) => vec![ask::find(hub, caller, name).await?.0],
+        None => hub.sonde.registry.list().into_iter().filter(|a| ask::reaches(hub, caller, a)).collect(),
     };
-    let sonde = match agent {
-        Some(name) => ask::find(hub, caller, name).await?.0,
-        None => {
-            let packs: std::collections::BTreeSet<&str> =
-                runbook.steps.iter().filter_map(|step| step.probe.split('.').next()).collect();
-            ask::only_one(hub, caller, &packs.into_iter().collect::<Vec<_>>())?
+    let having = |sonde: Arc<SondeAgent>| {
+        let (_, runbook) = brought(&sonde).into_iter().find(|(_, runbook)| runbook.category == category)?;
+        Some((sonde, runbook))
+    };
+    let mut having: Vec<_> = candidates.into_iter().filter_map(having).collect();
+    let clipped = &category[..category.floor_char_boundary(64)];
+    match (having.len(), having.pop()) {
+        (1, Some((sonde, runbook))) => run(hub, caller, &runbook, &sonde, params).await,
+        (0, _) => {
+            let known: Vec<String> = all(hub, caller)
+                .await
+                .into_iter()
+                .filter_map(|k| match k {
+                    Known::Good { runbook, .. } => Some(runbook.category),
+                    Known::Bad { .. } => None,
+                })
+                .collect();
+            Err(AskError::Bad(format!("there is no runbook '{clipped}' here: there are {}", known.join(", "))))
         }
-    };
-    run(hub, caller, &runbook, &sonde, params).await
+        (n, _) => Err(AskError::Bad(format!("{n} agents bring a runbook '{clipped}'; name one as `agent`"))),
+    }
 }
 
 /// Runs this very runbook on this very agent.
@@ -147,20 +205,26 @@ pub(super) async fn run(
     sonde: &SondeAgent,
     params: Option<&str>,
 ) -> Result<Diagnosis, AskError> {
-    let plan = runbook.plan(params).map_err(|why| AskError::Bad(why.to_string()))?;
+    use futures_util::StreamExt as _;
+    let mut progress = runbook.start(params).map_err(|why| AskError::Bad(why.to_string()))?;
     let started = Instant::now();
     let deadline = started + Duration::from_secs(runbook.deadline_s);
     let id = runbook.id();
-    let run = |step: Planned| run_step(hub, caller, &sonde.wire_id, &id, step, deadline);
-    let results: Vec<Ran> = if runbook.parallel {
-        futures_util::future::join_all(plan.into_iter().map(run)).await
-    } else {
-        let mut results = Vec::new();
-        for step in plan {
-            results.push(run(step).await);
+    let at_once = if runbook.parallel { ASKED_AT_ONCE } else { 1 };
+    let mut results: Vec<Ran> = Vec::new();
+    loop {
+        let ready = progress.ready();
+        if ready.is_empty() {
+            break;
         }
-        results
-    };
+        let asked = ready.into_iter().map(|planned| run_step(hub, caller, &sonde.wire_id, &id, planned, deadline));
+        let ran: Vec<Ran> = futures_util::stream::iter(asked).buffered(at_once).collect().await;
+        for ran in ran {
+            progress.done(&ran.step, ran.data.as_ref());
+            results.push(ran);
+        }
+    }
+    let (told, values) = progress.into_told();
     if let Some(Ran { refused: Some(_), .. }) = results.iter().find(|r| r.refused.is_some())
         && results.iter().all(|r| r.refused.is_some())
     {
@@ -168,10 +232,14 @@ pub(super) async fn run(
         let first = results.into_iter().find_map(|r| r.refused);
         return Err(first.unwrap_or(AskError::Busy("nothing could be asked")));
     }
-    Ok(report(runbook, &sonde.name, &results, started.elapsed()))
+    let findings = judge(runbook, told, &values, &results);
+    Ok(report(runbook, &sonde.name, &results, findings, started.elapsed()))
 }
 
 struct Ran {
+    /// The step it is of.
+    step: String,
+    /// What its result is called.
     name: String,
     status: String,
     data: Option<Value>,
@@ -181,16 +249,10 @@ struct Ran {
     late: bool,
 }
 
-async fn run_step(
-    hub: &Hub,
-    caller: &Caller,
-    agent: &str,
-    id: &str,
-    (step, params): Planned,
-    deadline: Instant,
-) -> Ran {
-    let name = step.name().to_owned();
+async fn run_step(hub: &Hub, caller: &Caller, agent: &str, id: &str, planned: Planned, deadline: Instant) -> Ran {
+    let Planned { step, name, probe, params } = planned;
     let failed = |status: &str, error: String| Ran {
+        step: step.clone(),
         name: name.clone(),
         status: status.into(),
         data: None,
@@ -204,7 +266,7 @@ async fn run_step(
         return Ran { late: true, ..failed("timeout", "the runbook's time was over before this probe began".into()) };
     }
     let params = RawValue::from_string(Value::Object(params).to_string()).ok();
-    let ask = ProbeAsk { agent: Some(agent), probe: &step.probe, params, timeout: Some(left), requested_by: id };
+    let ask = ProbeAsk { agent: Some(agent), probe: &probe, params, timeout: Some(left), requested_by: id };
     match tokio::time::timeout(left, ask::probe(hub, caller, ask)).await {
         Ok(Ok(reply)) => {
             let mut shown = reply.shown();
@@ -212,6 +274,7 @@ async fn run_step(
             let data = shown.get_mut("data").map(Value::take).unwrap_or_default();
             match &reply.outcome {
                 Ok(_) => Ran {
+                    step,
                     name,
                     status,
                     data: Some(data),
@@ -235,15 +298,23 @@ impl Ran {
     }
 }
 
-fn report(runbook: &Runbook, agent: &str, results: &[Ran], took: Duration) -> Diagnosis {
-    let findings = runbook::evaluate(runbook, |name| {
-        let ran = results.iter().find(|r| r.name == name)?;
-        match (&ran.data, &ran.error) {
-            (Some(data), _) => Some(Ok(data)),
-            (None, Some(error)) => Some(Err(error.as_str())),
-            (None, None) => None,
-        }
-    });
+fn judge(runbook: &Runbook, told: Vec<Finding>, values: &Map<String, Value>, results: &[Ran]) -> Vec<Finding> {
+    runbook::evaluate(runbook, told, values, |step| {
+        let of_step = results.iter().filter(|ran| ran.step == step);
+        of_step
+            .filter_map(|ran| {
+                let result = match (&ran.data, &ran.error) {
+                    (Some(data), _) => Ok(data),
+                    (None, Some(error)) => Err(error.as_str()),
+                    (None, None) => return None,
+                };
+                Some(Outcome { name: &ran.name, result })
+            })
+            .collect()
+    })
+}
+
+fn report(runbook: &Runbook, agent: &str, results: &[Ran], findings: Vec<Finding>, took: Duration) -> Diagnosis {
     let mut truncated = false;
     let mut probes = Map::new();
     for ran in results {

@@ -83,6 +83,7 @@ pub fn packs(hub: &Hub, caller: &Caller) -> Value {
 /// Which agent can be asked for what.
 pub async fn capabilities(hub: &Hub, caller: &Caller, tags: &[String]) -> Value {
     let runbooks = usable(hub).await;
+    let mut brought = std::collections::BTreeMap::new();
     let mut agents = Vec::new();
     for sonde in within(hub, caller, tags) {
         let mut shown = agent(hub, &sonde);
@@ -110,14 +111,25 @@ pub async fn capabilities(hub: &Hub, caller: &Caller, tags: &[String]) -> Value 
             }
         }
         let has = |pack: &str| state.facts.packs.iter().any(|p| p.name == pack);
-        let categories: Vec<String> = applicable(&runbooks, has).into_iter().map(|r| r.category.clone()).collect();
+        let fitting = applicable(&runbooks, has);
         drop(state);
+        let own = diagnose::own(&sonde, &runbooks);
+        let categories: Vec<String> = fitting.iter().chain(&own).map(|r| r.category.clone()).collect();
+        for runbook in own {
+            brought.entry(runbook.category.clone()).or_insert(runbook);
+        }
         shown["probes"] = probes.into();
         shown["runbookCategories"] = categories.into();
         agents.push(shown);
     }
-    let about = |r: &Arc<Runbook>| json!({ "category": r.category, "description": r.description });
-    let categories: Vec<Value> = runbooks.iter().map(about).collect();
+    let about = |r: &Arc<Runbook>| {
+        let mut about = json!({ "category": r.category, "type": r.kind(), "description": r.description });
+        if !r.params.is_empty() {
+            about["params"] = serde_json::to_value(&r.params).unwrap_or_default();
+        }
+        about
+    };
+    let categories: Vec<Value> = runbooks.iter().chain(brought.values()).map(about).collect();
     json!({ "agents": agents, "integrations": [], "runbookCategories": categories, "criticalPaths": [] })
 }
 
@@ -125,18 +137,18 @@ pub async fn capabilities(hub: &Hub, caller: &Caller, tags: &[String]) -> Value 
 fn applicable(runbooks: &[Arc<Runbook>], has: impl Fn(&str) -> bool) -> Vec<Arc<Runbook>> {
     let fits = |runbook: &&Arc<Runbook>| {
         let all = runbook.steps.iter().all(|s| s.probe.split('.').next().is_some_and(&has));
-        all && runbook.params.values().all(|p| !p.required)
+        all && runbook.needs_nothing()
     };
     runbooks.iter().filter(fits).cloned().collect()
 }
 
-/// The runbooks that can be used, read once.
+/// The hub's own runbooks that can be used, read once.
 async fn usable(hub: &Hub) -> Vec<Arc<Runbook>> {
     let good = |known| match known {
         Known::Good { runbook, .. } => Some(Arc::from(runbook)),
         Known::Bad { .. } => None,
     };
-    diagnose::all(hub).await.into_iter().filter_map(good).collect()
+    diagnose::shared(hub).await.into_iter().filter_map(good).collect()
 }
 
 /// Runs every runbook that fits on one agent, on those with the tags, or on all there are.
@@ -160,8 +172,9 @@ pub async fn health_check(
         .iter()
         .take(MAX_CHECKED)
         .flat_map(|sonde| {
-            let state = sonde.state();
-            let fitting = applicable(&runbooks, |pack| state.facts.packs.iter().any(|p| p.name == pack));
+            let packs: Vec<String> = sonde.state().facts.packs.iter().map(|p| p.name.clone()).collect();
+            let mut fitting = applicable(&runbooks, |pack| packs.iter().any(|p| p == pack));
+            fitting.extend(diagnose::own(sonde, &runbooks));
             let wanted = fitting.into_iter().filter(|r| categories.is_empty() || categories.contains(&r.category));
             wanted.map(|runbook| (Arc::clone(sonde), runbook)).collect::<Vec<_>>()
         })

@@ -9,6 +9,7 @@ mod mcp;
 mod operations;
 mod policy;
 mod sonde;
+mod sonde_runbooks;
 mod sonde_tls;
 mod support;
 mod telemetry;

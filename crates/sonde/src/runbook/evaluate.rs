@@ -1,9 +1,9 @@
 //! From results to findings.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Op, Runbook, Severity, Threshold};
+use super::{Only, Op, Runbook, Severity, Threshold};
 
 /// Most findings of one runbook; the worst are kept.
 const MAX_FINDINGS: usize = 200;
@@ -27,27 +27,62 @@ pub struct Finding {
     pub related_probes: Vec<String>,
 }
 
-/// What the results say: worst first. `results` has each step's data or its error's text.
-pub fn evaluate<'a>(runbook: &Runbook, results: impl Fn(&str) -> Option<Result<&'a Value, &'a str>>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+impl Finding {
+    /// Without detail or remedy.
+    pub fn new(severity: Severity, title: String, probe: &str) -> Self {
+        let related_probes = vec![probe.to_owned()];
+        Self { severity, title, detail: String::new(), remediation: None, related_probes }
+    }
+}
+
+/// What one probe of a step came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    /// What its result is called.
+    pub name: &'a str,
+    /// Its data, or its error's text.
+    pub result: Result<&'a Value, &'a str>,
+}
+
+impl<'a> Outcome<'a> {
+    /// The element it was run for, if the step runs for each of a list.
+    fn label(&self, step: &str) -> Option<&'a str> {
+        self.name.strip_prefix(step)?.strip_prefix(':')
+    }
+}
+
+/// What the results say: worst first. `outcomes` has those of a step by its name; `told` is what the run itself has to
+/// tell, `values` the runbook's parameters.
+pub fn evaluate<'a>(
+    runbook: &Runbook,
+    told: Vec<Finding>,
+    values: &Map<String, Value>,
+    outcomes: impl Fn(&str) -> Vec<Outcome<'a>>,
+) -> Vec<Finding> {
+    let mut findings = told;
     for step in &runbook.steps {
-        if let (Some(severity), Some(Err(error))) = (step.on_error, results(step.name())) {
-            findings.push(Finding {
-                severity,
-                title: format!("{} failed", step.name()),
-                detail: error.to_owned(),
-                remediation: None,
-                related_probes: vec![step.probe.clone()],
-            });
+        let Some(severity) = step.on_error else { continue };
+        for Outcome { name, result } in outcomes(step.name()) {
+            if let Err(error) = result {
+                let detail = error.to_owned();
+                findings.push(Finding { detail, ..Finding::new(severity, format!("{name} failed"), name) });
+            }
         }
     }
+    let data_of = |step: &str| outcomes(step).into_iter().filter_map(|outcome| outcome.result.ok()).collect();
     for threshold in &runbook.thresholds {
-        let Some(Ok(data)) = results(&threshold.probe) else { continue };
-        match &threshold.each {
-            None => findings.extend(judge(threshold, data, data)),
-            Some(path) => {
-                let items = look(data, path).and_then(|v| v.as_array().cloned()).unwrap_or_default();
-                findings.extend(items.iter().filter_map(|item| judge(threshold, item, data)));
+        for outcome in outcomes(&threshold.probe) {
+            let Ok(data) = outcome.result else { continue };
+            let place = Place { name: outcome.name, label: outcome.label(&threshold.probe), data };
+            let counts = |item: &Value| {
+                threshold.only.is_empty() || threshold.only.iter().any(|only| fits(only, item, values, data_of))
+            };
+            match &threshold.each {
+                None => findings.extend(counts(data).then(|| judge(threshold, data, &place)).flatten()),
+                Some(path) => {
+                    let items = look(data, path).and_then(|v| v.as_array().cloned()).unwrap_or_default();
+                    findings.extend(items.iter().filter(|i| counts(i)).filter_map(|i| judge(threshold, i, &place)));
+                }
             }
         }
     }
@@ -57,7 +92,37 @@ pub fn evaluate<'a>(runbook: &Runbook, results: impl Fn(&str) -> Option<Result<&
     findings
 }
 
-fn judge(threshold: &Threshold, item: &Value, data: &Value) -> Option<Finding> {
+/// Whether an element counts.
+pub(super) fn fits<'a>(
+    only: &Only,
+    item: &Value,
+    values: &Map<String, Value>,
+    data_of: impl Fn(&str) -> Vec<&'a Value>,
+) -> bool {
+    let Some(value) = look(item, &only.path).filter(|v| !v.is_null()) else { return false };
+    if let Some(wanted) = &only.is {
+        return match wanted.as_str().and_then(super::placeholder) {
+            Some(name) => values.get(name) == Some(&value),
+            None => *wanted == value,
+        };
+    }
+    let Some(among) = &only.among else { return false };
+    data_of(&among.of).into_iter().any(|data| match &among.list {
+        None => look(data, &among.path) == Some(value.clone()),
+        Some(list) => look(data, list)
+            .and_then(|items| Some(items.as_array()?.iter().any(|i| look(i, &among.path).as_ref() == Some(&value))))
+            .unwrap_or(false),
+    })
+}
+
+/// Where a value was found.
+struct Place<'a> {
+    name: &'a str,
+    label: Option<&'a str>,
+    data: &'a Value,
+}
+
+fn judge(threshold: &Threshold, item: &Value, place: &Place<'_>) -> Option<Finding> {
     let value = match &threshold.of {
         None => look(item, &threshold.path)?,
         Some(of) => {
@@ -69,13 +134,19 @@ fn judge(threshold: &Threshold, item: &Value, data: &Value) -> Option<Finding> {
         }
     };
     let level = threshold.levels.iter().find(|level| holds(threshold.op, &value, &level.value))?;
-    let filled = |text: &str| fill(text, &value, item, data);
+    let filled = |text: &str| {
+        fill(text, |name| match name {
+            "value" => Some(value.clone()),
+            "label" => place.label.map(Into::into),
+            _ => look(item, name).or_else(|| look(place.data, name)),
+        })
+    };
     Some(Finding {
         severity: level.severity,
         title: filled(&threshold.title),
         detail: filled(&threshold.detail),
         remediation: threshold.remediation.as_deref().map(filled),
-        related_probes: vec![threshold.probe.clone()],
+        related_probes: vec![place.name.to_owned()],
     })
 }
 
@@ -113,21 +184,31 @@ fn number(value: &Value) -> Option<f64> {
     .filter(|n: &f64| n.is_finite())
 }
 
-/// The value at a path; `#` is the length of a list.
-fn look(value: &Value, path: &str) -> Option<Value> {
+/// The value at a path; `#` is the length of a list, a number the place in one.
+pub(super) fn look(value: &Value, path: &str) -> Option<Value> {
     let mut at = value;
     for part in path.split('.') {
         match part {
             "#" => return at.as_array().map(|items| items.len().into()),
             "" => {}
-            name => at = at.get(name)?,
+            name => {
+                at = match at.as_array() {
+                    Some(items) => items.get(name.parse::<usize>().ok()?)?,
+                    None => at.get(name)?,
+                }
+            }
         }
     }
     Some(at.clone())
 }
 
-/// `{value}` is what was compared; any other name is looked up in the element, then in the whole result.
-fn fill(text: &str, value: &Value, item: &Value, data: &Value) -> String {
+/// A text with a runbook's parameters put in.
+pub(super) fn with_values(text: &str, values: &Map<String, Value>) -> String {
+    fill(text, |name| values.get(name).cloned())
+}
+
+/// A text with what its `{names}` stand for.
+fn fill(text: &str, known: impl Fn(&str) -> Option<Value>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
@@ -137,8 +218,7 @@ fn fill(text: &str, value: &Value, item: &Value, data: &Value) -> String {
             rest = after;
             continue;
         };
-        let found = if name == "value" { Some(value.clone()) } else { look(item, name).or_else(|| look(data, name)) };
-        match found {
+        match known(name) {
             Some(Value::String(text)) => out.push_str(&text[..text.floor_char_boundary(MAX_SHOWN)]),
             Some(other) => {
                 let text = other.to_string();
@@ -167,7 +247,10 @@ mod tests {
 
     #[track_caller]
     fn check(threshold: &str, data: &Value, expect: &[(Severity, &str)]) {
-        let findings = evaluate(&runbook(threshold), |_| Some(Ok(data)));
+        let findings = evaluate(&runbook(threshold), Vec::new(), &Map::new(), |name| {
+            assert_eq!(name, "p.x");
+            vec![Outcome { name: "p.x", result: Ok(data) }]
+        });
         let got: Vec<_> = findings.iter().map(|f| (f.severity, f.title.as_str())).collect();
         assert_eq!(got, expect, "{threshold}");
     }
@@ -206,9 +289,64 @@ mod tests {
     #[test]
     fn a_failed_probe_keeps_its_words() {
         let book = runbook("path=\"x\"\nop=\"==\"\nlevels=[{severity=\"info\",value=1}]\ntitle=\"t\"");
-        let findings = evaluate(&book, |_| Some(Err("psql: connection refused")));
+        let failed = |_: &str| vec![Outcome { name: "p.x", result: Err("psql: connection refused") }];
+        let findings = evaluate(&book, Vec::new(), &Map::new(), failed);
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].detail, "psql: connection refused");
-        assert_eq!(evaluate(&book, |_| None), [], "a step that did not run says nothing");
+        assert_eq!(
+            evaluate(&book, Vec::new(), &Map::new(), |_| Vec::new()),
+            [],
+            "a step that did not run says nothing"
+        );
+    }
+
+    #[test]
+    fn only_what_fits_is_judged_and_each_element_by_its_name() {
+        let text = r#"
+            category = "t"
+            [params.id]
+            type = "string"
+            [[steps]]
+            probe = "p.vms"
+            [[steps]]
+            probe = "p.stats"
+            each = { of = "p.vms", list = "vms", label = "name" }
+            [[steps]]
+            probe = "p.alerts"
+            [[thresholds]]
+            probe = "p.stats"
+            path = "cpu"
+            op = ">"
+            levels = [{ severity = "warning", value = 85 }]
+            title = "{label}: {cpu} %"
+            [[thresholds]]
+            probe = "p.alerts"
+            each = "alerts"
+            only = [{ path = "vm.id", is = "{id}" }, { path = "vm.name", among = { of = "p.vms", list = "vms", path = "name" } }]
+            path = "title"
+            op = "!="
+            levels = [{ severity = "critical", value = "" }]
+            title = "{title}"
+        "#;
+        let book = Runbook::parse(text).expect("a runbook");
+        let vms = json!({"vms": [{"name": "web"}, {"name": "db"}]});
+        let (busy, idle) = (json!({"cpu": 97}), json!({"cpu": 3}));
+        let alert =
+            |title: &str, id: &str, name: Option<&str>| json!({"title": title, "vm": {"id": id, "name": name}});
+        let alerts = json!({"alerts": [
+            alert("by id", "7", None), alert("by name", "8", Some("db")), alert("another's", "9", Some("mail")),
+        ]});
+        let values = Map::from_iter([("id".to_owned(), json!("7"))]);
+        let findings = evaluate(&book, Vec::new(), &values, |step| match step {
+            "p.vms" => vec![Outcome { name: "p.vms", result: Ok(&vms) }],
+            "p.stats" => vec![
+                Outcome { name: "p.stats:web", result: Ok(&busy) },
+                Outcome { name: "p.stats:db", result: Ok(&idle) },
+            ],
+            _ => vec![Outcome { name: "p.alerts", result: Ok(&alerts) }],
+        });
+        let titles: Vec<&str> = findings.iter().map(|f| f.title.as_str()).collect();
+        assert_eq!(titles, ["by id", "by name", "web: 97 %"]);
+        assert_eq!(findings[2].related_probes, ["p.stats:web"]);
     }
 }
