@@ -178,6 +178,11 @@ fn explain(why: &io::Error) -> String {
     let text = why.to_string();
     if text.contains("UnknownIssuer") {
         format!("{text}; if the hub's certificate comes from an authority of your own, name it with --ca FILE")
+    } else if text.contains("CaUsedAsEndEntity") {
+        // A field hub serves TLS with the certificate of its own authority.
+        format!(
+            "{text}; the hub serves with its authority's own certificate: give that very certificate with --ca FILE"
+        )
     } else {
         text
     }

@@ -23,6 +23,8 @@ use crate::net::DialError;
 use crate::state::{StateDir, StateError, is_superuser};
 use crate::ws::{SocketError, UpgradeError};
 
+pub use convoke_probes::{check_pack, check_packs};
+pub use convoke_sonde::manifest::Manifest;
 pub use saved::{Allowed, Saved};
 
 use keys::OwnKey;
@@ -184,6 +186,12 @@ fn load(state: &StateDir, saved: &Saved) -> Result<Probes, SondeError> {
         tracing::warn!(problem, "a pack is not loaded");
     }
     Ok(probes)
+}
+
+/// Where the packs of the machine's owner are.
+pub fn packs_dir(state: &StateDir) -> Result<std::path::PathBuf, SondeError> {
+    let allowed = if is_enrolled(state) { Saved::read(state)?.allowed } else { Allowed::default() };
+    Ok(allowed.packs_dir.unwrap_or_else(|| state.path().join("packs")))
 }
 
 /// Whether an agent was enrolled at a Sonde hub with this state directory.

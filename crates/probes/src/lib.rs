@@ -22,7 +22,7 @@ mod system;
 mod systemd;
 mod tail;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use convoke_core::effect::Effect;
@@ -38,6 +38,17 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use context::Context;
 pub(crate) use failure::ProbeError;
 use own::OwnPack;
+
+/// Reads the file of an owner's pack as loading it would, and says what is in it or what is wrong with it.
+pub fn check_pack(path: &Path) -> Result<Manifest, String> {
+    own::check(path)
+}
+
+/// Reads a directory of packs as loading it would: what is in it, and what is wrong with the rest.
+pub fn check_packs(dir: &Path) -> (Vec<Manifest>, Vec<String>) {
+    let (packs, problems) = own::read(dir);
+    (packs.into_iter().map(|pack| pack.manifest).collect(), problems)
+}
 
 /// What an agent allows.
 #[derive(Clone, Debug)]

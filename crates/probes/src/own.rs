@@ -71,6 +71,14 @@ pub(crate) fn read(dir: &Path) -> (Vec<OwnPack>, Vec<String>) {
     (packs, problems)
 }
 
+/// One file, looked at as [`read`] would.
+pub(crate) fn check(path: &Path) -> Result<Manifest, String> {
+    if path.extension().is_none_or(|e| e != "json") {
+        return Err("its name must end in .json: other files are not read".into());
+    }
+    OwnPack::parse(&read_file(path)?).map(|pack| pack.manifest)
+}
+
 fn list(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = std::fs::read_dir(dir).map_err(|why| why.to_string())?;
     let mut files: Vec<PathBuf> = entries

@@ -1,6 +1,7 @@
 //! `convoke agent`: this machine as an endpoint of a hub.
 
 mod control;
+mod packs;
 mod run;
 mod service;
 
@@ -50,6 +51,9 @@ enum AgentCommand {
     Logs(control::LogsArgs),
     /// Every setting, its value and where that came from
     Settings(StateArgs),
+    /// Packs of one's own for a Sonde hub's probes
+    #[command(subcommand)]
+    Packs(packs::PacksCommand),
     /// The original agent's word for `run --service`
     #[command(hide = true)]
     RunService(run::RunArgs),
@@ -122,6 +126,7 @@ pub(crate) fn run(verb: Verb<'_>, args: AgentArgs) -> Result<Exit> {
         Some(AgentCommand::Uninstall(args)) => service::uninstall(verb, args),
         Some(AgentCommand::Logs(args)) => control::logs(verb, &args),
         Some(AgentCommand::Settings(args)) => control::settings(verb, &args),
+        Some(AgentCommand::Packs(command)) => packs::run(verb, command),
         Some(AgentCommand::Collect) => {
             apart::serve()?;
             Ok(Exit::Done)

@@ -1,5 +1,7 @@
 //! `convoke probe` and `convoke runbook`: asking Sonde agents.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::value::RawValue;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 use super::{NO_QUERY, Verb};
 use crate::commands::call::read_args;
 use crate::exit::Exit;
+use crate::show;
 use crate::table::{Field, Grid};
 
 #[derive(Debug, Args)]
@@ -36,7 +39,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: ProbeArgs) -> Result<Exit> {
     } else if let Some(approval) = shown.get("approval") {
         verb.output.note(format_args!("this needs a person: convoke approvals approve {}", text(&approval["id"])));
     } else {
-        verb.output.text(&serde_json::to_string_pretty(&shown["data"])?)?;
+        verb.output.text(&show::clean_lines(&serde_json::to_string_pretty(&shown["data"])?))?;
         verb.output.note(format_args!("{} in {} ms", text(&shown["status"]), shown["durationMs"]));
     }
     Ok(if shown["status"] == "success" { Exit::Done } else { Exit::Failed })
@@ -48,6 +51,12 @@ pub(crate) enum RunbookCommand {
     List,
     /// Run one on a Sonde agent
     Run(RunbookArgs),
+    /// Say what is in a runbook's file, or what is wrong with it; no hub is needed
+    Check {
+        /// The files
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -66,7 +75,29 @@ pub(crate) async fn runbook(verb: Verb<'_>, command: RunbookCommand) -> Result<E
     match command {
         RunbookCommand::List => list(verb).await,
         RunbookCommand::Run(args) => run_one(verb, args).await,
+        RunbookCommand::Check { files } => check(verb, &files),
     }
+}
+
+fn check(verb: Verb<'_>, files: &[PathBuf]) -> Result<Exit> {
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    for file in files {
+        match convoke_hub::sonde::diagnose::read_file(file) {
+            Ok(runbook) => good.push(runbook),
+            Err(why) => bad.push(format!("{}: {why}", file.display())),
+        }
+    }
+    if verb.output.json {
+        verb.output.json(&json!({ "runbooks": good, "errors": bad }))?;
+    } else {
+        for runbook in &good {
+            let steps: Vec<&str> = runbook.steps.iter().map(|step| step.name()).collect();
+            let text = format!("{}: {}\n  {}", runbook.category, runbook.description, steps.join(", "));
+            verb.output.text(&show::clean_lines(&text))?;
+        }
+        bad.iter().for_each(|why| verb.output.note(why));
+    }
+    Ok(if bad.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 async fn list(verb: Verb<'_>) -> Result<Exit> {
@@ -87,7 +118,8 @@ async fn list(verb: Verb<'_>) -> Result<Exit> {
     }
     verb.output.table(&grid, "no runbooks")?;
     for bad in shown["errors"].as_array().into_iter().flatten() {
-        verb.output.note(format_args!("{} is no runbook: {}", text(&bad["from"]), text(&bad["error"])));
+        let why = show::clean_lines(text(&bad["error"]));
+        verb.output.note(format_args!("{} is no runbook: {why}", text(&bad["from"])));
     }
     Ok(Exit::Done)
 }
@@ -104,7 +136,7 @@ async fn run_one(verb: Verb<'_>, args: RunbookArgs) -> Result<Exit> {
     verb.output.table(&findings(&shown), "nothing to tell")?;
     for (name, probe) in shown["probes"].as_object().into_iter().flatten() {
         if let Some(error) = probe["error"].as_str() {
-            verb.output.note(format_args!("{name}: {error}"));
+            verb.output.note(show::clean(&format!("{name}: {error}")));
         }
     }
     verb.output.note(text(&shown["meta"]["summaryText"]));

@@ -13,6 +13,7 @@ mod kill;
 mod mcp;
 mod records;
 mod service;
+mod sonde;
 mod start;
 mod verbs;
 mod yonexus;

@@ -120,10 +120,17 @@ pub(super) async fn enter(target: SocketAddr, name: &str, key: &str) -> Result<L
 }
 
 impl Live {
-    /// Answers until the connection ends.
-    pub(super) async fn serve(mut self, counters: Arc<Counters>) {
+    /// Answers until the connection ends. It counts as connected from now on, whenever its task comes to run.
+    pub(super) fn serve(self, counters: Arc<Counters>) -> impl Future<Output = ()> {
         counters.connected.fetch_add(1, Ordering::Relaxed);
-        let _leaves = Leaves(Arc::clone(&counters));
+        let leaves = Leaves(Arc::clone(&counters));
+        async move {
+            self.answer_all(&counters).await;
+            drop(leaves);
+        }
+    }
+
+    async fn answer_all(mut self, counters: &Counters) {
         loop {
             let due = self.began + self.session.next_deadline().unwrap_or_default();
             tokio::select! {
@@ -131,7 +138,7 @@ impl Live {
                     let now = self.began.elapsed();
                     self.session.heard(now);
                     match incoming {
-                        Ok(Incoming::Text(text)) => self.on_text(&text, &counters),
+                        Ok(Incoming::Text(text)) => self.on_text(&text, counters),
                         Ok(Incoming::Ping | Incoming::Other) => {}
                         // Its own newer connection has taken its place.
                         Ok(Incoming::Close(Some(4409))) => return,
