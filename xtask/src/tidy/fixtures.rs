@@ -45,6 +45,28 @@ const YONEXUS_FRAMES: &[(&str, &str)] = &[
     ("server", "error"),
 ];
 
+const KIBITZ: &str = "fixtures/kibitz";
+
+/// The frames of the relay: who sends them and their type.
+const KIBITZ_FRAMES: &[(&str, &str)] = &[
+    ("participant", "knock"),
+    ("participant", "voice"),
+    ("participant", "ping"),
+    ("participant", "leave"),
+    ("participant", "mod"),
+    ("participant", "to"),
+    ("relay", "hello"),
+    ("relay", "id"),
+    ("relay", "lobby"),
+    ("relay", "roster"),
+    ("relay", "ping"),
+    ("relay", "kick"),
+    ("relay", "reset"),
+    ("relay", "from"),
+    ("relay", "refused"),
+    ("relay", "error"),
+];
+
 fn yonexus(house: &House) -> Vec<Finding> {
     let missing = |(sender, kind): &&(&str, &str)| {
         let (folder, start) = (format!("{YONEXUS}/{sender}/"), format!("builtin::{{\"type\":\"{kind}\""));
@@ -64,6 +86,13 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
         match serde_json::from_str::<Value>(&file.text) {
             Ok(frame) => frames.push((file.path.as_str(), frame)),
             Err(why) => findings.push(Finding::at(&file.path, why.line(), format!("is no JSON: {why}"))),
+        }
+    }
+    for (sender, kind) in KIBITZ_FRAMES {
+        let folder = format!("{KIBITZ}/{sender}/");
+        let is_it = |frame: &Value| frame.get("t").and_then(Value::as_str) == Some(kind);
+        if !frames.iter().any(|(path, frame)| path.starts_with(&folder) && is_it(frame)) {
+            findings.push(Finding::in_file(&folder, format!("there is no `{kind}` frame")));
         }
     }
     for (sender, kind, ok) in KENNY_FRAMES {
@@ -93,7 +122,11 @@ mod tests {
         let yonexus = |(sender, kind): &(&str, &str)| {
             (format!("{YONEXUS}/{sender}/{kind}.txt"), format!("builtin::{{\"type\":\"{kind}\"}}"))
         };
-        KENNY_FRAMES.iter().enumerate().map(frame).chain(YONEXUS_FRAMES.iter().map(yonexus)).collect()
+        let kibitz = |(sender, kind): &(&str, &str)| {
+            (format!("{KIBITZ}/{sender}/{kind}.json"), format!("{{\"t\":\"{kind}\"}}"))
+        };
+        let others = YONEXUS_FRAMES.iter().map(yonexus).chain(KIBITZ_FRAMES.iter().map(kibitz));
+        KENNY_FRAMES.iter().enumerate().map(frame).chain(others).collect()
     }
 
     fn found(files: &[(String, String)]) -> usize {

@@ -1,0 +1,227 @@
+//! How one gets in (contract, section 5): an agent by an assertion of its own key, a person by an invite that the room
+//! signed. The manifest is the room's signed list of agent keys.
+//!
+//! An assertion is bound to the connection it is made for. On the mesh that is the certificate of the DTLS link. The
+//! relay has none of its own, so it gives every connection a fresh challenge, and what is asserted is
+//! [`relay_fingerprint`]: challenge and host together. The challenge makes an assertion good for one connection and
+//! nothing else. The host is the one that the agent dialled: somebody in between, at another address, cannot hand on the
+//! challenge of the real hub and use what the agent signs.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::grant::Grant;
+use crate::key::{MAX_TOKEN, PublicKey, Signer, Token, Verifier, sign_token};
+
+/// Longest assertion.
+pub const MAX_ASSERTION: usize = 2_048;
+/// Most agent keys of one room.
+pub const MAX_KEYS: usize = 64;
+/// Longest label of a key.
+pub const MAX_LABEL: usize = 80;
+/// What an assertion says it is.
+const ASSERTION: &str = "kbz-agent-key.v1";
+/// Separates what is hashed here from everything else that is.
+const RELAY: &str = "kbz-relay.v1";
+/// How far a clock may be ahead of ours, in seconds.
+const AHEAD_S: i64 = 60;
+/// How old an assertion may be, in seconds.
+const MAX_AGE_S: i64 = 300;
+
+/// The text of a challenge as it travels.
+pub fn challenge_text(challenge: &[u8; 32]) -> String {
+    URL_SAFE_NO_PAD.encode(challenge)
+}
+
+/// What an assertion over the relay is bound to: the SHA-256 of purpose, host and challenge, written like the
+/// fingerprint of a certificate. `host` is as it stands in the request, with its port.
+pub fn relay_fingerprint(host: &str, challenge: &str) -> String {
+    let digest = Sha256::digest(format!("{RELAY}|{}|{challenge}", host.trim().to_ascii_lowercase()));
+    let pairs: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    pairs.join(":")
+}
+
+/// An agent key that a room knows, with what its holder is granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentKey {
+    /// The key.
+    pub key: PublicKey,
+    /// What its holder may; absent: what every agent may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caps: Option<Grant>,
+    /// Whose it is, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Assertion {
+    k: String,
+    room: String,
+    fp: String,
+    iat: i64,
+}
+
+/// Why somebody was not let in, in words for the operator; the one who asks is told `unverified` and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Not the form of a token, or too long.
+    #[error("the credential is malformed")]
+    Malformed,
+    /// No key of the room signed it.
+    #[error("no key that this room knows has signed it")]
+    UnknownKey,
+    /// Made for something else.
+    #[error("it is for another purpose")]
+    Purpose,
+    /// Made for another room.
+    #[error("it is for another room")]
+    Room,
+    /// Made for another connection.
+    #[error("it is bound to another connection")]
+    Connection,
+    /// Too old.
+    #[error("it is too old")]
+    Stale,
+    /// From the future.
+    #[error("it comes from a clock that is ahead")]
+    Ahead,
+}
+
+/// An assertion for one connection.
+pub fn assert(signer: &dyn Signer, room: &str, fingerprint: &str, now: i64) -> Option<String> {
+    let assertion = Assertion { k: ASSERTION.into(), room: room.into(), fp: fingerprint.into(), iat: now };
+    sign_token(signer, &serde_json::to_string(&assertion).ok()?)
+}
+
+/// Which of the room's keys made this assertion for this connection, if one did. The first key whose signature fits
+/// decides, whatever else is wrong.
+pub fn check_assertion<'k>(
+    text: &str,
+    keys: &'k [AgentKey],
+    room: &str,
+    fingerprint: &str,
+    now: i64,
+    verifier: &dyn Verifier,
+) -> Result<&'k AgentKey, Refused> {
+    let token = Token::split(text, MAX_ASSERTION).ok_or(Refused::Malformed)?;
+    let found = keys.iter().find_map(|key| token.verified(&key.key, verifier).map(|json| (key, json)));
+    let (key, json) = found.ok_or(Refused::UnknownKey)?;
+    let assertion: Assertion = serde_json::from_slice(&json).map_err(|_| Refused::Malformed)?;
+    if assertion.k != ASSERTION {
+        return Err(Refused::Purpose);
+    }
+    if assertion.room != room {
+        return Err(Refused::Room);
+    }
+    if assertion.fp.trim().to_ascii_lowercase() != fingerprint {
+        return Err(Refused::Connection);
+    }
+    if assertion.iat > now.saturating_add(AHEAD_S) {
+        return Err(Refused::Ahead);
+    }
+    if now.saturating_sub(assertion.iat) > MAX_AGE_S {
+        return Err(Refused::Stale);
+    }
+    Ok(key)
+}
+
+/// An invite: whoever has it gets in under its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invite {
+    /// What its holder is called.
+    pub name: String,
+    /// For which room.
+    pub room: String,
+    /// Seconds since 1970 from which on it is worth nothing.
+    pub exp: i64,
+    /// `host`: its holder may moderate. Programs of the field do not look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
+impl Invite {
+    /// Whether its holder may moderate.
+    pub fn is_host(&self) -> bool {
+        self.role.as_deref() == Some("host")
+    }
+
+    /// As it is handed out.
+    pub fn sign(&self, signer: &dyn Signer) -> Option<String> {
+        sign_token(signer, &serde_json::to_string(self).ok()?)
+    }
+
+    /// Reads one that the room signed.
+    pub fn check(
+        text: &str,
+        key: &PublicKey,
+        room: &str,
+        now: i64,
+        verifier: &dyn Verifier,
+    ) -> Result<Self, Refused> {
+        let token = Token::split(text, MAX_TOKEN).ok_or(Refused::Malformed)?;
+        let json = token.verified(key, verifier).ok_or(Refused::UnknownKey)?;
+        // A manifest is signed by the same key and has no name, so it is no invite.
+        let invite: Self = serde_json::from_slice(&json).map_err(|_| Refused::Malformed)?;
+        if invite.room != room {
+            return Err(Refused::Room);
+        }
+        if now >= invite.exp {
+            return Err(Refused::Stale);
+        }
+        Ok(invite)
+    }
+}
+
+/// The room's signed list of who may come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// People by address: none here, they come by invite.
+    #[serde(default)]
+    pub members: Vec<String>,
+    /// How people come: `invite`.
+    pub mode: String,
+    /// For which room.
+    pub room: String,
+    /// Seconds since 1970 from which on it is worth nothing.
+    pub exp: i64,
+    /// The agents' keys.
+    #[serde(default, rename = "agentKeys")]
+    pub agent_keys: Vec<AgentKey>,
+}
+
+impl Manifest {
+    /// As it is handed out.
+    pub fn sign(&self, signer: &dyn Signer) -> Option<String> {
+        sign_token(signer, &serde_json::to_string(self).ok()?)
+    }
+
+    /// Reads one that this key signed, for this room. Large ones are the room's own, so there is no limit but the one
+    /// that [`MAX_KEYS`] makes.
+    pub fn check(
+        text: &str,
+        key: &PublicKey,
+        room: &str,
+        now: i64,
+        verifier: &dyn Verifier,
+    ) -> Result<Self, Refused> {
+        let token = Token::split(text, MAX_FRAME).ok_or(Refused::Malformed)?;
+        let json = token.verified(key, verifier).ok_or(Refused::UnknownKey)?;
+        let manifest: Self = serde_json::from_slice(&json).map_err(|_| Refused::Malformed)?;
+        if manifest.room != room {
+            return Err(Refused::Room);
+        }
+        if now >= manifest.exp {
+            return Err(Refused::Stale);
+        }
+        if manifest.members.is_empty() && manifest.agent_keys.is_empty() {
+            return Err(Refused::Malformed);
+        }
+        Ok(manifest)
+    }
+}
+
+/// Room for [`MAX_KEYS`] keys with everything they may carry.
+const MAX_FRAME: usize = 128 * 1024;

@@ -1,0 +1,330 @@
+//! Letting somebody in (contract, section 5).
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest as _, Sha256};
+
+use super::{Caller, Conn, MAX_SEEN, MAX_WRONG, Output, Peer, Room, Stage, Via};
+use crate::Now;
+use crate::admission::{Invite, MAX_ASSERTION, check_assertion};
+use crate::close;
+use crate::frame::{Announce, FromRelay, Lobby};
+use crate::grant::{Grant, Kind};
+use crate::key::Verifier;
+
+/// Longest name of a participant, in characters.
+const MAX_NAME: usize = 80;
+/// Longest address of a picture.
+const MAX_AVATAR: usize = 512;
+/// Longest secret by which a guest is the same one again.
+const MAX_GUEST_TOKEN: usize = 256;
+/// Largest `meta`: it is in every roster.
+const MAX_META: usize = 4_096;
+
+/// Who somebody turned out to be.
+struct Identity {
+    id: String,
+    name: Option<String>,
+    kind: Kind,
+    via: Via,
+    is_host: bool,
+    base: Grant,
+}
+
+impl Room {
+    /// Somebody wants in.
+    pub(super) fn knock(
+        &mut self,
+        conn: Conn,
+        voice: Option<(bool, bool)>,
+        announce: Announce,
+        verifier: &dyn Verifier,
+        now: Now,
+    ) {
+        let Some(peer) = self.peers.get(&conn) else { return };
+        let Some(identity) = self.identify(peer, &announce, verifier, now) else {
+            return self.unverified(conn, now);
+        };
+        if self.charter.blocked.contains(&identity.id) {
+            self.send(conn, &FromRelay::Kick);
+            self.out.push(Output::Close(conn, close::KICKED));
+            return self.forget(conn, "left", now);
+        }
+        let is_trusted = identity.is_host || identity.via == Via::Operator;
+        if self.charter.locked && !is_trusted && !self.seen.contains(&identity.id) {
+            return self.send(conn, &FromRelay::Lobby(Lobby::Locked));
+        }
+        let is_replacing = self.inside.contains_key(&identity.id);
+        if self.inside.len() >= self.limits.participants && !is_replacing {
+            self.error(conn, "full", "this room is full");
+            self.out.push(Output::Close(conn, close::FULL));
+            return self.forget(conn, "left", now);
+        }
+        // An agent came by a key that somebody put on the list; a guest waits for a host.
+        let waits = self.charter.lobby
+            && matches!(identity.via, Via::Open | Via::Invite)
+            && !is_trusted
+            && !is_replacing
+            && !self.approved.contains(&identity.id);
+        let Some(peer) = self.peers.get_mut(&conn) else { return };
+        let Identity { id, name, kind, via, is_host, base } = identity;
+        peer.id = id;
+        peer.name_is_fixed = matches!(via, Via::Invite | Via::Operator);
+        peer.name = name.unwrap_or_else(|| "guest".into());
+        (peer.kind, peer.via, peer.is_host, peer.base) = (kind, via, is_host, base);
+        if let Some((on, cam)) = voice {
+            (peer.announced, peer.cam) = (on, cam);
+        }
+        take_announcement(peer, announce);
+        if waits {
+            peer.stage = Stage::Waiting;
+            return self.send(conn, &FromRelay::Lobby(Lobby::Waiting));
+        }
+        self.enter(conn, now);
+    }
+
+    /// Somebody who waits says something about itself.
+    pub(super) fn wait_on(&mut self, conn: Conn, voice: Option<(bool, bool)>, announce: Announce) {
+        let Some(peer) = self.peers.get_mut(&conn) else { return };
+        if let Some((on, cam)) = voice {
+            (peer.announced, peer.cam) = (on, cam);
+        }
+        take_announcement(peer, announce);
+        self.send(conn, &FromRelay::Lobby(Lobby::Waiting));
+    }
+
+    /// Who somebody is by what they showed. `None`: by nothing that counts here.
+    fn identify(&self, peer: &Peer, announce: &Announce, verifier: &dyn Verifier, now: Now) -> Option<Identity> {
+        let room = &self.charter.name;
+        let said = announce.name.as_deref().and_then(clean_name);
+        let says_agent = facts(announce.meta.as_deref()).role.as_deref() == Some("agent");
+        let kind = if says_agent { Kind::Agent } else { Kind::Human };
+        // What tells a guest from others: its own secret, or else nothing beyond this connection.
+        let token = announce.token.as_deref().filter(|t| !t.is_empty() && t.len() <= MAX_GUEST_TOKEN);
+        let guest = token.unwrap_or(&peer.challenge);
+        if let Some(text) = announce.agent_assertion.as_deref() {
+            if text.len() > MAX_ASSERTION {
+                return None;
+            }
+            let keys = &self.charter.agent_keys;
+            let key = check_assertion(text, keys, room, &peer.fingerprint, now.unix(), verifier).ok()?;
+            return Some(Identity {
+                id: agent_id(room, &key.key.thumbprint()),
+                name: said.or_else(|| key.label.as_deref().and_then(clean_name)),
+                kind: Kind::Agent,
+                via: Via::Key,
+                is_host: false,
+                base: key.caps.clone().unwrap_or_else(|| Grant::default_of(Kind::Agent)),
+            });
+        }
+        if let Some(text) = announce.jwt.as_deref() {
+            let invite = Invite::check(text, &self.charter.key, room, now.unix(), verifier).ok()?;
+            return Some(Identity {
+                id: id("invited", &[room, text, guest]),
+                name: clean_name(&invite.name),
+                kind,
+                via: Via::Invite,
+                is_host: invite.is_host() && kind == Kind::Human,
+                base: Grant::default_of(kind),
+            });
+        }
+        if let Caller::Operator { id: token_id, name, host, speaks } = &peer.caller {
+            // One operator may have several programs in a room: each is told from the others by its own secret.
+            let own = token.unwrap_or_default();
+            let base = Grant::default_of(kind);
+            return Some(Identity {
+                id: id("operator", &[room, token_id, own]),
+                // Under the token's name, so that the roster says who is responsible; with what they call themselves.
+                name: clean_name(&said.map_or_else(|| name.clone(), |said| format!("{said} ({name})"))),
+                kind,
+                via: Via::Operator,
+                is_host: *host && kind == Kind::Human,
+                base: if *speaks { base } else { base.intersect(&Grant::onlooker()) },
+            });
+        }
+        let guest = Identity {
+            id: id("guest", &[room, guest]),
+            name: said,
+            kind,
+            via: Via::Open,
+            is_host: false,
+            base: Grant::default_of(kind),
+        };
+        self.charter.open.then_some(guest)
+    }
+
+    fn unverified(&mut self, conn: Conn, now: Now) {
+        self.out.push(Output::Unverified(conn));
+        self.send(conn, &FromRelay::Lobby(Lobby::Unverified));
+        let Some(peer) = self.peers.get_mut(&conn) else { return };
+        peer.wrong += 1;
+        if peer.wrong >= MAX_WRONG {
+            self.out.push(Output::Close(conn, close::UNVERIFIED));
+            self.forget(conn, "left", now);
+        }
+    }
+
+    /// Somebody is in. An older connection of the same participant goes.
+    pub(super) fn enter(&mut self, conn: Conn, now: Now) {
+        let Some(peer) = self.peers.get_mut(&conn) else { return };
+        let waited = peer.stage == Stage::Waiting;
+        peer.stage = Stage::In;
+        let id = peer.id.clone();
+        let told = FromRelay::Id { id: id.clone(), name: peer.name.clone(), kind: peer.kind.name().into() };
+        let announced = peer.announced;
+        if let Some(older) = self.inside.insert(id.clone(), conn) {
+            self.error(older, "replaced", "a newer connection of this participant was let in");
+            self.out.push(Output::Close(older, close::REPLACED));
+            self.peers.remove(&older);
+            self.schemas.retain(|kept| kept.from != id);
+        }
+        if self.seen.len() < MAX_SEEN {
+            self.seen.insert(id.clone());
+        }
+        self.send(conn, &told);
+        if waited || self.charter.lobby {
+            self.send(conn, &FromRelay::Lobby(Lobby::Admitted));
+        }
+        if let Some(peer) = self.peers.remove(&conn) {
+            self.note(&id, "joined", peer.name.clone(), now);
+            self.record("joined", &peer, None, None);
+            self.peers.insert(conn, peer);
+        }
+        if announced {
+            self.appear(conn, now);
+        }
+    }
+
+    /// Somebody who is in says something about itself. `voice` is whether it is there, and whether it shows a camera.
+    pub(super) fn announce(&mut self, conn: Conn, voice: Option<(bool, bool)>, announce: Announce, now: Now) {
+        let Some(peer) = self.peers.get_mut(&conn) else { return };
+        let before = shown(peer);
+        if let Some((_, cam)) = voice {
+            peer.cam = cam;
+        }
+        take_announcement(peer, announce);
+        let changed = shown(peer) != before;
+        let present = peer.present;
+        match voice {
+            Some((true, _)) if !present => self.appear(conn, now),
+            Some((false, _)) if present => {
+                peer.present = false;
+                let id = peer.id.clone();
+                self.schemas.retain(|kept| kept.from != id);
+                self.tell_roster(now);
+            }
+            // Participants announce themselves every few seconds; only what is new is told.
+            _ if changed && present => self.tell_roster(now),
+            _ => {}
+        }
+    }
+
+    /// Somebody is in the roster from now on, and within hearing.
+    fn appear(&mut self, conn: Conn, now: Now) {
+        let Some(peer) = self.peers.get_mut(&conn) else { return };
+        peer.present = true;
+        self.tell_roster(now);
+        self.replay_schemas(conn, now);
+    }
+}
+
+/// What others see of somebody.
+fn shown(peer: &Peer) -> (String, bool, Option<String>, Option<String>, Kind) {
+    let meta = peer.meta.as_ref().map(|meta| meta.get().to_owned());
+    (peer.name.clone(), peer.cam, peer.avatar.clone(), meta, peer.kind)
+}
+
+/// Takes over what somebody says about itself, within what it may say.
+fn take_announcement(peer: &mut Peer, announce: Announce) {
+    if !peer.name_is_fixed
+        && let Some(name) = announce.name.as_deref().and_then(clean_name)
+    {
+        peer.name = name;
+    }
+    if let Some(avatar) = announce.avatar.filter(|a| a.len() <= MAX_AVATAR && !a.chars().any(char::is_control)) {
+        peer.avatar = Some(avatar);
+    }
+    let facts = facts(announce.meta.as_deref());
+    if facts.role.as_deref() == Some("agent") && peer.kind == Kind::Human {
+        // It may make itself less at any time, and never more.
+        peer.kind = Kind::Agent;
+        peer.is_host = false;
+        peer.base = peer.base.intersect(&Grant::default_of(Kind::Agent));
+    }
+    if announce.meta.is_some() || peer.meta.is_none() {
+        peer.disclosed = (facts.backend, facts.egress);
+        peer.meta = meta(announce.meta.as_deref(), peer.kind);
+    }
+}
+
+/// What the authority reads of a `meta`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Facts {
+    #[serde(deserialize_with = "text")]
+    role: Option<String>,
+    #[serde(deserialize_with = "text")]
+    backend: Option<String>,
+    #[serde(deserialize_with = "flag")]
+    egress: bool,
+}
+
+fn text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(value.as_str().filter(|text| !text.is_empty()).map(Into::into))
+}
+
+fn flag<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Value::deserialize(deserializer)?.as_bool().unwrap_or(false))
+}
+
+/// Through the same value that is shown, so that a key that stands there twice is one thing to everybody.
+fn facts(meta: Option<&RawValue>) -> Facts {
+    let value = meta.filter(|m| m.get().len() <= MAX_META).and_then(|m| serde_json::from_str::<Value>(m.get()).ok());
+    value.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default()
+}
+
+/// The `meta` that others see: an agent's says so, whatever it said itself. One that is too large is left out.
+fn meta(said: Option<&RawValue>, kind: Kind) -> Option<Box<RawValue>> {
+    let said = said.filter(|m| m.get().len() <= MAX_META).and_then(|m| serde_json::from_str(m.get()).ok());
+    let mut map = match said {
+        Some(Value::Object(map)) => map,
+        _ => serde_json::Map::new(),
+    };
+    if kind == Kind::Agent {
+        map.insert("role".into(), "agent".into());
+    }
+    if map.is_empty() {
+        return None;
+    }
+    to_raw_value(&map).ok()
+}
+
+/// A name as it may be shown: one line, no control characters, not too long.
+pub(super) fn clean_name(text: &str) -> Option<String> {
+    let words: String = text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect();
+    let name: String = words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_NAME).collect();
+    let name = name.trim().to_owned();
+    (!name.is_empty()).then_some(name)
+}
+
+/// What turns the direction of a line or hides in it: a name with these could look like another's.
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// The id of the holder of an agent key: the same whenever it comes.
+pub fn agent_id(room: &str, thumbprint: &str) -> String {
+    id("agent", &[room, thumbprint])
+}
+
+/// An id that tells nothing of the secrets that it is made from.
+fn id(prefix: &str, parts: &[&str]) -> String {
+    let mut hash = Sha256::new_with_prefix(prefix);
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    format!("{prefix}-{}", hex::encode(&hash.finalize()[..10]))
+}

@@ -1,0 +1,210 @@
+//! What hosts and operators do: grants, the lobby, the lock, kicking.
+
+use super::{AgentKey, Conn, Event, MAX_BLOCKED, Output, Room, Stage};
+use crate::Now;
+use crate::close;
+use crate::frame::{FromRelay, Lobby, Moderation};
+use crate::grant::Grant;
+
+/// There is no such participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such participant in this room")]
+pub struct NoSuch;
+
+/// What was decided about somebody who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// They may come in; a kick is taken back.
+    Admit,
+    /// They may not.
+    Deny,
+}
+
+impl Room {
+    /// A host's command.
+    pub(super) fn moderate(&mut self, conn: Conn, op: Moderation, target: Option<&str>, now: Now) {
+        let Some(peer) = self.peers.get(&conn) else { return };
+        if !peer.is_host {
+            return self.refuse(conn, op.name(), "host", "only a host of the room may do this", None);
+        }
+        let by = peer.id.clone();
+        let done = match (op, target) {
+            (Moderation::Admit, Some(target)) => self.decide(target, Decision::Admit, now),
+            (Moderation::Deny, Some(target)) => self.decide(target, Decision::Deny, now),
+            (Moderation::Kick, Some(target)) => self.kick(target, now),
+            (Moderation::Admit | Moderation::Deny | Moderation::Kick, None) => Err(NoSuch),
+            (Moderation::Claim, _) => {
+                self.host = Some(by.clone());
+                self.tell_roster(now);
+                Ok(())
+            }
+            (Moderation::LobbyOn, _) => {
+                self.set_lobby(true, now);
+                Ok(())
+            }
+            (Moderation::LobbyOff, _) => {
+                self.set_lobby(false, now);
+                Ok(())
+            }
+            (Moderation::Lock, _) => {
+                self.set_locked(true, now);
+                Ok(())
+            }
+            (Moderation::Unlock, _) => {
+                self.set_locked(false, now);
+                Ok(())
+            }
+            (Moderation::Reset, _) => {
+                let all = self.inside.values().copied().collect();
+                self.out.push(Output::Send(all, FromRelay::Reset.encode()));
+                Ok(())
+            }
+        };
+        if done.is_err() {
+            return self.refuse(conn, op.name(), "unknown", "there is nobody of this id", None);
+        }
+        self.out.push(Output::Changed);
+        let event = Event {
+            what: op.name(),
+            participant: target.unwrap_or_default().into(),
+            name: String::new(),
+            via: "host",
+            by: Some(by),
+            detail: None,
+        };
+        self.out.push(Output::Record(event));
+    }
+
+    /// Turns the lobby on or off. Those who are in stay in; off lets in who waits.
+    pub fn set_lobby(&mut self, on: bool, now: Now) {
+        self.charter.lobby = on;
+        if !on {
+            for conn in self.waiting() {
+                self.enter(conn, now);
+            }
+        }
+        self.tell_roster(now);
+    }
+
+    /// Lets nobody new in, or does again.
+    pub fn set_locked(&mut self, locked: bool, now: Now) {
+        self.charter.locked = locked;
+        self.tell_roster(now);
+    }
+
+    fn waiting(&self) -> Vec<Conn> {
+        let waits = self.peers.iter().filter(|(_, peer)| peer.stage == Stage::Waiting);
+        waits.map(|(conn, _)| *conn).collect()
+    }
+
+    /// Lets in who waits, or turns them away. One who was kicked may come again once they were admitted.
+    pub fn decide(&mut self, id: &str, decision: Decision, now: Now) -> Result<(), NoSuch> {
+        let waiting: Vec<Conn> = self.waiting().into_iter().filter(|c| self.peers[c].id == id).collect();
+        let was_blocked = self.charter.blocked.iter().any(|blocked| blocked == id);
+        match decision {
+            Decision::Admit => {
+                if waiting.is_empty() && !was_blocked {
+                    return Err(NoSuch);
+                }
+                self.charter.blocked.retain(|blocked| blocked != id);
+                // Bounded like those whom a locked room knows; more of them just wait again.
+                if self.approved.len() < super::MAX_SEEN {
+                    self.approved.insert(id.to_owned());
+                }
+                self.note(id, "admitted", String::new(), now);
+                for conn in waiting {
+                    self.enter(conn, now);
+                }
+            }
+            Decision::Deny => {
+                if waiting.is_empty() {
+                    return Err(NoSuch);
+                }
+                self.note(id, "denied", String::new(), now);
+                for conn in waiting {
+                    self.send(conn, &FromRelay::Lobby(Lobby::Denied));
+                    self.out.push(Output::Close(conn, close::KICKED));
+                    self.peers.remove(&conn);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes somebody, and keeps them out.
+    pub fn kick(&mut self, id: &str, now: Now) -> Result<(), NoSuch> {
+        if !self.knows(id) {
+            return Err(NoSuch);
+        }
+        if !self.charter.blocked.iter().any(|blocked| blocked == id) {
+            if self.charter.blocked.len() >= MAX_BLOCKED {
+                self.charter.blocked.remove(0);
+            }
+            self.charter.blocked.push(id.to_owned());
+        }
+        self.approved.remove(id);
+        self.note(id, "kicked", String::new(), now);
+        let conns: Vec<Conn> = self.peers.iter().filter(|(_, peer)| peer.id == id).map(|(conn, _)| *conn).collect();
+        for conn in conns {
+            self.send(conn, &FromRelay::Kick);
+            self.out.push(Output::Close(conn, close::KICKED));
+            self.forget(conn, "left", now);
+        }
+        Ok(())
+    }
+
+    /// Whether this id is somebody: in, waiting, kicked, granted something, or the holder of a key.
+    pub fn knows(&self, id: &str) -> bool {
+        self.peers.values().any(|peer| peer.id == id && peer.stage != Stage::Fresh)
+            || self.charter.grants.contains_key(id)
+            || self.charter.blocked.iter().any(|blocked| blocked == id)
+            || self.key_holders().any(|(holder, _)| holder == id)
+    }
+
+    /// The agents that the room has keys of, by their ids.
+    pub fn key_holders(&self) -> impl Iterator<Item = (String, &AgentKey)> {
+        let name = &self.charter.name;
+        self.charter.agent_keys.iter().map(|key| (super::admit::agent_id(name, &key.key.thumbprint()), key))
+    }
+
+    /// Sets what somebody may, or with `None` goes back to what they have by default. In force at once.
+    pub fn set_grant(&mut self, id: &str, grant: Option<Grant>, now: Now) -> Result<(), NoSuch> {
+        if !self.knows(id) {
+            return Err(NoSuch);
+        }
+        let detail = match &grant {
+            Some(grant) => grant.named().map(|c| c.name()).collect::<Vec<_>>().join(" "),
+            None => "default".into(),
+        };
+        match grant {
+            Some(grant) => drop(self.charter.grants.insert(id.to_owned(), grant)),
+            None => drop(self.charter.grants.remove(id)),
+        }
+        self.note(id, "granted", detail, now);
+        self.tell_roster(now);
+        Ok(())
+    }
+
+    /// Puts another list of agent keys in force. Whose key is gone is out at once; whose caps changed has the new ones.
+    pub fn set_keys(&mut self, keys: Vec<AgentKey>, now: Now) {
+        self.charter.agent_keys = keys;
+        let holders: std::collections::BTreeMap<String, Option<Grant>> =
+            self.key_holders().map(|(id, key)| (id, key.caps.clone())).collect();
+        let mut gone = Vec::new();
+        for (conn, peer) in self.peers.iter_mut().filter(|(_, peer)| peer.via == super::Via::Key) {
+            match holders.get(&peer.id) {
+                Some(caps) => {
+                    peer.base = caps.clone().unwrap_or_else(|| Grant::default_of(peer.kind));
+                }
+                None if peer.stage == Stage::In => gone.push(*conn),
+                None => {}
+            }
+        }
+        for conn in gone {
+            self.send(conn, &FromRelay::Kick);
+            self.out.push(Output::Close(conn, close::UNVERIFIED));
+            self.forget(conn, "left", now);
+        }
+        self.tell_roster(now);
+    }
+}

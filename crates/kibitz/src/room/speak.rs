@@ -1,0 +1,265 @@
+//! Who hears what. The one place where content passes from somebody to somebody.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::{Conn, Event, HUB, Output, Room};
+use crate::Now;
+use crate::content::{Chat, Content, Envelope, MAX_CHAT};
+use crate::frame::{FromRelay, encode_from};
+use crate::grant::{Capability, Kind};
+
+/// Schemas of one participant.
+const MAX_SCHEMAS_EACH: usize = 25;
+/// Schemas of one room; beyond it the oldest goes.
+const MAX_SCHEMAS: usize = 200;
+/// Bytes of the schemas of one room; beyond it the oldest goes.
+const MAX_SCHEMA_BYTES: usize = 4 * 1024 * 1024;
+/// How often what one participant is refused goes into the record; the room's own log has all of it.
+const NOTE_EVERY: Duration = Duration::from_secs(60);
+/// Lines that one post of the hub's may take.
+pub const MAX_PARTS: usize = 32;
+
+/// A schema that is kept for who comes later.
+#[derive(Debug)]
+pub(super) struct KeptSchema {
+    pub(super) from: String,
+    name: String,
+    written: String,
+}
+
+/// Something that the hub says in a room, on behalf of a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Post<'a> {
+    /// What.
+    pub text: &'a str,
+    /// By which rule.
+    pub rule: &'a str,
+    /// Whose message it is.
+    pub sender: &'a str,
+}
+
+/// Why a post did not go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    /// Nothing to say.
+    #[error("a room takes no empty message")]
+    Empty,
+    /// More than the lines of a post hold.
+    #[error("a room takes at most {} characters at once", MAX_PARTS * MAX_CHAT)]
+    TooLong,
+    /// Nobody is there who may read it.
+    #[error("nobody is there who may read it")]
+    Nobody,
+}
+
+impl Room {
+    /// Somebody who is in says something.
+    pub(super) fn speak(
+        &mut self,
+        conn: Conn,
+        to: Option<&str>,
+        reference: Option<u64>,
+        payload: &RawValue,
+        now: Now,
+    ) {
+        let Some(peer) = self.peers.get(&conn) else { return };
+        if !peer.present {
+            let words = "announce yourself first (`voice` with `on`): nobody speaks unseen";
+            return self.refuse(conn, "content", "absent", words, reference);
+        }
+        let mut content = match Content::read(payload) {
+            Ok(content) => content,
+            Err(why) => return self.refuse(conn, "content", "malformed", &why.to_string(), reference),
+        };
+        let (id, kind) = (peer.id.clone(), peer.kind);
+        let grant = self.grant_of(peer, now);
+        let what = content.kind().to_owned();
+        let missing = |capability| (!grant.allows(capability, now.unix())).then_some(capability);
+        if let Some(missing) = missing(Capability::SendChat) {
+            return self.block(conn, &what, missing.name(), reference, now);
+        }
+        match &mut content {
+            // Who somebody is, the authority has checked; that peers check it again is for rooms without one.
+            Content::IdToken => return,
+            Content::Caps => {
+                let words = "only the room's authority says who may what";
+                return self.refuse(conn, &what, "authority", words, reference);
+            }
+            Content::App { envelope: Some(Envelope::Act), .. } => {
+                if let Some(missing) = missing(Capability::Act) {
+                    return self.block(conn, &what, missing.name(), reference, now);
+                }
+            }
+            Content::App { envelope: Some(Envelope::View), .. } if kind == Kind::Agent => {
+                return self.block(conn, &what, "view", reference, now);
+            }
+            // A line's id is the sender's own: another's would let one overwrite what they said.
+            Content::Chat(chat) => chat.mid = chat.mid.take().filter(|mid| is_own(mid, &id)),
+            _ => {}
+        }
+        let written = content.written();
+        match to {
+            Some(to) => self.speak_to_one(conn, to, &what, &encode_from(&id, &written), reference, now),
+            None => {
+                let hearers = self.hearers(Some(conn), now);
+                if !hearers.is_empty() {
+                    self.out.push(Output::Send(hearers, encode_from(&id, &written)));
+                }
+                if let Content::Schema(schema) = content {
+                    self.keep_schema(KeptSchema { from: id, name: schema.name, written });
+                }
+            }
+        }
+    }
+
+    fn speak_to_one(&mut self, conn: Conn, to: &str, what: &str, frame: &str, reference: Option<u64>, now: Now) {
+        let found = self.inside.get(to).and_then(|c| self.peers.get(c).map(|peer| (*c, peer)));
+        match found.filter(|(_, peer)| peer.present) {
+            None => self.refuse(conn, what, "unknown", "there is nobody of this id in the room", reference),
+            Some((hearer, peer)) => {
+                if self.grant_of(peer, now).allows(Capability::ReceiveDirected, now.unix()) {
+                    self.out.push(Output::Send(vec![hearer], frame.to_owned()));
+                } else {
+                    let capability = Capability::ReceiveDirected.name();
+                    let words = "this participant may not receive what is said to it alone";
+                    self.refuse(conn, what, capability, words, reference);
+                }
+            }
+        }
+    }
+
+    /// Those within hearing who may read what is said to all.
+    fn hearers(&self, but: Option<Conn>, now: Now) -> Vec<Conn> {
+        let hears = |(conn, peer): &(&Conn, &super::Peer)| {
+            Some(**conn) != but && peer.present && self.grant_of(peer, now).allows(Capability::ReadChat, now.unix())
+        };
+        self.peers.iter().filter(hears).map(|(conn, _)| *conn).collect()
+    }
+
+    /// The hub says something to all who may read. Longer texts go out in parts.
+    pub fn post(&mut self, post: Post<'_>, now: Now) -> Result<usize, PostError> {
+        self.sweep(now);
+        if post.text.trim().is_empty() {
+            return Err(PostError::Empty);
+        }
+        let parts = parts(post.text);
+        if parts.len() > MAX_PARTS {
+            return Err(PostError::TooLong);
+        }
+        let hearers = self.hearers(None, now);
+        if hearers.is_empty() {
+            return Err(PostError::Nobody);
+        }
+        let count = u32::try_from(parts.len()).ok().filter(|n| *n > 1);
+        for (part, text) in (1..).zip(parts) {
+            let chat = Chat {
+                ts: Some(now.wall.millis()),
+                rule: Some(post.rule.into()),
+                sender: Some(post.sender.into()),
+                part: count.map(|_| part),
+                parts: count,
+                ..Chat::new(text)
+            };
+            let frame = encode_from(HUB, &Content::Chat(chat).written());
+            self.out.push(Output::Send(hearers.clone(), frame));
+        }
+        Ok(hearers.len())
+    }
+
+    fn keep_schema(&mut self, schema: KeptSchema) {
+        // The latest of a name counts.
+        self.schemas.retain(|kept| kept.from != schema.from || kept.name != schema.name);
+        let of_same = self.schemas.iter().filter(|kept| kept.from == schema.from).count();
+        if of_same >= MAX_SCHEMAS_EACH
+            && let Some(oldest) = self.schemas.iter().position(|kept| kept.from == schema.from)
+        {
+            self.schemas.remove(oldest);
+        }
+        self.schemas.push_back(schema);
+        let bytes = |room: &Self| room.schemas.iter().map(|kept| kept.written.len()).sum::<usize>();
+        while self.schemas.len() > MAX_SCHEMAS || bytes(self) > MAX_SCHEMA_BYTES {
+            self.schemas.pop_front();
+        }
+    }
+
+    /// Who comes later gets the schemas that were published before, of those who may still speak.
+    pub(super) fn replay_schemas(&mut self, conn: Conn, now: Now) {
+        let Some(peer) = self.peers.get(&conn) else { return };
+        if !self.grant_of(peer, now).allows(Capability::ReadChat, now.unix()) {
+            return;
+        }
+        let speaks = |kept: &&KeptSchema| {
+            let publisher = self.inside.get(&kept.from).and_then(|conn| self.peers.get(conn));
+            publisher.is_some_and(|peer| self.grant_of(peer, now).allows(Capability::SendChat, now.unix()))
+        };
+        let kept = self.schemas.iter().filter(speaks);
+        let frames: Vec<String> = kept.map(|kept| encode_from(&kept.from, &kept.written)).collect();
+        for frame in frames {
+            self.out.push(Output::Send(vec![conn], frame));
+        }
+    }
+
+    /// Content was held back because its sender may not: told, logged, and recorded once a minute.
+    fn block(&mut self, conn: Conn, what: &str, reason: &str, reference: Option<u64>, now: Now) {
+        let words = match reason {
+            "view" => "a view comes from the application, not from an agent".to_owned(),
+            capability => format!("this participant's grant does not include `{capability}`"),
+        };
+        self.refuse(conn, what, reason, &words, reference);
+        let Some(peer) = self.peers.get_mut(&conn) else { return };
+        let is_due = peer.noted.is_none_or(|at| now.mono.saturating_sub(at) >= NOTE_EVERY);
+        if is_due {
+            peer.noted = Some(now.mono);
+        }
+        let (id, name, via) = (peer.id.clone(), peer.name.clone(), peer.via.name());
+        if is_due {
+            let detail = Some(format!("{what}: {reason}"));
+            let event = Event { what: "blocked", participant: id.clone(), name, via, by: None, detail };
+            self.out.push(Output::Record(event));
+        }
+        self.note(&id, "blocked", what.to_owned(), now);
+    }
+
+    pub(super) fn refuse(&mut self, conn: Conn, what: &str, reason: &str, words: &str, reference: Option<u64>) {
+        let (what, reason, message) = (what.into(), reason.into(), words.into());
+        self.send(conn, &FromRelay::Refused { what, reason, message, reference });
+    }
+}
+
+fn is_own(mid: &str, id: &str) -> bool {
+    mid.strip_prefix(id).is_some_and(|rest| rest.starts_with('#'))
+}
+
+/// A text in pieces that each fit a line of chat.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.char_indices().nth(MAX_CHAT).map_or(rest.len(), |(at, _)| at);
+        let (part, more) = rest.split_at(end);
+        parts.push(part);
+        rest = more;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_split_between_characters_and_nothing_is_lost() {
+        let text = "ü".repeat(1_001);
+        let parts = parts(&text);
+        assert_eq!(parts.iter().map(|part| part.chars().count()).collect::<Vec<_>>(), [500, 500, 1]);
+        assert_eq!(parts.concat(), text);
+    }
+
+    #[test]
+    fn a_lines_id_is_the_senders_own() {
+        assert!(is_own("guest-1#7", "guest-1"));
+        assert!(!is_own("guest-12#7", "guest-1") && !is_own("x#7", "guest-1") && !is_own("guest-1", "guest-1"));
+    }
+}

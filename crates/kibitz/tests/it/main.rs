@@ -1,0 +1,6 @@
+//! The protocol as both ends see it: no socket, no clock.
+
+mod fixtures;
+mod properties;
+mod room;
+mod support;
