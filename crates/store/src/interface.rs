@@ -296,7 +296,7 @@ pub struct StoreStats {
 
 /// Where the hub keeps things.
 #[async_trait]
-pub trait Store: crate::yonexus::YonexusStore + Send + Sync + std::fmt::Debug {
+pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send + Sync + std::fmt::Debug {
     /// The hub's id: made when the data directory was.
     fn hub_id(&self) -> HubId;
     /// Numbers.

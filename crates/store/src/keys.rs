@@ -16,7 +16,7 @@ use crate::files::{DirLock, Paths, sync_parent, write_private};
 use crate::interface::Result;
 use crate::seal::DataKey;
 use crate::sqlite::{
-    args_purpose, meta, migrate, open_writable, reseal_clients, reseal_rules, secret_purpose, set_meta,
+    args_purpose, meta, migrate, open_writable, reseal_clients, reseal_rooms, reseal_rules, secret_purpose, set_meta,
 };
 
 /// Names the environment in messages.
@@ -90,10 +90,10 @@ fn reseal(conn: &mut Connection, old: &DataKey, new: &DataKey) -> Result<usize> 
         let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
         tx.execute("UPDATE calls SET args = ?2 WHERE id = ?1", params![id, value])?;
     }
-    let yonexus = reseal_clients(&tx, old, new)? + reseal_rules(&tx, old, new)?;
+    let others = reseal_clients(&tx, old, new)? + reseal_rules(&tx, old, new)? + reseal_rooms(&tx, old, new)?;
     set_meta(&tx, "key_id", &new.id())?;
     tx.commit()?;
-    Ok(secrets.len() + calls.len() + yonexus)
+    Ok(secrets.len() + calls.len() + others)
 }
 
 /// The key of a new store: the given one, or the file, which is made if it is not there.

@@ -9,6 +9,7 @@ mod methods;
 mod operators;
 mod queue;
 mod readers;
+mod rooms;
 mod row;
 mod schema;
 mod skip;
@@ -45,6 +46,7 @@ pub(crate) use clients::reseal as reseal_clients;
 pub(crate) use journal::{Raw, checkpoints, walk};
 pub(crate) use messages::reseal as reseal_rules;
 pub(crate) use operators::secret_purpose;
+pub(crate) use rooms::reseal as reseal_rooms;
 pub(crate) use schema::{
     CURRENT as CURRENT_SCHEMA, migrate, open_readable, open_writable, version as schema_version,
 };

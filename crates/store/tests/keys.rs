@@ -12,7 +12,8 @@ use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
 use convoke_store::{
-    CallRow, ClientRow, OpenOptions, PairingRow, RuleRow, SqliteStore, Store, StoreError, YonexusStore as _, keys,
+    CallRow, ClientRow, OpenOptions, PairingRow, RoomRow, RoomStore as _, RuleRow, SqliteStore, Store, StoreError,
+    YonexusStore as _, keys,
 };
 use uuid::Uuid;
 
@@ -41,6 +42,8 @@ async fn fill(store: &SqliteStore) {
     store.put_client(client(), None).await.expect("keeps");
     let rule = RuleRow { rule: "hook".into(), body: "{}".into(), secret: Some(SecretBytes::new(SECRET)) };
     store.put_rule(rule, Draft::new(now, Kind::Policy)).await.expect("keeps");
+    let room = RoomRow { name: "lab".into(), body: "{}".into(), key: SecretBytes::new(SECRET), created_at: now };
+    store.add_room(room, Draft::new(now, Kind::Grant)).await.expect("keeps");
 }
 
 fn client() -> ClientRow {
@@ -80,6 +83,7 @@ async fn check(store: &SqliteStore) {
     assert_eq!(call.args, Some(SecretBytes::new(ARGS)));
     assert_eq!(store.clients().await.expect("opens"), [client()]);
     assert_eq!(store.rules().await.expect("opens")[0].secret, Some(SecretBytes::new(SECRET)));
+    assert_eq!(store.rooms().await.expect("opens")[0].key, SecretBytes::new(SECRET));
     assert!(store.approvals(Some(ApprovalState::Pending), None, 1).await.expect("reads").is_empty());
 }
 
@@ -152,7 +156,7 @@ async fn a_rotation_seals_everything_anew() {
     let file = dir.path().join("data.key");
     let old = fs::read(&file).expect("reads");
     let rotated = keys::rotate(dir.path(), None, None).expect("rotates");
-    assert_eq!((rotated.values, rotated.in_file), (7, true));
+    assert_eq!((rotated.values, rotated.in_file), (8, true));
     assert_ne!(fs::read(&file).expect("reads"), old);
     assert!(!dir.path().join("data.key.new").exists());
     let store = open(dir.path(), None).expect("opens");

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_agent_marks.sql"),
     include_str!("migrations/0003_yonexus.sql"),
     include_str!("migrations/0004_sonde.sql"),
+    include_str!("migrations/0005_rooms.sql"),
 ];
 
 /// The schema this program writes.
@@ -146,8 +147,17 @@ mod tests {
     }
 
     #[test]
+    fn step_5_adds_rooms_and_keeps_what_was_there() {
+        check(
+            5,
+            "INSERT INTO rules (id, body) VALUES ('chat', '{}')",
+            "SELECT (SELECT count(*) FROM rules) = 1 AND (SELECT count(*) FROM rooms) = 0",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 4, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 5, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

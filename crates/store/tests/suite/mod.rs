@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod calls;
 pub(crate) mod journal;
 pub(crate) mod operators;
+pub(crate) mod rooms;
 pub(crate) mod sonde;
 pub(crate) mod telemetry;
 pub(crate) mod yonexus;
@@ -46,6 +47,7 @@ macro_rules! for_backend {
             yonexus: clients_and_pairings_survive_a_restart, a_pairing_goes_when_it_is_over,
                 what_is_seen_later_stays, rules_keep_their_place_and_secret, the_inbox_pages_and_is_bounded,
                 the_outbox_waits_until_it_is_delivered, what_expires_and_who_leaves_is_forgotten;
+            rooms: rooms_survive_a_restart_with_their_keys;
         );
     };
     ($backend:ty; $($module:ident: $($test:ident),* $(,)?;)*) => {
