@@ -9,6 +9,7 @@ pub mod error;
 pub mod fleet;
 pub mod policy;
 pub mod record;
+pub mod rooms;
 pub mod tokens;
 pub mod yonexus;
 

@@ -13,6 +13,7 @@ mod operations;
 mod origin;
 mod policy;
 pub(crate) mod record;
+mod rooms;
 pub(crate) mod rules;
 mod tokens;
 mod v1;
@@ -115,6 +116,17 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::POST, "/api/rules/{rule}/test", View, rules::test)
         .open(Method::GET, "/api/messages", View, rules::inbox)
         .open(Method::POST, "/api/messages", Call, rules::send)
+        .open(Method::GET, "/rooms/{room}/ws", OwnCredential, wire::room)
+        .open(Method::GET, "/api/rooms", View, rooms::list)
+        .open(Method::POST, "/api/rooms", Trust, rooms::create)
+        .open(Method::GET, "/api/rooms/{room}", View, rooms::show)
+        .open(Method::DELETE, "/api/rooms/{room}", Trust, rooms::remove)
+        .open(Method::PATCH, "/api/rooms/{room}/grants/{participant}", Trust, rooms::grant)
+        .open(Method::POST, "/api/rooms/{room}/kick", Trust, rooms::kick)
+        .open(Method::POST, "/api/rooms/{room}/admit", Trust, rooms::admit)
+        .open(Method::POST, "/api/rooms/{room}/invites", Trust, rooms::invite)
+        .open(Method::POST, "/api/rooms/{room}/keys", Trust, rooms::add_key)
+        .open(Method::DELETE, "/api/rooms/{room}/keys/{key}", Trust, rooms::remove_key)
 }
 
 /// Answers one request: the checks that come before any route, the route, and the one shape of errors.

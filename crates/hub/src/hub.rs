@@ -27,6 +27,7 @@ use crate::mcp::Sessions;
 use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
 use crate::policy::Policy;
+use crate::rooms::Rooms;
 use crate::settings::Settings;
 use crate::sonde::Sonde;
 use crate::sonde::registry::Registry;
@@ -64,6 +65,8 @@ pub struct HubState {
     pub changes: Changes,
     /// Yonexus: clients, pairings, rules.
     pub yonexus: Yonexus,
+    /// Rooms.
+    pub rooms: Rooms,
     /// Refusals of strangers.
     pub strangers: Strangers,
     /// What is particular to Sonde agents.
@@ -132,6 +135,8 @@ pub struct Parts {
     pub policy: Policy,
     /// Yonexus, as stored.
     pub yonexus: Yonexus,
+    /// Rooms, as stored.
+    pub rooms: Rooms,
     /// Sonde agents and tokens, as stored.
     pub sonde: Registry,
     /// Where it listens.
@@ -159,8 +164,8 @@ pub(crate) fn hmac(key: &[u8], bytes: &[u8]) -> [u8; 32] {
 impl Hub {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { settings, store, data, key, digest_key, agents, operators, policy, yonexus, sonde, listen, tls } =
-            parts;
+        let Parts { settings, store, data, key, digest_key, agents, operators, policy, .. } = parts;
+        let Parts { yonexus, rooms, sonde, listen, tls, .. } = parts;
         let deadlines = Deadlines {
             default: settings.seconds("calls.default_timeout_s"),
             grace: settings.seconds("calls.grace_s"),
@@ -188,6 +193,7 @@ impl Hub {
             operators,
             policy,
             yonexus,
+            rooms,
             deadlines,
             strangers: Strangers::default(),
             metrics: Metrics::default(),

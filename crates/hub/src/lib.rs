@@ -18,6 +18,7 @@ pub mod mcp;
 mod metrics;
 pub mod operators;
 pub mod policy;
+pub mod rooms;
 mod serve;
 pub mod settings;
 pub mod sonde;

@@ -128,6 +128,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         agents: Agents::load(store.agents().await?),
         operators: Operators::load(store.tokens().await?),
         yonexus: crate::yonexus::Yonexus::load(&*store, &settings).await?,
+        rooms: crate::rooms::Rooms::load(&*store, &settings).await?,
         sonde: Registry::load(store.sonde_agents().await?, store.sonde_tokens().await?),
         policy: Policy::new(store.deny_rules().await?, store.confirm_rules().await?),
         settings,
@@ -212,6 +213,7 @@ async fn upkeep(hub: Hub) {
         }
         crate::calls::expire_due(&hub).await;
         crate::yonexus::tick(&hub).await;
+        crate::rooms::tick(&hub).await;
         seconds += 1;
         if seconds.is_multiple_of(60) {
             let now = clock::now();
@@ -266,6 +268,7 @@ impl Running {
             hub.agents.close_link(&agent, Close::Stopping);
         }
         crate::yonexus::stop(&hub);
+        crate::rooms::stop(&hub);
         // Their calls end as disconnected and are recorded before the store closes.
         let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
         hub.mcp.close_all().await;

@@ -110,9 +110,9 @@ struct Routes {
     paths: matchit::Router<Vec<(Method, Room)>>,
 }
 
-/// What stands for the `{name}` in a door's path.
+/// What stands for each `{name}` in a door's path.
 #[derive(Clone, Debug)]
-pub(super) struct Named(pub(super) String);
+pub(super) struct Named(pub(super) Vec<String>);
 
 impl Router {
     /// Answers a request.
@@ -127,12 +127,12 @@ impl Router {
         let Some((_, room)) = found.value.iter().find(|(taken, _)| taken == method) else {
             return wrong_method(found.value);
         };
-        if let Some((_, value)) = found.params.iter().next() {
-            let Ok(name) = percent_decode_str(value).decode_utf8() else {
+        if !found.params.is_empty() {
+            let decode = |(_, value)| percent_decode_str(value).decode_utf8().map(|name| name.into_owned());
+            let Ok(names) = found.params.iter().map(decode).collect() else {
                 return ApiError::bad_request("the address does not fit: it is no UTF-8").into_response();
             };
-            let name = Named(name.into_owned());
-            request.extensions_mut().insert(name);
+            request.extensions_mut().insert(Named(names));
         }
         let response = match keep(hub, room.right, &mut request).await {
             Ok(()) => (room.enter)(request, hub.clone()).await,

@@ -98,7 +98,18 @@ impl FromRequestParts<Hub> for PathOf<String> {
 
     async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
         // Put there by the router; a door without a name in its path has none.
-        parts.extensions.remove::<Named>().map(|Named(name)| Self(name)).ok_or_else(ApiError::internal)
+        let names = parts.extensions.remove::<Named>();
+        names.and_then(|Named(names)| names.into_iter().next()).map(Self).ok_or_else(ApiError::internal)
+    }
+}
+
+impl FromRequestParts<Hub> for PathOf<(String, String)> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
+        let names = parts.extensions.remove::<Named>().map(|Named(names)| names).unwrap_or_default();
+        let [first, second] = <[String; 2]>::try_from(names).map_err(|_| ApiError::internal())?;
+        Ok(Self((first, second)))
     }
 }
 

@@ -23,6 +23,8 @@ use super::extract::json_bytes;
         super::yonexus::remove, super::yonexus::revoke, super::yonexus::rotate_key, super::yonexus::pairings,
         super::yonexus::decide, super::rules::list, super::rules::put, super::rules::delete, super::rules::test,
         super::rules::inbox, super::rules::send,
+        super::rooms::list, super::rooms::create, super::rooms::show, super::rooms::remove, super::rooms::grant,
+        super::rooms::kick, super::rooms::admit, super::rooms::invite, super::rooms::add_key, super::rooms::remove_key,
         super::v1::mint, super::v1::tokens, super::v1::probe, super::v1::diagnose,
         super::v1::health_check, super::v1::agents, super::v1::agent, super::v1::packs, super::v1::capabilities,
         super::v1::runbooks, super::v1::ca, super::v1::accept,

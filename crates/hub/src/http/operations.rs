@@ -60,6 +60,7 @@ pub(super) async fn metrics(State(hub): State<Hub>, _: Caller) -> Response<Body>
     // Before the others: theirs ends with the mark that ends the page.
     let mut page = String::new();
     hub.yonexus.render(&mut page);
+    hub.rooms.render(&mut page);
     page.push_str(&hub.metrics.render(&hub.gauges()));
     let mut response = Response::new(Body::from(page));
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");

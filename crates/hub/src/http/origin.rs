@@ -13,13 +13,7 @@ use crate::hub::Hub;
 /// Refuses a request for another host, or from a foreign page.
 pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> {
     let headers = request.headers();
-    let mut hosts = headers.get_all(header::HOST).iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        (None, _) => request.uri().authority().map(|a| a.as_str()),
-        (Some(_), Some(_)) => None,
-    };
-    let Some(host) = host else {
+    let Some(host) = host(request) else {
         return Err(ApiError::bad_request("the request must name one host"));
     };
     if !host_allowed(hub, name_of(host)) {
@@ -44,6 +38,16 @@ pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> 
         format!("pages of `{}` may not use this hub", super::error::clip(origin)),
     )
     .hint("add the origin to hub.allowed_origins"))
+}
+
+/// The one host that a request names, with its port.
+pub(super) fn host(request: &Request<Body>) -> Option<&str> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        (None, _) => request.uri().authority().map(|a| a.as_str()),
+        (Some(_), Some(_)) => None,
+    }
 }
 
 fn host_allowed(hub: &Hub, name: &str) -> bool {

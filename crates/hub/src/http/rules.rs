@@ -54,7 +54,7 @@ pub(super) async fn put(
     Json(mut rule): Json<Rule>,
 ) -> Result<Json<Rule>, ApiError> {
     check_registered(&rule.rule).map_err(|why| ApiError::bad_request(format!("`rule`: {why}")))?;
-    let secret = check_target(&mut rule.target)?;
+    let secret = check_target(&hub, &mut rule.target)?;
     if hub.yonexus.rules.is_programs(&rule.rule) {
         return Err(ApiError::conflict("a program of this hub has registered this rule"));
     }
@@ -70,7 +70,7 @@ pub(super) async fn put(
 }
 
 /// Checks a target, and takes the secret out of it: that is sealed, and shown to nobody.
-fn check_target(target: &mut Target) -> Result<Option<SecretBytes>, ApiError> {
+fn check_target(hub: &Hub, target: &mut Target) -> Result<Option<SecretBytes>, ApiError> {
     let keep = |keep_s: Option<u64>| match keep_s {
         Some(s) if s == 0 || s > MAX_KEEP_S => {
             Err(ApiError::bad_request(format!("`keep_s` is at least 1 and at most {MAX_KEEP_S}")))
@@ -111,8 +111,16 @@ fn check_target(target: &mut Target) -> Result<Option<SecretBytes>, ApiError> {
             }
             Ok(to.secret.take().map(SecretBytes::new))
         }
-        Target::Room { .. } => Err(ApiError::bad_request("this hub has no rooms, so no rule can post into one")
-            .hint("targets are `inbox`, `clients` and `webhook`")),
+        Target::Room { room } => {
+            let found = convoke_kibitz::name::normal(room).filter(|name| hub.rooms.find(name).is_some());
+            let missing = || {
+                let named = super::error::clip(room);
+                ApiError::bad_request(format!("there is no room `{named}`, so no rule can post into it"))
+                    .hint("`convoke room list` shows those there are; `convoke room create NAME` makes one")
+            };
+            *room = found.ok_or_else(missing)?;
+            Ok(None)
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use axum::response::IntoResponse;
 use convoke_core::door::Door;
 use convoke_core::secret::SecretText;
 
-use super::doors::bearer;
-use super::{ApiError, From};
+use super::doors::{authenticate, bearer, record_refusal};
+use super::extract::PathOf;
+use super::{ApiError, From, origin};
 use crate::clock;
 use crate::hub::Hub;
 use crate::kenny;
@@ -52,6 +53,52 @@ pub(super) async fn yonexus(State(hub): State<Hub>, From(address): From, mut req
         match stream {
             ws::Upgraded::Plain(io, read) => crate::yonexus::serve(hub, io, read, address, place).await,
             ws::Upgraded::Tls(io, read) => crate::yonexus::serve(hub, io, read, address, place).await,
+        }
+    })
+}
+
+/// `/rooms/<name>/ws`: the relay of a room. An operator's token counts here, and so do an agent's key and an invite on the
+/// socket itself; an open room takes anybody.
+pub(super) async fn room(
+    State(hub): State<Hub>,
+    From(address): From,
+    PathOf(name): PathOf<String>,
+    mut request: Request,
+) -> Response<Body> {
+    if hub.rooms.throttle.is_blocked(address, clock::now()) {
+        return ApiError::throttled().into_response();
+    }
+    // A page from elsewhere must not speak in the name of who looks at it; and what an agent asserts is bound to the
+    // host it dialled, which therefore must be one that this hub is.
+    if let Err(refused) = origin::check(&hub, &request) {
+        return refused.into_response();
+    }
+    let host = origin::host(&request).unwrap_or_default().to_ascii_lowercase();
+    let operator = match request.headers().contains_key(header::AUTHORIZATION) {
+        true => match authenticate(&hub, &request) {
+            Ok(operator) => Some(operator),
+            Err(refused) => return refused.into_response(),
+        },
+        false => None,
+    };
+    let found = convoke_kibitz::name::normal(&name).and_then(|name| hub.rooms.find(&name));
+    let Some(room) = found else {
+        hub.strangers.refused(address, Door::Room);
+        hub.rooms.throttle.failed(address, clock::now());
+        return super::rooms::no_room(&name).into_response();
+    };
+    if let Some(operator) = &operator {
+        let target = crate::rooms::peer(&room.name);
+        if let Err(missing) = operator.token.grant.check_reach::<String>(&target, &[]) {
+            record_refusal(&hub, operator, "a room out of reach", Some(&target)).await;
+            return ApiError::forbidden(&missing).into_response();
+        }
+    }
+    let guest = crate::rooms::Guest { address, host, operator };
+    upgraded(&hub, &mut request, move |hub, stream| async move {
+        match stream {
+            ws::Upgraded::Plain(io, read) => crate::rooms::serve(hub, room, io, read, guest).await,
+            ws::Upgraded::Tls(io, read) => crate::rooms::serve(hub, room, io, read, guest).await,
         }
     })
 }

@@ -4,6 +4,8 @@ use convoke_api::yonexus::{MessagePage, MessageQuery, MessageView, RuleTest, Sen
 use convoke_core::effect::Effect;
 use convoke_core::grant::Missing;
 use convoke_core::id::PeerId;
+use convoke_kibitz::grant::Capability;
+use convoke_kibitz::room::{Person, Standing};
 use convoke_store::{MessageFilter, StoreError};
 use convoke_yonexus::MAX_FRAME_AFTER;
 use convoke_yonexus::message::{self, BadRule};
@@ -12,6 +14,7 @@ use super::outbox;
 use super::rules::{self, Action};
 use crate::agents::Agent;
 use crate::calls::Ask;
+use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
 
@@ -176,6 +179,20 @@ pub fn test(hub: &Hub, rule: &str, test: &TestRule) -> RuleTest {
             for name in rules::recipients(hub, sender, to) {
                 let here = hub.yonexus.clients.link(&name).is_some();
                 if here { answer.online.push(name) } else { answer.offline.push(name) }
+            }
+        }
+        Some(Action::Room(room)) => {
+            answer.matched = true;
+            match hub.rooms.find(room) {
+                Some(live) => {
+                    let people = live.look(|live| live.people(crate::rooms::now(hub)));
+                    let reads = |person: &&Person| {
+                        let may = person.grant.allows(Capability::ReadChat, clock::now().millis().div_euclid(1000));
+                        person.standing == Standing::Present && may
+                    };
+                    answer.online = people.iter().filter(reads).map(|person| person.name.clone()).collect();
+                }
+                None => answer.offline.push(format!("room {room}: there is no such room")),
             }
         }
         Some(_) => answer.matched = true,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use convoke_api::yonexus::{Rule, Target, ToClients};
 use convoke_core::secret::SecretText;
+use convoke_kibitz::room::{Post, PostError};
 use convoke_store::{MessageRow, OutboxRow, RuleRow, StoreError};
 use convoke_yonexus::builtin::Builtin;
 use convoke_yonexus::message::{self, RuleMessage};
@@ -18,6 +19,7 @@ use super::link::{ClientLink, Out, Refused};
 use super::{now, outbox, webhook};
 use crate::clock;
 use crate::hub::Hub;
+use crate::rooms::{self, NotPosted};
 use crate::ws::text_frame;
 
 /// How long a sender waits for a receiver whose queue is full. Only the sender's own connection waits, and only once:
@@ -48,6 +50,7 @@ pub(super) enum Action {
     Inbox,
     Clients(Arc<ToClients>),
     Webhook { url: String, secret: Option<SecretText>, keep_s: u64 },
+    Room(String),
     Program(Processor),
 }
 
@@ -101,10 +104,7 @@ impl RuleBook {
                     let keep_s = to.keep_s.unwrap_or(WEBHOOK_KEEP_S);
                     Action::Webhook { url: to.url.clone(), secret, keep_s }
                 }
-                Target::Room { .. } => {
-                    tracing::error!(rule = row.rule, "a rule into a room is not in force: this hub has no rooms");
-                    continue;
-                }
+                Target::Room { room } => Action::Room(room.clone()),
             };
             match next.rules.register(&row.rule, action) {
                 Ok(()) => next.shown.push(rule),
@@ -173,6 +173,7 @@ pub(super) async fn route(
             return None;
         }
         Some(Action::Inbox) => to_inbox(hub, sender, message).await,
+        Some(Action::Room(room)) => to_room(hub, room, sender, message).await,
         Some(Action::Webhook { keep_s, .. }) => {
             let to = vec![webhook::destination(message.rule)];
             let row = kept(message.rule, sender, message.content.to_owned(), *keep_s, false);
@@ -196,6 +197,23 @@ pub(super) async fn route(
 }
 
 type Outcome = Result<(), (ErrorCode, String)>;
+
+/// Into a room, said by the hub with the rule and the client apart from the content.
+async fn to_room(hub: &Hub, room: &str, sender: &str, message: RuleMessage<'_>) -> Outcome {
+    let post = Post { text: message.content, rule: message.rule, sender };
+    let Err(why) = rooms::post(hub, room, post).await else { return Ok(()) };
+    hub.metrics.dropped("yonexus_room", 1);
+    let words = format!("room `{room}` did not get the message of rule `{}`: {why}", message.rule);
+    match why {
+        NotPosted::NoRoom => {
+            // The rule is the operator's to mend, so they are told, and the sender that it is not their fault.
+            tracing::warn!(rule = message.rule, room, client = sender, "a rule posts into a room that there is not");
+            Err((ErrorCode::ClientOffline, words))
+        }
+        NotPosted::Refused(PostError::Nobody) => Err((ErrorCode::ClientOffline, words)),
+        NotPosted::Refused(PostError::Empty | PostError::TooLong) => Err((ErrorCode::MalformedMessage, words)),
+    }
+}
 
 async fn to_inbox(hub: &Hub, sender: &str, message: RuleMessage<'_>) -> Outcome {
     let row = MessageRow {

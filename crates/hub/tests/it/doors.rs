@@ -9,7 +9,8 @@ use crate::support::{TOKEN, TestHub};
 
 fn fill(path: &str) -> String {
     let agent = if path.starts_with("/api/v1/") { "box" } else { "pc" };
-    path.replace("{id}", agent).replace("{rule}", "x").replace("{link}", "x")
+    let path = path.replace("{id}", agent).replace("{rule}", "x").replace("{link}", "x");
+    path.replace("{room}", "lab").replace("{participant}", "guest-1").replace("{key}", "x")
 }
 
 #[tokio::test]
@@ -59,7 +60,9 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
             Right::Call if ["/api/v1/diagnose", "/api/v1/health-check"].contains(&door.path) => ("distant", &distant),
             Right::Approve | Right::Policy | Right::Tokens | Right::Trust | Right::Call => ("viewer", &viewer),
             // Every token may look, but not at an agent that is out of its reach.
-            Right::View if door.path.contains("/agents/{id}") => ("distant", &distant),
+            Right::View if door.path.contains("/agents/{id}") || door.path.contains("/rooms/{room}") => {
+                ("distant", &distant)
+            }
             Right::View | Right::Public | Right::OwnCredential => continue,
         };
         let before = hub.journal("").await.len();

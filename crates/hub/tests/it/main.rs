@@ -8,6 +8,7 @@ mod handshake;
 mod mcp;
 mod operations;
 mod policy;
+mod rooms;
 mod sonde;
 mod sonde_runbooks;
 mod sonde_tls;
