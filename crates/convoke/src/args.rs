@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     agent, agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs,
-    policy, probe, rpc, rules, tokens,
+    policy, probe, room, rpc, rules, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -117,6 +117,9 @@ pub(crate) enum Command {
     /// Messages of clients, and to them
     #[command(subcommand)]
     Messages(rules::MessagesCommand),
+    /// Rooms of people and agents: make them, say who may what, take part
+    #[command(subcommand)]
+    Room(Box<room::RoomCommand>),
     /// Read, export and verify the journal
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -301,7 +304,26 @@ mod tests {
             "convoke rules add chat --to a,b --with-sender --with-id --keep 1d",
             "convoke rules add chat --to-others",
             "convoke rules add chat --webhook http://h/x --secret-from SECRET --keep 1h",
+            "convoke rules add chat --room standup",
             "convoke rules test chat hello --from client-a",
+            "convoke room create standup --open --lobby --agent-key f.jwk",
+            "convoke room list",
+            "convoke room show standup",
+            "convoke room remove standup --yes",
+            "convoke room join --room standup --name Anna --transport relay",
+            "convoke room observe --room standup --key f.jwk --backend Claude",
+            "convoke room say --room standup --guest hello",
+            "convoke room grant standup guest-1 --perceive read-chat --act send-chat,act --for 1h",
+            "convoke room grant standup guest-1 --default",
+            "convoke room revoke standup guest-1",
+            "convoke room kick standup guest-1",
+            "convoke room admit standup guest-1",
+            "convoke room deny standup guest-1",
+            "convoke room invite standup Anna --host --expires 1h",
+            "convoke room key new f.jwk",
+            "convoke room key show f.jwk",
+            "convoke room key add standup f.jwk --act send-chat --label scribe",
+            "convoke room key remove standup thumbprint",
             "convoke rules remove chat",
             "convoke messages list --rule chat --after 3 --limit 10",
             "convoke messages send chat hello --to a,b --keep 60s",
@@ -324,6 +346,10 @@ mod tests {
             ("convoke hub --tls-cert c", "--tls-key"),
             ("convoke rules add builtin --inbox", "reserved"),
             ("convoke rules add chat", "required"),
+            ("convoke rules add chat --room standup --with-sender", "cannot be used with"),
+            ("convoke room grant standup guest-1", "required"),
+            ("convoke room join", "--room"),
+            ("convoke room say --room r --guest --key f x", "cannot be used with"),
             ("convoke rules add chat --inbox --to-others", "cannot be used with"),
             ("convoke clients allow a:b", "an id is letters"),
             ("convoke client run --on chat", "RULE=COMMAND"),

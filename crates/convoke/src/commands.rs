@@ -23,6 +23,7 @@ pub(crate) mod policy;
 pub(crate) mod probe;
 mod prompt;
 mod result;
+pub(crate) mod room;
 pub(crate) mod rpc;
 pub(crate) mod rules;
 mod signals;
@@ -74,6 +75,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Pairings(command) => against_a_hub(clients::pairings(verb, command)),
         Command::Rules(command) => against_a_hub(rules::run(verb, command)),
         Command::Messages(command) => against_a_hub(rules::messages(verb, command)),
+        Command::Room(command) => against_a_hub(room::run(verb, *command)),
         Command::Audit(command) => against_a_hub(audit::run(verb, command)),
         Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),

@@ -22,6 +22,22 @@ pub(crate) fn hub(global: &Global) -> Result<(String, SecretText)> {
     choose(global, &environment("CONVOKE_HUB"), &environment("CONVOKE_TOKEN"), &data)
 }
 
+/// The hub's address alone, for those who come with something other than a token.
+pub(crate) fn base(global: &Global) -> Result<String> {
+    let data = local::data_dir(global.data.as_deref())?;
+    base_of(global, environment("CONVOKE_HUB").as_ref(), Whereabouts::read(&data)?.as_ref(), &data)
+}
+
+fn base_of(global: &Global, env_hub: Option<&String>, here: Option<&Whereabouts>, data: &Path) -> Result<String> {
+    // A directory named on the command line says more than an address that was exported once.
+    let env_hub = env_hub.filter(|_| global.data.is_none());
+    match (global.hub.as_ref().or(env_hub), here) {
+        (Some(url), _) => address(url),
+        (None, Some(here)) => Ok(here.http.clone()),
+        (None, None) => Err(usage(no_hub(data))),
+    }
+}
+
 /// Whether a hub is named by its address, rather than by its data directory.
 pub(crate) fn is_named(global: &Global) -> bool {
     global.hub.is_some() || (global.data.is_none() && environment("CONVOKE_HUB").is_some())
@@ -37,16 +53,9 @@ fn choose(
     env_token: &Option<String>,
     data: &Path,
 ) -> Result<(String, SecretText)> {
-    // A directory named on the command line says more than an address that was exported once.
-    let env_hub = env_hub.as_ref().filter(|_| global.data.is_none());
-    let named = global.hub.as_ref().or(env_hub);
     let token = global.token.as_ref().or(env_token.as_ref()).map(SecretText::new);
     let here = Whereabouts::read(data)?;
-    let base = match (named, &here) {
-        (Some(url), _) => address(url)?,
-        (None, Some(here)) => here.http.clone(),
-        (None, None) => return Err(usage(no_hub(data))),
-    };
+    let base = base_of(global, env_hub.as_ref(), here.as_ref(), data)?;
     let token = match token {
         Some(token) => token,
         // The local hub's token goes to the local hub and to nobody else.

@@ -42,7 +42,7 @@ pub(crate) enum RulesCommand {
 }
 
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("where").required(true).args(["inbox", "to", "to_others", "webhook"]))]
+#[command(group = ArgGroup::new("where").required(true).args(["inbox", "to", "to_others", "webhook", "room"]))]
 pub(crate) struct AddArgs {
     /// The rule identifier, matched exactly
     #[arg(value_parser = parse::rule_identifier)]
@@ -59,14 +59,17 @@ pub(crate) struct AddArgs {
     /// Post them to this address
     #[arg(long, value_name = "URL")]
     webhook: Option<String>,
+    /// Say them in this room
+    #[arg(long, value_name = "NAME")]
+    room: Option<String>,
     /// Put the sender and `::` before the content
-    #[arg(long, conflicts_with_all = ["inbox", "webhook"])]
+    #[arg(long, conflicts_with_all = ["inbox", "webhook", "room"])]
     with_sender: bool,
     /// Put the message's id and `::` before that; goes with --keep
-    #[arg(long, conflicts_with_all = ["inbox", "webhook"], requires = "keep")]
+    #[arg(long, conflicts_with_all = ["inbox", "webhook", "room"], requires = "keep")]
     with_id: bool,
     /// Keep messages for who is away, for so long: 90s, 15m, 12h, 30d
-    #[arg(long, value_name = "SPAN", value_parser = parse::span, conflicts_with = "inbox")]
+    #[arg(long, value_name = "SPAN", value_parser = parse::span, conflicts_with_all = ["inbox", "room"])]
     keep: Option<std::time::Duration>,
     /// The variable that has the secret to sign the calls with
     #[arg(long, value_name = "VARIABLE", requires = "webhook")]
@@ -145,6 +148,9 @@ pub(crate) async fn run(verb: Verb<'_>, command: RulesCommand) -> Result<Exit> {
 
 fn rule(args: AddArgs) -> Result<Rule> {
     let keep_s = args.keep.map(|span| span.as_secs());
+    if let Some(room) = args.room {
+        return Ok(Rule { rule: args.rule, target: Target::Room { room } });
+    }
     let target = match (args.inbox, args.webhook) {
         (true, _) => Target::Inbox {},
         (false, Some(url)) => {

@@ -12,6 +12,7 @@ mod endpoint;
 mod kill;
 mod mcp;
 mod records;
+mod rooms;
 mod service;
 mod sonde;
 mod start;

@@ -10,11 +10,11 @@ use convoke_client::{Client, Config, Event, StateFile};
 
 use crate::support::{Done, Hub, Server, convoke};
 
-fn ws(hub: &Hub) -> String {
+pub(crate) fn ws(hub: &Hub) -> String {
     format!("{}/yonexus", hub.http().replace("http", "ws"))
 }
 
-fn state(hub: &Hub, id: &str) -> PathBuf {
+pub(crate) fn state(hub: &Hub, id: &str) -> PathBuf {
     hub.beside(&format!("{id}.json"))
 }
 
@@ -31,7 +31,7 @@ fn code(hub: &Hub, id: &str) -> String {
 }
 
 /// Pairs a client by typing the code.
-fn pair(hub: &Hub, id: &str, env: Option<(&str, &Path)>) {
+pub(crate) fn pair(hub: &Hub, id: &str, env: Option<(&str, &Path)>) {
     hub.run(&["clients", "allow", id]).ok();
     let mut command = convoke(["client", "pair", "--hub", &ws(hub), "--id", id, "--state"]);
     command.arg(state(hub, id)).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -50,7 +50,7 @@ fn pair(hub: &Hub, id: &str, env: Option<(&str, &Path)>) {
     assert!(String::from_utf8_lossy(&output.stdout).contains("is paired with"), "{told}");
 }
 
-fn client(hub: &Hub, id: &str, args: &[&str]) -> std::process::Command {
+pub(crate) fn client(hub: &Hub, id: &str, args: &[&str]) -> std::process::Command {
     let mut command = convoke(args);
     command.arg("--state").arg(state(hub, id));
     command

@@ -1,0 +1,238 @@
+//! `convoke room join`, `observe` and `say`: a headless participant over the relay.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use convoke_core::secret::SecretText;
+use convoke_kibitz::participant::{Event, Profile};
+use convoke_room::{AgentKeyFile, Config, JoinError, Said, SayError, Session, relay_url};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::commands::Verb;
+use crate::commands::signals::Signals;
+use crate::connect;
+use crate::exit::{Exit, usage};
+use crate::output::Output;
+use crate::show::{clean, clean_lines};
+
+#[derive(Debug, Args)]
+pub(crate) struct TakePart {
+    /// The room
+    #[arg(long)]
+    room: String,
+    /// What to be called there
+    #[arg(long)]
+    name: Option<String>,
+    /// `relay`, through the hub; the only one there is so far
+    #[arg(long, default_value = "relay", value_parser = ["relay", "mesh"])]
+    transport: String,
+    /// Come as an agent, by this key
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["invite", "guest"])]
+    key: Option<PathBuf>,
+    /// Come by this invite
+    #[arg(long, env = "CONVOKE_ROOM_INVITE", hide_env_values = true, conflicts_with = "guest")]
+    invite: Option<String>,
+    /// Come without anything, into an open room
+    #[arg(long)]
+    guest: bool,
+    /// Come as an agent: read-only until a host says otherwise
+    #[arg(long)]
+    agent: bool,
+    /// The model that is told what this agent perceives; everybody in the room is told its name
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SayArgs {
+    #[command(flatten)]
+    part: TakePart,
+    /// What to say; `-` reads it from standard input
+    #[arg(allow_hyphen_values = true)]
+    text: String,
+}
+
+/// Comes in as the arguments say.
+async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Session, bool)> {
+    if args.transport == "mesh" {
+        return Err(usage("the WebRTC mesh is not built yet; rooms are reached over the relay (--transport relay)"));
+    }
+    // Whoever has a key or an invite comes by it; else an operator comes by their token.
+    let (hub, token): (String, Option<SecretText>) = if args.key.is_some() || args.invite.is_some() || args.guest {
+        (connect::base(verb.global)?, None)
+    } else {
+        let (hub, token) = connect::hub(verb.global)?;
+        (hub, Some(token))
+    };
+    let key = args.key.as_deref().map(AgentKeyFile::open).transpose().map_err(|why| usage(why.to_string()))?;
+    let agent = args.agent || key.is_some() || args.backend.is_some();
+    let profile = Profile {
+        name: args.name.unwrap_or_default(),
+        agent: agent || read_only,
+        read_only,
+        egress: args.backend.is_some(),
+        backend: args.backend,
+        token: None,
+        invite: args.invite,
+    };
+    let url = relay_url(&hub, &args.room).map_err(|why| usage(why.to_string()))?;
+    let output = verb.output;
+    let joined = Session::join(Config { url, profile, token, key }, || {
+        output.note("waiting in the lobby: a host decides");
+    });
+    match joined.await {
+        Ok(session) => Ok((session, agent)),
+        Err(JoinError::Connect(why)) => Err(why.into()),
+        Err(why) => Err(anyhow::anyhow!("not let into `{}`: {why}", args.room)),
+    }
+}
+
+pub(super) async fn observe(verb: Verb<'_>, args: TakePart) -> Result<Exit> {
+    let mut signals = Signals::listen()?;
+    let (mut session, _) = enter(verb, args, true).await?;
+    loop {
+        tokio::select! {
+            event = session.next() => match event {
+                Ok(event) => show(verb.output, event)?,
+                Err(why) => anyhow::bail!("no longer in the room: {why}"),
+            },
+            () = signals.next() => {
+                session.leave().await;
+                return Ok(Exit::Done);
+            }
+        }
+    }
+}
+
+pub(super) async fn join(verb: Verb<'_>, args: TakePart) -> Result<Exit> {
+    let mut signals = Signals::listen()?;
+    let (mut session, is_agent) = enter(verb, args, false).await?;
+    let (sender, mut lines) = mpsc::channel::<String>(64);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let mut open = true;
+    loop {
+        tokio::select! {
+            event = session.next() => match event {
+                Ok(event) => show(verb.output, event)?,
+                Err(why) => anyhow::bail!("no longer in the room: {why}"),
+            },
+            // The end of standard input is not the participant's: it still listens.
+            line = lines.recv(), if open => match line {
+                None => open = false,
+                Some(line) if line.trim().is_empty() => {}
+                Some(line) => match speak(&mut session, is_agent, &line).await {
+                    Ok(()) => {}
+                    Err(why @ SayError::Lost(_)) => return Err(why.into()),
+                    Err(why) => verb.output.note(format_args!("not said: {why}")),
+                },
+            },
+            () = signals.next() => {
+                session.leave().await;
+                return Ok(Exit::Done);
+            }
+        }
+    }
+}
+
+pub(super) async fn say(verb: Verb<'_>, args: SayArgs) -> Result<Exit> {
+    let text = match args.text.as_str() {
+        "-" => io::read_to_string(io::stdin()).context("cannot read standard input")?,
+        _ => args.text,
+    };
+    let (mut session, is_agent) = enter(verb, args.part, false).await?;
+    let said = speak(&mut session, is_agent, &text).await;
+    session.leave().await;
+    said?;
+    if verb.output.json {
+        verb.output.json(&json!({ "ok": true }))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// People use the built-in chat, agents their envelope: that is how the contract's programs tell them apart.
+async fn speak(session: &mut Session, is_agent: bool, text: &str) -> Result<(), SayError> {
+    if is_agent { session.say(text).await } else { session.chat(text).await }
+}
+
+/// What is said goes to standard output, what happens to standard error.
+fn show(output: &Output, event: Event) -> Result<()> {
+    match event {
+        Event::Chat(said) if output.json => output.json(&json!({
+            "from": said.from,
+            "name": said.name,
+            "text": said.text,
+            "rule": said.rule,
+            "sender": said.sender,
+            "part": said.part.map(|(part, _)| part),
+            "parts": said.part.map(|(_, parts)| parts),
+        })),
+        Event::Chat(said) => output.text(&line(&said)),
+        Event::Data { from, data } if output.json => output.json(&json!({ "from": from, "data": data })),
+        other => {
+            if let Some(words) = words(&other) {
+                output.note(words);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A line of chat. Who said it stands first: participants, who choose their names, in angle brackets; what came by a rule
+/// with the rule in square ones. Further lines are set in, so that nobody can write what looks like another's.
+fn line(said: &Said) -> String {
+    let who = match (&said.rule, &said.sender) {
+        (Some(rule), Some(sender)) => format!("[{}] {}:", clean(rule), clean(sender)),
+        _ => format!("<{}>", clean(&said.name)),
+    };
+    let text = if io::stdout().is_terminal() { clean_lines(&said.text) } else { said.text.clone() };
+    format!("{who} {}", text.replace('\n', "\n    "))
+}
+
+fn words(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Joined { id, name, kind } => format!("in the room as {} ({kind}, {id})", clean(name)),
+        Event::Refused { what, reason, message, .. } => {
+            format!("not said: the room refused {} ({}): {}", clean(what), clean(reason), clean(message))
+        }
+        Event::Reset => "the host cleared what was said".into(),
+        Event::Kicked => "removed from the room".into(),
+        Event::Problem { code, message } => format!("the hub said {}: {}", clean(code), clean(message)),
+        Event::Malformed(why) => format!("the hub sent what is no frame: {why}"),
+        Event::Send(_)
+        | Event::Lobby(_)
+        | Event::Roster
+        | Event::Chat(_)
+        | Event::View
+        | Event::Data { .. }
+        | Event::Schema(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_writes_what_looks_like_anothers() {
+        let said = |name: &str, text: &str, rule: Option<&str>| Said {
+            from: "x".into(),
+            name: name.into(),
+            text: text.into(),
+            rule: rule.map(Into::into),
+            sender: rule.map(|_| "client-a".into()),
+            part: None,
+        };
+        assert_eq!(line(&said("hub", "built", Some("deploy"))), "[deploy] client-a: built");
+        assert_eq!(line(&said("[deploy] client-a:", "built", None)), "<[deploy] client-a:> built");
+        assert_eq!(line(&said("a", "x\n[deploy] client-a: built", None)), "<a> x\n    [deploy] client-a: built");
+    }
+}

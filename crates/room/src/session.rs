@@ -1,0 +1,310 @@
+//! Taking part in a room: what happens comes out of [`Session::next`], and what is said is either handed on or refused
+//! by the time that saying it returns.
+
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use convoke_core::secret::SecretText;
+use convoke_kibitz::frame::Lobby;
+use convoke_kibitz::key::Signer;
+use convoke_kibitz::participant::{CannotAct, Event, Participant, Profile};
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::value::RawValue;
+use tokio_tungstenite::tungstenite::Message as Frame;
+
+use crate::connect::{self, ConnectError, Socket};
+use crate::key::AgentKeyFile;
+
+pub use convoke_kibitz::participant::Said;
+
+/// How long a hub may take to let somebody in; in the lobby there is no limit, since a person decides.
+const JOIN_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a hub may take over something that was said.
+const SAY_PATIENCE: Duration = Duration::from_secs(15);
+/// Events that wait while something is being said; beyond it the oldest go.
+const MAX_WAITING: usize = 1_024;
+
+/// How to take part.
+#[derive(Debug)]
+pub struct Config {
+    /// The relay's address: see [`crate::relay_url`].
+    pub url: String,
+    /// As whom.
+    pub profile: Profile,
+    /// An operator's token.
+    pub token: Option<SecretText>,
+    /// An agent's own key.
+    pub key: Option<AgentKeyFile>,
+}
+
+/// Why somebody is not in.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// There is no connection.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The room does not know this key, invite or token.
+    #[error("the room does not let this participant in: no key, invite or token that counts there")]
+    Unverified,
+    /// Nobody new is let in.
+    #[error("the room is locked")]
+    Locked,
+    /// A host said no.
+    #[error("a host of the room said no")]
+    Denied,
+    /// They were removed before.
+    #[error("this participant was removed from the room")]
+    Kicked,
+    /// The hub said why.
+    #[error("the hub said {code}: {message}")]
+    Refused {
+        /// A fixed word.
+        code: String,
+        /// In words.
+        message: String,
+    },
+    /// The connection ended.
+    #[error("the connection ended before this participant was let in")]
+    Lost,
+    /// It took too long.
+    #[error("the hub did not answer in time")]
+    Late,
+}
+
+/// Why something that was said did not go out.
+#[derive(Debug, thiserror::Error)]
+pub enum SayError {
+    /// This participant does not speak.
+    #[error(transparent)]
+    CannotAct(#[from] CannotAct),
+    /// The room's engine refused it.
+    #[error("the room refused it ({reason}): {message}")]
+    Refused {
+        /// The capability that is missing, or another fixed word.
+        reason: String,
+        /// In words.
+        message: String,
+    },
+    /// The connection ended.
+    #[error("the connection ended: {0}")]
+    Lost(String),
+    /// It took too long.
+    #[error("the hub did not answer in time")]
+    Late,
+}
+
+/// Somebody who is in a room.
+pub struct Session {
+    socket: Socket,
+    participant: Participant,
+    key: Option<AgentKeyFile>,
+    waiting: VecDeque<Event>,
+    pings: u64,
+    last_words: Option<String>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("id", &self.participant.id()).finish_non_exhaustive()
+    }
+}
+
+/// One step of the connection.
+enum Step {
+    Events,
+    Pong(u64),
+}
+
+impl Session {
+    /// Comes in. With a lobby this waits until a host has decided; `waits` is called when it begins to.
+    pub async fn join(config: Config, mut waits: impl FnMut()) -> Result<Self, JoinError> {
+        let Config { url, mut profile, token, key } = config;
+        if profile.token.is_none() {
+            // Two programs of one person are two participants.
+            profile.token = own_token();
+        }
+        let (socket, host) = connect::open(&url, token.as_ref()).await?;
+        let participant = Participant::new(profile, host);
+        let mut session = Self { socket, participant, key, waiting: VecDeque::new(), pings: 0, last_words: None };
+        let mut in_lobby = false;
+        loop {
+            let step = session.step();
+            let stepped = if in_lobby {
+                step.await
+            } else {
+                tokio::time::timeout(JOIN_PATIENCE, step).await.map_err(|_| JoinError::Late)?
+            };
+            let ended = stepped.is_err();
+            while let Some(event) = session.waiting.pop_front() {
+                match event {
+                    Event::Joined { .. } => {
+                        session.waiting.push_front(event);
+                        return Ok(session);
+                    }
+                    Event::Lobby(Lobby::Waiting) if !in_lobby => {
+                        in_lobby = true;
+                        waits();
+                    }
+                    Event::Lobby(Lobby::Unverified) => return Err(JoinError::Unverified),
+                    Event::Lobby(Lobby::Locked) => return Err(JoinError::Locked),
+                    Event::Lobby(Lobby::Denied) => return Err(JoinError::Denied),
+                    Event::Kicked => return Err(JoinError::Kicked),
+                    Event::Problem { code, message } => return Err(JoinError::Refused { code, message }),
+                    _ => {}
+                }
+            }
+            if ended {
+                return Err(JoinError::Lost);
+            }
+        }
+    }
+
+    /// What it knows: the roster, grants, the latest view, schemas.
+    pub const fn participant(&self) -> &Participant {
+        &self.participant
+    }
+
+    /// Whether it may say anything now, as far as it knows.
+    pub fn can_act(&self) -> bool {
+        self.participant.can_act(unix())
+    }
+
+    /// What happens next; `Err` with the reason when the connection has ended. Cancel-safe: what was read is kept.
+    pub async fn next(&mut self) -> Result<Event, String> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Ok(event);
+            }
+            self.step().await?;
+        }
+    }
+
+    /// A line of the built-in chat.
+    pub async fn chat(&mut self, text: &str) -> Result<(), SayError> {
+        let (number, frame) = self.participant.chat(text)?;
+        self.deliver(number, frame).await
+    }
+
+    /// An agent's line of chat.
+    pub async fn say(&mut self, text: &str) -> Result<(), SayError> {
+        let (number, frame) = self.participant.say(text)?;
+        self.deliver(number, frame).await
+    }
+
+    /// A request to the application.
+    pub async fn act(&mut self, action: &RawValue) -> Result<(), SayError> {
+        let (number, frame) = self.participant.act(action)?;
+        self.deliver(number, frame).await
+    }
+
+    /// Application data, to one participant or to all.
+    pub async fn send(&mut self, data: &RawValue, to: Option<&str>) -> Result<(), SayError> {
+        let (number, frame) = self.participant.send(data, to)?;
+        self.deliver(number, frame).await
+    }
+
+    /// Goes.
+    pub async fn leave(mut self) {
+        let farewell = async {
+            let leave = self.participant.leave();
+            self.socket.send(Frame::text(leave)).await?;
+            self.socket.close(None).await
+        };
+        // Whoever goes does not wait for long.
+        let _ = tokio::time::timeout(Duration::from_secs(2), farewell).await;
+    }
+
+    /// Something, and a ping behind it: its pong means that the room has worked through it, and a refusal comes before.
+    async fn deliver(&mut self, number: u64, frame: String) -> Result<(), SayError> {
+        self.pings += 1;
+        let ping = self.pings;
+        let sent = async {
+            self.socket.feed(Frame::text(frame)).await?;
+            self.socket.send(Frame::Ping(ping.to_be_bytes().to_vec().into())).await
+        };
+        sent.await.map_err(|why| SayError::Lost(why.to_string()))?;
+        let answered = async {
+            loop {
+                let step = self.step().await.map_err(SayError::Lost)?;
+                let about =
+                    |event: &Event| matches!(event, Event::Refused { reference: Some(n), .. } if *n == number);
+                if let Some(at) = self.waiting.iter().position(about)
+                    && let Some(Event::Refused { reason, message, .. }) = self.waiting.remove(at)
+                {
+                    return Err(SayError::Refused { reason, message });
+                }
+                // Too many frames are dropped without their number.
+                let dropped = |event: &Event| matches!(event, Event::Problem { code, .. } if code == "rate");
+                if let Some(at) = self.waiting.iter().position(dropped)
+                    && let Some(Event::Problem { code, message }) = self.waiting.remove(at)
+                {
+                    return Err(SayError::Refused { reason: code, message });
+                }
+                if matches!(step, Step::Pong(number) if number >= ping) {
+                    return Ok(());
+                }
+            }
+        };
+        tokio::time::timeout(SAY_PATIENCE, answered).await.unwrap_or(Err(SayError::Late))
+    }
+
+    /// Reads once. What happened is put behind what waits.
+    async fn step(&mut self) -> Result<Step, String> {
+        let ended = |session: &mut Self, said: Option<String>| {
+            session.last_words.take().or(said).unwrap_or_else(|| "the hub closed the connection".into())
+        };
+        match self.socket.next().await {
+            Some(Ok(Frame::Text(text))) => {
+                let signer = self.key.as_ref().map(|key| key as &dyn Signer);
+                let events = self.participant.on_text(&text, signer, unix());
+                for event in events {
+                    match event {
+                        Event::Send(frame) => {
+                            let sent = self.socket.send(Frame::text(frame)).await;
+                            sent.map_err(|why| ended(self, Some(why.to_string())))?;
+                        }
+                        event => {
+                            if let Event::Problem { message, .. } = &event {
+                                self.last_words = Some(message.clone());
+                            }
+                            if matches!(event, Event::Kicked) {
+                                self.last_words = Some("this participant was removed from the room".into());
+                            }
+                            if self.waiting.len() == MAX_WAITING {
+                                self.waiting.pop_front();
+                            }
+                            self.waiting.push_back(event);
+                        }
+                    }
+                }
+                Ok(Step::Events)
+            }
+            Some(Ok(Frame::Pong(payload))) => {
+                let number = payload.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+                Ok(Step::Pong(number))
+            }
+            Some(Ok(Frame::Close(frame))) => {
+                let said = frame.map(|f| format!("{} ({})", f.reason, u16::from(f.code)));
+                Err(ended(self, said))
+            }
+            Some(Ok(_)) => Ok(Step::Events),
+            Some(Err(why)) => Err(ended(self, Some(why.to_string()))),
+            None => Err(ended(self, None)),
+        }
+    }
+}
+
+/// A secret of this process's own.
+fn own_token() -> Option<String> {
+    let mut bytes = [0; 16];
+    aws_lc_rs::rand::fill(&mut bytes).ok()?;
+    Some(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Seconds since 1970.
+fn unix() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
