@@ -1,5 +1,7 @@
 //! The agent at our own hub.
 
+use std::time::Duration;
+
 use convoke_core::id::PeerId;
 use convoke_core::secret::SecretText;
 use convoke_endpoint::RemoteControl;
@@ -10,7 +12,7 @@ use convoke_hub::settings::{Settings, Sources};
 use convoke_hub::{Adopted, HubOptions, Running as Hub};
 use serde_json::{Value, json};
 
-use crate::kenny::{Endpoint, ID, soon};
+use crate::kenny::{Endpoint, ID, PATIENCE, soon};
 
 const TOKEN: &str = "cvk_test-operator-token";
 
@@ -31,16 +33,25 @@ pub async fn ask(hub: &Hub, method: &str, path: &str, body: Value) -> Value {
 }
 
 pub async fn until(hub: &Hub, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
-    soon(path, async {
+    until_within(PATIENCE, hub, path, fits).await
+}
+
+/// A snapshot takes as long as the slowest of its sections may: on a full disk that is all of a section's time.
+const COLLECTING: Duration = Duration::from_secs(150);
+
+async fn until_within(patience: Duration, hub: &Hub, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    let mut news = hub.hub.changes.watch();
+    let asking = async {
         loop {
             let answer = ask(hub, "GET", path, Value::Null).await;
             if fits(&answer) {
                 return answer;
             }
-            tokio::task::yield_now().await;
+            // Not everything is news, and a snapshot is told of before it is stored.
+            let _ = tokio::time::timeout(Duration::from_millis(200), news.recv()).await;
         }
-    })
-    .await
+    };
+    tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| panic!("{path}: it never happened"))
 }
 
 fn identity(hub: &Hub) -> Identity {
@@ -79,7 +90,8 @@ async fn enrol_connect_call_pause_and_see_it_at_the_hub() {
     let flood = call("shell_exec", json!({ "command": "head -c 900000 /dev/zero | tr '\\0' x" })).await;
     assert_eq!(flood["result"]["stdout"].as_str().map(str::len), Some(900_000), "{}", &flood.to_string()[..200]);
 
-    until(&hub, &format!("{path}/snapshot"), |s| s.to_string().contains("remote control is on")).await;
+    let snapshot = format!("{path}/snapshot");
+    until_within(COLLECTING, &hub, &snapshot, |s| s.to_string().contains("remote control is on")).await;
     endpoint.switch().set(RemoteControl::Disabled).expect("set");
     let refused = call("shell_exec", json!({ "command": "true" })).await;
     assert_eq!(refused["error"]["code"], "disabled", "{refused}");
