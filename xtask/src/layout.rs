@@ -27,9 +27,6 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 /// The lists there are.
 const LISTS: [&str; 3] = ["agent", "calls", "hub"];
-/// A name without its hash stands for every instance of a generic function in that crate. It is taken where the other
-/// instances do not weigh more than this; else the name keeps its hash, which another compiler or version changes.
-const SLACK: u64 = 4096;
 /// Writes a list from the linker's map of a program and the traces of its runs.
 pub(crate) fn run(root: &Path, list: &str, map: &str, traces: &[&str]) -> Result<()> {
     ensure!(LISTS.contains(&list), "there are the lists {}, not {list:?}", LISTS.join(", "));
@@ -106,26 +103,22 @@ fn crate_of(path: &str) -> Option<&str> {
     before.rsplit('.').nth(1)
 }
 
-/// The patterns for the linker, in order.
-fn patterns<'a>(sections: &[Section<'a>], used: impl Fn(&Section<'a>) -> bool) -> BTreeSet<(&'a str, String)> {
-    let mut of_all: BTreeMap<(&str, String), u64> = BTreeMap::new();
-    let mut of_used: BTreeMap<(&str, String), u64> = BTreeMap::new();
+/// The patterns for the linker. A name without its hash stands for every instance of a generic function in that crate:
+/// with its hash it would be lost with the next change to the source. Those that bring unused instances along come last,
+/// so that they do not stand between the others.
+fn patterns<'a>(sections: &[Section<'a>], used: impl Fn(&Section<'a>) -> bool) -> Vec<(&'a str, String)> {
+    let mut groups: BTreeMap<(&str, String), (u64, bool)> = BTreeMap::new();
     for section in sections {
-        let general = (section.from, general(section.name));
+        let (unused, wanted) = groups.entry((section.from, general(section.name))).or_default();
         if used(section) {
-            *of_used.entry(general.clone()).or_default() += section.size;
-        }
-        *of_all.entry(general).or_default() += section.size;
-    }
-    let found = sections.iter().filter(|section| used(section)).map(|section| {
-        let general = (section.from, general(section.name));
-        if of_all[&general] <= of_used[&general] + SLACK {
-            general
+            *wanted = true;
         } else {
-            (section.from, format!("{}*", stem(section.name)))
+            *unused += section.size;
         }
-    });
-    found.collect()
+    }
+    let mut found: Vec<_> = groups.into_iter().filter(|(_, (_, wanted))| *wanted).collect();
+    found.sort_by_key(|(_, (unused, _))| *unused);
+    found.into_iter().map(|(pattern, _)| pattern).collect()
 }
 
 /// The name with a wildcard in place of what other compilers and versions write differently.
@@ -154,16 +147,16 @@ mod tests {
     const OTHER: &str = "_ZN4core3two17h2222222222222222E";
 
     #[test]
-    fn a_name_keeps_its_hash_where_its_namesakes_of_the_same_crate_are_large() {
+    fn a_name_stands_for_all_its_namesakes_in_a_crate_and_then_comes_last() {
         let object = |of: &str| format!("/t/deps/convoke-0f.{of}-1d.{of}.90-cgu.0.rcgu.o.rcgu.o");
         let (hub, own) = (object("convoke_hub"), "/t/deps/convoke-0f.convoke.6b-cgu.3.rcgu.o");
         let map = format!(
             "  VMA  LMA  Size Align Out  In  Symbol\n\
              895ea0 895ea0 1cb891 16 .text.agent\n\
-             1 1 10 16 {own}:(.text.unlikely.{PLAIN})\n\
-             1 1 10 1      core::one::h0123456789abcdef\n\
              1 1 10 16 {hub}:(.text.{USED}.llvm.77)\n\
              1 1 ffff 16 {hub}:(.text.{OTHER})\n\
+             1 1 10 16 {own}:(.text.unlikely.{PLAIN})\n\
+             1 1 10 1      core::one::h0123456789abcdef\n\
              1 1 ffff 16 {own}:(.text.{OTHER})\n\
              1 1 8 16 /t/libmimalloc.rlib(static.o):(.text.mi_malloc)\n\
              1 1 8 16 {own}:(.data.rel.ro.mi_data)\n"
@@ -175,8 +168,8 @@ mod tests {
         let expect = [
             ("*", "mi_malloc".to_owned()),
             ("convoke", "_ZN4core3one17h*".to_owned()),
-            ("convoke_hub", format!("{USED}*")),
+            ("convoke_hub", "_ZN4core3two17h*".to_owned()),
         ];
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), expect);
+        assert_eq!(found, expect);
     }
 }
