@@ -27,6 +27,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 /// The lists there are.
 const LISTS: [&str; 3] = ["agent", "calls", "hub"];
+/// Most bytes of unused instances that a name brings along.
+const SLACK: u64 = 16 * 1024;
+
 /// Writes a list from the linker's map of a program and the traces of its runs.
 pub(crate) fn run(root: &Path, list: &str, map: &str, traces: &[&str]) -> Result<()> {
     ensure!(LISTS.contains(&list), "there are the lists {}, not {list:?}", LISTS.join(", "));
@@ -103,22 +106,27 @@ fn crate_of(path: &str) -> Option<&str> {
     before.rsplit('.').nth(1)
 }
 
-/// The patterns for the linker. A name without its hash stands for every instance of a generic function in that crate:
-/// with its hash it would be lost with the next change to the source. Those that bring unused instances along come last,
-/// so that they do not stand between the others.
+/// The patterns for the linker. A name without its hash stands for every instance of a generic function in that crate,
+/// and outlives changes to the source. Those that bring unused instances along come last, so that they do not stand
+/// between the others; where these weigh more than [`SLACK`] the names keep their hashes.
 fn patterns<'a>(sections: &[Section<'a>], used: impl Fn(&Section<'a>) -> bool) -> Vec<(&'a str, String)> {
-    let mut groups: BTreeMap<(&str, String), (u64, bool)> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, String), (u64, Vec<&str>)> = BTreeMap::new();
     for section in sections {
         let (unused, wanted) = groups.entry((section.from, general(section.name))).or_default();
         if used(section) {
-            *wanted = true;
+            wanted.push(stem(section.name));
         } else {
             *unused += section.size;
         }
     }
-    let mut found: Vec<_> = groups.into_iter().filter(|(_, (_, wanted))| *wanted).collect();
-    found.sort_by_key(|(_, (unused, _))| *unused);
-    found.into_iter().map(|(pattern, _)| pattern).collect()
+    let mut found: Vec<_> = groups.into_iter().filter(|(_, (_, wanted))| !wanted.is_empty()).collect();
+    found.sort_by_key(|(_, (unused, _))| if *unused > SLACK { 0 } else { *unused });
+    let each = found.into_iter().flat_map(|((from, general), (unused, wanted))| {
+        let names =
+            if unused > SLACK { wanted.into_iter().map(|name| format!("{name}*")).collect() } else { vec![general] };
+        names.into_iter().map(move |name| (from, name))
+    });
+    each.collect()
 }
 
 /// The name with a wildcard in place of what other compilers and versions write differently.
@@ -145,6 +153,8 @@ mod tests {
     const PLAIN: &str = "_ZN4core3one17h0123456789abcdefE";
     const USED: &str = "_ZN4core3two17h1111111111111111E";
     const OTHER: &str = "_ZN4core3two17h2222222222222222E";
+    const LARGE: &str = "_ZN4core5three17h3333333333333333E";
+    const LARGER: &str = "_ZN4core5three17h4444444444444444E";
 
     #[test]
     fn a_name_stands_for_all_its_namesakes_in_a_crate_and_then_comes_last() {
@@ -154,20 +164,25 @@ mod tests {
             "  VMA  LMA  Size Align Out  In  Symbol\n\
              895ea0 895ea0 1cb891 16 .text.agent\n\
              1 1 10 16 {hub}:(.text.{USED}.llvm.77)\n\
-             1 1 ffff 16 {hub}:(.text.{OTHER})\n\
+             1 1 fff 16 {hub}:(.text.{OTHER})\n\
+             1 1 10 16 {hub}:(.text.{LARGE})\n\
+             1 1 ffff 16 {hub}:(.text.{LARGER})\n\
              1 1 10 16 {own}:(.text.unlikely.{PLAIN})\n\
              1 1 10 1      core::one::h0123456789abcdef\n\
              1 1 ffff 16 {own}:(.text.{OTHER})\n\
              1 1 8 16 /t/libmimalloc.rlib(static.o):(.text.mi_malloc)\n\
              1 1 8 16 {own}:(.data.rel.ro.mi_data)\n"
         );
-        let trace = format!("fn=(1) {PLAIN}\ncfn=(2) {USED}.llvm.77\nfn=(2)\nfn=(3) mi_malloc'2\nfn=(4) elsewhere\n");
+        let trace = format!(
+            "fn=(1) {PLAIN}\ncfn=(2) {USED}.llvm.77\nfn=(2)\nfn=(3) mi_malloc'2\nfn=(4) elsewhere\nfn=(5) {LARGE}\n"
+        );
         let used = functions(&trace);
-        assert_eq!(used.len(), 4);
+        assert_eq!(used.len(), 5);
         let found = patterns(&sections(&map), |section| used.contains(section.name));
         let expect = [
             ("*", "mi_malloc".to_owned()),
             ("convoke", "_ZN4core3one17h*".to_owned()),
+            ("convoke_hub", format!("{LARGE}*")),
             ("convoke_hub", "_ZN4core3two17h*".to_owned()),
         ];
         assert_eq!(found, expect);

@@ -30,6 +30,8 @@ mod signals;
 pub(crate) mod tokens;
 mod verdict;
 
+use std::pin::Pin;
+
 use anyhow::{Context as _, Result};
 use convoke_api::Client;
 use serde::de::DeserializeOwned;
@@ -93,9 +95,14 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
 }
 
 /// Runs a verb. One thread is enough for a client, and is there sooner.
-fn against_a_hub(verb: impl Future<Output = Result<Exit>>) -> Result<Exit> {
+fn against_a_hub<'a>(verb: impl Future<Output = Result<Exit>> + 'a) -> Result<Exit> {
+    on_one_thread(Box::pin(verb))
+}
+
+/// Boxed, so that the runtime is compiled in once and not for each verb anew.
+fn on_one_thread(work: Pin<Box<dyn Future<Output = Result<Exit>> + '_>>) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the runtime")?.block_on(verb)
+    runtime.context("cannot start the runtime")?.block_on(work)
 }
 
 /// Runs what keeps the whole machine busy.

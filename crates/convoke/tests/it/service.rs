@@ -21,7 +21,7 @@ until_connected() {
   "$@"
   journalctl --follow --no-tail --after-cursor="$since" --unit=convoke-agent --output=cat >/srv/journal &
   grep --max-count=1 'run: connected' /srv/journal
-  kill $!
+  kill $! || true # it may have ended with the line that was waited for
   c agent status
 }
 c hub --print-json --listen 127.0.0.1:7410 --data /srv/hub >/srv/ready 2>/srv/hub.log &
