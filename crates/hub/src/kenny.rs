@@ -5,7 +5,6 @@ mod logs;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use convoke_core::door::Door;
 use convoke_core::journal::{Draft, Kind};
@@ -29,9 +28,6 @@ use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 type Waiter = tokio::sync::oneshot::Sender<Answer>;
 type Session = HubSession<Waiter>;
 
-/// How long a peer may take to read our close frame.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
-
 /// Serves one connection, from its first byte to its last.
 pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
     let mut socket = Socket::new(io, &read, MAX_HANDSHAKE_FRAME);
@@ -46,12 +42,12 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
             hub.strangers.refused(address, Door::Wire);
             hub.metrics.refused("wire", "stranger");
             let close = refusal.close();
-            say_goodbye(socket, close.code, close.reason).await;
+            socket.say_goodbye(close.code, close.reason).await;
         }
         Err(Ended::Broken(code)) => {
             hub.strangers.refused(address, Door::Wire);
             hub.metrics.refused("wire", "stranger");
-            say_goodbye(socket, code, "protocol error").await;
+            socket.say_goodbye(code, "protocol error").await;
         }
         Err(Ended::Gone) => {}
     }
@@ -193,7 +189,7 @@ async fn enter<S: Stream>(
         },
     );
     if !entered {
-        say_goodbye(socket, convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
         return;
     }
     if auth == AuthWay::Token {
@@ -233,23 +229,6 @@ async fn enter<S: Stream>(
     }
     drop(Arc::clone(&link));
     if let Some(close) = close {
-        say_goodbye(socket, close.code, close.reason).await;
+        socket.say_goodbye(close.code, close.reason).await;
     }
-}
-
-/// Sends a close frame and lets the other side go, within a bound.
-async fn say_goodbye<S: Stream>(mut socket: Socket<S>, code: u16, reason: &str) {
-    socket.queue_close(code, reason);
-    let farewell = async {
-        socket.flush().await?;
-        // Waiting for the other side's close lets it read ours: a reset would discard it.
-        loop {
-            match socket.next().await {
-                Ok(WsEvent::Close(_)) | Err(_) => break,
-                Ok(_) => {}
-            }
-        }
-        socket.shutdown().await
-    };
-    let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
 }

@@ -25,7 +25,6 @@ pub mod registry;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use convoke_core::door::Door;
 use convoke_core::effect::Effect;
@@ -51,8 +50,6 @@ use registry::{Registry, SondeAgent};
 type Waiter = oneshot::Sender<Answer>;
 type Session = HubSession<Waiter>;
 
-/// How long a peer may take to read our close frame.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// Keys that are made at once for agents that cannot make their own: each takes a processor for a while.
 const KEYS_AT_ONCE: usize = 2;
 /// Refused registrations with one enrolment token that are recorded one by one; the rest are counted.
@@ -137,8 +134,8 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, arrival: Ar
     drop(place);
     match registered {
         Ok(admitted) => enter(hub, socket, session, *admitted, arrival).await,
-        Err(Ended::Close(close)) => say_goodbye(socket, close.code(), close.reason()).await,
-        Err(Ended::Broken(code)) => say_goodbye(socket, code, "protocol error").await,
+        Err(Ended::Close(close)) => socket.say_goodbye(close.code(), close.reason()).await,
+        Err(Ended::Broken(code)) => socket.say_goodbye(code, "protocol error").await,
         Err(Ended::Gone) => {}
     }
 }
@@ -280,7 +277,7 @@ async fn enter<S: Stream>(
         |state| state.trust == Trust::Trusted && sonde.state().key_hash == key_hash,
     );
     if !entered {
-        say_goodbye(socket, Close::Revoked.code(), Close::Revoked.reason()).await;
+        socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
         return;
     }
     hub.metrics.handshakes.inc();
@@ -310,22 +307,6 @@ async fn enter<S: Stream>(
         }
     }
     if let Some((code, reason)) = close {
-        say_goodbye(socket, code, reason).await;
+        socket.say_goodbye(code, reason).await;
     }
-}
-
-/// Sends a close frame and lets the other side go, within a bound.
-async fn say_goodbye<S: Stream>(mut socket: Socket<S>, code: u16, reason: &str) {
-    socket.queue_close(code, reason);
-    let farewell = async {
-        socket.flush().await?;
-        loop {
-            match socket.next().await {
-                Ok(WsEvent::Close(_)) | Err(_) => break,
-                Ok(_) => {}
-            }
-        }
-        socket.shutdown().await
-    };
-    let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
 }

@@ -9,6 +9,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -161,18 +162,31 @@ impl Invite {
         now: i64,
         verifier: &dyn Verifier,
     ) -> Result<Self, Refused> {
-        let token = Token::split(text, MAX_TOKEN).ok_or(Refused::Malformed)?;
-        let json = token.verified(key, verifier).ok_or(Refused::UnknownKey)?;
         // A manifest is signed by the same key and has no name, so it is no invite.
-        let invite: Self = serde_json::from_slice(&json).map_err(|_| Refused::Malformed)?;
-        if invite.room != room {
-            return Err(Refused::Room);
-        }
-        if now >= invite.exp {
-            return Err(Refused::Stale);
-        }
+        let invite: Self = signed(text, MAX_TOKEN, key, verifier)?;
+        in_force(&invite.room, invite.exp, room, now)?;
         Ok(invite)
     }
+}
+
+/// What this key signed.
+fn signed<T: DeserializeOwned>(
+    text: &str,
+    limit: usize,
+    key: &PublicKey,
+    verifier: &dyn Verifier,
+) -> Result<T, Refused> {
+    let token = Token::split(text, limit).ok_or(Refused::Malformed)?;
+    let json = token.verified(key, verifier).ok_or(Refused::UnknownKey)?;
+    serde_json::from_slice(&json).map_err(|_| Refused::Malformed)
+}
+
+/// Whether something that was signed for a room until a time holds for this room now.
+fn in_force(signed_for: &str, exp: i64, room: &str, now: i64) -> Result<(), Refused> {
+    if signed_for != room {
+        return Err(Refused::Room);
+    }
+    if now >= exp { Err(Refused::Stale) } else { Ok(()) }
 }
 
 /// The room's signed list of who may come.
@@ -207,15 +221,8 @@ impl Manifest {
         now: i64,
         verifier: &dyn Verifier,
     ) -> Result<Self, Refused> {
-        let token = Token::split(text, MAX_FRAME).ok_or(Refused::Malformed)?;
-        let json = token.verified(key, verifier).ok_or(Refused::UnknownKey)?;
-        let manifest: Self = serde_json::from_slice(&json).map_err(|_| Refused::Malformed)?;
-        if manifest.room != room {
-            return Err(Refused::Room);
-        }
-        if now >= manifest.exp {
-            return Err(Refused::Stale);
-        }
+        let manifest: Self = signed(text, MAX_FRAME, key, verifier)?;
+        in_force(&manifest.room, manifest.exp, room, now)?;
         if manifest.members.is_empty() && manifest.agent_keys.is_empty() {
             return Err(Refused::Malformed);
         }

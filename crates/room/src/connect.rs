@@ -1,150 +1,30 @@
-//! Opening a connection to a room's relay: `ws` or `wss`, within a bound of time.
-
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+//! Opening a connection to a room's relay.
 
 use convoke_core::secret::SecretText;
+use convoke_dial::{Ask, address, open as dial};
+pub use convoke_dial::{ConnectError, Socket};
 use convoke_kibitz::MAX_FRAME_AFTER;
-use rustls_platform_verifier::BuilderVerifierExt as _;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Error as WsError;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri, header};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-/// How long a connection may take to open.
-const PATIENCE: Duration = Duration::from_secs(15);
 /// The relay adds its envelope to what another participant sent.
 const MAX_MESSAGE: usize = 2 * MAX_FRAME_AFTER;
 
-/// A stream, whatever is underneath.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-pub(crate) type Socket = WebSocketStream<Box<dyn Stream>>;
-
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// Not an address.
-    #[error("`{0}` is no address of a hub; write it like http://127.0.0.1:7410")]
-    Address(String),
-    /// Nothing answers.
-    #[error("no hub answers at {url}: {why}")]
-    Unreachable {
-        /// Where.
-        url: String,
-        /// Why not.
-        why: io::Error,
-    },
-    /// TLS.
-    #[error("the hub at {url} could not prove itself: {why}")]
-    Tls {
-        /// Where.
-        url: String,
-        /// Why not.
-        why: String,
-    },
-    /// Something answers, but not with a room.
-    #[error("{url} {why}")]
-    Refused {
-        /// Where.
-        url: String,
-        /// What it said.
-        why: String,
-    },
-    /// It took too long.
-    #[error("the hub at {0} did not answer in time")]
-    Late(String),
-}
-
 /// Where a room's relay is at a hub.
 pub fn relay_url(hub: &str, room: &str) -> Result<String, ConnectError> {
-    let wrong = || ConnectError::Address(hub.into());
-    let (scheme, rest) = hub.trim().trim_end_matches('/').split_once("://").ok_or_else(wrong)?;
-    let scheme = match scheme {
-        "ws" | "http" => "ws",
-        "wss" | "https" => "wss",
-        _ => return Err(wrong()),
-    };
-    let room = convoke_kibitz::name::normal(room).ok_or_else(wrong)?;
-    let url = format!("{scheme}://{rest}/rooms/{room}/ws");
-    let uri: Uri = url.parse().map_err(|_| wrong())?;
-    uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
-    Ok(url)
+    address(hub, |rest| {
+        let room = convoke_kibitz::name::normal(room)?;
+        Some(format!("{}/rooms/{room}/ws", rest.trim_end_matches('/')))
+    })
 }
 
 /// Opens a connection. Answers it with the host that was dialled, as it stands in the request.
 pub(crate) async fn open(url: &str, token: Option<&SecretText>) -> Result<(Socket, String), ConnectError> {
-    match tokio::time::timeout(PATIENCE, open_unbounded(url, token)).await {
-        Ok(opened) => opened,
-        Err(_) => Err(ConnectError::Late(url.into())),
-    }
-}
-
-async fn open_unbounded(url: &str, token: Option<&SecretText>) -> Result<(Socket, String), ConnectError> {
-    let address = || ConnectError::Address(url.into());
-    let unreachable = |why| ConnectError::Unreachable { url: url.into(), why };
-    let uri: Uri = url.parse().map_err(|_| address())?;
-    let secure = uri.scheme_str() == Some("wss");
-    let host = uri.host().ok_or_else(address)?.trim_matches(['[', ']']).to_owned();
-    let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-    let tcp = TcpStream::connect((host.as_str(), port)).await.map_err(unreachable)?;
-    let _ = tcp.set_nodelay(true);
-    let stream: Box<dyn Stream> = if secure { Box::new(tls(url, &host, tcp).await?) } else { Box::new(tcp) };
-    let mut request = url.into_client_request().map_err(|_| address())?;
-    let dialled = request.headers().get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default().to_owned();
-    if let Some(token) = token {
-        let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal())).map_err(|_| address())?;
-        value.set_sensitive(true);
-        request.headers_mut().insert(header::AUTHORIZATION, value);
-    }
-    let config = WebSocketConfig::default()
-        .read_buffer_size(16 * 1024)
-        .max_message_size(Some(MAX_MESSAGE))
-        .max_frame_size(Some(MAX_MESSAGE));
-    match tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await {
-        Ok((socket, _)) => Ok((socket, dialled)),
-        Err(WsError::Http(reply)) => {
-            let why = refusal(reply.status().as_u16());
-            Err(ConnectError::Refused { url: url.into(), why })
-        }
-        Err(WsError::Io(why)) => Err(unreachable(why)),
-        Err(why) => Err(ConnectError::Refused { url: url.into(), why: format!("is no WebSocket: {why}") }),
-    }
-}
-
-fn refusal(status: u16) -> String {
-    match status {
-        401 => "does not know this token".into(),
-        403 => "is out of this token's reach".into(),
-        404 => "is no room: `convoke room list` shows those there are".into(),
-        421 => "is a hub that does not go by this name; see hub.allowed_hosts and hub.public_url".into(),
-        429 => "does not listen to this address for a minute: too many failures".into(),
-        503 => "is busy; it says to come again".into(),
-        status => format!("answered {status} instead of a WebSocket"),
-    }
-}
-
-async fn tls(
-    url: &str,
-    host: &str,
-    tcp: TcpStream,
-) -> Result<tokio_rustls::client::TlsStream<TcpStream>, ConnectError> {
-    let wrong = |why: String| ConnectError::Tls { url: url.into(), why };
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|why| wrong(why.to_string()))?;
-    let config = builder.with_platform_verifier().map_err(|why| wrong(why.to_string()))?.with_no_client_auth();
-    let name =
-        rustls::pki_types::ServerName::try_from(host.to_owned()).map_err(|_| ConnectError::Address(url.into()))?;
-    let connector = TlsConnector::from(Arc::new(config));
-    connector.connect(name, tcp).await.map_err(|why| wrong(why.to_string()))
+    let refusal = |status| match status {
+        401 => Some("does not know this token"),
+        403 => Some("is out of this token's reach"),
+        404 => Some("is no room: `convoke room list` shows those there are"),
+        _ => None,
+    };
+    dial(url, Ask { token, max_message: MAX_MESSAGE, refusal }).await
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The arrows between crates: dependencies point down only.
 //!
-//! `convoke → hub, client, endpoint, coder, sim → probes → room, store, api → the protocol crates → core`. A protocol
+//! `convoke → hub, client, endpoint, coder, sim → probes, room → dial, store, api → the protocol crates → core`. A protocol
 //! crate knows nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are
 //! what lets the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
 
@@ -22,10 +22,11 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-api", 2),
     ("convoke-models", 2),
     ("convoke-machine", 2),
-    ("convoke-room", 2),
+    ("convoke-dial", 2),
     ("convoke-store", 2),
     ("convoke-toolbox", 2),
     ("convoke-probes", 3),
+    ("convoke-room", 3),
     ("convoke-hub", 4),
     ("convoke-client", 4),
     ("convoke-endpoint", 4),

@@ -26,8 +26,6 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENT: Duration = Duration::from_secs(60);
 /// Bytes that may wait to be written before no more frames are taken from the queue.
 const HIGH_WATER: usize = 256 * 1024;
-/// How long a peer may take to read our last words.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// The name under which an operator's speaking in a room is allowed: `scopes.tools` may name it.
 const SAY: &str = "room_say";
 
@@ -54,7 +52,7 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, room: Arc<LiveRoom>, io: S, read:
     let close = drive(&hub, &room, &mut socket, conn, &link, guest.operator.as_ref()).await;
     room.gone(conn, now(&hub)).settle(&hub, &room).await;
     if let Some(close) = close {
-        Box::pin(say_goodbye(socket, close)).await;
+        Box::pin(socket.say_goodbye(close.code, close.reason)).await;
     }
 }
 
@@ -166,21 +164,4 @@ fn put<S: Stream>(out: Out, socket: &mut Socket<S>) -> Option<Close> {
 
 fn say<S: Stream>(socket: &mut Socket<S>, code: &str, message: &str) {
     socket.queue_text(&FromRelay::Error { code: code.into(), message: message.into() }.encode());
-}
-
-/// Sends a close frame and lets the other side go, within a bound.
-async fn say_goodbye<S: Stream>(mut socket: Socket<S>, close: Close) {
-    socket.queue_close(close.code, close.reason);
-    let farewell = async {
-        socket.flush().await?;
-        // Waiting for the other side's close lets it read ours: a reset would discard it.
-        loop {
-            match socket.next().await {
-                Ok(WsEvent::Close(_)) | Err(_) => break,
-                Ok(_) => {}
-            }
-        }
-        socket.shutdown().await
-    };
-    let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tungstenite::protocol::frame::FrameHeader;
@@ -22,6 +23,9 @@ const KEEP: usize = 16 * 1024;
 /// Beyond this much that waits to be written nothing more is read: a peer that makes us answer and does not read the
 /// answers (pings, say) would otherwise fill the memory. More than any queue of ours holds.
 const MAX_BACKLOG: usize = 16 * 1024 * 1024;
+
+/// How long a peer may take to say goodbye.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The largest header of a frame that a server sends.
 const HEADER: usize = 10;
@@ -143,6 +147,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     pub async fn shutdown(&mut self) -> io::Result<()> {
         self.flush().await?;
         poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await
+    }
+
+    /// Sends a close frame and lets the other side go, within a bound.
+    pub async fn say_goodbye(mut self, code: u16, reason: &str) {
+        self.queue_close(code, reason);
+        let farewell = async {
+            self.flush().await?;
+            // Waiting for the other side's close lets it read ours: a reset would discard it.
+            loop {
+                match self.next().await {
+                    Ok(Event::Close(_)) | Err(_) => break,
+                    Ok(_) => {}
+                }
+            }
+            self.shutdown().await
+        };
+        let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SocketError>> {

@@ -1,7 +1,6 @@
 //! A connection, from its first byte to its last.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use convoke_core::door::Door;
 use convoke_yonexus::MAX_FRAME_BEFORE;
@@ -12,10 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::link::ClientLink;
 use super::{handshake, live, now};
 use crate::hub::Hub;
-use crate::ws::{Event as WsEvent, Socket, Stream};
-
-/// How long a peer may take to read our close frame.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+use crate::ws::{Socket, Stream};
 
 /// Serves one connection.
 pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
@@ -31,7 +27,7 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
     };
     link.end();
     if let Some(close) = close {
-        Box::pin(say_goodbye(socket, close)).await;
+        Box::pin(socket.say_goodbye(close.code, close.reason)).await;
     }
 }
 
@@ -61,21 +57,4 @@ pub(super) fn broken(error: crate::ws::WsError, hub: &Hub) -> (Option<String>, C
         return (Some(text.encode()), close::TOO_LARGE);
     }
     (None, Close { code, reason: "protocol error" })
-}
-
-/// Sends a close frame and lets the other side go, within a bound.
-async fn say_goodbye<S: Stream>(mut socket: Socket<S>, close: Close) {
-    socket.queue_close(close.code, close.reason);
-    let farewell = async {
-        socket.flush().await?;
-        // Waiting for the other side's close lets it read ours: a reset would discard it.
-        loop {
-            match socket.next().await {
-                Ok(WsEvent::Close(_)) | Err(_) => break,
-                Ok(_) => {}
-            }
-        }
-        socket.shutdown().await
-    };
-    let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
 }
