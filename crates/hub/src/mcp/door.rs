@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::server::Server;
 use super::sessions::Sessions;
-use super::{Entry, PATH, find};
+use super::{Entry, PATH, find, short};
 use crate::clock;
 use crate::http::ApiError;
 use crate::http::extract::{self, Json};
@@ -83,6 +83,13 @@ impl Door {
         }
         let (parts, body) = request.into_parts();
         let body = extract::body(Request::new(body), hub).await?;
+        let elicitation = hub.settings.flag("approvals.elicitation");
+        if let Some(plain) = short::read(elicitation, &parts.headers, &body) {
+            return Ok(match plain.entry.check(&caller.token.grant) {
+                Ok(()) => plain.answer(hub, caller).await,
+                Err(missing) => refuse(hub, caller, &parts.headers, plain.entry, &missing, &plain.id()).await,
+            });
+        }
         let peek = serde_json::from_slice::<Peek<'_>>(&body).unwrap_or_default();
         if let Some((entry, missing)) = peek.forbidden(caller) {
             let id = peek.id.map_or("null", RawValue::get);

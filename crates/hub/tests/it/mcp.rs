@@ -7,5 +7,6 @@ mod hostile;
 mod limits;
 mod resources;
 mod rules;
+mod short;
 mod sonde;
 mod tools;

@@ -1,0 +1,116 @@
+//! A plain call takes a shorter way than through the SDK. Whichever way a call takes, its client cannot tell.
+
+use serde_json::{Value, json};
+
+use super::client::{Answer, Mcp};
+use crate::support::{TOKEN, TestAgent, TestHub};
+
+/// The same request so that it takes the short way, and so that it does not: with a key that means nothing.
+fn both_ways(client: &Mcp<'_>, id: &Value, params: &Value) -> [Value; 2] {
+    let mut plain = client.message("tools/call", params.clone());
+    plain["id"] = id.clone();
+    let mut other = plain.clone();
+    other["params"]["_meta"]["example/any"] = 1.into();
+    [plain, other]
+}
+
+/// What an agent does with a request, if it comes to one.
+enum Agent {
+    NotAsked,
+    Answers(Value),
+    Fails(&'static str),
+}
+
+async fn ask(client: &Mcp<'_>, agent: &mut TestAgent, message: &Value, does: &Agent) -> Answer {
+    let answering = async {
+        match does {
+            Agent::NotAsked => {}
+            Agent::Answers(result) => {
+                let request = agent.request().await;
+                agent.answer(&request.id, result.clone()).await;
+            }
+            Agent::Fails(code) => {
+                let request = agent.request().await;
+                agent.fail(&request.id, code).await;
+            }
+        }
+    };
+    tokio::join!(client.post(message), answering).0
+}
+
+/// An answer without what is new every time.
+fn masked(answer: &Answer) -> String {
+    let mut last = answer.last().clone();
+    let mut ids = vec![];
+    if let Some(structured) = last.pointer_mut("/result/structuredContent").and_then(Value::as_object_mut) {
+        let approval = structured.get("approval").cloned().unwrap_or_default();
+        let ids_in = [structured.get("call_id"), approval.get("id"), approval.get("expires_at")];
+        ids.extend(ids_in.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+        if let Some(ms) = structured.remove("duration_ms") {
+            ids.push(format!(" after {ms} ms"));
+        }
+    }
+    let text = answer.last().pointer("/result/content/1/text").and_then(Value::as_str).unwrap_or_default();
+    ids.extend(text.split("<data ").nth(1).and_then(|rest| rest.split('>').next()).map(str::to_owned));
+    let whole = format!("{} {:?} {last}", answer.status, answer.challenge);
+    ids.iter().fold(whole, |text, id| text.replace(id, "…"))
+}
+
+#[tokio::test]
+async fn both_ways_answer_the_same() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let viewer = hub.token("looks", "viewer", json!({})).await;
+    let scoped = hub.token("scoped", "operator", json!({ "tools": ["fs_list"], "tags": ["other"] })).await;
+    let listing = || Agent::Answers(json!({ "entries": [] }));
+    let on_pc = json!({ "agent": "pc", "path": "/" });
+    for (token, id, params, does) in [
+        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": on_pc }), listing()),
+        (TOKEN, json!("a\"b"), json!({ "name": "fs_list", "arguments": on_pc }), listing()),
+        (
+            TOKEN,
+            json!(-3),
+            json!({ "name": "fs_list", "arguments": on_pc }),
+            Agent::Answers(json!({ "odd": "\u{200b}" })),
+        ),
+        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": on_pc }), Agent::Fails("not_found")),
+        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": { "agent": "pc" } }), Agent::NotAsked),
+        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": { "agent": 7, "path": "/" } }), Agent::NotAsked),
+        (
+            TOKEN,
+            json!(1),
+            json!({ "name": "fs_list", "arguments": { "agent": "nobody", "path": "/" } }),
+            Agent::NotAsked,
+        ),
+        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": { "path": "/" } }), Agent::NotAsked),
+        (TOKEN, json!(1), json!({ "name": "fs_list" }), Agent::NotAsked),
+        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": null }), Agent::NotAsked),
+        (
+            TOKEN,
+            json!(1),
+            json!({ "name": "fs_read", "arguments": { "agent": "pc", "path": "/etc/shadow" } }),
+            Agent::NotAsked,
+        ),
+        (
+            TOKEN,
+            json!(1),
+            json!({ "name": "shell_exec", "arguments": { "agent": "pc", "command": "ls" } }),
+            Agent::NotAsked,
+        ),
+        (TOKEN, json!(1), json!({ "name": "no_such_tool", "arguments": {} }), Agent::NotAsked),
+        (
+            &viewer,
+            json!(1),
+            json!({ "name": "shell_exec", "arguments": { "agent": "pc", "command": "ls" } }),
+            Agent::NotAsked,
+        ),
+        (&scoped, json!(1), json!({ "name": "fs_list", "arguments": on_pc }), Agent::NotAsked),
+        (&scoped, json!("x"), json!({ "name": "fs_read", "arguments": on_pc }), Agent::NotAsked),
+    ] {
+        let client = Mcp::stateless(&hub, token);
+        let [short, long] = both_ways(&client, &id, &params);
+        let (short, long) =
+            (ask(&client, &mut agent, &short, &does).await, ask(&client, &mut agent, &long, &does).await);
+        assert_eq!(masked(&short), masked(&long), "{params}");
+    }
+}
