@@ -13,6 +13,7 @@ mod parse;
 mod show;
 mod table;
 mod when;
+mod workers;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -100,6 +100,20 @@ pub enum Phase {
     Late,
 }
 
+impl Phase {
+    /// All phases.
+    pub const ALL: [Self; 3] = [Self::Intent, Self::Outcome, Self::Late];
+
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Outcome => "outcome",
+            Self::Late => "late",
+        }
+    }
+}
+
 /// What the gate decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -118,6 +132,25 @@ pub enum Decision {
     Rejected,
     /// Nobody answered in time.
     Expired,
+}
+
+impl Decision {
+    /// All decisions.
+    pub const ALL: [Self; 7] =
+        [Self::Allowed, Self::Denied, Self::Blocked, Self::Pending, Self::Confirmed, Self::Rejected, Self::Expired];
+
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Blocked => "blocked",
+            Self::Pending => "pending",
+            Self::Confirmed => "confirmed",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+        }
+    }
 }
 
 /// A record before it has its place in the chain. A field that does not apply is absent. The order of the fields is

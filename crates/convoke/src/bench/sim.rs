@@ -106,7 +106,7 @@ pub(crate) async fn run_sim(args: SimArgs) -> anyhow::Result<()> {
     // as the hub has.
     let runtime = match args.part {
         Part::Agents(_) | Part::Sonde(_) | Part::Echo => Builder::new_current_thread().enable_all().build()?,
-        Part::Forwarder(_) | Part::Mcp(_) | Part::Relay(_) => Builder::new_multi_thread().enable_all().build()?,
+        Part::Forwarder(_) | Part::Mcp(_) | Part::Relay(_) => crate::workers::runtime(0)?,
     };
     let (done, outcome) = tokio::sync::oneshot::channel();
     std::thread::Builder::new().name("sim".into()).spawn(move || {

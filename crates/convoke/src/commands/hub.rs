@@ -103,7 +103,7 @@ pub(crate) fn run(verb: Verb<'_>, args: HubArgs) -> Result<Exit> {
 
 fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool) -> Result<Exit> {
     logging::start(config.settings.text("hub.log_level").unwrap_or("info"))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = crate::workers::runtime(config.settings.size("hub.workers"));
     let data = config.data.clone();
     runtime.context("cannot start the runtime")?.block_on(async {
         // From the first moment on, so that a stop during a long start is a clean one.

@@ -46,6 +46,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("hub.max_connections", number(16, 1_000_000), "18000", "Most open connections; one more is closed at once."),
     setting("hub.max_concurrent_calls", number(1, 1_000_000), "10000", "Most calls under way; one more is refused with `busy`."),
     setting("hub.public_url", Kind::Url, "", "How agents and people reach the hub, where it is not the listen address."),
+    setting("hub.workers", number(0, 1024), "0", "Threads that serve connections; 0 for one fewer than the machine has processors, and at least one."),
     setting("kenny.agent_tokens", Kind::SecretList, "", "Legacy bearer tokens, `id=token` each; only with kenny.allow_token_auth."),
     setting("kenny.allow_token_auth", Kind::Bool, "false", "Accept agents that only have a bearer token (the migration window)."),
     setting("kenny.enrol_token_ttl_s", number(60, 30 * DAY_S), "3600", "How long an enrolment token lives."),
