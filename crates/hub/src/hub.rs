@@ -89,7 +89,7 @@ pub struct HubState {
     pub tls: bool,
     /// What every call is held to.
     pub limits: CallLimits,
-    digest_key: SecretBytes,
+    digest_key: Hmac,
     started: Instant,
 }
 
@@ -145,20 +145,39 @@ pub struct Parts {
     pub tls: bool,
 }
 
-/// HMAC-SHA-256 (RFC 2104).
-pub(crate) fn hmac(key: &[u8], bytes: &[u8]) -> [u8; 32] {
-    let mut block = [0u8; 64];
-    // A key that is longer than a block counts as its hash.
-    let hashed: [u8; 32];
-    let key = if key.len() > block.len() {
-        hashed = Sha256::digest(key).into();
-        &hashed[..]
-    } else {
-        key
-    };
-    block[..key.len()].copy_from_slice(key);
-    let inner = Sha256::new().chain_update(block.map(|b| b ^ 0x36)).chain_update(bytes).finalize();
-    Sha256::new().chain_update(block.map(|b| b ^ 0x5c)).chain_update(inner).finalize().into()
+/// A key of HMAC-SHA-256 (RFC 2104), ready for use: both hashes have taken it in.
+#[derive(Clone)]
+pub(crate) struct Hmac {
+    inner: Sha256,
+    outer: Sha256,
+}
+
+impl std::fmt::Debug for Hmac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hmac")
+    }
+}
+
+impl Hmac {
+    pub(crate) fn new(key: &[u8]) -> Self {
+        let mut block = [0u8; 64];
+        // A key that is longer than a block counts as its hash.
+        let hashed: [u8; 32];
+        let key = if key.len() > block.len() {
+            hashed = Sha256::digest(key).into();
+            &hashed[..]
+        } else {
+            key
+        };
+        block[..key.len()].copy_from_slice(key);
+        let with = |pad: u8| Sha256::new().chain_update(block.map(|b| b ^ pad));
+        Self { inner: with(0x36), outer: with(0x5c) }
+    }
+
+    pub(crate) fn of(&self, bytes: &[u8]) -> [u8; 32] {
+        let inner = self.inner.clone().chain_update(bytes).finalize();
+        self.outer.clone().chain_update(inner).finalize().into()
+    }
 }
 
 impl Hub {
@@ -202,7 +221,7 @@ impl Hub {
             connections: AtomicUsize::new(0),
             listen,
             tls,
-            digest_key,
+            digest_key: Hmac::new(digest_key.reveal()),
             started: Instant::now(),
         }))
     }
@@ -226,8 +245,7 @@ impl Hub {
     /// anyone test guesses of a password among the arguments.
     pub fn digest(&self, bytes: &[u8]) -> String {
         let mut digits = [0; 64];
-        hex::encode_to_slice(hmac(self.digest_key.reveal(), bytes), &mut digits)
-            .expect("32 bytes are 64 hexadecimal digits");
+        hex::encode_to_slice(self.digest_key.of(bytes), &mut digits).expect("32 bytes are 64 hexadecimal digits");
         let digits = std::str::from_utf8(&digits).expect("hexadecimal digits are ASCII");
         ["hmac-sha256:", digits].concat()
     }

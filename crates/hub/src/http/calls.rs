@@ -1,5 +1,6 @@
 //! Calls over HTTP.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,15 +81,20 @@ pub(super) fn refused(error: PlaceError) -> ApiError {
 const AROUND: usize = 128;
 
 fn answered(call: &Call, done: &Done) -> Response<Body> {
-    let result = done.result.as_ref().map_or(0, |result| result.get().len());
-    let mut text = Vec::with_capacity(AROUND + result);
-    match serde_json::to_writer(&mut text, &reply(call, done)) {
-        Ok(()) => json_bytes(text),
-        Err(why) => {
-            tracing::error!(%why, "an answer could not be written");
-            ApiError::internal().into_response()
-        }
+    match (done.is_ok(), done.duration_ms) {
+        (true, Some(ms)) => json_bytes(succeeded(call.id, done.result.as_deref().unwrap_or(RawValue::NULL), ms)),
+        _ => Json(reply(call, done)).into_response(),
     }
+}
+
+/// What [`Reply`] is for a call that succeeded. By hand, since every call takes one.
+fn succeeded(id: CallId, result: &RawValue, ms: u64) -> String {
+    let mut text = String::with_capacity(AROUND + result.get().len());
+    text.extend(["{\"ok\":true,\"result\":", result.get(), ",\"call_id\":\""]);
+    text.push_str(id.uuid().as_hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()));
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\",\"duration_ms\":{ms}}}");
+    text
 }
 
 /// The answer to a call. The result goes out as the agent's own bytes.
@@ -228,4 +234,30 @@ fn seconds(value: f64, name: &str) -> Result<Duration, ApiError> {
         .ok()
         .filter(|d| !d.is_zero() || name == "wait_s")
         .ok_or_else(|| ApiError::bad_request(format!("`{name}` must be a number of seconds above 0")))
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::id::TokenId;
+
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn a_success_is_written_as_it_serialises() {
+        let (id, caller) = (CallId::new(clock::uuid()), TokenId::new(clock::uuid()));
+        let call = Call::new(id, caller, "pc".parse().expect("an id"), "fs_list".into(), CallState::Running);
+        for result in [r#"{"entries": []}"#, "null", "\"\\u0000\""] {
+            let result = RawValue::from_string(result.into()).expect("JSON");
+            let written = succeeded(id, &result, 12);
+            let done = Done {
+                outcome: "ok".into(),
+                result: Some(result.into()),
+                message: None,
+                duration_ms: Some(12),
+                by_agent: false,
+            };
+            assert_eq!(written, serde_json::to_string(&reply(&call, &done)).expect("serialises"));
+        }
+    }
 }

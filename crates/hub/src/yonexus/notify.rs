@@ -15,7 +15,7 @@ use serde_json::json;
 use super::clients::Client;
 use super::discord::Discord;
 use super::pairing;
-use crate::hub::{Hub, hmac};
+use crate::hub::{Hmac, Hub};
 use crate::settings::Settings;
 
 /// How long a call out of the hub may take.
@@ -139,7 +139,7 @@ pub(super) async fn post_signed(
     if let Some(secret) = secret {
         let time = crate::clock::now().millis().div_euclid(1000);
         // The time is signed too, so that a call that was overheard cannot be made again for ever.
-        let signature = hex::encode(hmac(secret.reveal().as_bytes(), format!("{time}.{body}").as_bytes()));
+        let signature = hex::encode(Hmac::new(secret.reveal().as_bytes()).of(format!("{time}.{body}").as_bytes()));
         request = request.header("x-convoke-signature", format!("t={time},v1={signature}"));
     }
     let reply = request.send().await.map_err(|why| NotTold::new(reason(&why)))?;

@@ -77,11 +77,6 @@ impl<'a> HubFrame<'a> {
                 server_nonce: String,
                 server_sig: String,
             },
-            Request {
-                id: Uuid,
-                tool: &'w str,
-                args: &'w RawValue,
-            },
             Policy {
                 rules: &'w [PolicyRule],
                 #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +90,7 @@ impl<'a> HubFrame<'a> {
                 server_nonce: wire_bytes::encode(server_nonce),
                 server_sig: wire_bytes::encode(server_sig),
             },
-            Self::Request { id, tool, args } => Wire::Request { id: *id, tool, args },
+            Self::Request { id, tool, args } => return request(*id, tool, args),
             Self::Policy { rules, shell, .. } => Wire::Policy { rules, shell: shell.as_ref() },
             Self::Ping => Wire::Ping {},
             Self::Pong => Wire::Pong {},
@@ -126,6 +121,21 @@ impl<'a> HubFrame<'a> {
             _ => Err(FrameError::UnknownType { kind: clip(&kind, MAX_NAME).to_owned() }),
         }
     }
+}
+
+/// A request as text. By hand, since every call takes one.
+fn request(id: Uuid, tool: &str, args: &RawValue) -> String {
+    let mut text = String::with_capacity(96 + tool.len() + args.get().len());
+    text.push_str("{\"type\":\"request\",\"id\":\"");
+    text.push_str(id.as_hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+    text.push_str("\",\"tool\":");
+    if tool.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        text.extend(["\"", tool, "\""]);
+    } else {
+        text.push_str(&serde_json::to_string(tool).expect("a text always serialises"));
+    }
+    text.extend([",\"args\":", args.get(), "}"]);
+    text
 }
 
 fn empty_args<'a>() -> Cow<'a, RawValue> {
