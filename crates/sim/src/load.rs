@@ -52,6 +52,8 @@ pub enum Way {
     Probe,
     /// MCP, the revision without sessions: the same tool, whatever the body says.
     Mcp,
+    /// The same, with the wish to hear of its progress.
+    McpWithProgress,
 }
 
 /// What a client of MCP says with each call.
@@ -62,10 +64,11 @@ const MCP_HEADERS: &[(&str, &str)] = &[
     ("mcp-name", "fs_list"),
 ];
 
-fn mcp_call(turn: usize, agent: &str) -> Bytes {
-    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
+fn mcp_call(turn: usize, agent: &str, progress: bool) -> Bytes {
+    let progress = if progress { r#""progressToken":1,"# } else { "" };
+    let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}"#;
     Bytes::from(format!(
-        r#"{{"jsonrpc":"2.0","id":{turn},"method":"tools/call","params":{{"name":"fs_list","arguments":{{"path":"/","agent":"{agent}"}},{meta}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{turn},"method":"tools/call","params":{{"name":"fs_list","arguments":{{"path":"/","agent":"{agent}"}},"_meta":{{{progress}{meta}}}}}}}"#
     ))
 }
 
@@ -209,7 +212,8 @@ impl Caller {
         let agent = &self.config.agents[turn % self.config.agents.len()];
         let (path, headers, body) = match self.config.way {
             Way::Http => (format!("/api/agents/{agent}/call"), [].as_slice(), self.config.body.clone()),
-            Way::Mcp => ("/mcp".to_owned(), MCP_HEADERS, mcp_call(turn, agent)),
+            Way::Mcp => ("/mcp".to_owned(), MCP_HEADERS, mcp_call(turn, agent, false)),
+            Way::McpWithProgress => ("/mcp".to_owned(), MCP_HEADERS, mcp_call(turn, agent, true)),
             Way::Probe => ("/api/v1/probe".to_owned(), [].as_slice(), probe(turn, agent)),
         };
         let began = Instant::now();
@@ -252,6 +256,8 @@ fn is_ok(way: Way, answer: &[u8]) -> bool {
     match way {
         Way::Http => serde_json::from_slice::<Outcome>(answer).is_ok_and(|outcome| outcome.ok),
         Way::Probe => serde_json::from_slice::<Probed<'_>>(answer).is_ok_and(|probed| probed.status == "success"),
-        Way::Mcp => serde_json::from_slice::<Answer>(answer).is_ok_and(|answer| !answer.result.is_error),
+        Way::Mcp | Way::McpWithProgress => {
+            serde_json::from_slice::<Answer>(answer).is_ok_and(|answer| !answer.result.is_error)
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Calls through `/mcp`, beside the same calls through the HTTP API, and beside the SDK's server that answers at once.
 
+use convoke_sim::load::Way;
+
 use super::calls::CallSeries;
 use super::measure::{Bench, MANY_CALLERS, say};
 use super::table::{Goal, Row};
@@ -14,10 +16,14 @@ impl Bench<'_> {
         for callers in [1, 8, MANY_CALLERS] {
             say(&format!("calls through MCP, {callers} at once"));
             let (mut own, mut api, mut sdk) = <(CallSeries, CallSeries, CallSeries)>::default();
+            let mut with_progress = CallSeries::default();
             for _ in 0..rounds {
-                sdk.push(mcp_calls(&bare, None, ["x".to_owned()].into(), self.plan, callers).await?);
+                sdk.push(mcp_calls(Way::Mcp, &bare, None, ["x".to_owned()].into(), self.plan, callers).await?);
                 api.push(hub.calls(self.plan, callers).await?);
-                own.push(hub.mcp_calls(self.plan, callers).await?);
+                own.push(hub.mcp_calls(Way::Mcp, self.plan, callers).await?);
+                if callers == MANY_CALLERS {
+                    with_progress.push(hub.mcp_calls(Way::McpWithProgress, self.plan, callers).await?);
+                }
             }
             let plural = if callers == 1 { "caller" } else { "callers" };
             self.row(
@@ -40,6 +46,18 @@ impl Bench<'_> {
                 },
             );
             if callers == MANY_CALLERS {
+                self.row(
+                    Measure::Mcp,
+                    Row {
+                        measure: format!("the same with a progress token, {callers} callers"),
+                        unit: "ms",
+                        hub: with_progress.cpu_ms(),
+                        forwarder: Some(sdk.cpu_ms()),
+                        goal: Goal::at_most(0.3),
+                        original: Some("2.1 ms"),
+                        note: format!("{}; through the SDK, as calls of a session are", with_progress.describe()),
+                    },
+                );
                 self.row(
                     Measure::Mcp,
                     Row {

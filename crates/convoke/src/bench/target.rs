@@ -101,8 +101,8 @@ impl Target {
     }
 
     /// The same through `/mcp`.
-    pub(super) async fn mcp_calls(&self, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
-        mcp_calls(&self.server, self.token.clone(), self.called(), plan, callers).await
+    pub(super) async fn mcp_calls(&self, way: Way, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
+        mcp_calls(way, &self.server, self.token.clone(), self.called(), plan, callers).await
     }
 
     fn called(&self) -> Arc<[String]> {
@@ -201,13 +201,14 @@ impl Target {
 
 /// Calls of a server's MCP tool.
 pub(super) async fn mcp_calls(
+    way: Way,
     server: &Server,
     token: Option<String>,
     agents: Arc<[String]>,
     plan: &Plan,
     callers: usize,
 ) -> anyhow::Result<CallPoint> {
-    let config = LoadConfig { token, way: Way::Mcp, ..LoadConfig::new(server.address, agents) };
+    let config = LoadConfig { token, way, ..LoadConfig::new(server.address, agents) };
     measure(server, config, plan, callers).await
 }
 
