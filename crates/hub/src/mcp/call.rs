@@ -27,7 +27,7 @@ use crate::hub::Hub;
 const DEFAULT_WAIT_S: f64 = 30.0;
 
 /// An answer that takes noticeable time to read.
-const LARGE: usize = 256 * 1024;
+pub(super) const LARGE: usize = 256 * 1024;
 
 /// A call as it was asked for, not yet placed.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(super) async fn carry_out(
 }
 
 /// Reads the arguments: the hub's own are taken out, the tool's are checked, the machine is found.
-async fn want(
+pub(super) async fn want(
     hub: &Hub,
     asker: &Asker,
     tool: &'static KennyTool,
@@ -180,17 +180,24 @@ pub(super) async fn follow(
     run: Option<Run>,
     context: Option<&RequestContext<RoleServer>>,
 ) -> CallToolResult {
-    let abandoned = CancelUnlessDone(Arc::clone(call));
-    let done = match progress::wait(context, || named(call), ended(call, run)).await {
+    let done = end(call, run, context).await;
+    shown(hub, call, done).await
+}
+
+/// The same without showing it.
+pub(super) async fn end<'a>(
+    call: &'a Arc<Call>,
+    run: Option<Run>,
+    context: Option<&RequestContext<RoleServer>>,
+) -> &'a Done {
+    let _abandoned = CancelUnlessDone(Arc::clone(call));
+    match progress::wait(context, || named(call), ended(call, run)).await {
         Some(done) => done,
         None => {
             call.cancel();
             call.wait().await
         }
-    };
-    let result = shown(hub, call, done).await;
-    drop(abandoned);
-    result
+    }
 }
 
 /// Runs a call, if that is ours to do, and waits for its end.
@@ -202,7 +209,7 @@ pub(super) async fn ended(call: &Call, run: Option<Run>) -> &Done {
 }
 
 /// A call's end as the client sees it. A large answer is read and cut on a thread where it holds up nobody.
-async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
+pub(super) async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
     let budget = hub.settings.size("mcp.max_result_bytes");
     if done.result.as_ref().is_none_or(|result| result.get().len() <= LARGE) {
         return Outcome::ended(call, done, budget).into_result();

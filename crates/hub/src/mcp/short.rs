@@ -7,16 +7,23 @@
 //! SDK, which answers it or says what is the matter. So there is nothing to refuse here, and a test holds what both
 //! ways answer against each other.
 
+mod done;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, Response, header};
 use axum::response::IntoResponse;
 use convoke_kenny::tools::Tool as KennyTool;
-use rmcp::model::{CallToolRequestParams, ClientCapabilities, Implementation, JsonObject, RequestId, ServerResult};
+use rmcp::model::{CallToolResult, ClientCapabilities, JsonObject, RequestId, ServerResult};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
+use super::call::{self, Wanted};
+use super::render::Outcome;
 use super::server::Asker;
-use super::{Entry, Need, call, find};
-use crate::http::extract::Json;
+use super::{Entry, Need, find};
+use crate::calls::Placed;
+use crate::http::extract::{Json, json_bytes};
 use crate::hub::Hub;
 use crate::operators::Caller;
 
@@ -62,10 +69,20 @@ struct Params<'a> {
 struct Meta<'a> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
     revision: &'a str,
-    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
-    capabilities: ClientCapabilities,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
+    capabilities: &'a RawValue,
+    /// The SDK takes any.
     #[serde(rename = "io.modelcontextprotocol/clientInfo", default)]
-    _client: Option<Implementation>,
+    _client: IgnoredAny,
+}
+
+/// Whether a client with these capabilities can be asked something; nothing when these are none.
+fn can_be_asked(capabilities: &RawValue) -> Option<bool> {
+    if capabilities.get() == "{}" {
+        return Some(false);
+    }
+    let capabilities: ClientCapabilities = serde_json::from_str(capabilities.get()).ok()?;
+    Some(capabilities.elicitation.is_some())
 }
 
 /// Reads a request that can go the short way. Not so when its client's person may approve calls.
@@ -74,10 +91,10 @@ pub(super) fn read(elicitation: bool, headers: &HeaderMap, body: &[u8]) -> Optio
     let Message { jsonrpc, id, method, params } = serde_json::from_slice(body).ok()?;
     let Params { name: named, arguments, meta } = params;
     let as_the_headers_say = jsonrpc == "2.0" && method == METHOD && named == name && meta.revision == REVISION;
-    let can_be_asked = elicitation && meta.capabilities.elicitation.is_some();
+    let would_be_asked = can_be_asked(meta.capabilities)? && elicitation;
     let entry = find(named)?;
     let Need::Call(tool) = entry.need else { return None };
-    (as_the_headers_say && !can_be_asked).then_some(Plain { id, entry, tool, arguments })
+    (as_the_headers_say && !would_be_asked).then_some(Plain { id, entry, tool, arguments })
 }
 
 /// The tool that is called, as the headers of such a request name it.
@@ -114,11 +131,40 @@ impl Plain {
         // A hub that stops waits for those who are being answered, within its drain time.
         let _under_way = hub.tasks.token();
         let asker = Asker { caller: caller.clone(), session: None };
-        let mut request = CallToolRequestParams::new(tool.name);
-        request.arguments = arguments;
-        let result = call::call(hub, &asker, tool, request, None).await.into();
-        Json(Reply { jsonrpc: "2.0", id, result }).into_response()
+        let result = match call::want(hub, &asker, tool, arguments.unwrap_or_default()).await {
+            Ok(wanted) => match run(hub, &asker, wanted, &id).await {
+                Ended::Written(text) => return json_bytes(text),
+                Ended::Shown(result) => result,
+            },
+            Err(refused) => *refused,
+        };
+        Json(Reply { jsonrpc: "2.0", id, result: ServerResult::CallToolResult(result) }).into_response()
     }
+}
+
+/// How a call ended.
+enum Ended {
+    /// The whole reply.
+    Written(String),
+    /// Its result.
+    Shown(CallToolResult),
+}
+
+/// Takes a call to the gate and follows it to its end, or to the person it waits for.
+async fn run(hub: &Hub, asker: &Asker, mut wanted: Wanted, id: &RequestId) -> Ended {
+    Ended::Shown(match call::place(hub, asker, &mut wanted).await {
+        Ok((Placed::Running(call), run)) => {
+            let done = call::end(&call, run, None).await;
+            if let Some(text) = done::text(id, &call, done, hub.settings.size("mcp.max_result_bytes")) {
+                return Ended::Written(text);
+            }
+            call::shown(hub, &call, done).await
+        }
+        Ok((Placed::Pending { call, approval, expires_at }, _)) => {
+            Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result()
+        }
+        Err(error) => call::refusal(&error, Some(wanted.agent.id.as_str()), wanted.tool).into_result(),
+    })
 }
 
 #[cfg(test)]
@@ -185,7 +231,6 @@ mod tests {
             (meta, "io.modelcontextprotocol/protocolVersion", json!("2025-11-25")),
             (meta, "io.modelcontextprotocol/clientCapabilities", json!({ "elicitation": {} })),
             (meta, "io.modelcontextprotocol/clientCapabilities", json!("all")),
-            (meta, "io.modelcontextprotocol/clientInfo", json!("me")),
         ] {
             let mut message = message();
             message.pointer_mut(at).expect("there")[key] = value;

@@ -114,3 +114,16 @@ async fn both_ways_answer_the_same() {
         assert_eq!(masked(&short), masked(&long), "{params}");
     }
 }
+
+#[tokio::test]
+async fn what_a_client_says_of_itself_may_be_anything_either_way() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let params = json!({ "name": "fs_list", "arguments": { "agent": "pc", "path": "/" } });
+    for mut message in both_ways(&client, &json!(1), &params) {
+        message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = json!(["odd"]);
+        let answer = ask(&client, &mut agent, &message, &Agent::Answers(json!({ "entries": [] }))).await;
+        assert_eq!(answer.structured()["state"], "done", "{answer:?}");
+    }
+}

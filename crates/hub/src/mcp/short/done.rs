@@ -1,0 +1,122 @@
+//! The whole answer to a call that went well, written at once. What is not quite plain (a picture, something to cut,
+//! characters that must be made visible) is left to the longer way, and a test holds the two together.
+
+use std::fmt::Write as _;
+
+use convoke_core::id::Protocol;
+use rmcp::model::RequestId;
+use serde_json::Value;
+
+use super::super::call::LARGE;
+use super::super::render::{NOTE, UNTRUSTED, between_marks, intro};
+use super::super::schema;
+use crate::calls::{Call, Done};
+
+/// An answer's text around what the machine said.
+const AROUND: usize = 1024;
+
+/// The reply to the request `id`, if it is plain. At most `budget` bytes of what the machine said are shown.
+pub(super) fn text(id: &RequestId, call: &Call, done: &Done, budget: usize) -> Option<String> {
+    let (raw, ms) = (done.result.as_ref()?.get(), done.duration_ms?);
+    let of_a_machine = call.target.protocol() == Protocol::Kenny && call.tool != "screen_capture";
+    let plain = raw.len() <= budget.min(LARGE) && raw.bytes().all(|b| (b' '..0x7f).contains(&b));
+    if !(done.is_ok() && of_a_machine && plain) {
+        return None;
+    }
+    let value: Value = serde_json::from_str(raw).ok()?;
+    let key = if schema::fits(&call.tool, &value) { "result" } else { "other_result" };
+    // Neither an id nor a name of the catalogue has a character that JSON would escape.
+    let (agent, tool, call_id) = (call.target.as_str(), call.tool.as_str(), call.id);
+    let data = between_marks(&intro(agent), &escaped(raw)).replace('\n', "\\n");
+    let (id, value) = (serde_json::to_string(id).ok()?, serde_json::to_string(&value).ok()?);
+    let mut text = String::with_capacity(AROUND + data.len() + value.len());
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"complete\",\"content\":[{{\"type\":\"text\",\
+         \"text\":\"{tool} on {agent}: done after {ms} ms; call_id {call_id}.\"}},{{\"type\":\"text\",\"text\":\"{data}\",\
+         \"_meta\":{{\"{UNTRUSTED}\":true}}}}],\"structuredContent\":{{\"agent\":\"{agent}\",\"call_id\":\"{call_id}\",\
+         \"duration_ms\":{ms},\"note\":\"{NOTE}\",\"{key}\":{value},\"state\":\"done\",\"tool\":\"{tool}\"}},\
+         \"isError\":false}}}}"
+    );
+    Some(text)
+}
+
+/// Printable ASCII as it stands between the quotes of a JSON text.
+fn escaped(ascii: &str) -> String {
+    let mut text = String::with_capacity(ascii.len() + ascii.len() / 8 + 8);
+    for part in ascii.split_inclusive(['"', '\\']) {
+        match part.strip_suffix(['"', '\\']) {
+            Some(plain) => text.extend([plain, "\\", &part[plain.len()..]]),
+            None => text.push_str(part),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::call::CallState;
+    use convoke_core::id::{CallId, TokenId};
+    use rmcp::model::ServerResult;
+    use serde_json::json;
+    use serde_json::value::RawValue;
+
+    use super::super::super::render::Outcome;
+    use super::*;
+    use crate::clock;
+
+    fn ended(tool: &str, outcome: &str, result: &str) -> (Call, Done) {
+        let (id, caller) = (CallId::new(clock::uuid()), TokenId::new(clock::uuid()));
+        let call = Call::new(id, caller, "pc-1".parse().expect("an id"), tool.into(), CallState::Running);
+        let result = RawValue::from_string(result.into()).expect("JSON");
+        let (outcome, result) = (outcome.to_owned(), Some(result.into()));
+        (call, Done { outcome, result, message: None, duration_ms: Some(3), by_agent: false })
+    }
+
+    /// Without the mark, which is new every time.
+    fn masked(mut reply: Value) -> Value {
+        let text = reply["result"]["content"][1]["text"].as_str().expect("a text").to_owned();
+        let mark = text.split("<data ").nth(1).and_then(|rest| rest.split('>').next()).expect("a mark");
+        reply["result"]["content"][1]["text"] = text.replace(mark, "…").into();
+        reply
+    }
+
+    #[test]
+    fn it_is_what_the_longer_way_writes() {
+        for (tool, result) in [
+            ("fs_list", r#"{"entries":[]}"#),
+            ("fs_list", r#"{"entries": "none \\ \"quoted\" \n \u00fc </data>" }"#),
+            ("fs_read", r#"{"content":"a","truncated":false,"content":"b"}"#),
+            ("net_config", "[1.50, -0, 1e3, true, null]"),
+            ("made_up", "null"),
+        ] {
+            let (call, done) = ended(tool, "ok", result);
+            for id in [RequestId::Number(-7), RequestId::String("a\"b".into())] {
+                let written = text(&id, &call, &done, 1000).expect("plain");
+                let longer = ServerResult::CallToolResult(Outcome::ended(&call, &done, 1000).into_result());
+                let longer = json!({ "jsonrpc": "2.0", "id": id, "result": longer });
+                let written: Value = serde_json::from_str(&written).expect("JSON");
+                assert_eq!(masked(written), masked(longer), "{result}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_is_not_written() {
+        let id = RequestId::Number(1);
+        let is_plain = |tool: &str, outcome: &str, result: &str, budget: usize| {
+            let (call, done) = ended(tool, outcome, result);
+            text(&id, &call, &done, budget).is_some()
+        };
+        assert!(is_plain("fs_list", "ok", "{}", 2));
+        assert!(!is_plain("fs_list", "ok", "{}", 1), "to be cut");
+        assert!(!is_plain("fs_list", "timeout", "{}", 9), "failed");
+        assert!(!is_plain("screen_capture", "ok", "{}", 9), "may be a picture");
+        for hidden in ["\"\u{7f}\"", "\"ü\"", "{\n}", "\"\u{200b}\""] {
+            assert!(!is_plain("fs_list", "ok", hidden, 99), "{hidden:?}");
+        }
+        let (call, done) = ended("fs_list", "ok", "{}");
+        assert!(text(&id, &call, &Done { result: None, ..done }, 9).is_none(), "not kept");
+    }
+}
