@@ -78,10 +78,13 @@ impl PeerId {
 
     /// Which protocol the peer speaks: read off the id itself.
     pub fn protocol(&self) -> Protocol {
-        match self.0.split_once(':') {
-            Some(("sonde", _)) => Protocol::Sonde,
-            Some(("yonexus", _)) => Protocol::Yonexus,
-            _ => Protocol::Kenny,
+        // A bare id has no colon, so these can only be what they say.
+        if self.0.starts_with("sonde:") {
+            Protocol::Sonde
+        } else if self.0.starts_with("yonexus:") {
+            Protocol::Yonexus
+        } else {
+            Protocol::Kenny
         }
     }
 }

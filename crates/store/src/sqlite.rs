@@ -38,6 +38,7 @@ use crate::keys;
 use crate::seal::{DataKey, random};
 use queue::Queue;
 use readers::Readers;
+use skip::Filling;
 use wal::WalKeeper;
 use writer::Writer;
 
@@ -120,7 +121,16 @@ impl SqliteStore {
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db)?;
         let open_intents = journal::open_count(&conn)?;
-        let writer = Writer { conn, chain, signed, open_intents, signer: Arc::clone(&signer), wal, lock };
+        let writer = Writer {
+            conn,
+            chain,
+            signed,
+            open_intents,
+            filling: Filling::default(),
+            signer: Arc::clone(&signer),
+            wal,
+            lock,
+        };
         let queue = writer.start(options.queue_limit)?;
         let readers = Readers::new(paths.db.clone(), options.readers);
         Ok(Self { hub_id, paths, key: Arc::new(key), signer, queue, readers })

@@ -149,7 +149,9 @@ fn push_name(body: &mut String, key: &str, name: &str) {
 
 fn push_text(body: &mut String, key: &str, text: Option<&str>) {
     let Some(text) = text else { return };
-    if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+    // All are looked at, whatever is found: that way many are looked at at once.
+    let escapes = text.bytes().fold(false, |found, b| found | (b < b' ') | (b == b'"') | (b == b'\\'));
+    if !escapes {
         return push_name(body, key, text);
     }
     let written = serde_json::to_string(text).expect("a text always serialises");

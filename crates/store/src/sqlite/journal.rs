@@ -32,6 +32,7 @@ pub(super) fn append(
     insert: &mut CachedStatement<'_>,
     chain: &mut Chain,
     open: &mut u64,
+    filling: &mut skip::Filling,
     draft: &Draft,
 ) -> Result<u64> {
     let sealed = chain.seal(draft);
@@ -57,8 +58,15 @@ pub(super) fn append(
         }
         _ => {}
     }
+    let columns = skip::Value::of(
+        Some(draft.kind.name().as_bytes()),
+        draft.target.as_deref().map(str::as_bytes),
+        draft.tool.as_deref().map(str::as_bytes),
+        call_id.as_ref().map(|id| &id[..]),
+    );
+    let known = filling.add(sealed.seq, columns);
     if skip::block_ended_by(sealed.seq).is_some() {
-        skip::keep(conn, sealed.seq)?;
+        skip::keep(conn, sealed.seq, known)?;
     }
     Ok(sealed.seq)
 }

@@ -77,9 +77,38 @@ fn may_have(bits: &[u8], value: Value<'_>) -> bool {
     bits.len() != BYTES || value.places().all(|place| bits[place / 8] & (1 << (place % 8)) != 0)
 }
 
-/// Keeps the bits of the block that ends with the record `last`. They are read back from the rows, so that nothing has
-/// to be carried along, or taken back, between transactions.
-pub(super) fn keep(conn: &Connection, last: u64) -> Result<()> {
+/// The block that is being filled: its bits as far as they are known. Not known after a start in the middle of it, or
+/// after records of it were taken back; then they are read back from the rows when it ends.
+#[derive(Debug, Default)]
+pub(super) struct Filling(Option<(u64, Bits)>);
+
+impl Filling {
+    /// Takes the record `seq` in. The bits of its block, when it ends one of which all is known.
+    pub(super) fn add<'a>(&mut self, seq: u64, values: impl Iterator<Item = Value<'a>>) -> Option<Bits> {
+        if seq % BLOCK == 1 {
+            self.0 = Some((seq, Bits::default()));
+        }
+        let (next, bits) = self.0.as_mut().filter(|(next, _)| *next == seq)?;
+        values.for_each(|value| bits.add(value));
+        *next += 1;
+        if block_ended_by(seq).is_some() { self.0.take().map(|(_, bits)| bits) } else { None }
+    }
+
+    /// Records were taken back, or may have been.
+    pub(super) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// Keeps the bits of the block that ends with the record `last`; those that are not known are read back from the rows.
+pub(super) fn keep(conn: &Connection, last: u64, known: Option<Bits>) -> Result<()> {
+    let bits = known.map_or_else(|| read_back(conn, last), Ok)?;
+    conn.prepare_cached("INSERT OR REPLACE INTO journal_skips VALUES (?1, ?2)")?
+        .execute(params![((last - 1) / BLOCK) as i64, bits.0])?;
+    Ok(())
+}
+
+fn read_back(conn: &Connection, last: u64) -> Result<Bits> {
     let mut bits = Bits::default();
     let mut statement =
         conn.prepare_cached("SELECT kind, target, tool, call_id FROM journal WHERE seq BETWEEN ?1 AND ?2")?;
@@ -88,9 +117,7 @@ pub(super) fn keep(conn: &Connection, last: u64) -> Result<()> {
         let column = |at: usize| row.get_ref(at).ok().and_then(|value| value.as_bytes_or_null().ok().flatten());
         Value::of(column(0), column(1), column(2), column(3)).for_each(|value| bits.add(value));
     }
-    conn.prepare_cached("INSERT OR REPLACE INTO journal_skips VALUES (?1, ?2)")?
-        .execute(params![((last - 1) / BLOCK) as i64, bits.0])?;
-    Ok(())
+    Ok(bits)
 }
 
 /// The ranges of records after `after` in which a record that fits may be, in order, until `each` says stop.
@@ -141,4 +168,65 @@ pub(crate) fn kept(conn: &Connection, block: u64) -> Result<Option<Vec<u8>>> {
 /// The block that a record ends, if it ends one.
 pub(crate) const fn block_ended_by(seq: u64) -> Option<u64> {
     if seq > 0 && seq.is_multiple_of(BLOCK) { Some(seq / BLOCK - 1) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(seq: u64) -> [Vec<u8>; 1] {
+        [format!("target-{seq}").into_bytes()]
+    }
+
+    fn fill(filling: &mut Filling, seq: u64) -> Option<Bits> {
+        let [target] = value(seq);
+        filling.add(seq, Value::of(None, Some(&target), None, None))
+    }
+
+    fn whole(block: u64) -> Bits {
+        let mut bits = Bits::default();
+        for seq in block * BLOCK + 1..=(block + 1) * BLOCK {
+            let [target] = value(seq);
+            Value::of(None, Some(&target), None, None).for_each(|value| bits.add(value));
+        }
+        bits
+    }
+
+    #[test]
+    fn a_block_that_was_seen_from_its_first_record_is_known_at_its_last() {
+        let mut filling = Filling::default();
+        for seq in 1..BLOCK {
+            assert_eq!(fill(&mut filling, seq), None);
+        }
+        assert_eq!(fill(&mut filling, BLOCK), Some(whole(0)));
+        for seq in BLOCK + 1..2 * BLOCK {
+            assert_eq!(fill(&mut filling, seq), None);
+        }
+        assert_eq!(fill(&mut filling, 2 * BLOCK), Some(whole(1)), "and nothing of the block before is in it");
+    }
+
+    #[test]
+    fn a_block_of_which_something_is_missing_is_not_known() {
+        // From the middle on, with a gap, and with records that were taken back and came again.
+        let mut filling = Filling::default();
+        assert!((7..=BLOCK).all(|seq| fill(&mut filling, seq).is_none()));
+        let mut filling = Filling::default();
+        assert!((1..=BLOCK).filter(|seq| *seq != 9).all(|seq| fill(&mut filling, seq).is_none()));
+        let mut filling = Filling::default();
+        assert!((1..=20).all(|seq| fill(&mut filling, seq).is_none()));
+        filling.forget();
+        assert!((15..=BLOCK).all(|seq| fill(&mut filling, seq).is_none()));
+        assert!((BLOCK + 1..2 * BLOCK).all(|seq| fill(&mut filling, seq).is_none()));
+        assert_eq!(fill(&mut filling, 2 * BLOCK), Some(whole(1)), "the next one is");
+    }
+
+    #[test]
+    fn a_block_that_begins_again_holds_nothing_of_what_was_taken_back() {
+        let mut filling = Filling::default();
+        let lost = b"lost".as_slice();
+        assert!(filling.add(1, Value::of(None, Some(lost), None, None)).is_none());
+        filling.forget();
+        assert!((1..BLOCK).all(|seq| fill(&mut filling, seq).is_none()));
+        assert_eq!(fill(&mut filling, BLOCK), Some(whole(0)));
+    }
 }

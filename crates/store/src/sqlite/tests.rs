@@ -99,6 +99,45 @@ async fn a_change_that_fails_is_undone_alone_with_its_records() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blocks_bits_are_true_whatever_was_undone_in_it() {
+    let about = |n: u32| {
+        let mut draft = Draft::new(Timestamp::from_millis(0), Kind::Call);
+        draft.target = Some(format!("pc-{n}"));
+        draft
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    // Undone within a block, at its very end, and at its very beginning; and a start in the middle of one.
+    for (records, undone_before) in [(900_u32, [5_u32, 511, 512]), (400, [100, 123, 124]), (800, [1, 2, 700])] {
+        let store = open(&dir);
+        for n in 0..records {
+            if undone_before.contains(&n) {
+                let failing = move |tx: &mut writer::Tx<'_>| {
+                    (0..3).try_for_each(|more| tx.append(&about(1_000_000 + n + more)).map(drop))?;
+                    Err::<(), _>(StoreError::Conflict("no".into()))
+                };
+                store.queue.run(0, failing).await.expect_err("fails");
+            }
+            if n == 300 {
+                // A group that the disk has no room for.
+                limit(&store, Some(0)).await;
+                let too_large = move |tx: &mut writer::Tx<'_>| {
+                    tx.append(&about(2_000_000))?;
+                    let mut lost = about(2_000_001);
+                    lost.who = Some("x".repeat(100_000));
+                    tx.append(&lost)
+                };
+                store.queue.run(0, too_large).await.expect_err("no room");
+                limit(&store, None).await;
+            }
+            store.enqueue(Lossy::Record(about(n))).await.expect("takes");
+        }
+        store.close().await.expect("closes");
+        let verdict = audit::verify_dir(dir.path(), Default::default()).expect("reads");
+        assert!(verdict.is_good(), "{verdict:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_find_across_many_blocks() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(&dir);

@@ -15,6 +15,7 @@ use rusqlite::{CachedStatement, Connection};
 use tokio::sync::{mpsc, oneshot};
 
 use super::queue::{self, Incoming, Queue};
+use super::skip::Filling;
 use super::wal::WalKeeper;
 use super::{journal, telemetry};
 use crate::error::StoreError;
@@ -103,6 +104,7 @@ pub(super) struct Tx<'a> {
     insert: Option<CachedStatement<'a>>,
     chain: &'a mut Chain,
     open_intents: &'a mut u64,
+    filling: &'a mut Filling,
     signed: &'a mut u64,
     signer: &'a SigningKey,
 }
@@ -114,7 +116,7 @@ impl Tx<'_> {
             Some(insert) => insert,
             none => none.insert(journal::insert(self.conn)?),
         };
-        journal::append(self.conn, insert, self.chain, self.open_intents, draft)
+        journal::append(self.conn, insert, self.chain, self.open_intents, self.filling, draft)
     }
 
     /// Signs the chain's end, unless it is signed.
@@ -145,6 +147,8 @@ pub(super) struct Writer {
     pub(super) signed: u64,
     /// Calls that were announced and have not ended: while there is none, an outcome has nothing to strike out.
     pub(super) open_intents: u64,
+    /// What the block of records that is being filled has so far.
+    pub(super) filling: Filling,
     pub(super) signer: Arc<SigningKey>,
     pub(super) wal: WalKeeper,
     /// Held for as long as anything may be written.
@@ -201,6 +205,7 @@ impl Writer {
             self.chain = chain_before;
             self.signed = signed_before;
             self.open_intents = open_before;
+            self.filling.forget();
             if !numbers.failing.swap(true, Relaxed) {
                 tracing::error!(error = error as &dyn std::error::Error, "the store cannot write");
             }
@@ -235,6 +240,7 @@ impl Writer {
             insert: None,
             chain: &mut self.chain,
             open_intents: &mut self.open_intents,
+            filling: &mut self.filling,
             signed: &mut self.signed,
             signer: &self.signer,
         };
@@ -280,6 +286,7 @@ impl Writer {
             insert: None,
             chain: &mut self.chain,
             open_intents: &mut self.open_intents,
+            filling: &mut self.filling,
             signed: &mut self.signed,
             signer: &self.signer,
         };
@@ -371,5 +378,6 @@ fn guarded(tx: &mut Tx<'_>, work: &mut dyn Work) -> Result<()> {
     *tx.chain = chain;
     *tx.signed = signed;
     *tx.open_intents = open;
+    tx.filling.forget();
     Ok(())
 }
