@@ -107,7 +107,9 @@ async fn a_blocks_bits_are_true_whatever_was_undone_in_it() {
     };
     let dir = tempfile::tempdir().expect("a directory");
     // Undone within a block, at its very end, and at its very beginning; and a start in the middle of one.
-    for (records, undone_before) in [(900_u32, [5_u32, 511, 512]), (400, [100, 123, 124]), (800, [1, 2, 700])] {
+    for (records, undone_before, full_at) in
+        [(900_u32, [5_u32, 511, 512].as_slice(), 0), (400, &[100, 123, 124], 0), (800, &[700], 0), (1_000, &[], 700)]
+    {
         let store = open(&dir);
         for n in 0..records {
             if undone_before.contains(&n) {
@@ -117,7 +119,7 @@ async fn a_blocks_bits_are_true_whatever_was_undone_in_it() {
                 };
                 store.queue.run(0, failing).await.expect_err("fails");
             }
-            if n == 300 {
+            if n > 0 && n == full_at {
                 // A group that the disk has no room for.
                 limit(&store, Some(0)).await;
                 let too_large = move |tx: &mut writer::Tx<'_>| {
