@@ -56,22 +56,7 @@ pub enum Command {
         reply: oneshot::Sender<Answer>,
     },
     /// Ask for a Sonde probe and deliver its answer.
-    Probe {
-        /// The call: also the request's id.
-        id: CallId,
-        /// Which probe.
-        probe: String,
-        /// With what: a JSON object.
-        params: Box<RawValue>,
-        /// `api` or a runbook's id.
-        requested_by: Arc<str>,
-        /// What the agent is told.
-        timeout: Duration,
-        /// When to give up, on the hub's own clock.
-        deadline: Duration,
-        /// Where the answer goes.
-        reply: oneshot::Sender<Answer>,
-    },
+    Probe(Probe),
     /// Nobody waits for this call any longer: its answer will be late.
     Forget(CallId),
     /// Send a frame.
@@ -80,6 +65,25 @@ pub enum Command {
     PolicyChanged,
     /// Close the connection.
     Close(Close),
+}
+
+/// A Sonde probe that is asked for.
+#[derive(Debug)]
+pub struct Probe {
+    /// The call: also the request's id.
+    pub id: CallId,
+    /// Which probe.
+    pub probe: String,
+    /// With what: a JSON object.
+    pub params: Box<RawValue>,
+    /// `api` or a runbook's id.
+    pub requested_by: Arc<str>,
+    /// What the agent is told.
+    pub timeout: Duration,
+    /// When to give up, on the hub's own clock.
+    pub deadline: Duration,
+    /// Where the answer goes.
+    pub reply: oneshot::Sender<Answer>,
 }
 
 /// Why the hub closes a link.
@@ -207,7 +211,7 @@ impl Command {
     fn size(&self) -> usize {
         match self {
             Self::Call { frame, .. } | Self::Send(frame) => frame.len(),
-            Self::Probe { params, .. } => params.get().len(),
+            Self::Probe(probe) => probe.params.get().len(),
             Self::Forget(_) | Self::PolicyChanged | Self::Close(_) => 0,
         }
     }

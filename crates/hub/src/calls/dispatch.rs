@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::{Done, Planned, message, offline};
 use crate::clock;
 use crate::hub::Hub;
-use crate::link::{Answer, Command, Failure, Refused};
+use crate::link::{Answer, Command, Failure, Probe, Refused};
 
 /// Runs a call that may go out, or ends one that a deny rule refuses. The caller is answered after the outcome is
 /// committed, never before.
@@ -144,7 +144,7 @@ async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>)
     let deadline = hub.mono() + planned.timeout;
     let id = planned.call.id;
     let command = match planned.agent.id.protocol() {
-        Protocol::Sonde => Command::Probe {
+        Protocol::Sonde => Command::Probe(Probe {
             id,
             probe: planned.call.tool.clone(),
             params: planned.args.clone(),
@@ -152,7 +152,7 @@ async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>)
             timeout: planned.timeout,
             deadline,
             reply,
-        },
+        }),
         _ => {
             let tool = planned.call.tool.as_str().into();
             let request = HubFrame::Request { id: id.uuid(), tool, args: std::borrow::Cow::Borrowed(&planned.args) };

@@ -22,7 +22,7 @@ use crate::agents::Agent;
 use crate::clock;
 use crate::fleet;
 use crate::hub::Hub;
-use crate::link::{Close as LinkClose, Command, Failure, Link};
+use crate::link::{Close as LinkClose, Command, Failure, Link, Probe};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
@@ -153,7 +153,7 @@ impl Tunnel<'_> {
                     let _ = reply.send(Err(failure));
                 }
             },
-            Command::Probe { reply, .. } => {
+            Command::Probe(Probe { reply, .. }) => {
                 let _ = reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
             }
             Command::Forget(id) => drop(session.cancel(id)),

@@ -44,16 +44,15 @@ pub(super) enum Answer {
     Open(Box<Outcome>),
 }
 
-/// Asks the person at the client, if that counts and can be done. Without a context it cannot.
+/// Asks the person at the client, if that counts and can be done.
 pub(super) async fn ask(
     hub: &Hub,
     asker: &Asker,
     wanted: &Wanted,
     approval: ApprovalId,
     expires_at: Timestamp,
-    context: Option<&RequestContext<RoleServer>>,
+    context: &RequestContext<RoleServer>,
 ) -> Asked {
-    let Some(context) = context else { return Asked::Nobody };
     let capable = context
         .client_capabilities()
         .and_then(|c| c.elicitation)

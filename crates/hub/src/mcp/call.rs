@@ -47,7 +47,7 @@ pub(super) async fn call(
     asker: &Asker,
     tool: &'static KennyTool,
     request: CallToolRequestParams,
-    context: Option<&RequestContext<RoleServer>>,
+    context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     let CallToolRequestParams { arguments, request_state, input_responses, .. } = request;
     match want(hub, asker, tool, arguments.unwrap_or_default()).await {
@@ -64,7 +64,7 @@ pub(super) async fn carry_out(
     mut wanted: Wanted,
     state: Option<String>,
     answers: Option<InputResponses>,
-    context: Option<&RequestContext<RoleServer>>,
+    context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     if let Some(state) = state {
         return match approve::answered(hub, asker, &wanted, &state, &answers.unwrap_or_default()).await {
@@ -178,26 +178,19 @@ pub(super) async fn follow(
     hub: &Hub,
     call: &Arc<Call>,
     run: Option<Run>,
-    context: Option<&RequestContext<RoleServer>>,
+    context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
-    let done = end(call, run, context).await;
-    shown(hub, call, done).await
-}
-
-/// The same without showing it.
-pub(super) async fn end<'a>(
-    call: &'a Arc<Call>,
-    run: Option<Run>,
-    context: Option<&RequestContext<RoleServer>>,
-) -> &'a Done {
-    let _abandoned = CancelUnlessDone(Arc::clone(call));
-    match progress::wait(context, || named(call), ended(call, run)).await {
+    let abandoned = CancelUnlessDone(Arc::clone(call));
+    let done = match progress::wait(context, || named(call), ended(call, run)).await {
         Some(done) => done,
         None => {
             call.cancel();
             call.wait().await
         }
-    }
+    };
+    let result = shown(hub, call, done).await;
+    drop(abandoned);
+    result
 }
 
 /// Runs a call, if that is ours to do, and waits for its end.
@@ -255,7 +248,7 @@ pub(super) async fn status(
     let patience = tokio::time::timeout(Duration::from_secs_f64(wait), call.wait());
     // Giving up on this wait is not giving up on the call: someone may still approve it.
     tokio::select! {
-        _ = progress::wait(Some(context), || named(&call), patience) => {}
+        _ = progress::wait(context, || named(&call), patience) => {}
         () = hub.stopping.cancelled() => {}
     }
     let outcome = match (call.done(), call.approval()) {

@@ -11,13 +11,12 @@ use tokio::time::Instant;
 const EVERY: Duration = Duration::from_secs(2);
 
 /// Waits for `what`, which is put into words only where the client wants to hear of it. `None` when the client gave up
-/// first. Without a context there is nobody to tell, and a client that gives up drops what waits here.
+/// first.
 pub(super) async fn wait<T>(
-    context: Option<&RequestContext<RoleServer>>,
+    context: &RequestContext<RoleServer>,
     what: impl Fn() -> String,
     future: impl Future<Output = T>,
 ) -> Option<T> {
-    let Some(context) = context else { return Some(future.await) };
     let token = context.meta.get_progress_token();
     let started = Instant::now();
     let mut next = started + EVERY;

@@ -104,5 +104,5 @@ pub(super) async fn send(
     };
     let Ask { agent, args, timeout, .. } = ask;
     let wanted = Wanted { agent, tool: SEND, effect: Effect::Interact, args, read: None, timeout };
-    call::carry_out(hub, asker, wanted, request_state, input_responses, Some(context)).await
+    call::carry_out(hub, asker, wanted, request_state, input_responses, context).await
 }

@@ -94,7 +94,7 @@ impl Server {
             return Ok(render::error("forbidden", &missing.to_string()).into());
         }
         if let Need::Call(tool) = entry.need {
-            return Ok(call::call(hub, &asker, tool, request, Some(&context)).await);
+            return Ok(call::call(hub, &asker, tool, request, &context).await);
         }
         if entry.name == RULE_SEND {
             return Ok(rules::send(hub, &asker, request, &context).await);

@@ -9,6 +9,8 @@
 
 mod done;
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, Response, header};
 use axum::response::IntoResponse;
@@ -154,7 +156,9 @@ enum Ended {
 async fn run(hub: &Hub, asker: &Asker, mut wanted: Wanted, id: &RequestId) -> Ended {
     Ended::Shown(match call::place(hub, asker, &mut wanted).await {
         Ok((Placed::Running(call), run)) => {
-            let done = call::end(&call, run, None).await;
+            // A client that gives up drops what waits here.
+            let _abandoned = call::CancelUnlessDone(Arc::clone(&call));
+            let done = call::ended(&call, run).await;
             if let Some(text) = done::text(id, &call, done, hub.settings.size("mcp.max_result_bytes")) {
                 return Ended::Written(text);
             }

@@ -77,7 +77,7 @@ async fn probe(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestCon
     let params = params.map(raw).transpose()?;
     let ask = ProbeAsk { agent: agent.as_deref(), probe: &probe, params, timeout, requested_by: "api" };
     match ask::start(hub, &asker.caller, ask).await {
-        Ok((_, call)) => Ok(call::follow(hub, &call, None, Some(context)).await),
+        Ok((_, call)) => Ok(call::follow(hub, &call, None, context).await),
         Err(error) => refused(hub, error),
     }
 }
@@ -96,7 +96,7 @@ async fn diagnose(hub: &Hub, asker: &Asker, given: JsonObject, context: &Request
     let DiagnoseArgs { category, agent, params, .. } = args(given)?;
     let params = params.map(|p| Value::Object(p).to_string());
     let run = diagnose::diagnose(hub, &asker.caller, agent.as_deref(), &category, params.as_deref());
-    match progress::wait(Some(context), || "the runbook".into(), run).await {
+    match progress::wait(context, || "the runbook".into(), run).await {
         None => Ok(gave_up()),
         Some(Ok(diagnosis)) => {
             let (run, good, _) = diagnosis.counts;
@@ -153,7 +153,7 @@ struct HealthArgs {
 async fn health_check(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
     let HealthArgs { agent, categories, tags } = args(given)?;
     let check = overview::health_check(hub, &asker.caller, agent.as_deref(), &categories, &tags);
-    match progress::wait(Some(context), || "the health check".into(), check).await {
+    match progress::wait(context, || "the health check".into(), check).await {
         None => Ok(gave_up()),
         Some(Ok(shown)) => {
             let count = |name: &str| shown["summary"][name].as_u64().unwrap_or_default();
@@ -192,7 +192,7 @@ async fn query_logs(hub: &Hub, asker: &Asker, given: JsonObject, context: &Reque
         Ok(started) => started,
         Err(error) => return refused(hub, error),
     };
-    let followed = call::follow(hub, &call, None, Some(context)).await;
+    let followed = call::follow(hub, &call, None, context).await;
     let reply = ask::ended(sonde, probe.to_owned(), call).await;
     if reply.outcome.is_err() {
         // In the machine's words or the hub's, and marked as either.

@@ -23,7 +23,7 @@ use super::registry::SondeAgent;
 use crate::agents::Agent;
 use crate::clock;
 use crate::hub::Hub;
-use crate::link::{Answer, Close as LinkClose, Command, Failure, Link};
+use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
@@ -53,18 +53,7 @@ struct Tunnel<'a> {
     stalled_at: Option<u64>,
     odd: u32,
     /// Probes that wait for another of the same name: the session says which. At most `sonde.max_in_flight`.
-    held: VecDeque<Held>,
-}
-
-/// A probe that was not sent yet.
-struct Held {
-    id: CallId,
-    probe: String,
-    params: Box<RawValue>,
-    requested_by: Arc<str>,
-    timeout: Duration,
-    deadline: Duration,
-    reply: super::Waiter,
+    held: VecDeque<Probe>,
 }
 
 type Goodbye = Option<(u16, &'static str)>;
@@ -105,7 +94,7 @@ pub(super) async fn run<S: Stream>(
         let _ = held.reply.send(Err(gone()));
     }
     for command in link.end() {
-        if let Command::Probe { reply, .. } | Command::Call { reply, .. } = command {
+        if let Command::Probe(Probe { reply, .. }) | Command::Call { reply, .. } = command {
             let _ = reply.send(Err(gone()));
         }
     }
@@ -185,9 +174,8 @@ impl Tunnel<'_> {
         session: &mut Session,
     ) -> Option<Close> {
         match command {
-            Command::Probe { id, probe, params, requested_by, timeout, deadline, reply } => {
-                let held = Held { id, probe, params, requested_by, timeout, deadline, reply };
-                let waits = |held: &Held| self.held.iter().any(|other| other.probe == held.probe);
+            Command::Probe(held) => {
+                let waits = |held: &Probe| self.held.iter().any(|other| other.probe == held.probe);
                 if !session.must_wait(&held.probe) && !waits(&held) {
                     start(held, socket, session);
                 } else if self.held.len() < self.hub.settings.size("sonde.max_in_flight") {
@@ -389,8 +377,8 @@ impl Tunnel<'_> {
     }
 }
 
-fn start<S: Stream>(held: Held, socket: &mut Socket<S>, session: &mut Session) {
-    let Held { id, probe, params, requested_by, timeout, deadline, reply } = held;
+fn start<S: Stream>(held: Probe, socket: &mut Socket<S>, session: &mut Session) {
+    let Probe { id, probe, params, requested_by, timeout, deadline, reply } = held;
     let started =
         session.request(id.uuid(), &probe, Some(&params), &requested_by, timeout, deadline, clock::now(), reply);
     match started {
