@@ -24,7 +24,8 @@ const RUNNER: &str = "[Unit]\nDescription=Runs the other half of the test\nAfter
     ExecStart=/bin/sh -c '/opt/test/program --exact inside_the_container --nocapture >/opt/out/log 2>&1; echo $? >/opt/out/status'\n";
 const SLEEPS: &str = "[Unit]\nDescription=A service that runs\n\
     [Service]\nExecStart=/bin/sh -c 'echo words for the journal; echo PASSWORD=hunter2-hunter2; exec sleep infinity'\n";
-const FAILS: &str = "[Unit]\nDescription=A service that fails\n[Service]\nExecStart=/bin/false\n";
+/// Of a type whose start waits for its end: it has failed once it was started.
+const FAILS: &str = "[Unit]\nDescription=A service that fails\n[Service]\nType=oneshot\nExecStart=/bin/false\n";
 
 #[test]
 fn services_and_journal_of_a_real_systemd() {
