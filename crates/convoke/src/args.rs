@@ -324,6 +324,10 @@ mod tests {
             "convoke room key show f.jwk",
             "convoke room key add standup f.jwk --act send-chat --label scribe",
             "convoke room key remove standup thumbprint",
+            // Thumbprints are base64url: one in 64 begins with a hyphen.
+            "convoke room key remove standup -qx_thumbprint --json",
+            "convoke room key remove standup --x_thumbprint",
+            "convoke room kick standup -qx --json",
             "convoke rules remove chat",
             "convoke messages list --rule chat --after 3 --limit 10",
             "convoke messages send chat hello --to a,b --keep 60s",

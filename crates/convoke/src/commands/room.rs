@@ -51,6 +51,7 @@ pub(crate) enum RoomCommand {
         /// The room
         room: String,
         /// Their id, as `room show` has it
+        #[arg(allow_hyphen_values = true)]
         participant: String,
     },
     /// Remove somebody, and keep them out until they are admitted again
@@ -58,6 +59,7 @@ pub(crate) enum RoomCommand {
         /// The room
         room: String,
         /// Their id, as `room show` has it
+        #[arg(allow_hyphen_values = true)]
         participant: String,
     },
     /// Let in who waits in the lobby, or was kicked
@@ -65,6 +67,7 @@ pub(crate) enum RoomCommand {
         /// The room
         room: String,
         /// Their id, as `room show` has it
+        #[arg(allow_hyphen_values = true)]
         participant: String,
     },
     /// Turn away who waits in the lobby
@@ -72,6 +75,7 @@ pub(crate) enum RoomCommand {
         /// The room
         room: String,
         /// Their id, as `room show` has it
+        #[arg(allow_hyphen_values = true)]
         participant: String,
     },
     /// Make an invite: whoever has it gets in
@@ -104,6 +108,7 @@ pub(crate) struct GrantArgs {
     /// The room
     room: String,
     /// Their id, as `room show` has it
+    #[arg(allow_hyphen_values = true)]
     participant: String,
     /// What they perceive, of read-chat, read-roster, receive-directed, see-screen, hear-audio; `none` for nothing
     #[arg(long, value_delimiter = ',', value_name = "CAPABILITIES")]

@@ -48,6 +48,7 @@ pub(crate) enum KeyCommand {
         /// The room
         room: String,
         /// The key's name, as `room show` has it
+        #[arg(allow_hyphen_values = true)]
         thumbprint: String,
     },
 }
