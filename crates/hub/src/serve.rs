@@ -1,6 +1,9 @@
 //! The listener: accepts connections, within a bound, plain or TLS, and serves HTTP/1.1 on them.
 
+mod quiet;
+
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -21,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
+use self::quiet::{QuietBody, QuietTask};
 use crate::http::{self, Router};
 use crate::hub::Hub;
 use crate::sonde::ca::fingerprint;
@@ -91,7 +95,9 @@ where
         if let Some(client) = client {
             request.extensions_mut().insert(client);
         }
-        async move { Ok::<_, Infallible>(http::answer(router, from, request.map(Body::new)).await) }
+        async move {
+            Ok::<_, Infallible>(http::answer(router, from, request.map(|body| Body::new(QuietBody(body)))).await)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -100,9 +106,10 @@ where
         .serve_connection(io, service)
         .with_upgrades();
     tokio::pin!(connection);
+    let mut task = QuietTask::new();
     tokio::select! {
         // A client that breaks off or sends nonsense is its own affair.
-        _ = connection.as_mut() => return,
+        _ = poll_fn(|cx| task.poll(connection.as_mut(), cx)) => return,
         () = hub.stopping.cancelled() => {}
     }
     connection.as_mut().graceful_shutdown();
