@@ -284,7 +284,7 @@ impl Store for SqliteStore {
 
     async fn enqueue(&self, item: Lossy) -> Result<()> {
         let weight = telemetry::weight(&item);
-        self.queue.send(Op::Lossy(item), weight).await
+        self.queue.send(Op::Lossy(Box::new(item)), weight).await
     }
 
     async fn journal(&self, filter: JournalFilter) -> Result<Vec<JournalRow>> {

@@ -167,7 +167,7 @@ impl Queue {
         let (reply, answer) = oneshot::channel();
         let bytes = journal::weight(&draft);
         let room = self.room(bytes).await?;
-        self.shared.push(Queued { op: Op::Append(draft, reply), bytes, room }, expected)?;
+        self.shared.push(Queued { op: Op::Append(Box::new(draft), reply), bytes, room }, expected)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -319,7 +319,8 @@ mod tests {
     fn push(queue: &Queue, expected: Option<Expected>) {
         let draft = Draft::new(Timestamp::from_millis(0), Kind::Call);
         let (reply, _) = oneshot::channel();
-        queue.shared.push(Queued { op: Op::Append(draft, reply), bytes: 1, room: 0 }, expected).expect("takes it");
+        let op = Op::Append(Box::new(draft), reply);
+        queue.shared.push(Queued { op, bytes: 1, room: 0 }, expected).expect("takes it");
     }
 
     #[test]

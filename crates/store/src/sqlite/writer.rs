@@ -27,10 +27,10 @@ const SIGN_EVERY: u64 = 1_000;
 
 /// A change as the writer takes it.
 pub(super) enum Op {
-    /// A journal record: the most frequent one, so it goes without a box and without a savepoint.
-    Append(Draft, oneshot::Sender<Result<u64>>),
+    /// A journal record: the most frequent one, so it goes without a savepoint.
+    Append(Box<Draft>, oneshot::Sender<Result<u64>>),
     /// What nobody waits for.
-    Lossy(Lossy),
+    Lossy(Box<Lossy>),
     /// Everything else. It may fail on its own without taking the group with it.
     Work(Box<dyn Work>),
     /// Sign the end, stop, let go of the directory.
@@ -223,7 +223,7 @@ impl Writer {
                 stop = reply.take();
                 false
             }
-            Settled::Append(..) | Settled::Work(_) => true,
+            Settled::Append { .. } | Settled::Work(_) => true,
         });
         if committed.is_err() {
             numbers.lost.fetch_add(spent.len() as u64, Relaxed);
@@ -232,7 +232,7 @@ impl Writer {
         stop
     }
 
-    fn transact(&mut self, group: Vec<Op>, settled: &mut Vec<Settled>, spent: &mut Vec<Lossy>) -> Result<()> {
+    fn transact(&mut self, group: Vec<Op>, settled: &mut Vec<Settled>, spent: &mut Vec<Op>) -> Result<()> {
         let mut failed =
             self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([])).err().map(Into::into);
         let mut tx = Tx {
@@ -249,12 +249,13 @@ impl Writer {
             let outcome = match op {
                 Op::Append(draft, reply) => {
                     let outcome = if failed.is_none() { tx.append(&draft) } else { Ok(0) };
-                    settled.push(Settled::Append(reply, *outcome.as_ref().unwrap_or(&0)));
+                    let seq = *outcome.as_ref().unwrap_or(&0);
+                    settled.push(Settled::Append { reply, seq, _spent: draft });
                     outcome.map(drop)
                 }
                 Op::Lossy(item) => {
                     let outcome = if failed.is_none() { telemetry::take(&mut tx, &item) } else { Ok(()) };
-                    spent.push(item);
+                    spent.push(Op::Lossy(item));
                     outcome
                 }
                 Op::Work(mut work) => {
@@ -303,7 +304,12 @@ impl Writer {
 }
 
 enum Settled {
-    Append(oneshot::Sender<Result<u64>>, u64),
+    Append {
+        reply: oneshot::Sender<Result<u64>>,
+        seq: u64,
+        /// Like [`Settlement::spent`].
+        _spent: Box<Draft>,
+    },
     Work(Box<dyn Work>),
     Stop(Option<oneshot::Sender<Result<()>>>),
 }
@@ -314,7 +320,7 @@ struct Settlement {
     settled: Vec<Settled>,
     /// Carried along to be dropped where it was made: memory that one thread takes and another gives back is not used
     /// again at once, and under a flood of snapshots it would pile up.
-    spent: Vec<Lossy>,
+    spent: Vec<Op>,
 }
 
 impl Settlement {
@@ -324,7 +330,7 @@ impl Settlement {
             let outcome = self.committed.clone();
             match done {
                 // Whoever has stopped waiting has lost nothing: the change stands all the same.
-                Settled::Append(reply, seq) => drop(reply.send(outcome.map(|()| seq))),
+                Settled::Append { reply, seq, .. } => drop(reply.send(outcome.map(|()| seq))),
                 Settled::Work(work) => work.settle(outcome),
                 Settled::Stop(_) => {}
             }
