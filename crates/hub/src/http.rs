@@ -130,15 +130,12 @@ pub fn doors(hub: &Hub) -> Doors {
 }
 
 /// Answers one request: the checks that come before any route, the route, and the one shape of errors.
-pub async fn answer(router: &Router, from: IpAddr, mut request: Request<Body>) -> Response<Body> {
+pub async fn answer(router: &Router, from: IpAddr, request: Request<Body>) -> Response<Body> {
     let id = request_id();
     let shape = if request.uri().path().starts_with("/api/v1/") { error::Shape::Sonde } else { error::Shape::Own };
-    request.extensions_mut().insert(From(from));
-    let mut response = error::finish(router.answer(request).await, &id, shape);
+    let mut response = error::finish(router.answer(from, request).await, &id, shape);
     let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::try_from(id) {
-        headers.insert(REQUEST_ID, id);
-    }
+    headers.insert(REQUEST_ID, id);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -147,7 +144,21 @@ pub async fn answer(router: &Router, from: IpAddr, mut request: Request<Body>) -
 }
 
 /// Unique within a hub's life, and cheap.
-fn request_id() -> String {
+fn request_id() -> HeaderValue {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("req-{:x}", NEXT.fetch_add(1, Ordering::Relaxed))
+    const START: &[u8] = b"req-";
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [0; START.len() + 16];
+    let (mut left, mut first) = (NEXT.fetch_add(1, Ordering::Relaxed), text.len());
+    loop {
+        first -= 1;
+        text[first] = DIGITS[(left & 0xf) as usize];
+        left >>= 4;
+        if left == 0 {
+            break;
+        }
+    }
+    first -= START.len();
+    text[first..first + START.len()].copy_from_slice(START);
+    HeaderValue::from_bytes(&text[first..]).unwrap_or(HeaderValue::from_static("req"))
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use convoke_core::door::Door;
 use convoke_core::grant::Grant;
 use convoke_core::id::TokenId;
-use convoke_core::secret::{SecretText, TokenHash};
+use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 use convoke_store::TokenRow;
 
@@ -159,12 +159,12 @@ impl Operators {
     /// Who presents this token. The map is keyed by a hash of 256 random bits, so that looking it up tells nothing.
     pub fn authenticate(
         &self,
-        bearer: Option<&SecretText>,
+        bearer: Option<TokenHash>,
         from: IpAddr,
         now: Timestamp,
     ) -> Result<Arc<Token>, AuthError> {
         let Some(bearer) = bearer else { return Err(AuthError::Missing) };
-        let found = self.by_hash.read().unwrap_or_else(PoisonError::into_inner).get(&bearer.hash()).cloned();
+        let found = self.by_hash.read().unwrap_or_else(PoisonError::into_inner).get(&bearer).cloned();
         if self.throttle.is_blocked(from, now) {
             // Someone guesses from this address. Whoever has been working from it goes on; nobody else is looked at.
             return match found {
@@ -185,6 +185,7 @@ impl Operators {
 #[cfg(test)]
 mod tests {
     use convoke_core::grant::{Role, Scopes};
+    use convoke_core::secret::SecretText;
 
     use super::*;
 
@@ -213,10 +214,10 @@ mod tests {
     fn lapsed_and_revoked_tokens_are_unknown() {
         let secret = SecretText::new("s");
         let all = operators(&secret, Some(at(10)));
-        assert!(all.authenticate(Some(&secret), HERE, at(9)).is_ok());
-        assert_eq!(all.authenticate(Some(&secret), HERE, at(10)).err(), Some(AuthError::Unknown));
+        assert!(all.authenticate(Some(secret.hash()), HERE, at(9)).is_ok());
+        assert_eq!(all.authenticate(Some(secret.hash()), HERE, at(10)).err(), Some(AuthError::Unknown));
         all.revoke(TokenId::new(uuid::Uuid::from_u128(1)));
-        assert_eq!(all.authenticate(Some(&secret), HERE, at(9)).err(), Some(AuthError::Unknown));
+        assert_eq!(all.authenticate(Some(secret.hash()), HERE, at(9)).err(), Some(AuthError::Unknown));
         assert_eq!(all.authenticate(None, HERE, at(9)).err(), Some(AuthError::Missing));
     }
 
@@ -224,14 +225,14 @@ mod tests {
     fn guessing_blocks_the_address_but_not_who_works_from_it() {
         let secret = SecretText::new("s");
         let all = operators(&secret, None);
-        let token = all.authenticate(Some(&secret), HERE, at(0)).expect("valid");
+        let token = all.authenticate(Some(secret.hash()), HERE, at(0)).expect("valid");
         token.used(at(0), HERE);
         let wrong = SecretText::new("w");
         for address in [HERE, THERE] {
-            while all.authenticate(Some(&wrong), address, at(1)).err() != Some(AuthError::Throttled) {}
+            while all.authenticate(Some(wrong.hash()), address, at(1)).err() != Some(AuthError::Throttled) {}
         }
-        assert!(all.authenticate(Some(&secret), HERE, at(2)).is_ok());
-        assert_eq!(all.authenticate(Some(&secret), THERE, at(2)).err(), Some(AuthError::Throttled));
-        assert!(all.authenticate(Some(&secret), THERE, at(2 + 60_000)).is_ok(), "a minute later all is well");
+        assert!(all.authenticate(Some(secret.hash()), HERE, at(2)).is_ok());
+        assert_eq!(all.authenticate(Some(secret.hash()), THERE, at(2)).err(), Some(AuthError::Throttled));
+        assert!(all.authenticate(Some(secret.hash()), THERE, at(2 + 60_000)).is_ok(), "a minute later all is well");
     }
 }

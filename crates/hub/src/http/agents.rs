@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header;
 use convoke_api::agents::{
     Agent as AgentView, AgentList, AgentPatch, AgentQuery, EnrolRequest, EnrolToken, Enrolled,
 };
@@ -13,7 +12,7 @@ use convoke_core::door::Door;
 use convoke_core::id::{PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::peer::{Trust, TrustEvent};
-use convoke_core::secret::SecretText;
+use convoke_core::secret::TokenHash;
 use convoke_store::EnrolOutcome;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -244,8 +243,7 @@ pub(super) async fn enrol(
         return Err(ApiError::throttled());
     }
     let text = |key: &str| body.as_ref().and_then(|b| b.get(key)).and_then(serde_json::Value::as_str);
-    let header = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
-    let token = header.or_else(|| text("token").map(SecretText::new));
+    let token = bearer(&headers).or_else(|| text("token")).map(TokenHash::of);
     let refused = |why: &str| {
         hub.operators.throttle.failed(address, now);
         hub.strangers.refused(address, Door::Http);
@@ -267,7 +265,7 @@ pub(super) async fn enrol(
     draft.door = Some(Door::Http);
     draft.target = Some(peer.as_str().into());
     draft.outcome = Some("ok".into());
-    let outcome = hub.store.enrol(&peer, &token.hash(), key.to_bytes(), now, draft).await?;
+    let outcome = hub.store.enrol(&peer, &token, key.to_bytes(), now, draft).await?;
     match outcome {
         EnrolOutcome::Bound => {
             let agent = hub.agents.find_or_add(&peer);

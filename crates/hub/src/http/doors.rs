@@ -1,24 +1,25 @@
 //! The list of doors. A route is opened together with the right it needs, so that none can be without one; the
 //! generated tests walk this very list.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::handler::Handler;
-use axum::http::{HeaderName, HeaderValue, Method, Response, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use axum::response::IntoResponse;
 use convoke_api::CLIENT_HEADER;
 use convoke_core::door::Door;
 use convoke_core::grant::Right;
 use convoke_core::journal::{Decision, Draft, Kind};
-use convoke_core::secret::SecretText;
+use convoke_core::secret::TokenHash;
 use convoke_store::Lossy;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 
-use super::{ApiError, From, origin};
+use super::{ApiError, origin};
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::{AuthError, Caller};
@@ -110,13 +111,20 @@ struct Routes {
     paths: matchit::Router<Vec<(Method, Room)>>,
 }
 
-/// What stands for each `{name}` in a door's path.
+/// What a room may know of a request beside its text. In one piece: requests keep such pieces in a map of boxes.
 #[derive(Clone, Debug)]
-pub(super) struct Named(pub(super) Vec<String>);
+pub(crate) struct Visit {
+    /// Where it comes from.
+    pub(crate) from: IpAddr,
+    /// Who makes it; nobody at a door that asks nobody.
+    pub(crate) caller: Option<Caller>,
+    /// What stands for each `{name}` in the door's path.
+    pub(super) names: Vec<String>,
+}
 
 impl Router {
-    /// Answers a request.
-    pub async fn answer(&self, mut request: Request) -> Response<Body> {
+    /// Answers a request from that address.
+    pub async fn answer(&self, from: IpAddr, mut request: Request) -> Response<Body> {
         let Routes { hub, paths } = &*self.0;
         let Ok(found) = paths.at(request.uri().path()) else {
             return ApiError::not_found("there is nothing at this address").into_response();
@@ -127,15 +135,18 @@ impl Router {
         let Some((_, room)) = found.value.iter().find(|(taken, _)| taken == method) else {
             return wrong_method(found.value);
         };
-        if !found.params.is_empty() {
-            let decode = |(_, value)| percent_decode_str(value).decode_utf8().map(|name| name.into_owned());
-            let Ok(names) = found.params.iter().map(decode).collect() else {
+        let mut names = Vec::with_capacity(found.params.len());
+        for (_, name) in found.params.iter() {
+            let Ok(name) = percent_decode_str(name).decode_utf8() else {
                 return ApiError::bad_request("the address does not fit: it is no UTF-8").into_response();
             };
-            request.extensions_mut().insert(Named(names));
+            names.push(name.into_owned());
         }
-        let response = match keep(hub, room.right, &mut request).await {
-            Ok(()) => (room.enter)(request, hub.clone()).await,
+        let response = match keep(hub, room.right, &mut request, from).await {
+            Ok(caller) => {
+                request.extensions_mut().insert(Visit { from, caller, names });
+                (room.enter)(request, hub.clone()).await
+            }
             Err(refused) => return refused.into_response(),
         };
         if head { without_body(response) } else { response }
@@ -164,16 +175,16 @@ fn without_body(mut response: Response<Body>) -> Response<Body> {
 }
 
 /// Stands before every room: authenticates, checks the right, records a refusal of a known caller.
-async fn keep(hub: &Hub, right: Right, request: &mut Request) -> Result<(), ApiError> {
+async fn keep(hub: &Hub, right: Right, request: &mut Request, from: IpAddr) -> Result<Option<Caller>, ApiError> {
     // Agents prove themselves on the door itself and are no browsers: whatever name they reached it by is fine.
     if right == Right::OwnCredential {
-        return Ok(());
+        return Ok(None);
     }
     origin::check(hub, request)?;
     if right == Right::Public {
-        return Ok(());
+        return Ok(None);
     }
-    let caller = authenticate(hub, request)?;
+    let caller = authenticate(hub, request, from)?;
     if let Err(missing) = caller.token.grant.check(right) {
         let what = format!("{} {}", request.method(), request.uri().path());
         record_refusal(hub, &caller, &what, None).await;
@@ -185,21 +196,18 @@ async fn keep(hub: &Hub, right: Right, request: &mut Request) -> Result<(), ApiE
             tracing::error!(%why, "a token's use was not noted");
         }
     }
-    request.extensions_mut().insert(caller);
-    Ok(())
+    Ok(Some(caller))
 }
 
 /// Who makes this request.
-pub fn authenticate(hub: &Hub, request: &Request) -> Result<Caller, ApiError> {
+pub(super) fn authenticate(hub: &Hub, request: &Request, address: IpAddr) -> Result<Caller, ApiError> {
     let headers = request.headers();
-    let From(address) = *request.extensions().get::<From>().ok_or_else(ApiError::internal)?;
     let door = match headers.get(&CLIENT) {
         _ if request.uri().path() == crate::mcp::PATH => Door::Mcp,
         Some(client) if client == "cli" => Door::Cli,
         _ => Door::Http,
     };
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
-    match hub.operators.authenticate(bearer.as_ref(), address, clock::now()) {
+    match hub.operators.authenticate(bearer(headers).map(TokenHash::of), address, clock::now()) {
         Ok(token) => Ok(Caller { token, door, address }),
         Err(why) => {
             let at = if door == Door::Mcp { Door::Mcp } else { Door::Http };
@@ -215,11 +223,11 @@ pub fn authenticate(hub: &Hub, request: &Request) -> Result<Caller, ApiError> {
     }
 }
 
-/// The token of `Authorization: Bearer …`.
-pub fn bearer(value: &str) -> Option<SecretText> {
-    let (scheme, token) = value.split_once(' ')?;
+/// The token of `Authorization: Bearer …`, where it lies.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| SecretText::new(token))
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
 /// A known caller was refused: recorded one by one, and committed before the caller is told.

@@ -144,8 +144,9 @@ pub(super) enum Shape {
 }
 
 /// Gives an error its body, now that the request's id is known.
-pub(super) fn finish(mut response: Response<Body>, request_id: &str, shape: Shape) -> Response<Body> {
+pub(super) fn finish(mut response: Response<Body>, request_id: &HeaderValue, shape: Shape) -> Response<Body> {
     let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
+    let request_id = request_id.to_str().unwrap_or_default();
     if error.status.is_server_error() {
         tracing::warn!(request_id, code = error.code, message = error.message, "a request failed");
     }

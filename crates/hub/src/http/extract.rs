@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::doors::Named;
+use super::doors::Visit;
 use super::{ApiError, From};
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -89,6 +89,11 @@ pub(crate) fn json_bytes(bytes: impl Into<Body>) -> Response<Body> {
     response
 }
 
+/// What the doors' keeper put there.
+fn visit(parts: &Parts) -> Result<&Visit, ApiError> {
+    parts.extensions.get::<Visit>().ok_or_else(ApiError::internal)
+}
+
 /// What stands for the `{name}` in the door's path.
 #[derive(Debug)]
 pub(super) struct PathOf<T>(pub T);
@@ -97,9 +102,8 @@ impl FromRequestParts<Hub> for PathOf<String> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
-        // Put there by the router; a door without a name in its path has none.
-        let names = parts.extensions.remove::<Named>();
-        names.and_then(|Named(names)| names.into_iter().next()).map(Self).ok_or_else(ApiError::internal)
+        // A door without a name in its path has none.
+        visit(parts)?.names.first().cloned().map(Self).ok_or_else(ApiError::internal)
     }
 }
 
@@ -107,9 +111,8 @@ impl FromRequestParts<Hub> for PathOf<(String, String)> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
-        let names = parts.extensions.remove::<Named>().map(|Named(names)| names).unwrap_or_default();
-        let [first, second] = <[String; 2]>::try_from(names).map_err(|_| ApiError::internal())?;
-        Ok(Self((first, second)))
+        let [first, second] = &visit(parts)?.names[..] else { return Err(ApiError::internal()) };
+        Ok(Self((first.clone(), second.clone())))
     }
 }
 
@@ -132,8 +135,8 @@ impl FromRequestParts<Hub> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
-        // Put there by the door's keeper; a route without one has no caller.
-        parts.extensions.get::<Self>().cloned().ok_or_else(ApiError::internal)
+        // A door that asks nobody has no caller.
+        visit(parts)?.caller.clone().ok_or_else(ApiError::internal)
     }
 }
 
@@ -141,7 +144,7 @@ impl FromRequestParts<Hub> for From {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
-        parts.extensions.get::<Self>().copied().ok_or_else(ApiError::internal)
+        Ok(Self(visit(parts)?.from))
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) async fn room(
     }
     let host = origin::host(&request).unwrap_or_default().to_ascii_lowercase();
     let operator = match request.headers().contains_key(header::AUTHORIZATION) {
-        true => match authenticate(&hub, &request) {
+        true => match authenticate(&hub, &request, address) {
             Ok(operator) => Some(operator),
             Err(refused) => return refused.into_response(),
         },
@@ -143,7 +143,7 @@ pub(crate) async fn sonde(State(hub): State<Hub>, From(address): From, mut reque
             .hint("an admin mints an enrolment token with `POST /api/v1/enrollment-tokens`")
             .into_response()
     };
-    let header = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
+    let header = bearer(request.headers()).map(SecretText::new);
     let bearer = header.or_else(|| api_key(request.uri().query()));
     let client = request.extensions().get::<Client>().copied();
     let certificate = client.and_then(|Client(fingerprint)| fingerprint);

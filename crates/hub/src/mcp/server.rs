@@ -14,6 +14,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::{Need, call, call_many, find, fleet, prompts, render, resources, rules, sonde, visible, watch};
 use crate::http::ApiError;
+use crate::http::doors::Visit;
 use crate::hub::Hub;
 use crate::operators::Caller;
 use crate::yonexus::messages::{READ as RULE_MESSAGES, SEND as RULE_SEND};
@@ -43,10 +44,10 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// The door has put the caller into the request.
+    /// The doors' keeper has put the caller into the request.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
         let parts = context.extensions.get::<Parts>();
-        let caller = parts.and_then(|parts| parts.extensions.get::<Caller>()).cloned();
+        let caller = parts.and_then(|parts| parts.extensions.get::<Visit>()?.caller.clone());
         let caller = caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))?;
         let session = parts.and_then(|parts| parts.headers.get("mcp-session-id"));
         Ok(Self { caller, session: session.and_then(|v| v.to_str().ok()).map(str::to_owned) })
