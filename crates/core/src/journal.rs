@@ -14,6 +14,8 @@ pub use checkpoint::{BadSignature, Checkpoint};
 pub use export::{ExportHeader, FORMAT, checkpoint_line};
 pub use verify::{Anchor, BadAnchor, Expected, Finding, Summary, Verifier};
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -196,7 +198,7 @@ pub struct Draft {
     pub approval: Option<ApprovalId>,
     /// `ok` or the error code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<String>,
+    pub outcome: Option<Cow<'static, str>>,
     /// From dispatch to outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,

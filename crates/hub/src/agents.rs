@@ -11,6 +11,7 @@ use convoke_core::peer::{Presence, Trust, TrustEvent};
 use convoke_core::time::Timestamp;
 use convoke_store::AgentRow;
 use ed25519_dalek::VerifyingKey;
+use foldhash::fast::RandomState;
 use serde_json::value::RawValue;
 
 use crate::link::{Close, Command, Link};
@@ -123,7 +124,7 @@ pub struct Agents {
 /// compares texts that lie all over memory, more of them the larger the fleet; a hash goes to one.
 #[derive(Debug, Default)]
 struct Known {
-    by_id: HashMap<PeerId, Arc<Agent>>,
+    by_id: HashMap<PeerId, Arc<Agent>, RandomState>,
     in_order: BTreeMap<PeerId, Arc<Agent>>,
 }
 

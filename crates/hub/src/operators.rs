@@ -14,6 +14,7 @@ use convoke_core::id::TokenId;
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 use convoke_store::TokenRow;
+use foldhash::fast::RandomState;
 
 /// The name of the token a data directory starts with.
 pub const FIRST_TOKEN: &str = "operator";
@@ -93,7 +94,7 @@ pub struct Caller {
 /// All tokens.
 #[derive(Debug, Default)]
 pub struct Operators {
-    by_hash: RwLock<HashMap<TokenHash, Arc<Token>>>,
+    by_hash: RwLock<HashMap<TokenHash, Arc<Token>, RandomState>>,
     /// Slows guessing.
     pub throttle: throttle::Throttle,
 }

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -106,11 +107,24 @@ where
         .serve_connection(io, service)
         .with_upgrades();
     tokio::pin!(connection);
-    let mut task = QuietTask::new();
-    tokio::select! {
+    let stopping = hub.stopping.cancelled();
+    tokio::pin!(stopping);
+    let (mut task, mut is_told) = (QuietTask::new(), false);
+    let ended = poll_fn(|cx| {
         // A client that breaks off or sends nonsense is its own affair.
-        _ = poll_fn(|cx| task.poll(connection.as_mut(), cx)) => return,
-        () = hub.stopping.cancelled() => {}
+        if task.poll(connection.as_mut(), cx).is_ready() {
+            return Poll::Ready(true);
+        }
+        // Asked once, it tells this task when it comes; asked with every part of every request it would be heard of
+        // no sooner.
+        if is_told && !hub.stopping.is_cancelled() {
+            return Poll::Pending;
+        }
+        is_told = true;
+        stopping.as_mut().poll(cx).map(|()| false)
+    });
+    if ended.await {
+        return;
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;

@@ -240,7 +240,9 @@ mod tests {
         (words, texts, rest).prop_map(|(words, texts, (at, call_id, approval, args, detail, duration_ms))| {
             let mut draft = Draft::new(Timestamp::from_millis(at), words.0);
             (draft.phase, draft.door, draft.decision) = (words.1, words.2, words.3);
-            (draft.who, draft.target, draft.tool, draft.args_digest, draft.rule, draft.outcome) = texts;
+            let outcome;
+            (draft.who, draft.target, draft.tool, draft.args_digest, draft.rule, outcome) = texts;
+            draft.outcome = outcome.map(Into::into);
             (draft.call_id, draft.approval) = (call_id.map(CallId::new), approval.map(ApprovalId::new));
             (draft.args, draft.detail) = (args.and_then(raw), detail.and_then(raw));
             draft.duration_ms = duration_ms;

@@ -203,7 +203,7 @@ async fn run_approved(
         return fail(code::INTERNAL, "the call's arguments could not be read back".into(), Decision::Denied).await;
     };
     let planned = Planned {
-        args_shown: super::shown(&agent, &args),
+        args_shown: Some(super::shown(&agent, &args)),
         args_digest: hub.digest(args.get().as_bytes()),
         value: serde_json::from_str(args.get()).unwrap_or_default(),
         call: Arc::clone(call),
@@ -249,7 +249,7 @@ async fn end(
     hub: &Hub,
     row: &CallRow,
     call: &Call,
-    code: &str,
+    code: &'static str,
     message: String,
     decision: Decision,
     approval: ApprovalId,
@@ -273,7 +273,7 @@ async fn end(
         Protocol::Yonexus => message::EFFECT,
         Protocol::Kenny | Protocol::Sonde => convoke_kenny::tools::effect_of(&row.tool),
     };
-    hub.metrics.call(code, effect.name(), 0.0);
+    hub.metrics.call(code, effect, 0.0);
     hub.calls.finish(call, done);
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::link::{Answer, Command, Failure, Probe, Refused};
 
 /// Runs a call that may go out, or ends one that a deny rule refuses. The caller is answered after the outcome is
 /// committed, never before.
-pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
+pub(super) async fn run(hub: &Hub, mut planned: Planned, verdict: Verdict) {
     let started = Instant::now();
     let mut expected = None;
     let (answer, decision, rule) = match verdict {
@@ -38,10 +38,9 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
         Ok(result) => {
             let result: Arc<serde_json::value::RawValue> = result.into();
             let keep = result.get().len() <= hub.limits.result_kept;
-            let outcome = "ok".to_owned();
             (
                 Done {
-                    outcome,
+                    outcome: "ok".into(),
                     result: Some(result),
                     message: None,
                     duration_ms: Some(duration_ms),
@@ -54,7 +53,7 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
             let Failure { code, message, by_peer: by_agent } = failure;
             (
                 Done {
-                    outcome: code,
+                    outcome: code.into(),
                     result: None,
                     message: Some(message),
                     duration_ms: Some(duration_ms),
@@ -64,12 +63,13 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
             )
         }
     };
-    let mut record = planned.record(clock::now(), Phase::Outcome);
+    let detail = message::detail(&planned, &done);
+    let mut record = planned.last_record(clock::now());
     if let Some(decision) = decision {
         record.decision = Some(decision);
     }
     record.rule = rule;
-    if let Some(detail) = message::detail(&planned, &done) {
+    if let Some(detail) = detail {
         record = record.detail(&detail);
     }
     record.outcome = Some(done.outcome.clone());
@@ -83,7 +83,7 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
     } else {
         hub.store.append(record).await.map(drop)
     };
-    hub.metrics.call(&done.outcome, planned.effect.name(), duration.as_secs_f64());
+    hub.metrics.call(&done.outcome, planned.effect, duration.as_secs_f64());
     let done = match recorded {
         Ok(()) => done,
         Err(why) => {

@@ -1,6 +1,7 @@
 //! Calls under way and lately done: what `GET /api/calls/{id}` and an idempotency key look at. Bounded in number and
 //! in bytes; what falls out is still in the journal, without its result.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use convoke_core::call::CallState;
 use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
 use convoke_core::time::Timestamp;
 use convoke_store::CallRow;
+use foldhash::fast::RandomState;
 use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -46,7 +48,7 @@ pub struct Call {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Done {
     /// `ok` or the code.
-    pub outcome: String,
+    pub outcome: Cow<'static, str>,
     /// What the agent answered; absent when it failed or was too large to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Arc<RawValue>>,
@@ -181,7 +183,7 @@ pub struct Recent {
 
 #[derive(Debug, Default)]
 struct Inner {
-    calls: HashMap<CallId, Arc<Call>>,
+    calls: HashMap<CallId, Arc<Call>, RandomState>,
     /// Those that ended, in that order, each with what its result holds.
     ended: VecDeque<(CallId, usize)>,
     bytes: usize,
@@ -294,7 +296,7 @@ mod tests {
         Arc::new(Call::new(id, who, PeerId::kenny("pc").expect("valid"), "t".into(), CallState::Running))
     }
 
-    fn done(outcome: &str) -> Done {
+    fn done(outcome: &'static str) -> Done {
         Done { outcome: outcome.into(), result: None, message: None, duration_ms: None, by_agent: false }
     }
 
@@ -303,7 +305,7 @@ mod tests {
         let call = call(1);
         assert!(call.finish(done("ok")));
         assert!(!call.finish(done("timeout")));
-        assert_eq!(call.done().map(|d| d.outcome.as_str()), Some("ok"));
+        assert_eq!(call.done().map(|d| &*d.outcome), Some("ok"));
         call.set_state(CallState::Running);
         assert_eq!(call.state(), CallState::Done);
     }

@@ -123,7 +123,7 @@ pub(super) fn reply<'a>(call: &Call, done: &'a Done) -> Reply<'a> {
 
 fn failure(done: &Done) -> Option<CallFailure> {
     let message = done.message.clone().unwrap_or_default();
-    (!done.is_ok()).then(|| CallFailure { code: done.outcome.clone(), message })
+    (!done.is_ok()).then(|| CallFailure { code: done.outcome.clone().into_owned(), message })
 }
 
 #[utoipa::path(get, path = "/api/calls/{id}", params(("id" = String, Path), WaitQuery),
@@ -182,7 +182,7 @@ fn status(call: &Arc<Call>) -> CallStatus {
         state: call.state().name().into(),
         target: Some(call.target.as_str().into()),
         tool: Some(call.tool.clone()),
-        outcome: done.map(|d| d.outcome.clone()),
+        outcome: done.map(|d| d.outcome.clone().into_owned()),
         result: done.and_then(|d| d.result.as_deref().map(ToOwned::to_owned)),
         error: done.and_then(failure),
         duration_ms: done.and_then(|d| d.duration_ms),

@@ -196,14 +196,14 @@ pub(super) async fn send(
 
 /// What became of a message that was let through.
 fn sent(done: &Done, to: Vec<String>) -> Result<Response<Body>, ApiError> {
-    match (&done.result, done.outcome.as_str()) {
+    match (&done.result, &*done.outcome) {
         (Some(sent), _) => Ok(Json(sent).into_response()),
         (None, code::OFFLINE) => {
             Ok(Json(Sent { id: None, sent: Vec::new(), kept: Vec::new(), offline: to }).into_response())
         }
         (None, _) => {
             let why = done.message.clone().unwrap_or_default();
-            tracing::error!(outcome = done.outcome, why, "a message was not sent");
+            tracing::error!(outcome = &*done.outcome, why, "a message was not sent");
             Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "not_sent", why))
         }
     }

@@ -41,7 +41,12 @@ fn by(caller: &Caller, kind: Kind, client: &Client, what: &str, decision: Decisi
 }
 
 /// A record about a client, by itself or by the hub.
-pub(super) fn record(client: &Client, kind: Kind, detail: &serde_json::Value, outcome: Option<&str>) -> Draft {
+pub(super) fn record(
+    client: &Client,
+    kind: Kind,
+    detail: &serde_json::Value,
+    outcome: Option<&'static str>,
+) -> Draft {
     let mut draft = Draft::new(clock::now(), kind).detail(detail);
     draft.who = Some(format!("client:{}", client.identifier));
     draft.door = Some(Door::Wire);

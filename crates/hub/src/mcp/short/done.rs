@@ -71,7 +71,7 @@ mod tests {
         let call = Call::new(id, caller, "pc-1".parse().expect("an id"), tool.into(), CallState::Running);
         let result = RawValue::from_string(result.into()).expect("JSON");
         let (outcome, result) = (outcome.to_owned(), Some(result.into()));
-        (call, Done { outcome, result, message: None, duration_ms: Some(3), by_agent: false })
+        (call, Done { outcome: outcome.into(), result, message: None, duration_ms: Some(3), by_agent: false })
     }
 
     /// Without the mark, which is new every time.
