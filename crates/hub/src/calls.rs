@@ -4,6 +4,7 @@
 mod approve;
 mod detach;
 mod dispatch;
+mod ending;
 mod message;
 mod recent;
 mod recover;
@@ -119,7 +120,7 @@ struct Planned {
     effect: Effect,
     value: serde_json::Value,
     args: Box<RawValue>,
-    args_shown: Option<Box<RawValue>>,
+    args_shown: Box<RawValue>,
     args_digest: String,
     timeout: Duration,
     /// Kept in the store as well: it has an approval or an idempotency key.
@@ -330,7 +331,7 @@ fn plan(
     let timeout = hub.deadlines.of(timeout, value.get("timeout_s"));
     let call = Call::new(CallId::new(clock::uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);
     let planned = Planned {
-        args_shown: Some(shown(&agent, &args)),
+        args_shown: shown(&agent, &args),
         args_digest: hub.digest(args.get().as_bytes()),
         call: Arc::new(call),
         token: caller.token,
@@ -450,16 +451,6 @@ impl Planned {
 
     /// A record of this call.
     fn record(&self, at: Timestamp, phase: Phase) -> Draft {
-        self.record_with(at, phase, self.args_shown.clone(), self.args_digest.clone())
-    }
-
-    /// The record of its end, after which nothing is recorded of it: so it need not copy what the call has.
-    fn last_record(&mut self, at: Timestamp) -> Draft {
-        let (args, digest) = (self.args_shown.take(), std::mem::take(&mut self.args_digest));
-        self.record_with(at, Phase::Outcome, args, digest)
-    }
-
-    fn record_with(&self, at: Timestamp, phase: Phase, args: Option<Box<RawValue>>, digest: String) -> Draft {
         let mut draft = Draft::new(at, Kind::Call);
         draft.phase = Some(phase);
         draft.who = Some(self.token.name.clone());
@@ -467,8 +458,8 @@ impl Planned {
         draft.target = Some(self.agent.id.as_str().into());
         draft.tool = Some(self.call.tool.clone());
         draft.call_id = Some(self.call.id);
-        draft.args = args;
-        draft.args_digest = Some(digest);
+        draft.args = Some(self.args_shown.clone());
+        draft.args_digest = Some(self.args_digest.clone());
         draft.decision = Some(if self.approval.is_some() { Decision::Confirmed } else { Decision::Allowed });
         draft.approval = self.approval;
         draft

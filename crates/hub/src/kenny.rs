@@ -21,12 +21,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;
-use crate::link::{Answer, Link};
+use crate::link::{Link, Reply};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
-/// Where the answer to a call goes.
-type Waiter = tokio::sync::oneshot::Sender<Answer>;
-type Session = HubSession<Waiter>;
+type Session = HubSession<Reply>;
 
 /// Serves one connection, from its first byte to its last.
 pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {

@@ -1,6 +1,7 @@
 //! A link: a live, authenticated connection to a peer. A bounded outbound queue and nothing else.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
@@ -41,6 +42,33 @@ impl Failure {
     }
 }
 
+/// What is done with an answer, in the task that reads it: so it must not take long. Dropped instead of used, it means
+/// that there will be no answer.
+pub struct Reply(Box<dyn FnOnce(Answer) + Send>);
+
+impl Reply {
+    /// Does this.
+    pub fn new(take: impl FnOnce(Answer) + Send + 'static) -> Self {
+        Self(Box::new(take))
+    }
+
+    /// Passes it on to who waits for it.
+    pub fn to(waiting: oneshot::Sender<Answer>) -> Self {
+        Self::new(|answer| drop(waiting.send(answer)))
+    }
+
+    /// Here it is.
+    pub fn send(self, answer: Answer) {
+        (self.0)(answer);
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply(…)")
+    }
+}
+
 /// What a link is asked to do.
 #[derive(Debug)]
 pub enum Command {
@@ -53,7 +81,7 @@ pub enum Command {
         /// When to give up, on the hub's own clock.
         deadline: Duration,
         /// Where the answer goes.
-        reply: oneshot::Sender<Answer>,
+        reply: Reply,
     },
     /// Ask for a Sonde probe and deliver its answer.
     Probe(Probe),

@@ -16,6 +16,7 @@ use convoke_core::peer::Trust;
 use convoke_core::secret::{SecretBytes, TokenHash};
 use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
+use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
@@ -418,8 +419,10 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     /// Says that a record will be appended in a moment, so that those who come at about the same time share a commit.
     /// If it never comes, or late, nothing is lost but a moment.
     fn announce(&self) -> Expected;
-    /// [`Store::append`] of a record that was expected.
-    async fn append_expected(&self, record: Draft, expected: Expected) -> Result<u64>;
+    /// [`Store::append`] of a record that was expected, for who does not wait here: `committed` is told. Never waits for
+    /// room, since whoever announces records bounds how many; dropped untold, `committed` means that the store is
+    /// closed.
+    fn append_expected(&self, record: Box<Draft>, expected: Expected, committed: oneshot::Sender<Result<u64>>);
     /// Takes what may be lost with the last moment.
     async fn enqueue(&self, item: Lossy) -> Result<()>;
     /// Records in order.

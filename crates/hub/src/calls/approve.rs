@@ -203,7 +203,7 @@ async fn run_approved(
         return fail(code::INTERNAL, "the call's arguments could not be read back".into(), Decision::Denied).await;
     };
     let planned = Planned {
-        args_shown: Some(super::shown(&agent, &args)),
+        args_shown: super::shown(&agent, &args),
         args_digest: hub.digest(args.get().as_bytes()),
         value: serde_json::from_str(args.get()).unwrap_or_default(),
         call: Arc::clone(call),

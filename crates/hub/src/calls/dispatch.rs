@@ -1,24 +1,26 @@
 //! From the decision to the outcome: record the intent, send, wait, record the outcome, answer.
 
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use convoke_core::call::code;
 use convoke_core::gate::Verdict;
 use convoke_core::id::Protocol;
 use convoke_core::journal::{Decision, Phase};
 use convoke_kenny::frame::HubFrame;
-use convoke_store::Expected;
+use convoke_store::{Expected, StoreError};
 use tokio::sync::oneshot;
 
+use super::ending::Ending;
 use super::{Done, Planned, message, offline};
 use crate::clock;
 use crate::hub::Hub;
-use crate::link::{Answer, Command, Failure, Probe, Refused};
+use crate::link::{Answer, Command, Failure, Link, Probe, Refused, Reply};
 
 /// Runs a call that may go out, or ends one that a deny rule refuses. The caller is answered after the outcome is
 /// committed, never before.
-pub(super) async fn run(hub: &Hub, mut planned: Planned, verdict: Verdict) {
+pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
     let started = Instant::now();
     let mut expected = None;
     let (answer, decision, rule) = match verdict {
@@ -29,62 +31,67 @@ pub(super) async fn run(hub: &Hub, mut planned: Planned, verdict: Verdict) {
         Verdict::Denied(missing) => {
             (Err(Failure::new(code::DENIED, missing.to_string())), Some(Decision::Denied), None)
         }
+        // What is kept ends by another way than an append, and whoever shares a probe's answer must see it.
+        Verdict::Allowed if !planned.kept && planned.agent.id.protocol() == Protocol::Kenny => {
+            match transmit_to_record(hub, &planned, started).await {
+                Ok(recorded) => return end(hub, &planned, recorded),
+                Err(failure) => (Err(failure), None, None),
+            }
+        }
         // A rule that asks for a person again cannot undo the yes that was given for this very call.
         Verdict::Allowed | Verdict::Confirm { .. } => (send(hub, &planned, &mut expected).await, None, None),
     };
-    let duration = started.elapsed();
-    let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let (done, kept_result) = match answer {
-        Ok(result) => {
-            let result: Arc<serde_json::value::RawValue> = result.into();
-            let keep = result.get().len() <= hub.limits.result_kept;
-            (
-                Done {
-                    outcome: "ok".into(),
-                    result: Some(result),
-                    message: None,
-                    duration_ms: Some(duration_ms),
-                    by_agent: false,
-                },
-                keep,
-            )
-        }
-        Err(failure) => {
-            let Failure { code, message, by_peer: by_agent } = failure;
-            (
-                Done {
-                    outcome: code.into(),
-                    result: None,
-                    message: Some(message),
-                    duration_ms: Some(duration_ms),
-                    by_agent,
-                },
-                true,
-            )
-        }
-    };
-    let detail = message::detail(&planned, &done);
-    let mut record = planned.last_record(clock::now());
+    let after = started.elapsed();
+    let done = done(answer, after);
+    let mut record = planned.record(clock::now(), Phase::Outcome);
     if let Some(decision) = decision {
         record.decision = Some(decision);
     }
     record.rule = rule;
-    if let Some(detail) = detail {
+    if let Some(detail) = message::detail(&planned, &done) {
         record = record.detail(&detail);
     }
     record.outcome = Some(done.outcome.clone());
-    record.duration_ms = Some(duration_ms);
-    let recorded = if planned.kept {
-        let stored = if kept_result { done.clone() } else { Done { result: None, ..done.clone() } };
+    record.duration_ms = done.duration_ms;
+    let committed = if planned.kept {
+        let keep_result = done.result.as_ref().is_none_or(|result| result.get().len() <= hub.limits.result_kept);
+        let stored = if keep_result { done.clone() } else { Done { result: None, ..done.clone() } };
         let text = serde_json::to_string(&stored).unwrap_or_else(|_| "{}".into());
         hub.store.finish_call(planned.call.id, &text, record).await
     } else if let Some(expected) = expected {
-        hub.store.append_expected(record, expected).await.map(drop)
+        let (told, committed) = oneshot::channel();
+        hub.store.append_expected(Box::new(record), expected, told);
+        committed.await.unwrap_or(Err(StoreError::Closed)).map(drop)
     } else {
         hub.store.append(record).await.map(drop)
     };
-    hub.metrics.call(&done.outcome, planned.effect, duration.as_secs_f64());
-    let done = match recorded {
+    end(hub, &planned, Recorded { done, after, committed });
+}
+
+/// An outcome, and whether its record was committed.
+struct Recorded {
+    done: Done,
+    after: Duration,
+    committed: Result<(), StoreError>,
+}
+
+fn done(answer: Answer, after: Duration) -> Done {
+    let duration_ms = Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+    match answer {
+        Ok(result) => {
+            Done { outcome: "ok".into(), result: Some(result.into()), message: None, duration_ms, by_agent: false }
+        }
+        Err(Failure { code, message, by_peer }) => {
+            Done { outcome: code.into(), result: None, message: Some(message), duration_ms, by_agent: by_peer }
+        }
+    }
+}
+
+/// Tells whoever waits for the call.
+fn end(hub: &Hub, planned: &Planned, recorded: Recorded) {
+    let Recorded { done, after, committed } = recorded;
+    hub.metrics.call(&done.outcome, planned.effect, after.as_secs_f64());
+    let done = match committed {
         Ok(()) => done,
         Err(why) => {
             // Answering with the result would claim a record that does not exist.
@@ -94,19 +101,20 @@ pub(super) async fn run(hub: &Hub, mut planned: Planned, verdict: Verdict) {
             if let Some(failure) = done.message {
                 message = format!("{failure}; {message}");
             }
-            Done {
-                outcome: code::INTERNAL.into(),
-                result: None,
-                message: Some(message),
-                duration_ms: Some(duration_ms),
-                by_agent: false,
-            }
+            let outcome = code::INTERNAL.into();
+            Done { outcome, result: None, message: Some(message), duration_ms: done.duration_ms, by_agent: false }
         }
     };
     hub.calls.finish(&planned.call, done);
 }
 
 impl Planned {
+    /// What the agent is sent.
+    fn request(&self) -> String {
+        let tool = self.call.tool.as_str().into();
+        HubFrame::Request { id: self.call.id.uuid(), tool, args: Cow::Borrowed(&self.args) }.encode()
+    }
+
     /// What is asked, whoever asks.
     fn question(&self) -> crate::sonde::cache::Question {
         // Written from a parsed value, so the keys are in a fixed order.
@@ -130,19 +138,13 @@ async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> 
 }
 
 async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> Answer {
-    // Looked up before the intent is written: a call that cannot go out leaves no intent behind.
-    let Some(link) = planned.agent.link() else { return Err(offline(&planned.agent)) };
-    if planned.call.is_cancelled() {
-        return Err(cancelled());
-    }
-    record_intent(hub, planned).await?;
+    let link = way_out(hub, planned).await?;
     // Most answers come at once; what is kept ends by another way than an append.
     if !planned.kept {
         *expected = Some(hub.store.announce());
     }
     let (reply, mut answer) = oneshot::channel();
-    let deadline = hub.mono() + planned.timeout;
-    let id = planned.call.id;
+    let (id, deadline) = (planned.call.id, hub.mono() + planned.timeout);
     let command = match planned.agent.id.protocol() {
         Protocol::Sonde => Command::Probe(Probe {
             id,
@@ -153,36 +155,89 @@ async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>)
             deadline,
             reply,
         }),
-        _ => {
-            let tool = planned.call.tool.as_str().into();
-            let request = HubFrame::Request { id: id.uuid(), tool, args: std::borrow::Cow::Borrowed(&planned.args) };
-            Command::Call { id, frame: request.encode(), deadline, reply }
-        }
+        _ => Command::Call { id, frame: planned.request(), deadline, reply: Reply::to(reply) },
     };
-    match link.push(command) {
-        Ok(()) => {}
-        Err(Refused::Ended) => return Err(offline(&planned.agent)),
-        Err(Refused::Full) => {
-            let message = format!("agent {} takes no more calls for now: its queue is full", planned.agent.id);
-            return Err(Failure::new(code::BUSY, message));
-        }
-    }
+    push(&link, planned, command)?;
     let answer = tokio::select! {
         biased;
         answer = &mut answer => answer,
         () = planned.call.cancelled() => {
-            // The protocol cannot call a request back: the agent may go on, and its answer will be recorded as late.
-            let _ = link.push(Command::Forget(planned.call.id));
+            forget(&link, planned);
             return Err(cancelled());
         }
     };
-    match answer {
-        Ok(answer) => answer,
-        // The link dropped the waiter: it ended.
-        Err(_) => {
-            Err(Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call", planned.agent.id)))
+    // If the link dropped the waiter, it ended.
+    answer.unwrap_or_else(|_| Err(disconnected(planned)))
+}
+
+/// Sends a call whose outcome is recorded by the task that reads the answer. Whoever waits for it is woken once, when
+/// that record is committed, and not for the answer as well.
+async fn transmit_to_record(hub: &Hub, planned: &Planned, started: Instant) -> Result<Recorded, Failure> {
+    let link = way_out(hub, planned).await?;
+    let expected = hub.store.announce();
+    let ending = Arc::new(Ending::default());
+    let (told, mut committed) = oneshot::channel();
+    let mut record = Box::new(planned.record(clock::now(), Phase::Outcome));
+    let (store, of_answer) = (Arc::clone(&hub.store), Arc::clone(&ending));
+    let reply = Reply::new(move |answer| {
+        let after = started.elapsed();
+        let done = done(answer, after);
+        record.at = clock::now();
+        record.outcome = Some(done.outcome.clone());
+        record.duration_ms = done.duration_ms;
+        if of_answer.answered(done, after) {
+            store.append_expected(record, expected, told);
         }
+    });
+    let (id, deadline) = (planned.call.id, hub.mono() + planned.timeout);
+    push(&link, planned, Command::Call { id, frame: planned.request(), deadline, reply })?;
+    let told = tokio::select! {
+        biased;
+        told = &mut committed => told,
+        () = planned.call.cancelled() => {
+            forget(&link, planned);
+            if ending.give_up() {
+                return Err(cancelled());
+            }
+            committed.await
+        }
+    };
+    match (ending.close(), told) {
+        (Some((done, after)), Ok(committed)) => Ok(Recorded { done, after, committed: committed.map(drop) }),
+        (Some((done, after)), Err(_)) => Ok(Recorded { done, after, committed: Err(StoreError::Closed) }),
+        // The link dropped the reply: it ended.
+        (None, _) => Err(disconnected(planned)),
     }
+}
+
+/// The link that a call goes out on, once its intent is recorded.
+async fn way_out(hub: &Hub, planned: &Planned) -> Result<Arc<Link>, Failure> {
+    // Looked up before the intent is written: a call that cannot go out leaves no intent behind.
+    let Some(link) = planned.agent.link() else { return Err(offline(&planned.agent)) };
+    if planned.call.is_cancelled() {
+        return Err(cancelled());
+    }
+    record_intent(hub, planned).await?;
+    Ok(link)
+}
+
+fn push(link: &Link, planned: &Planned, command: Command) -> Result<(), Failure> {
+    link.push(command).map_err(|refused| match refused {
+        Refused::Ended => offline(&planned.agent),
+        Refused::Full => {
+            let message = format!("agent {} takes no more calls for now: its queue is full", planned.agent.id);
+            Failure::new(code::BUSY, message)
+        }
+    })
+}
+
+/// The protocol cannot call a request back: the agent may go on, and its answer will be recorded as late.
+fn forget(link: &Link, planned: &Planned) {
+    let _ = link.push(Command::Forget(planned.call.id));
+}
+
+fn disconnected(planned: &Planned) -> Failure {
+    Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call", planned.agent.id))
 }
 
 /// What a call is about to do, committed before it does it.

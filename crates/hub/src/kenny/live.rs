@@ -16,13 +16,13 @@ use convoke_store::{Lossy, SnapshotRow};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::Session;
 use super::logs::LogBudget;
-use super::{Session, Waiter};
 use crate::agents::Agent;
 use crate::clock;
 use crate::fleet;
 use crate::hub::Hub;
-use crate::link::{Close as LinkClose, Command, Failure, Link, Probe};
+use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
@@ -78,11 +78,11 @@ pub(super) async fn run<S: Stream>(
     let gone = || Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call{why}", agent.id));
     for command in link.end() {
         if let Command::Call { reply, .. } = command {
-            let _ = reply.send(Err(gone()));
+            reply.send(Err(gone()));
         }
     }
     for (_, waiter) in session.end() {
-        let _ = waiter.send(Err(gone()));
+        waiter.send(Err(gone()));
     }
     end
 }
@@ -150,7 +150,7 @@ impl Tunnel<'_> {
                         StartError::Full => Failure::new(code::BUSY, "too many calls are under way on this agent"),
                         _ => Failure::new(code::INTERNAL, "the call could not be started"),
                     };
-                    let _ = reply.send(Err(failure));
+                    reply.send(Err(failure));
                 }
             },
             Command::Probe(Probe { reply, .. }) => {
@@ -183,7 +183,7 @@ impl Tunnel<'_> {
                 }
                 Output::Expired(_, waiter) => {
                     let message = format!("agent {} did not answer in time; it may still finish", self.agent.id);
-                    let _ = waiter.send(Err(Failure::new(code::TIMEOUT, message)));
+                    waiter.send(Err(Failure::new(code::TIMEOUT, message)));
                 }
                 Output::Close(refusal) => {
                     tracing::info!(agent = %self.agent.id, %refusal, "an agent is gone");
@@ -260,7 +260,7 @@ impl Tunnel<'_> {
         None
     }
 
-    async fn on_response(&mut self, response: Response<'_>, call: Match<Waiter>) {
+    async fn on_response(&mut self, response: Response<'_>, call: Match<Reply>) {
         let id = CallId::new(response.id);
         let answer = response.outcome();
         match call {
@@ -268,7 +268,7 @@ impl Tunnel<'_> {
                 let answer = answer
                     .map(ToOwned::to_owned)
                     .map_err(|error| Failure::of_peer(error.code.as_str(), error.message));
-                let _ = waiter.send(answer);
+                waiter.send(answer);
             }
             Match::Late => {
                 let mut record = self.record(id);
@@ -330,7 +330,7 @@ impl Tunnel<'_> {
         }
     }
 
-    async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Waiter)>) {
+    async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Reply)>) {
         if let Some((_, waiter)) = call {
             let failure = match why {
                 Unreadable::TooLarge(size) => {
@@ -343,7 +343,7 @@ impl Tunnel<'_> {
                     Failure::of_peer(code::INTERNAL, format!("the agent's answer could not be read: {error}"))
                 }
             };
-            let _ = waiter.send(Err(failure));
+            waiter.send(Err(failure));
         }
         self.complain(format!("a frame was dropped: {why}")).await;
     }

@@ -94,8 +94,10 @@ pub(super) async fn run<S: Stream>(
         let _ = held.reply.send(Err(gone()));
     }
     for command in link.end() {
-        if let Command::Probe(Probe { reply, .. }) | Command::Call { reply, .. } = command {
-            let _ = reply.send(Err(gone()));
+        match command {
+            Command::Probe(Probe { reply, .. }) => drop(reply.send(Err(gone()))),
+            Command::Call { reply, .. } => reply.send(Err(gone())),
+            _ => {}
         }
     }
     let names_requests = session.names_requests();
@@ -185,7 +187,7 @@ impl Tunnel<'_> {
                 }
             }
             Command::Call { reply, .. } => {
-                let _ = reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
+                reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
             }
             Command::Forget(id) => {
                 self.held.retain(|held| held.id != id);

@@ -271,15 +271,15 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, record: Draft) -> Result<u64> {
-        self.queue.append(record, None).await
+        self.queue.append(record).await
     }
 
     fn announce(&self) -> Expected {
         self.queue.announce()
     }
 
-    async fn append_expected(&self, record: Draft, expected: Expected) -> Result<u64> {
-        self.queue.append(record, Some(expected)).await
+    fn append_expected(&self, record: Box<Draft>, expected: Expected, committed: oneshot::Sender<Result<u64>>) {
+        self.queue.append_expected(record, expected, committed);
     }
 
     async fn enqueue(&self, item: Lossy) -> Result<()> {

@@ -163,12 +163,23 @@ impl Queue {
     }
 
     /// Appends a record and waits until it is committed.
-    pub(super) async fn append(&self, draft: Draft, expected: Option<Expected>) -> Result<u64> {
+    pub(super) async fn append(&self, draft: Draft) -> Result<u64> {
         let (reply, answer) = oneshot::channel();
         let bytes = journal::weight(&draft);
-        let room = self.room(bytes).await?;
-        self.shared.push(Queued { op: Op::Append(Box::new(draft), reply), bytes, room }, expected)?;
+        self.send(Op::Append(Box::new(draft), reply), bytes).await?;
         answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Appends a record that was announced, without waiting for anything.
+    pub(super) fn append_expected(
+        &self,
+        draft: Box<Draft>,
+        expected: Expected,
+        committed: oneshot::Sender<Result<u64>>,
+    ) {
+        let queued = Queued { bytes: journal::weight(&draft), op: Op::Append(draft, committed), room: 0 };
+        // Refused, it is dropped, which tells that the store is closed.
+        let _ = self.shared.push(queued, Some(expected));
     }
 
     pub(super) fn numbers(&self) -> &Numbers {
