@@ -56,7 +56,7 @@ impl Plan {
             handshakes: size(args.handshakes, 200).into(),
             // The overview wants one of each agent.
             snapshots: u64::from(size(args.snapshots, 400)).max(agents as u64),
-            overviews: size(50, 10),
+            overviews: size(300, 10),
             settle: Duration::from_millis(size(2000, 200).into()),
             scratch: args.scratch.clone(),
             settings: args.set.clone(),
