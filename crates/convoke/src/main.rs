@@ -24,8 +24,8 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 // The hub keeps many small, short-lived buffers on many threads; the system's allocator fragments under that. Linked in
-// where the system's own would be, it also serves SQLite, and takes half the instructions that it takes behind Rust's
-// interface, which asks for an alignment every time. Other systems do not let a static library take that place.
+// where the system's own would be, it also serves SQLite, and takes a third fewer instructions than behind Rust's
+// interface, which asks for an alignment every time. Tried on Linux only.
 #[cfg(target_os = "linux")]
 use mimalloc as _;
 
