@@ -22,7 +22,7 @@ use crate::agents::Agent;
 use crate::clock;
 use crate::fleet;
 use crate::hub::Hub;
-use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply};
+use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
@@ -119,6 +119,7 @@ impl Tunnel<'_> {
                     if let Some(close) = self.on_command(command, socket, session) {
                         return Some(close);
                     }
+                    others_first().await;
                     // What else waits goes out in the same write.
                     while socket.backlog() < HIGH_WATER {
                         let Some(command) = self.link.pop() else { break };

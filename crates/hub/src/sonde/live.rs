@@ -23,7 +23,7 @@ use super::registry::SondeAgent;
 use crate::agents::Agent;
 use crate::clock;
 use crate::hub::Hub;
-use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe};
+use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe, others_first};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
@@ -153,6 +153,7 @@ impl Tunnel<'_> {
                     if let Some(close) = self.on_command(command, socket, session) {
                         return Some((close.code(), close.reason()));
                     }
+                    others_first().await;
                     while socket.backlog() < HIGH_WATER {
                         let Some(command) = self.link.pop() else { break };
                         if let Some(close) = self.on_command(command, socket, session) {
