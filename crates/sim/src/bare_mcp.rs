@@ -12,7 +12,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
-use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
@@ -47,8 +47,8 @@ impl Drop for BareMcp {
 }
 
 async fn accept(listener: TcpListener) {
-    let config = StreamableHttpServerConfig::default().with_json_response(true).with_legacy_session_mode(false);
-    let sessions = Arc::new(NeverSessionManager::default());
+    let config = StreamableHttpServerConfig::default().with_json_response(true);
+    let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(|| Ok(AnswersAtOnce), sessions, config);
     let mut connections = JoinSet::new();
     loop {

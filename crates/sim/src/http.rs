@@ -14,6 +14,8 @@ use tokio::task::JoinHandle;
 /// Largest answer that is read, in bytes.
 const MAX_ANSWER: usize = 128 * 1024 * 1024;
 
+const MCP_SESSION: &str = "mcp-session-id";
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
@@ -36,6 +38,8 @@ pub enum HttpError {
 pub struct Client {
     target: SocketAddr,
     host: String,
+    /// The session of MCP that the server has opened, if it has: every request after that is part of it.
+    session: Option<HeaderValue>,
     open: Option<Open>,
 }
 
@@ -54,7 +58,7 @@ impl Drop for Open {
 impl Client {
     /// A client of the server at `target`; nothing is opened yet.
     pub fn new(target: SocketAddr) -> Self {
-        Self { target, host: target.to_string(), open: None }
+        Self { target, host: target.to_string(), session: None, open: None }
     }
 
     /// Reads what is at `path`.
@@ -89,6 +93,9 @@ impl Client {
         if let Some(bearer) = bearer {
             request = request.header(AUTHORIZATION, bearer);
         }
+        if let Some(session) = &self.session {
+            request = request.header(MCP_SESSION, session);
+        }
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
@@ -106,6 +113,9 @@ impl Client {
         };
         let response = open.sender.send_request(request).await?;
         let status = response.status();
+        if let Some(session) = response.headers().get(MCP_SESSION) {
+            self.session = Some(session.clone());
+        }
         let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await.map_err(HttpError::Answer)?;
         self.open = Some(open);
         Ok((status, body.to_bytes()))

@@ -54,6 +54,9 @@ pub enum Way {
     Mcp,
     /// The same, with the wish to hear of its progress.
     McpWithProgress,
+    /// MCP with a session of each caller's own, in the revision before, and the wish to hear of progress: as the
+    /// assistants in the field call.
+    McpSession,
 }
 
 /// What a client of MCP says with each call.
@@ -63,6 +66,18 @@ const MCP_HEADERS: &[(&str, &str)] = &[
     ("mcp-method", "tools/call"),
     ("mcp-name", "fs_list"),
 ];
+
+/// How a caller opens its session, and how it says that it has.
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+const SESSION_HEADERS: &[(&str, &str)] =
+    &[("accept", "application/json, text/event-stream"), ("mcp-protocol-version", "2025-11-25")];
+
+fn session_call(turn: usize, agent: &str) -> Bytes {
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":{turn},"method":"tools/call","params":{{"name":"fs_list","arguments":{{"path":"/","agent":"{agent}"}},"_meta":{{"progressToken":{turn}}}}}}}"#
+    ))
+}
 
 fn mcp_call(turn: usize, agent: &str, progress: bool) -> Bytes {
     let progress = if progress { r#""progressToken":1,"# } else { "" };
@@ -198,6 +213,9 @@ struct Caller {
 
 impl Caller {
     async fn run(mut self) -> LoadReport {
+        if self.config.way == Way::McpSession {
+            self.open_session().await;
+        }
         while Instant::now() < self.until {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
             if turn >= self.config.calls || self.config.agents.is_empty() {
@@ -208,12 +226,24 @@ impl Caller {
         self.report
     }
 
+    /// A session that cannot be opened shows in the calls, which are refused then.
+    async fn open_session(&mut self) {
+        let bearer = self.bearer.as_ref();
+        for message in [INITIALIZE, INITIALIZED] {
+            let said = self.client.send_with(Method::POST, "/mcp", bearer, SESSION_HEADERS, message.into());
+            if !matches!(tokio::time::timeout(self.config.timeout, said).await, Ok(Ok(_))) {
+                return;
+            }
+        }
+    }
+
     async fn call(&mut self, turn: usize) {
         let agent = &self.config.agents[turn % self.config.agents.len()];
         let (path, headers, body) = match self.config.way {
             Way::Http => (format!("/api/agents/{agent}/call"), [].as_slice(), self.config.body.clone()),
             Way::Mcp => ("/mcp".to_owned(), MCP_HEADERS, mcp_call(turn, agent, false)),
             Way::McpWithProgress => ("/mcp".to_owned(), MCP_HEADERS, mcp_call(turn, agent, true)),
+            Way::McpSession => ("/mcp".to_owned(), SESSION_HEADERS, session_call(turn, agent)),
             Way::Probe => ("/api/v1/probe".to_owned(), [].as_slice(), probe(turn, agent)),
         };
         let began = Instant::now();
@@ -256,8 +286,11 @@ fn is_ok(way: Way, answer: &[u8]) -> bool {
     match way {
         Way::Http => serde_json::from_slice::<Outcome>(answer).is_ok_and(|outcome| outcome.ok),
         Way::Probe => serde_json::from_slice::<Probed<'_>>(answer).is_ok_and(|probed| probed.status == "success"),
-        Way::Mcp | Way::McpWithProgress => {
-            serde_json::from_slice::<Answer>(answer).is_ok_and(|answer| !answer.result.is_error)
+        Way::Mcp | Way::McpWithProgress | Way::McpSession => {
+            // As it is, or as the last event of a stream.
+            let text = str::from_utf8(answer).unwrap_or_default();
+            let message = text.lines().rev().find_map(|line| line.strip_prefix("data:")).unwrap_or(text);
+            serde_json::from_str::<Answer>(message).is_ok_and(|answer| !answer.result.is_error)
         }
     }
 }

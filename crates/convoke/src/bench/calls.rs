@@ -56,13 +56,17 @@ impl CallSeries {
     }
 
     fn median(&self, of: impl Fn(&CallPoint) -> f64) -> f64 {
-        let mut values: Vec<f64> = self.0.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        match values.len() {
-            0 => f64::NAN,
-            n if n % 2 == 1 => values[n / 2],
-            n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
-        }
+        median(self.0.iter().map(of).collect())
+    }
+}
+
+/// The one in the middle, or what is between the two that are.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[n / 2],
+        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
     }
 }
 

@@ -13,7 +13,7 @@ use convoke_sim::roster::Roster;
 use convoke_sim::stage::{Server, Stage};
 
 use super::Measure;
-use super::calls::CallSeries;
+use super::calls::{CallSeries, median};
 use super::plan::Plan;
 use super::table::{Goal, Row};
 use super::target::Target;
@@ -255,16 +255,20 @@ impl Bench<'_> {
             hub.connect(self.plan, agents).await?;
             hub.telemetry(agents as u64).await?;
         }
-        say(&format!("overviews of {agents} agents"));
-        let (large, bytes) = hub.overviews(overviews).await?;
-        drop(hub);
         let server = self.hub("small-fleet", small_fleet).await?;
-        let mut hub = Target::new(self.stage, self.plan, server, Some(TOKEN), SEED)?;
-        hub.connect(self.plan, small_fleet).await?;
-        hub.telemetry(small_fleet as u64).await?;
-        say(&format!("overviews of {small_fleet} agents"));
-        // Ten times as many of a tenth of the size: the same work, and so the same precision.
-        let (small, _) = hub.overviews(overviews * 10).await?;
+        let mut small_hub = Target::new(self.stage, self.plan, server, Some(TOKEN), SEED)?;
+        small_hub.connect(self.plan, small_fleet).await?;
+        small_hub.telemetry(small_fleet as u64).await?;
+        say(&format!("overviews of {agents} and of {small_fleet} agents"));
+        let (mut large, mut small, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for _ in 0..self.plan.rounds {
+            let (cpu_ms, size) = hub.overviews(overviews).await?;
+            large.push(cpu_ms);
+            bytes = size;
+            // Ten times as many of a tenth of the size: the same work, and so the same precision.
+            small.push(small_hub.overviews(overviews * 10).await?.0);
+        }
+        let (large, small) = (median(large), median(small));
         self.row(
             Measure::Fleet,
             Row {

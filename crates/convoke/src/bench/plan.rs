@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pub(super) handshakes: u64,
     /// Snapshots.
     pub(super) snapshots: u64,
-    /// Overviews of the whole fleet.
+    /// Overviews of the whole fleet in each round.
     pub(super) overviews: u32,
     /// The time in which a process comes to rest.
     pub(super) settle: Duration,
