@@ -168,7 +168,7 @@ pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Ou
 }
 
 /// A call as people are told of it.
-fn named(call: &Call) -> String {
+pub(super) fn named(call: &Call) -> String {
     format!("{} on {}", call.tool, call.target)
 }
 

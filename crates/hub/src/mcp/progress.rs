@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::ProgressNotificationParam;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
 /// How often a client that asked for it hears that a call still runs.
-const EVERY: Duration = Duration::from_secs(2);
+pub(super) const EVERY: Duration = Duration::from_secs(2);
 
 /// Waits for `what`, which is put into words only where the client wants to hear of it. `None` when the client gave up
 /// first.
@@ -29,13 +29,16 @@ pub(super) async fn wait<T>(
             () = tokio::time::sleep_until(next), if token.is_some() => {
                 next += EVERY;
                 if let Some(token) = &token {
-                    let seconds = started.elapsed().as_secs_f64();
-                    let progress = ProgressNotificationParam::new(token.clone(), seconds)
-                        .with_message(format!("{}: {seconds:.0} s", what()));
                     // A client that is gone is noticed by its cancellation.
-                    let _ = context.peer.notify_progress(progress).await;
+                    let _ = context.peer.notify_progress(notice(token, started, &what())).await;
                 }
             }
         }
     }
+}
+
+/// What a client hears: for how long it has been going on.
+pub(super) fn notice(token: &ProgressToken, started: Instant, what: &str) -> ProgressNotificationParam {
+    let seconds = started.elapsed().as_secs_f64();
+    ProgressNotificationParam::new(token.clone(), seconds).with_message(format!("{what}: {seconds:.0} s"))
 }

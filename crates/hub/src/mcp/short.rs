@@ -1,31 +1,31 @@
 //! The short way of a tool's call. For each request the SDK sets up a small server of its own: three tasks, their
-//! channels, a peer to talk back to. A request without a session that asks for one tool of one machine, and neither
-//! for progress nor to be asked anything, needs none of it: it is answered in the connection's own task, and a client
-//! that goes away is noticed as at every other door.
+//! channels, a peer to talk back to. A request without a session that asks for one tool of one machine, and not to be
+//! asked anything, needs none of it: it is answered in the connection's own task, and a client that goes away is
+//! noticed as at every other door. One that wants to hear of progress is told by `told`.
 //!
 //! Only what is exactly such a request comes here. Whatever is missing, added, written otherwise or wrong goes to the
 //! SDK, which answers it or says what is the matter. So there is nothing to refuse here, and a test holds what both
 //! ways answer against each other.
 
 mod done;
+mod told;
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, Response, header};
-use axum::response::IntoResponse;
 use convoke_kenny::tools::Tool as KennyTool;
-use rmcp::model::{CallToolResult, ClientCapabilities, JsonObject, RequestId, ServerResult};
+use rmcp::model::{CallToolResult, ClientCapabilities, JsonObject, ProgressToken, RequestId, ServerResult};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::call::{self, Wanted};
+use super::call;
 use super::render::Outcome;
 use super::server::Asker;
 use super::{Entry, Need, find};
-use crate::calls::Placed;
-use crate::http::extract::{Json, json_bytes};
+use crate::calls::{Call, Placed, Run};
+use crate::http::extract::json_bytes;
 use crate::hub::Hub;
 use crate::operators::Caller;
 
@@ -44,6 +44,8 @@ pub(super) struct Plain {
     pub(super) entry: &'static Entry,
     tool: &'static KennyTool,
     arguments: Option<JsonObject>,
+    /// The client wants to hear of the call's progress under this name.
+    progress: Option<ProgressToken>,
 }
 
 #[derive(Deserialize)]
@@ -73,6 +75,8 @@ struct Meta<'a> {
     revision: &'a str,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
     capabilities: &'a RawValue,
+    #[serde(rename = "progressToken", default)]
+    progress: Option<ProgressToken>,
     /// The SDK takes any.
     #[serde(rename = "io.modelcontextprotocol/clientInfo", default)]
     _client: IgnoredAny,
@@ -96,7 +100,8 @@ pub(super) fn read(elicitation: bool, headers: &HeaderMap, body: &[u8]) -> Optio
     let would_be_asked = can_be_asked(meta.capabilities)? && elicitation;
     let entry = find(named)?;
     let Need::Call(tool) = entry.need else { return None };
-    (as_the_headers_say && !would_be_asked).then_some(Plain { id, entry, tool, arguments })
+    let progress = meta.progress;
+    (as_the_headers_say && !would_be_asked).then_some(Plain { id, entry, tool, arguments, progress })
 }
 
 /// The tool that is called, as the headers of such a request name it.
@@ -123,52 +128,54 @@ impl Plain {
 
     /// Carries it out.
     pub(super) async fn answer(self, hub: &Hub, caller: &Caller) -> Response<Body> {
-        #[derive(Serialize)]
-        struct Reply {
-            jsonrpc: &'static str,
-            id: RequestId,
-            result: ServerResult,
-        }
-        let Self { id, tool, arguments, .. } = self;
+        let Self { id, tool, arguments, progress, .. } = self;
         // A hub that stops waits for those who are being answered, within its drain time.
-        let _under_way = hub.tasks.token();
+        let under_way = hub.tasks.token();
         let asker = Asker { caller: caller.clone(), session: None };
         let result = match call::want(hub, &asker, tool, arguments.unwrap_or_default()).await {
-            Ok(wanted) => match run(hub, &asker, wanted, &id).await {
-                Ended::Written(text) => return json_bytes(text),
-                Ended::Shown(result) => result,
+            Ok(mut wanted) => match call::place(hub, &asker, &mut wanted).await {
+                Ok((Placed::Running(call), run)) => {
+                    let Some(token) = progress else { return json_bytes(end(hub, &id, &call, run).await) };
+                    let client = told::Client::of(hub, token);
+                    let (hub, followed) = (hub.clone(), Arc::clone(&call));
+                    let ending = async move {
+                        let _under_way = under_way;
+                        end(&hub, &id, &followed, run).await
+                    };
+                    return client.answer(&call, Box::pin(ending)).await;
+                }
+                Ok((Placed::Pending { call, approval, expires_at }, _)) => {
+                    Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result()
+                }
+                Err(error) => call::refusal(&error, Some(wanted.agent.id.as_str()), wanted.tool).into_result(),
             },
             Err(refused) => *refused,
         };
-        Json(Reply { jsonrpc: "2.0", id, result: ServerResult::CallToolResult(result) }).into_response()
+        json_bytes(reply(&id, result))
     }
 }
 
-/// How a call ended.
-enum Ended {
-    /// The whole reply.
-    Written(String),
-    /// Its result.
-    Shown(CallToolResult),
+/// Follows a call to its end, and writes the reply. A client that gives up drops what waits here.
+async fn end(hub: &Hub, id: &RequestId, call: &Arc<Call>, run: Option<Run>) -> String {
+    let _abandoned = call::CancelUnlessDone(Arc::clone(call));
+    let done = call::ended(call, run).await;
+    match done::text(id, call, done, hub.settings.size("mcp.max_result_bytes")) {
+        Some(text) => text,
+        None => reply(id, call::shown(hub, call, done).await),
+    }
 }
 
-/// Takes a call to the gate and follows it to its end, or to the person it waits for.
-async fn run(hub: &Hub, asker: &Asker, mut wanted: Wanted, id: &RequestId) -> Ended {
-    Ended::Shown(match call::place(hub, asker, &mut wanted).await {
-        Ok((Placed::Running(call), run)) => {
-            // A client that gives up drops what waits here.
-            let _abandoned = call::CancelUnlessDone(Arc::clone(&call));
-            let done = call::ended(&call, run).await;
-            if let Some(text) = done::text(id, &call, done, hub.settings.size("mcp.max_result_bytes")) {
-                return Ended::Written(text);
-            }
-            call::shown(hub, &call, done).await
-        }
-        Ok((Placed::Pending { call, approval, expires_at }, _)) => {
-            Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result()
-        }
-        Err(error) => call::refusal(&error, Some(wanted.agent.id.as_str()), wanted.tool).into_result(),
-    })
+/// The reply with this result.
+fn reply(id: &RequestId, result: CallToolResult) -> String {
+    #[derive(Serialize)]
+    struct Reply<'a> {
+        jsonrpc: &'static str,
+        id: &'a RequestId,
+        result: ServerResult,
+    }
+    let reply = Reply { jsonrpc: "2.0", id, result: ServerResult::CallToolResult(result) };
+    // Names and values of text, numbers and lists: there is nothing in it that JSON could not say.
+    serde_json::to_string(&reply).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -214,7 +221,12 @@ mod tests {
         other["params"]["arguments"] = Value::Null;
         other["params"]["_meta"].as_object_mut().expect("an object").remove("io.modelcontextprotocol/clientInfo");
         let plain = read(true, &headers(&[]), other.to_string().as_bytes()).expect("plain, too");
-        assert_eq!((plain.id().as_str(), plain.arguments), (r#""a\"b""#, None));
+        assert_eq!((plain.id().as_str(), plain.arguments, plain.progress), (r#""a\"b""#, None, None));
+        for token in [json!(7), json!("p")] {
+            other["params"]["_meta"]["progressToken"] = token.clone();
+            let plain = read(true, &headers(&[]), other.to_string().as_bytes()).expect("still plain");
+            assert_eq!(serde_json::to_value(plain.progress).ok(), Some(token));
+        }
     }
 
     #[test]
@@ -230,7 +242,7 @@ mod tests {
             ("/params", "arguments", json!([])),
             ("/params", "requestState", json!("x")),
             ("/params", "inputResponses", json!({})),
-            (meta, "progressToken", json!(1)),
+            (meta, "progressToken", json!({})),
             (meta, "traceparent", json!("x")),
             (meta, "io.modelcontextprotocol/protocolVersion", json!("2025-11-25")),
             (meta, "io.modelcontextprotocol/clientCapabilities", json!({ "elicitation": {} })),

@@ -172,6 +172,23 @@ impl Events {
         Self { reply, buffer: String::new() }
     }
 
+    /// What the stream's headers say of it.
+    pub fn head(&self) -> Vec<Option<String>> {
+        let names = ["content-type", "cache-control", "x-accel-buffering"];
+        names.map(|name| self.reply.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned)).to_vec()
+    }
+
+    /// Whether the stream ends here, with nothing but the end of the last event.
+    pub async fn ended(&mut self) -> bool {
+        let rest = async {
+            while let Some(chunk) = self.reply.chunk().await.expect("reads") {
+                self.buffer.push_str(&String::from_utf8_lossy(&chunk));
+            }
+        };
+        tokio::time::timeout(PATIENCE, rest).await.expect("it ends");
+        self.buffer.trim().is_empty()
+    }
+
     /// The next message.
     pub async fn next(&mut self) -> Value {
         tokio::time::timeout(PATIENCE, async {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Answer, Mcp};
+use super::client::{Answer, Events, Mcp};
 use crate::support::{TOKEN, TestAgent, TestHub};
 
 /// The same request so that it takes the short way, and so that it does not: with a key that means nothing.
@@ -126,4 +126,72 @@ async fn what_a_client_says_of_itself_may_be_anything_either_way() {
         let answer = ask(&client, &mut agent, &message, &Agent::Answers(json!({ "entries": [] }))).await;
         assert_eq!(answer.structured()["state"], "done", "{answer:?}");
     }
+}
+
+#[tokio::test]
+async fn progress_is_told_the_same_way_and_only_when_there_is_some() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let params = json!({ "name": "fs_list", "arguments": { "agent": "pc", "path": "/" } });
+    let mut told = vec![];
+    for mut message in both_ways(&client, &json!(1), &params) {
+        message["params"]["_meta"]["progressToken"] = "p".into();
+        let quick = ask(&client, &mut agent, &message, &Agent::Answers(json!({ "entries": [] }))).await;
+        assert_eq!((quick.messages.len(), &quick.structured()["state"]), (1, &json!("done")), "{quick:?}");
+        let (mut events, request) = tokio::join!(Events::of(client.request(&message)), agent.request());
+        let mut progress = events.next().await;
+        agent.answer(&request.id, json!({ "entries": [] })).await;
+        let seconds = progress["params"]["progress"].take();
+        assert!(seconds.as_f64().is_some_and(|s| s >= 2.0), "{seconds}");
+        let mut reply = events.next().await;
+        while reply["method"] == "notifications/progress" {
+            reply = events.next().await;
+        }
+        assert_eq!((&reply["id"], &reply["result"]["structuredContent"]["state"]), (&json!(1), &json!("done")));
+        assert!(events.ended().await, "nothing follows the reply");
+        told.push((events.head(), progress));
+    }
+    assert_eq!(told[0], told[1]);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_while_it_is_told_gives_up_the_call() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let params = json!({ "name": "fs_list", "arguments": { "agent": "pc", "path": "/" } });
+    let mut message = client.message("tools/call", params);
+    message["params"]["_meta"]["progressToken"] = 7.into();
+    let (mut events, _) = tokio::join!(Events::of(client.request(&message)), agent.request());
+    assert_eq!(events.next().await["params"]["progressToken"], 7);
+    drop(events);
+    hub.until("/api/journal?limit=1000&kind=call", |j| {
+        j["records"].as_array().is_some_and(|r| r.iter().any(|r| r["outcome"] == "cancelled"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_hub_that_stops_waits_for_a_call_that_is_told_of() {
+    let mut hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let params = json!({ "name": "fs_list", "arguments": { "agent": "pc", "path": "/" } });
+    let mut message = client.message("tools/call", params);
+    message["params"]["_meta"]["progressToken"] = 7.into();
+    let request = client.request(&message);
+    let (mut events, request) = tokio::join!(Events::of(request), agent.request());
+    events.next().await;
+    let end = async {
+        agent.answer(&request.id, json!({ "entries": [] })).await;
+        loop {
+            let message = events.next().await;
+            if message["id"] != Value::Null {
+                return message;
+            }
+        }
+    };
+    let (_, reply) = tokio::join!(hub.stop(), end);
+    assert_eq!(reply["result"]["structuredContent"]["state"], "done", "{reply}");
 }
