@@ -14,6 +14,7 @@ mod call_many;
 mod conformance;
 mod door;
 mod fleet;
+mod held;
 mod progress;
 mod prompts;
 mod render;

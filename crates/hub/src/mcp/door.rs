@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::server::Server;
 use super::sessions::Sessions;
-use super::{Entry, PATH, find, short};
+use super::{Entry, PATH, find, held, short};
 use crate::clock;
 use crate::http::ApiError;
 use crate::http::extract::{self, Json};
@@ -104,7 +104,7 @@ impl Door {
             // The client does not know the id before this answer leaves: nobody can use it unbound.
             hub.mcp.bind(id, caller.token.id).await;
         }
-        Ok(response.map(Body::new))
+        Ok(if session.is_some() { held::back(response).await } else { response.map(Body::new) })
     }
 }
 

@@ -6,6 +6,7 @@ mod doors;
 mod hostile;
 mod limits;
 mod resources;
+mod resume;
 mod rules;
 mod short;
 mod sonde;

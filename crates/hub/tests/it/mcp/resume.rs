@@ -1,0 +1,36 @@
+//! A session's client whose connection breaks while a call runs takes the answer up again.
+
+use serde_json::json;
+
+use super::client::{Mcp, events_of};
+use crate::support::{PATIENCE, TOKEN, TestHub};
+
+#[tokio::test]
+async fn an_answer_is_not_lost_with_its_connection() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    let message = client.message("tools/call", json!({ "name": "net_config", "arguments": { "agent": "pc" } }));
+    let (reply, request) = tokio::join!(client.request(&message).send(), agent.request());
+    let mut reply = reply.expect("the stream begins while the call runs");
+    let head = reply.chunk().await.expect("reads").expect("an event");
+    let head = String::from_utf8(head.to_vec()).expect("text");
+    assert!(head.contains("retry:"), "says when to come back: {head}");
+    let id = head.lines().find_map(|line| line.strip_prefix("id:")).expect("an id to resume from").trim();
+    drop(reply);
+    agent.answer(&request.id, json!({ "interfaces": [] })).await;
+    let resumed = hub
+        .http_client
+        .get(format!("{}/mcp", hub.http))
+        .bearer_auth(TOKEN)
+        .header("accept", "text/event-stream")
+        .header("mcp-protocol-version", super::client::OLD)
+        .header("mcp-session-id", client.session.as_deref().expect("a session"))
+        .header("last-event-id", id);
+    let resumed = resumed.send().await.expect("the hub answers");
+    assert_eq!(resumed.status(), 200);
+    let text = tokio::time::timeout(PATIENCE, resumed.text()).await.expect("in time").expect("a body");
+    let answers = events_of(&text);
+    assert_eq!(answers.len(), 1, "{text}");
+    assert_eq!(answers[0]["result"]["structuredContent"]["state"], "done");
+}
