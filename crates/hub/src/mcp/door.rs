@@ -13,6 +13,7 @@ use convoke_core::journal::{Decision, Draft, Kind};
 use http_body_util::Full;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -92,14 +93,17 @@ impl Door {
         }
         let peek = serde_json::from_slice::<Peek<'_>>(&body).unwrap_or_default();
         if let Some((entry, missing)) = peek.forbidden(caller) {
-            let id = peek.id.map_or("null", RawValue::get);
-            return Ok(refuse(hub, caller, &parts.headers, entry, &missing, id).await);
+            return Ok(refuse(hub, caller, &parts.headers, entry, &missing, peek.id()).await);
         }
         let opens = session.is_none() && peek.method.as_deref() == Some("initialize");
         if opens && !hub.mcp.has_room(caller.token.id) {
             return Err(ApiError::busy("as many MCP sessions are open as may be (mcp.max_sessions)"));
         }
-        let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        let (is_json, id) = (is_json(&parts.headers), peek.id().to_owned());
+        let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            return Ok(unreadable(&body, &id));
+        }
         if opens && let Some(id) = response.headers().get(SESSION).and_then(|v| v.to_str().ok()) {
             // The client does not know the id before this answer leaves: nobody can use it unbound.
             hub.mcp.bind(id, caller.token.id).await;
@@ -127,6 +131,12 @@ struct PeekParams<'a> {
 }
 
 impl Peek<'_> {
+    /// The request's id as it is written, where it is one: a text or a number.
+    fn id(&self) -> &str {
+        let id = self.id.map(RawValue::get);
+        id.filter(|id| id.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit())).unwrap_or("null")
+    }
+
     /// The tool that is called, when the caller may never call it.
     fn forbidden(&self, caller: &Caller) -> Option<(&'static Entry, Missing)> {
         if self.method.as_deref() != Some("tools/call") {
@@ -135,6 +145,23 @@ impl Peek<'_> {
         let entry = find(self.params.as_ref()?.name.as_deref()?)?;
         entry.check(&caller.token.grant).err().map(|missing| (entry, missing))
     }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+/// What JSON-RPC says to a body that is none of its messages. The SDK finds fault with the media type then, in plain
+/// text, which sends whoever reads it the wrong way.
+fn unreadable(body: &[u8], id: &str) -> Response<Body> {
+    let (code, message) = match serde_json::from_slice::<IgnoredAny>(body) {
+        Err(why) => (-32700, format!("the body is not JSON: {why}")),
+        Ok(_) => (-32600, "the body is not one request, notification or response of MCP".to_owned()),
+    };
+    let error = json!({ "code": code, "message": message });
+    let mut response = extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
 }
 
 /// 403 with the scope that is missing, and a record of it.

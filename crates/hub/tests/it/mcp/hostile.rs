@@ -96,23 +96,31 @@ async fn nonsense_is_answered_and_nothing_is_lost() {
         let request = hub.http_client.post(format!("{}/mcp", hub.http)).bearer_auth(TOKEN);
         let request = request.header("accept", "application/json, text/event-stream");
         let reply = request.header("content-type", "application/json").body(body).send().await.expect("answers");
-        reply.status().as_u16()
+        let status = reply.status().as_u16();
+        (status, reply.json::<Value>().await.expect("says why, in JSON"))
     };
-    assert_eq!(post(vec![b' '; 70_000]).await, 413);
-    for body in [
-        "",
-        "{",
-        "[]",
-        "null",
-        "{\"jsonrpc\":\"2.0\"}",
-        "\u{0}",
-        "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]",
-    ] {
-        let status = post(body.as_bytes().to_vec()).await;
-        assert!((400..500).contains(&status), "{body:?}: {status}");
-    }
+    assert_eq!(post(vec![b' '; 70_000]).await.0, 413);
     let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
-    assert!((400..500).contains(&post(deep.into_bytes()).await));
+    for (body, code, id) in [
+        ("", -32700, Value::Null),
+        ("{", -32700, Value::Null),
+        ("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/li", -32700, Value::Null),
+        ("\u{0}", -32700, Value::Null),
+        (&deep, -32600, Value::Null),
+        ("[]", -32600, Value::Null),
+        ("null", -32600, Value::Null),
+        ("{\"jsonrpc\":\"2.0\"}", -32600, Value::Null),
+        ("{\"jsonrpc\":\"2.0\",\"id\":\"a\"}", -32600, json!("a")),
+        ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600, Value::Null),
+    ] {
+        let (status, answer) = post(body.as_bytes().to_vec()).await;
+        let shown = &body[..body.len().min(80)];
+        assert_eq!(
+            (status, &answer["error"]["code"], &answer["id"]),
+            (400, &json!(code), &id),
+            "{shown:?}: {answer}"
+        );
+    }
     let mut wrong = client.message("tools/list", json!({}));
     wrong["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "1999-01-01".into();
     let refused = client.post(&wrong).await;
