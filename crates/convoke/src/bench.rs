@@ -6,6 +6,7 @@
 
 mod agent;
 mod calls;
+mod disk;
 mod mcp;
 mod measure;
 mod plan;

@@ -13,6 +13,9 @@ impl Bench<'_> {
         let Plan { few, rounds, .. } = *self.plan;
         hub.connect(self.plan, few).await?;
         let bare = self.stage.bare_mcp().await?;
+        if !self.plan.wants(Measure::Calls) {
+            self.disk(Measure::Mcp)?;
+        }
         for callers in [1, 8, MANY_CALLERS] {
             say(&format!("calls through MCP, {callers} at once"));
             let (mut own, mut api, mut sdk) = <(CallSeries, CallSeries, CallSeries)>::default();

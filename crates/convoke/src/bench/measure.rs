@@ -194,6 +194,7 @@ impl Bench<'_> {
 
     async fn calls(&mut self, hub: &mut Target, forwarder: &mut Target) -> anyhow::Result<()> {
         self.connect(hub, forwarder, self.plan.few).await?;
+        self.disk(Measure::Calls)?;
         for callers in [1, 8, MANY_CALLERS] {
             say(&format!("calls, {callers} at once"));
             let (own, bare) = self.load(hub, forwarder, callers).await?;
@@ -225,6 +226,15 @@ impl Bench<'_> {
                 );
             }
         }
+        Ok(())
+    }
+
+    /// The machine's limit for what is durable, beside what is.
+    pub(super) fn disk(&mut self, of: Measure) -> anyhow::Result<()> {
+        say("one write and sync");
+        let (directory, rounds) = (self.stage.directory(), self.plan.rounds);
+        let row = tokio::task::block_in_place(|| super::disk::measure(directory, rounds))?;
+        self.row(of, row);
         Ok(())
     }
 
