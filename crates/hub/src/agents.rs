@@ -1,7 +1,8 @@
 //! The agents the hub knows: who they are, whether they are there, how they do. All in memory, written through to
 //! the store, so that a look at the fleet reads no disk.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -120,18 +121,50 @@ pub struct Agents {
     online: AtomicUsize,
 }
 
-/// The same agents twice: every call looks one up, and every page lists them in order. A walk down the ordered map
+/// The same agents twice: every call looks one up, and every page lists them in order. A walk down an ordered map
 /// compares texts that lie all over memory, more of them the larger the fleet; a hash goes to one.
 #[derive(Debug, Default)]
 struct Known {
     by_id: HashMap<PeerId, Arc<Agent>, RandomState>,
-    in_order: BTreeMap<PeerId, Arc<Agent>>,
+    /// Shared with whoever looks at it, and copied when it changes meanwhile: many look, and hardly anybody comes or goes.
+    in_order: Arc<Vec<Arc<Agent>>>,
 }
 
 impl Known {
     fn insert(&mut self, agent: &Arc<Agent>) {
         self.by_id.insert(agent.id.clone(), Arc::clone(agent));
-        self.in_order.insert(agent.id.clone(), Arc::clone(agent));
+        let in_order = Arc::make_mut(&mut self.in_order);
+        match position(in_order, agent.id.as_str()) {
+            Ok(at) => in_order[at] = Arc::clone(agent),
+            Err(at) => in_order.insert(at, Arc::clone(agent)),
+        }
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Arc<Agent>> {
+        if let Ok(at) = position(&self.in_order, id) {
+            Arc::make_mut(&mut self.in_order).remove(at);
+        }
+        self.by_id.remove(id)
+    }
+}
+
+/// Where an agent is among those in order, or where it belongs.
+fn position(in_order: &[Arc<Agent>], id: &str) -> Result<usize, usize> {
+    in_order.binary_search_by(|agent| agent.id.as_str().cmp(id))
+}
+
+/// Agents by id, as they were when someone asked.
+#[derive(Clone, Debug)]
+pub struct InOrder {
+    all: Arc<Vec<Arc<Agent>>>,
+    from: usize,
+}
+
+impl Deref for InOrder {
+    type Target = [Arc<Agent>];
+
+    fn deref(&self) -> &[Arc<Agent>] {
+        &self.all[self.from..]
     }
 }
 
@@ -172,19 +205,17 @@ impl Agents {
     pub fn remove(&self, id: &str) -> Option<Arc<Agent>> {
         let agent = {
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            known.in_order.remove(id);
-            known.by_id.remove(id)?
+            known.remove(id)?
         };
         self.close_link(&agent, Close::Revoked);
         Some(agent)
     }
 
     /// All agents after `after`, by id.
-    pub fn list(&self, after: Option<&str>) -> Vec<Arc<Agent>> {
-        use std::ops::Bound;
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        known.in_order.range::<str, _>((from, Bound::Unbounded)).map(|(_, agent)| Arc::clone(agent)).collect()
+    pub fn list(&self, after: Option<&str>) -> InOrder {
+        let all = Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner).in_order);
+        let from = after.map_or(0, |after| position(&all, after).map_or_else(|next| next, |there| there + 1));
+        InOrder { all, from }
     }
 
     /// How many agents are known.
@@ -318,5 +349,32 @@ pub fn os_named(name: &str) -> Os {
         "linux" => Os::Linux,
         "macos" => Os::Macos,
         _ => Os::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(agents: &[Arc<Agent>]) -> Vec<&str> {
+        agents.iter().map(|agent| agent.id.as_str()).collect()
+    }
+
+    #[test]
+    fn they_are_listed_in_order_from_anywhere_and_a_list_stays_as_it_was() {
+        let agents = Agents::default();
+        for id in ["pc-3", "pc-1", "pc-10", "pc-2", "pc-1"] {
+            agents.find_or_add(&id.parse().expect("an id"));
+        }
+        let all = agents.list(None);
+        assert_eq!(ids(&all), ["pc-1", "pc-10", "pc-2", "pc-3"]);
+        for (after, left) in [("a", 4), ("pc-1", 3), ("pc-11", 2), ("pc-2", 1), ("pc-3", 0), ("z", 0)] {
+            assert_eq!(ids(&agents.list(Some(after))), ids(&all)[4 - left..], "{after}");
+        }
+        assert!(agents.remove("pc-10").is_some() && agents.remove("pc-10").is_none());
+        agents.find_or_add(&"pc-0".parse().expect("an id"));
+        assert_eq!(ids(&agents.list(None)), ["pc-0", "pc-1", "pc-2", "pc-3"]);
+        assert_eq!(ids(&all), ["pc-1", "pc-10", "pc-2", "pc-3"], "whoever looks sees what was there");
+        assert_eq!(agents.count(), 4);
     }
 }

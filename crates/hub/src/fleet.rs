@@ -4,7 +4,6 @@
 //! copy of bytes, and its cost grows with the number of agents and nothing else.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use convoke_core::grant::Scopes;
 use convoke_core::health::{self, Os, Overall, Status};
@@ -12,7 +11,7 @@ use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::agents::{Agent, Agents};
+use crate::agents::{Agents, InOrder};
 
 /// One section as it is judged and stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -109,13 +108,13 @@ const PIECE: usize = 64 * 1024;
 /// for.
 #[derive(Debug)]
 pub struct Overview {
-    agents: std::vec::IntoIter<Arc<Agent>>,
+    agents: InOrder,
+    /// How many of them were looked at.
+    seen: usize,
     scopes: Scopes,
     limit: usize,
     shown: usize,
     worst: Overall,
-    /// The last agent that was looked at.
-    last: Option<Arc<Agent>>,
     state: Telling,
 }
 
@@ -130,12 +129,12 @@ impl Overview {
     /// A view of those after `after`, at most `limit` of them.
     pub fn new(agents: &Agents, scopes: Scopes, after: Option<&str>, limit: Option<usize>) -> Self {
         Self {
-            agents: agents.list(after).into_iter(),
+            agents: agents.list(after),
+            seen: 0,
             scopes,
             limit: limit.unwrap_or(usize::MAX),
             shown: 0,
             worst: Overall::Unknown,
-            last: None,
             state: Telling::Begin,
         }
     }
@@ -147,19 +146,16 @@ impl Overview {
 
     /// One more agent; false when there is no more to show.
     fn agent(&mut self, out: &mut String) -> bool {
-        let Some(agent) = self.agents.next() else {
-            self.last = None;
-            return false;
-        };
+        let Some(agent) = self.agents.get(self.seen) else { return false };
         let state = agent.state();
         if !self.scopes.reaches(agent.id.as_str(), &state.tags) {
-            drop(state);
-            self.last = Some(agent);
+            self.seen += 1;
             return true;
         }
         if self.shown == self.limit {
             return false;
         }
+        self.seen += 1;
         self.worst = self.worst.max(state.overall);
         if self.shown > 0 {
             out.push(',');
@@ -173,8 +169,6 @@ impl Overview {
         out.push_str("\",\"sections\":");
         out.push_str(state.sections.as_deref().unwrap_or("{}"));
         out.push('}');
-        drop(state);
-        self.last = Some(agent);
         true
     }
 
@@ -182,7 +176,10 @@ impl Overview {
         out.push_str("],\"overall\":\"");
         out.push_str(self.worst.name());
         out.push('"');
-        if let Some(last) = &self.last {
+        // The last that was looked at, unless there is nobody after it.
+        if self.seen < self.agents.len()
+            && let Some(last) = self.agents[..self.seen].last()
+        {
             out.push_str(",\"next\":");
             push_json_text(out, last.id.as_str());
         }
@@ -197,7 +194,7 @@ impl Iterator for Overview {
         if self.has_ended() {
             return None;
         }
-        let left = self.agents.len().min(self.limit - self.shown);
+        let left = (self.agents.len() - self.seen).min(self.limit - self.shown);
         let mut out = String::with_capacity((64 + left.saturating_mul(600)).min(PIECE + 1024));
         if self.state == Telling::Begin {
             out.push_str("{\"agents\":[");

@@ -264,8 +264,8 @@ impl Running {
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {
             tracing::warn!("some calls were still running at the stop; their outcome is recorded as disconnected");
         }
-        for agent in hub.agents.list(None) {
-            hub.agents.close_link(&agent, Close::Stopping);
+        for agent in hub.agents.list(None).iter() {
+            hub.agents.close_link(agent, Close::Stopping);
         }
         crate::yonexus::stop(&hub);
         crate::rooms::stop(&hub);

@@ -63,7 +63,7 @@ pub(crate) fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<Age
     };
     let mut agents = Vec::new();
     let mut next = None;
-    for agent in hub.agents.list(query.after.as_deref()) {
+    for agent in hub.agents.list(query.after.as_deref()).iter() {
         let state = agent.state();
         let wanted = caller.token.grant.scopes.reaches(agent.id.as_str(), &state.tags)
             && protocol.is_none_or(|p| p == agent.id.protocol())
@@ -77,7 +77,7 @@ pub(crate) fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<Age
             next = agents.last().map(|last: &AgentView| last.id.clone());
             break;
         }
-        agents.push(view(&agent));
+        agents.push(view(agent));
     }
     Ok(AgentList { agents, next })
 }

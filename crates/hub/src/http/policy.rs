@@ -72,7 +72,7 @@ pub(super) async fn delete_deny_rule(
 /// who change rules at once end with what the store has.
 async fn put_in_force(hub: &Hub) -> Result<(), ApiError> {
     hub.policy.set_deny(hub.store.deny_rules().await?);
-    for agent in hub.agents.list(None) {
+    for agent in hub.agents.list(None).iter() {
         if let Some(link) = agent.link() {
             let _ = link.push(Command::PolicyChanged);
         }

@@ -75,7 +75,7 @@ pub(super) fn list(hub: &Hub, asker: &Asker, cursor: Option<String>) -> ListReso
     let mut next = None;
     let mut agents = 0;
     let mut last = None;
-    for agent in hub.agents.list(cursor.as_deref()) {
+    for agent in hub.agents.list(cursor.as_deref()).iter() {
         if !scopes.reaches(agent.id.as_str(), &agent.state().tags) {
             continue;
         }
