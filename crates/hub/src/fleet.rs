@@ -39,11 +39,15 @@ pub struct Verdict {
 
 /// Judges a snapshot's sections.
 pub fn judge<'a>(sections: impl IntoIterator<Item = (&'a str, &'a RawValue)>, os: Os, now: Timestamp) -> Verdict {
-    let mut short = String::from("{");
-    let mut full = String::from("{");
+    let sections = sections.into_iter();
+    // As long as these texts come out for a healthy machine: they are not moved while they grow.
+    let mut short = String::with_capacity(20 * (sections.size_hint().0 + 1));
+    let mut full = String::with_capacity(64 * (sections.size_hint().0 + 1));
+    short.push('{');
+    full.push('{');
     let mut worst = Overall::Unknown;
     let mut remote_control = None;
-    for (i, (name, payload)) in sections.into_iter().enumerate() {
+    for (i, (name, payload)) in sections.enumerate() {
         let judged = health::evaluate(name, payload, os, now);
         worst = worst.max(judged.status.into());
         if name == "agent" {

@@ -2,6 +2,7 @@
 
 mod live;
 mod logs;
+mod telemetry;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 //! for. Here an idle connection holds no buffer at all.
 
 use std::io::Cursor;
+use std::mem;
 
 use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 use tungstenite::protocol::frame::{FrameHeader, coding::CloseCode};
@@ -93,6 +94,11 @@ impl Decoder {
 
     /// Takes bytes that arrived.
     pub fn feed(&mut self, bytes: &[u8]) {
+        let whole = self.header.as_ref().map(|(_, length)| self.start + length);
+        if whole == Some(self.buffer.len() + bytes.len()) {
+            // The last piece: what the buffer holds then may become the message, which should not be larger than it is.
+            self.buffer.reserve_exact(bytes.len());
+        }
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -117,6 +123,7 @@ impl Decoder {
                 return Ok(None);
             }
             let end = self.start + length;
+            let alone = self.is_alone(end);
             let payload = &mut self.buffer[self.start..end];
             match (self.side, header.mask) {
                 (Side::Server, Some(mask)) => apply_mask(payload, mask),
@@ -126,6 +133,11 @@ impl Decoder {
             }
             let event = match header.opcode {
                 OpCode::Control(control) => Some(control_event(control, payload)?),
+                OpCode::Data(kind @ (Data::Text | Data::Binary)) if header.is_final && alone => {
+                    let mut bytes = mem::take(&mut self.buffer);
+                    bytes.drain(..mem::take(&mut self.start));
+                    return message(kind, bytes).map(Some);
+                }
                 OpCode::Data(data) => gather(&mut self.partial, data, header.is_final, payload)?,
             };
             self.start = end;
@@ -157,6 +169,12 @@ impl Decoder {
         }
         self.start += usize::try_from(cursor.position()).unwrap_or(usize::MAX);
         Ok(Some((header, usize::try_from(length).unwrap_or(usize::MAX))))
+    }
+
+    /// Whether the frame that ends at `end` is all that the buffer holds, and the buffer hardly larger than it: then it
+    /// can be the message, without a copy.
+    fn is_alone(&self, end: usize) -> bool {
+        self.partial.is_none() && end == self.buffer.len() && self.buffer.capacity() <= end + end / 4
     }
 
     /// Once all is read the buffer goes back: an idle connection holds none.
@@ -212,9 +230,13 @@ fn gather(
         *partial = Some((kind, bytes));
         return Ok(None);
     }
+    message(kind, bytes).map(Some)
+}
+
+fn message(kind: Data, bytes: Vec<u8>) -> Result<Event, WsError> {
     match kind {
-        Data::Text => String::from_utf8(bytes).map(|text| Some(Event::Text(text))).map_err(|_| WsError::NotUtf8),
-        _ => Ok(Some(Event::Binary(bytes))),
+        Data::Text => String::from_utf8(bytes).map(Event::Text).map_err(|_| WsError::NotUtf8),
+        _ => Ok(Event::Binary(bytes)),
     }
 }
 
@@ -309,6 +331,29 @@ mod tests {
         decoder.feed(header);
         assert_eq!(decoder.next_event(), Ok(None));
         assert!(decoder.buffer.capacity() < 1024);
+    }
+
+    #[test]
+    fn a_message_in_two_pieces_takes_no_more_than_its_length() {
+        let frame = text(&[b'x'; 6000]);
+        let mut decoder = Decoder::new(10_000);
+        decoder.feed(&frame[..4096]);
+        assert_eq!(decoder.next_event(), Ok(None));
+        decoder.feed(&frame[4096..]);
+        let Ok(Some(Event::Text(text))) = decoder.next_event() else { panic!("a text was sent") };
+        assert_eq!(text.len(), 6000);
+        assert_eq!(text.capacity(), frame.len(), "the read buffer itself");
+        assert_eq!(decoder.buffer.capacity(), 0);
+    }
+
+    #[test]
+    fn a_message_does_not_keep_a_buffer_much_larger_than_itself() {
+        let frame = text(&[b'x'; 100]);
+        let mut decoder = Decoder::new(10_000);
+        decoder.buffer.reserve(4096);
+        decoder.feed(&frame);
+        let Ok(Some(Event::Text(text))) = decoder.next_event() else { panic!("a text was sent") };
+        assert_eq!(text.capacity(), 100);
     }
 
     #[test]

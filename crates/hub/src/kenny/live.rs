@@ -8,19 +8,17 @@ use convoke_core::door::Door;
 use convoke_core::id::CallId;
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_kenny::close::{self, Close};
-use convoke_kenny::frame::{HubFrame, Response, Telemetry};
+use convoke_kenny::frame::{HubFrame, Response};
 use convoke_kenny::hub::{Event, Output, Unreadable};
 use convoke_kenny::inflight::{Match, StartError};
 use convoke_kenny::policy::Dialect;
-use convoke_store::{Lossy, SnapshotRow};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::Session;
 use super::logs::LogBudget;
+use super::{Session, telemetry};
 use crate::agents::Agent;
 use crate::clock;
-use crate::fleet;
 use crate::hub::Hub;
 use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
@@ -249,7 +247,11 @@ impl Tunnel<'_> {
         self.set_overdue(false);
         match session.on_text(&text, now) {
             Event::Response { response, call } => self.on_response(response, call).await,
-            Event::Telemetry(telemetry) => self.on_telemetry(&telemetry).await,
+            Event::Telemetry(telemetry) => {
+                let snapshot = self.judge(&telemetry);
+                let place = telemetry::place(&text, telemetry.body.get());
+                self.keep_snapshot(snapshot, telemetry::cut(text, place)).await;
+            }
             Event::Log(log) => self.on_log(&log).await,
             Event::Reply(frame) => socket.queue_text(&frame.encode()),
             Event::Alive => {}
@@ -303,32 +305,6 @@ impl Tunnel<'_> {
         record.target = Some(self.agent.id.as_str().into());
         record.call_id = Some(call);
         record
-    }
-
-    async fn on_telemetry(&self, telemetry: &Telemetry<'_>) {
-        let now = clock::now();
-        let os = self.agent.state().os;
-        let verdict = fleet::judge(telemetry.snapshot.iter().map(|(name, raw)| (&**name, *raw)), os, now);
-        let row = SnapshotRow {
-            agent: self.agent.id.clone(),
-            collected_at: telemetry.collected_at.to_string(),
-            received_at: now,
-            body: telemetry.body.get().to_owned(),
-            health: verdict.health,
-        };
-        {
-            let mut state = self.agent.state();
-            state.last_seen = Some(now);
-            state.overall = verdict.overall;
-            state.sections = Some(verdict.sections);
-            state.remote_control = verdict.remote_control.or(state.remote_control);
-        }
-        self.hub.metrics.snapshots.inc();
-        self.hub.changes.agent(&self.agent.id);
-        if let Err(why) = self.hub.store.enqueue(Lossy::Snapshot(row)).await {
-            self.hub.metrics.dropped("snapshots", 1);
-            tracing::error!(agent = %self.agent.id, %why, "a snapshot was not kept");
-        }
     }
 
     async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Reply)>) {
