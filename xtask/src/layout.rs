@@ -7,44 +7,60 @@
 //! build and are part of the source (`crates/convoke/link`); the build script hands them to the linker. A function that
 //! is not found there any more costs nothing but its place.
 //!
-//! ```text
-//! cargo rustc --release -p convoke --bin convoke -- -Clink-arg=-Wl,-Map=MAP     # what came from which crate
-//! valgrind --tool=callgrind --demangle=no --callgrind-out-file=TRACE \
-//!     target/release/convoke agent run --state DIR      # enrolled; end it with Ctrl-C after its first snapshot
-//! cargo xtask layout agent MAP TRACE
-//! ```
-//!
-//! Two traces make the list `agent`: one of its first run, which enrols, and one of a later run; one in which it is
-//! called makes the list `calls` (what is in a list before is not placed again). Under valgrind the
-//! program does not find itself (`/proc/self/exe` is valgrind), and an agent that cannot start a process for a snapshot
-//! collects it itself; a preloaded `posix_spawnp` that names the program instead keeps all of that out of the list.
-//! The hub's is made with `--instr-atstart=no`, and `callgrind_control -i on` while it is being called.
+//! An agent's list comes from its first run, which enrols, and a later one; `calls` from one in which it is called (what is
+//! in a list before is not placed again); the hub's while it is called through each door.
+
+mod stage;
+mod traces;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::{bench, run};
 
 /// The lists there are.
 const LISTS: [&str; 3] = ["agent", "calls", "hub"];
 /// Most bytes of unused instances that a name brings along.
 const SLACK: u64 = 16 * 1024;
 
+/// Makes all lists anew: builds the program as it is shipped, traces it, and writes what was seen.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    for program in ["valgrind", "callgrind_control", "cc"] {
+        ensure!(run::find_program(program).is_some(), "{program} is not installed (Debian: valgrind, gcc)");
+    }
+    let target = bench::target_dir(root)?;
+    // Beside the folder: where the program is as it was, nothing is linked, and no map written.
+    let (dir, map) = (target.join("layout"), target.join("layout.map"));
+    let _ = std::fs::remove_dir_all(&dir);
+    let mut build = run::cargo(root);
+    build.args(["rustc", "--release", "--package", "convoke", "--bin", "convoke", "--"]);
+    run::shown(build.arg(format!("-Clink-arg=-Wl,-Map={}", map.display())))?;
+    let program = target.join("release/convoke");
+    let map = std::fs::read_to_string(&map).context("the linker wrote no map")?;
+    for list in LISTS {
+        let dir = dir.join(list);
+        std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let traces = traces::make(list, &program, &dir)?;
+        write(root, list, &map, &traces)?;
+    }
+    Ok(())
+}
+
 /// Writes a list from the linker's map of a program and the traces of its runs.
-pub(crate) fn run(root: &Path, list: &str, map: &str, traces: &[&str]) -> Result<()> {
-    ensure!(LISTS.contains(&list), "there are the lists {}, not {list:?}", LISTS.join(", "));
-    let map_text = std::fs::read_to_string(map).with_context(|| format!("cannot read {map}"))?;
-    let sections = sections(&map_text);
+fn write(root: &Path, list: &str, map: &str, traces: &[PathBuf]) -> Result<()> {
+    let sections = sections(map);
     if sections.is_empty() {
-        bail!("{map} is no map of the linker that comes with the compiler");
+        bail!("the map is not one of the linker that comes with the compiler");
     }
     let mut used = BTreeSet::new();
     for trace in traces {
-        let text = std::fs::read_to_string(trace).with_context(|| format!("cannot read {trace}"))?;
+        let text = std::fs::read_to_string(trace).with_context(|| format!("cannot read {}", trace.display()))?;
         used.extend(functions(&text));
     }
     let patterns = patterns(&sections, |section| used.contains(section.name));
-    ensure!(!patterns.is_empty(), "the traces name no function of {map}; were they made with --demangle=no?");
+    ensure!(!patterns.is_empty(), "the traces name no function of the program");
     let lines: String = patterns.iter().map(|(from, name)| format!("{from} {name}\n")).collect();
     let path = format!("crates/convoke/link/{list}.txt");
     std::fs::write(root.join(&path), lines).with_context(|| format!("cannot write {path}"))?;

@@ -28,9 +28,8 @@ Usage: cargo xtask <command>
                    a name before them, as in `bench mcp`, measures only that
   windows [--check]
                    build the program for Windows, where the target and mingw are installed, or check it
-  layout LIST MAP TRACE...
-                   list the functions that an agent at rest or a hub uses, for the linker, from traces of the
-                   release build
+  layout           list the functions that an agent at rest and a hub use, for the linker, from traces of the
+                   release build (needs valgrind)
   tidy [folder]    the tidy checks alone, on this checkout or another";
 
 fn main() -> ExitCode {
@@ -43,7 +42,7 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::run(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["windows", rest @ ..] => windows::run(&root(), rest),
-        ["layout", list, map, traces @ ..] if !traces.is_empty() => layout::run(&root(), list, map, traces),
+        ["layout"] => layout::run(&root()),
         ["tidy"] => tidy::run(&root()),
         ["tidy", folder] => tidy::run(Path::new(folder)),
         ["help" | "--help" | "-h"] => {
