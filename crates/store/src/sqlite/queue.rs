@@ -21,6 +21,9 @@ use crate::interface::{Expected, Result};
 /// How long a group waits at the most for those who are on their way. A disk that syncs faster than they come would
 /// otherwise make many small groups, each with a sync of its own, and a sync is what costs most.
 const GATHER: Duration = Duration::from_millis(2);
+/// How long after a group the writer waits for the next one to be whole before it asks to be woken by the first that
+/// comes. Callers who go on at once are back by then, and the writer is woken once for them and not twice.
+const SOON: Duration = Duration::from_millis(1);
 /// How long a group that nobody waits for gathers company, unless someone comes who does wait.
 const LINGER: Duration = Duration::from_millis(5);
 /// Most changes in one transaction.
@@ -62,6 +65,8 @@ pub(super) struct Incoming {
     shared: Arc<Shared>,
     /// [`GATHER`], but in tests.
     gather: Duration,
+    /// [`SOON`], but in tests.
+    soon: Duration,
 }
 
 #[derive(Debug)]
@@ -97,6 +102,8 @@ enum Wanted {
     Some(usize),
     /// Everyone who is on the way.
     Everyone,
+    /// Someone who is waited for, and with them everyone who is on the way.
+    Whole,
 }
 
 #[derive(Debug)]
@@ -124,7 +131,7 @@ pub(super) fn queue(limit: usize, numbers: Arc<Numbers>) -> (Queue, Incoming) {
         limit,
         waiting: AtomicUsize::new(0),
     });
-    (Queue { shared: Arc::new(Open(Arc::clone(&shared))), numbers }, Incoming { shared, gather: GATHER })
+    (Queue { shared: Arc::new(Open(Arc::clone(&shared))), numbers }, Incoming { shared, gather: GATHER, soon: SOON })
 }
 
 impl Queue {
@@ -229,9 +236,15 @@ impl State {
     fn has(&self, wanted: Wanted) -> bool {
         let enough = match wanted {
             Wanted::Some(any) => self.urgent > 0 || self.waiting.len() >= any,
-            Wanted::Everyone => self.expected == [0, 0] || self.waiting.len() >= MAX_GROUP,
+            Wanted::Everyone => self.is_whole(),
+            Wanted::Whole => (self.urgent > 0 && self.is_whole()) || self.waiting.len() >= MAX_GROUP / 2,
         };
         self.closed || enough
+    }
+
+    /// Nobody is on the way any more, or they would not fit.
+    fn is_whole(&self) -> bool {
+        self.expected == [0, 0] || self.waiting.len() >= MAX_GROUP
     }
 
     /// A group was taken: whoever said before the last one that they would come is late.
@@ -249,6 +262,7 @@ impl Incoming {
     /// The next group; waits for it. None when nobody can send any more and everything was taken.
     pub(super) fn next_group(&mut self) -> Option<Group> {
         let mut state = self.shared.state();
+        state = self.wait(state, Wanted::Whole, Some(self.soon));
         state = self.wait(state, Wanted::Some(1), None);
         if state.urgent == 0 {
             state = self.wait(state, Wanted::Some(MAX_GROUP / 2), Some(LINGER));
@@ -319,10 +333,11 @@ mod tests {
     use convoke_core::time::Timestamp;
 
     use super::*;
+    use crate::interface::Lossy;
 
     fn patient() -> (Queue, Incoming) {
         let (queue, mut incoming) = queue(100, Arc::default());
-        incoming.gather = Duration::from_secs(3600);
+        (incoming.gather, incoming.soon) = (Duration::from_secs(3600), Duration::ZERO);
         (queue, incoming)
     }
 
@@ -345,6 +360,33 @@ mod tests {
         assert!(!writer.is_finished(), "one has not come yet");
         push(&queue, Some(third));
         assert_eq!(writer.join().expect("no panic"), Some(4));
+    }
+
+    #[test]
+    fn right_after_a_group_the_writer_is_woken_once_for_the_next() {
+        let (queue, mut incoming) = patient();
+        incoming.soon = Duration::from_secs(3600);
+        let [first, second] = [(); 2].map(|()| queue.announce());
+        let writer = thread::spawn(move || incoming.next_group().map(|group| group.ops.len()));
+        while queue.shared.state().wake_at.is_none() {
+            thread::yield_now();
+        }
+        push(&queue, Some(first));
+        let wake_at = queue.shared.state().wake_at;
+        assert!(matches!(wake_at, Some(Wanted::Whole)), "woken, though the other one is on the way: {wake_at:?}");
+        push(&queue, Some(second));
+        assert_eq!(writer.join().expect("no panic"), Some(2));
+    }
+
+    #[test]
+    fn many_that_nobody_waits_for_do_not_wait_for_the_time_to_be_over() {
+        let (queue, mut incoming) = patient();
+        incoming.soon = Duration::from_secs(3600);
+        let lossy = || Queued { op: Op::Lossy(Box::new(Lossy::Logs(Vec::new()))), bytes: 1, room: 0 };
+        for _ in 0..MAX_GROUP / 2 {
+            queue.shared.push(lossy(), None).expect("takes it");
+        }
+        assert_eq!(incoming.next_group().map(|group| group.ops.len()), Some(MAX_GROUP / 2));
     }
 
     #[test]

@@ -21,8 +21,10 @@ const MIGRATIONS: &[&str] = &[
 /// The schema this program writes.
 pub(crate) const CURRENT: u32 = MIGRATIONS.len() as u32;
 
-/// The write-ahead log may be this large on disk once it has been emptied.
-const WAL_FILE_LIMIT: u32 = 16 << 20;
+/// The write-ahead log may be this large on disk once it has been emptied. Twice the length at which it is finished off:
+/// under load it gets a little longer than that, and what is cut off must be grown again, at a write of the file's length
+/// with every sync.
+const WAL_FILE_LIMIT: u32 = 32 << 20;
 
 /// Opens the database for writing, and makes it if it is not there.
 pub(crate) fn open_writable(path: &Path) -> Result<Connection> {
