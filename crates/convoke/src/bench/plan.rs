@@ -12,9 +12,6 @@ pub(super) struct Plan {
     pub(super) agents: usize,
     /// Agents connected while calls are measured.
     pub(super) few: usize,
-    /// Agents in the smaller fleet, for the cost of the overview as it grows. Half of them, not a tenth: a thousand fit a
-    /// processor's cache, and then the ratio says more of that than of the hub.
-    pub(super) small_fleet: usize,
     /// Each load.
     pub(super) load: Duration,
     /// Before each load, unmeasured.
@@ -50,7 +47,6 @@ impl Plan {
         Self {
             agents,
             few: agents.min(if args.quick { 50 } else { 100 }),
-            small_fleet: (agents / 2).max(1),
             load: Duration::from_secs_f64(seconds),
             warm_up: Duration::from_secs_f64(seconds / 6.0),
             rounds: size(args.rounds, 1),
