@@ -1,6 +1,8 @@
 //! The agent that runs beside the hub: enrolled without a person, since whoever runs the hub owns this machine as well.
 //! The same token, the same binding and the same records as any other enrolment, only nobody has to carry the token.
 
+use std::sync::Arc;
+
 use convoke_core::door::Door;
 use convoke_core::id::PeerId;
 use convoke_core::journal::{Draft, Kind};
@@ -30,9 +32,9 @@ impl Hub {
             None => Trust::Unpaired,
             Some(agent) => {
                 let state = agent.state();
-                match (state.trust, state.public_key) {
+                match (state.trust, state.public_key.as_deref()) {
                     (Trust::Revoked, _) => return Ok(Adopted::Revoked),
-                    (Trust::Trusted, Some(bound)) if bound == key => return Ok(Adopted::Yes),
+                    (Trust::Trusted, Some(bound)) if *bound == key => return Ok(Adopted::Yes),
                     (_, Some(_)) if state.is_online() => return Ok(Adopted::Taken),
                     (trust, _) => trust,
                 }
@@ -60,7 +62,7 @@ impl Hub {
                 let mut state = agent.state();
                 state.trust = Trust::Trusted;
                 state.enrolled_at = Some(now);
-                state.public_key = Some(key);
+                state.public_key = Some(Arc::new(key));
                 Ok(Adopted::Yes)
             }
             EnrolOutcome::BadToken | EnrolOutcome::AlreadyEnrolled => Ok(Adopted::Taken),

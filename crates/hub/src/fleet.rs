@@ -11,7 +11,7 @@ use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::agents::{Agents, InOrder};
+use crate::agents::{Agent, Agents, InOrder};
 
 /// One section as it is judged and stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Verdict {
     /// The worst of the sections.
     pub overall: Overall,
     /// Status per section: `{"disk":"ok",…}`.
-    pub sections: Box<str>,
+    pub sections: String,
     /// Everything, for the store: `{"disk":{"status","summary","ruled"},…}`.
     pub health: String,
     /// Whether remote control is on, where the section `agent` says so.
@@ -70,7 +70,7 @@ pub fn judge<'a>(sections: impl IntoIterator<Item = (&'a str, &'a RawValue)>, os
     }
     short.push('}');
     full.push('}');
-    Verdict { overall: worst, sections: short.into_boxed_str(), health: full, remote_control }
+    Verdict { overall: worst, sections: short, health: full, remote_control }
 }
 
 /// Our agents tell a changed kill switch in a section of their own.
@@ -95,18 +95,22 @@ fn push_json_text(out: &mut String, text: &str) {
 }
 
 /// What a stored verdict says: for the start of a hub.
-pub fn statuses(stored: &str) -> (Overall, Option<Box<str>>) {
+pub fn statuses(stored: &str) -> (Overall, Option<String>) {
     let Ok(sections) = serde_json::from_str::<BTreeMap<String, Judged>>(stored) else {
         return (Overall::Unknown, None);
     };
     let overall = health::overall(sections.values().map(|s| s.status));
     let short: BTreeMap<&str, Status> = sections.iter().map(|(name, s)| (name.as_str(), s.status)).collect();
-    (overall, serde_json::to_string(&short).ok().map(String::into_boxed_str))
+    (overall, serde_json::to_string(&short).ok())
 }
 
 /// About how long a piece of a fleet view is. A view of ten thousand agents has six megabytes: in one piece it would be
-/// memory that the system has to hand out page by page, for every view anew.
-const PIECE: usize = 64 * 1024;
+/// memory that the system has to hand out page by page, for every view anew. With what HTTP puts around it a piece fits
+/// one packet of the loopback interface: a few bytes more, and each goes in two, and wakes its reader twice.
+const PIECE: usize = 60_000;
+
+/// How many agents are fetched from memory together.
+const AT_ONCE: usize = 64;
 
 /// The fleet as JSON text, of the agents within the caller's reach. The text comes in pieces, each made when it is asked
 /// for.
@@ -115,6 +119,8 @@ pub struct Overview {
     agents: InOrder,
     /// How many of them were looked at.
     seen: usize,
+    /// How many of them were fetched.
+    fetched: usize,
     scopes: Scopes,
     limit: usize,
     shown: usize,
@@ -135,6 +141,7 @@ impl Overview {
         Self {
             agents: agents.list(after),
             seen: 0,
+            fetched: 0,
             scopes,
             limit: limit.unwrap_or(usize::MAX),
             shown: 0,
@@ -205,6 +212,10 @@ impl Iterator for Overview {
             self.state = Telling::Agents;
         }
         while out.len() < PIECE {
+            if self.seen >= self.fetched {
+                self.fetched = (self.seen + AT_ONCE).min(self.agents.len());
+                Agent::fetch(&self.agents[self.seen..self.fetched]);
+            }
             if !self.agent(&mut out) {
                 self.end(&mut out);
                 self.state = Telling::Ended;
@@ -227,7 +238,7 @@ mod tests {
         let (disk, odd) = (disk.expect("JSON"), odd.expect("JSON"));
         let verdict = judge([("disk", &*disk), ("a \"b\"", &*odd)], Os::Windows, Timestamp::from_millis(0));
         assert_eq!(verdict.overall, Overall::Crit);
-        assert_eq!(&*verdict.sections, r#"{"disk":"crit","a \"b\"":"ok"}"#);
+        assert_eq!(verdict.sections, r#"{"disk":"crit","a \"b\"":"ok"}"#);
         let (overall, sections) = statuses(&verdict.health);
         assert_eq!(overall, Overall::Crit);
         assert_eq!(sections.as_deref(), Some(r#"{"a \"b\"":"ok","disk":"crit"}"#));

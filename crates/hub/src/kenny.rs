@@ -128,7 +128,7 @@ async fn on_register(hub: &Hub, session: &mut Session, register: &Register<'_>) 
 
 fn trusted_key(agent: &Agent) -> Option<VerifyingKey> {
     let state = agent.state();
-    (state.trust == Trust::Trusted).then_some(state.public_key).flatten()
+    (state.trust == Trust::Trusted).then(|| state.public_key.as_deref().copied()).flatten()
 }
 
 /// The legacy path: a token from the settings, or an enrolment token that is still alive.
@@ -183,7 +183,7 @@ async fn enter<S: Stream>(
         },
         // Looked at again under the lock: a revocation during the handshake must not be outrun.
         |state| match accepted.proof {
-            Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key == Some(key),
+            Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key.as_deref() == Some(&key),
             Proof::Token => state.trust != Trust::Revoked,
         },
     );

@@ -1,5 +1,7 @@
-//! The snapshot that simulated agents push: all 25 sections of the contract, some 6 kB, as a healthy PC sends it.
+//! The snapshots that simulated agents push: all 25 sections of the contract, some 6 kB, as a PC sends it that is well
+//! but for what PCs commonly have.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::SystemTime;
 
 use convoke_core::time::Timestamp;
@@ -10,11 +12,39 @@ use serde_json::value::RawValue;
 
 /// A snapshot, ready to be framed for any agent.
 #[derive(Clone, Debug)]
-pub struct Snapshot(Vec<(String, Box<RawValue>)>);
+pub struct Snapshot {
+    well: Sections,
+    ailments: Vec<Ailment>,
+}
+
+#[derive(Clone, Debug)]
+struct Sections(Vec<(String, Box<RawValue>)>);
+
+/// What some machines of a fleet have.
+#[derive(Clone, Debug, Deserialize)]
+struct Ailment {
+    section: String,
+    /// One machine in so many has it.
+    one_in: u64,
+    /// The section of those.
+    payload: Box<RawValue>,
+}
 
 impl Default for Snapshot {
     fn default() -> Self {
-        serde_json::from_str(include_str!("snapshot.json")).expect("the snapshot in this crate is an object")
+        Self {
+            well: serde_json::from_str(include_str!("snapshot.json")).expect("the snapshot here is an object"),
+            ailments: serde_json::from_str(include_str!("ailments.json")).expect("the ailments here are a list"),
+        }
+    }
+}
+
+impl Ailment {
+    /// Whether an agent has it: always the same ones.
+    fn befalls(&self, agent_id: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        (agent_id, &self.section, self.one_in).hash(&mut hasher);
+        hasher.finish().is_multiple_of(self.one_in)
     }
 }
 
@@ -23,35 +53,46 @@ impl Snapshot {
     pub fn frame(&self, agent_id: &str) -> String {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = Timestamp::from_millis(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-        frame::telemetry(agent_id, &now.to_string(), &self.0)
+        let sections: Vec<(&str, &RawValue)> = self
+            .well
+            .0
+            .iter()
+            .map(|(name, well)| {
+                let ailment = self.ailments.iter().find(|it| it.section == *name && it.befalls(agent_id));
+                (name.as_str(), ailment.map_or(&**well, |it| &*it.payload))
+            })
+            .collect();
+        frame::telemetry(agent_id, &now.to_string(), &sections)
     }
 }
 
-impl<'de> Deserialize<'de> for Snapshot {
+impl<'de> Deserialize<'de> for Sections {
     /// Keeps the sections in their order and as they are written; a map would lose both.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Sections;
-        impl<'de> Visitor<'de> for Sections {
-            type Value = Snapshot;
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Sections;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object of sections")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Snapshot, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sections, A::Error> {
                 let mut sections = Vec::new();
                 while let Some(section) = map.next_entry()? {
                     sections.push(section);
                 }
-                Ok(Snapshot(sections))
+                Ok(Sections(sections))
             }
         }
-        deserializer.deserialize_map(Sections)
+        deserializer.deserialize_map(InOrder)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use convoke_kenny::frame::AgentFrame;
 
     use super::*;
@@ -64,5 +105,20 @@ mod tests {
         assert_eq!(telemetry.agent_id, "sim-00001");
         assert_eq!(telemetry.snapshot.len(), 25);
         assert!(Timestamp::parse(&telemetry.collected_at).is_some());
+    }
+
+    #[test]
+    fn a_fleet_has_what_fleets_have_and_every_machine_always_the_same() {
+        let snapshot = Snapshot::default();
+        for ailment in &snapshot.ailments {
+            assert!(snapshot.well.0.iter().any(|(name, _)| *name == ailment.section), "{}", ailment.section);
+            let ill = (0..10_000).filter(|n| ailment.befalls(&format!("sim-{n:05}"))).count() as u64;
+            let expected = 10_000 / ailment.one_in;
+            assert!((expected / 2..expected * 2).contains(&ill), "{} of {}: {ill}", ailment.section, ailment.one_in);
+        }
+        let kinds: BTreeSet<Vec<bool>> = (0..10_000)
+            .map(|n| snapshot.ailments.iter().map(|it| it.befalls(&format!("sim-{n:05}"))).collect())
+            .collect();
+        assert!((50..500).contains(&kinds.len()), "{} kinds of machines", kinds.len());
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn view(agent: &Agent) -> AgentView {
         last_seen: state.last_seen,
         connected_at: state.connected_at,
         enrolled_at: state.enrolled_at,
-        key_fingerprint: state.public_key.map(|key| hex::encode(Sha256::digest(key.as_bytes()))),
+        key_fingerprint: state.public_key.as_ref().map(|key| hex::encode(Sha256::digest(key.as_bytes()))),
     }
 }
 
@@ -273,7 +273,7 @@ pub(super) async fn enrol(
                 let mut state = agent.state();
                 state.trust = Trust::Trusted;
                 state.enrolled_at = Some(now);
-                state.public_key.replace(key).is_some()
+                state.public_key.replace(Arc::new(key)).is_some()
             };
             if replaced {
                 // A link under the old key must not outlive it.
@@ -300,10 +300,7 @@ pub(super) async fn revoke(
     let agent = in_reach(&hub, &caller, &id).await?;
     let before = {
         let mut state = agent.state();
-        let before = (state.trust, state.public_key);
-        state.trust = Trust::Revoked;
-        state.public_key = None;
-        before
+        (std::mem::replace(&mut state.trust, Trust::Revoked), state.public_key.take())
     };
     hub.agents.close_link(&agent, Close::Revoked);
     let stored =

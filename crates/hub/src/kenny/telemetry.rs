@@ -15,13 +15,7 @@ impl Tunnel<'_> {
         let now = clock::now();
         let os = self.agent.state().os;
         let verdict = fleet::judge(telemetry.snapshot.iter().map(|(name, raw)| (&**name, *raw)), os, now);
-        {
-            let mut state = self.agent.state();
-            state.last_seen = Some(now);
-            state.overall = verdict.overall;
-            state.sections = Some(verdict.sections);
-            state.remote_control = verdict.remote_control.or(state.remote_control);
-        }
+        self.hub.agents.show(self.agent, &verdict, now);
         self.hub.metrics.snapshots.inc();
         self.hub.changes.agent(&self.agent.id);
         SnapshotRow {
