@@ -1,14 +1,13 @@
 //! The whole answer to a call that went well, written at once. What is not quite plain (a picture, something to cut,
 //! characters that must be made visible) is left to the longer way, and a test holds the two together.
 
-use std::fmt::Write as _;
-
 use convoke_core::id::Protocol;
 use rmcp::model::RequestId;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::super::call::LARGE;
-use super::super::render::{NOTE, UNTRUSTED, between_marks, intro};
+use super::super::render::{INTRO, NOTE, UNTRUSTED, push_between_marks};
 use super::super::schema;
 use crate::calls::{Call, Done};
 
@@ -25,33 +24,39 @@ pub(super) fn text(id: &RequestId, call: &Call, done: &Done, budget: usize) -> O
     }
     let value: Value = serde_json::from_str(raw).ok()?;
     let key = if schema::fits(&call.tool, &value) { "result" } else { "other_result" };
+    let (id, value, ms) = (serde_json::to_string(id).ok()?, serde_json::to_string(&value).ok()?, ms.to_string());
+    let mut call_id = Uuid::encode_buffer();
+    let call_id = &*call.id.uuid().hyphenated().encode_lower(&mut call_id);
     // Neither an id nor a name of the catalogue has a character that JSON would escape.
-    let (agent, tool, call_id) = (call.target.as_str(), call.tool.as_str(), call.id);
-    let data = between_marks(&intro(agent), &escaped(raw)).replace('\n', "\\n");
-    let (id, value) = (serde_json::to_string(id).ok()?, serde_json::to_string(&value).ok()?);
-    let mut text = String::with_capacity(AROUND + data.len() + value.len());
-    // Writing to a String cannot fail.
-    let _ = write!(
-        text,
-        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"complete\",\"content\":[{{\"type\":\"text\",\
-         \"text\":\"{tool} on {agent}: done after {ms} ms; call_id {call_id}.\"}},{{\"type\":\"text\",\"text\":\"{data}\",\
-         \"_meta\":{{\"{UNTRUSTED}\":true}}}}],\"structuredContent\":{{\"agent\":\"{agent}\",\"call_id\":\"{call_id}\",\
-         \"duration_ms\":{ms},\"note\":\"{NOTE}\",\"{key}\":{value},\"state\":\"done\",\"tool\":\"{tool}\"}},\
-         \"isError\":false}}}}"
-    );
+    let (agent, tool) = (call.target.as_str(), call.tool.as_str());
+    let mut text = String::with_capacity(AROUND + 2 * raw.len() + value.len());
+    text.extend(["{\"jsonrpc\":\"2.0\",\"id\":", &id, ",\"result\":{\"resultType\":\"complete\",\"content\":["]);
+    text.extend([
+        "{\"type\":\"text\",\"text\":\"",
+        tool,
+        " on ",
+        agent,
+        ": done after ",
+        &ms,
+        " ms; call_id ",
+        call_id,
+    ]);
+    text.extend([".\"},{\"type\":\"text\",\"text\":\"", INTRO.0, agent, INTRO.1]);
+    push_between_marks(&mut text, "\\n", |text| push_escaped(text, raw));
+    text.extend(["\",\"_meta\":{\"", UNTRUSTED, "\":true}}],\"structuredContent\":{\"agent\":\"", agent]);
+    text.extend(["\",\"call_id\":\"", call_id, "\",\"duration_ms\":", &ms, ",\"note\":\"", NOTE, "\",\"", key]);
+    text.extend(["\":", &value, ",\"state\":\"done\",\"tool\":\"", tool, "\"},\"isError\":false}}"]);
     Some(text)
 }
 
 /// Printable ASCII as it stands between the quotes of a JSON text.
-fn escaped(ascii: &str) -> String {
-    let mut text = String::with_capacity(ascii.len() + ascii.len() / 8 + 8);
+fn push_escaped(text: &mut String, ascii: &str) {
     for part in ascii.split_inclusive(['"', '\\']) {
         match part.strip_suffix(['"', '\\']) {
             Some(plain) => text.extend([plain, "\\", &part[plain.len()..]]),
             None => text.push_str(part),
         }
     }
-    text
 }
 
 #[cfg(test)]
