@@ -399,6 +399,28 @@ mod tests {
     }
 
     #[test]
+    fn agents_that_do_alike_share_what_is_shown_of_them() {
+        let agents = Agents::default();
+        let (now, verdict) = (Timestamp::from_millis(0), |status: &str| Verdict {
+            overall: Overall::Ok,
+            sections: format!("{{\"disk\":\"{status}\"}}"),
+            health: String::new(),
+            remote_control: None,
+        });
+        let shown = |agent: &Agent| agent.state().sections.as_deref().map(|text| (text.to_owned(), text.as_ptr()));
+        let [one, other] = ["pc-1", "pc-2"].map(|id| agents.find_or_add(&id.parse().expect("an id")));
+        for agent in [&one, &other] {
+            agents.show(agent, &verdict("ok"), now);
+        }
+        assert_eq!(shown(&one), shown(&other));
+        agents.show(&other, &verdict("warn"), now);
+        assert_eq!(shown(&one).expect("shown").0, r#"{"disk":"ok"}"#);
+        assert_eq!(shown(&other).expect("shown").0, r#"{"disk":"warn"}"#);
+        agents.show(&other, &verdict("ok"), now);
+        assert_eq!(shown(&one), shown(&other));
+    }
+
+    #[test]
     fn they_are_listed_in_order_from_anywhere_and_a_list_stays_as_it_was() {
         let agents = Agents::default();
         for id in ["pc-3", "pc-1", "pc-10", "pc-2", "pc-1"] {
