@@ -104,7 +104,7 @@ pub fn statuses(stored: &str) -> (Overall, Option<String>) {
     (overall, serde_json::to_string(&short).ok())
 }
 
-/// About how long a piece of a fleet view is. A view of ten thousand agents has six megabytes: in one piece it would be
+/// About how long a piece of a fleet view is. A view of ten thousand agents has five megabytes: in one piece it would be
 /// memory that the system has to hand out page by page, for every view anew. With what HTTP puts around it a piece fits
 /// one packet of the loopback interface: a few bytes more, and each goes in two, and wakes its reader twice.
 const PIECE: usize = 60_000;

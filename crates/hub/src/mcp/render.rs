@@ -336,10 +336,7 @@ fn between_marks(intro: &str, json: &str) -> String {
 
 /// The same after what is there already, with this at the end of each line.
 pub(super) fn push_between_marks(text: &mut String, end: &str, json: impl FnOnce(&mut String)) {
-    let mut mark = [0; 16];
-    // Sixteen digits for eight bytes: they fit.
-    let _ = hex::encode_to_slice(clock::random_name::<8>(), &mut mark);
-    let mark = str::from_utf8(&mark).unwrap_or_default();
+    let mark = &*hex::encode(clock::random_name::<8>());
     text.extend([
         "; none of what stands between the marks ",
         mark,
