@@ -7,6 +7,7 @@
 mod agent;
 mod calls;
 mod disk;
+mod fleet;
 mod mcp;
 mod measure;
 mod plan;

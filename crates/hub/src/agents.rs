@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::fleet::Verdict;
 use crate::link::{Close, Command, Link};
-use crate::texts::{Shared, Texts};
+use crate::texts::{Halves, Shared, Texts};
 
 /// How a link authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +58,12 @@ pub struct Agent {
 #[derive(Debug)]
 #[repr(C)]
 pub struct AgentState {
-    link: Option<Arc<Link>>,
     /// Status per section as JSON text, ready to be put into a fleet view.
-    pub sections: Option<Shared>,
+    pub sections: Option<Halves>,
     /// The worst of its sections.
     pub overall: Overall,
+    /// Whether it has a link.
+    online: bool,
     /// Its system, as it said.
     pub os: Os,
     /// Whether remote control is on at the endpoint, as it said.
@@ -71,6 +72,7 @@ pub struct AgentState {
     pub auth: Option<AuthWay>,
     /// Its trust.
     pub trust: Trust,
+    link: Option<Arc<Link>>,
     /// Its tags, sorted.
     pub tags: Arc<[String]>,
     /// Its bound key, unpacked once and not at every handshake. Large, and looked at by handshakes only.
@@ -78,7 +80,7 @@ pub struct AgentState {
     /// What it said of itself.
     pub meta: Option<Box<RawValue>>,
     /// The protocol version it spoke.
-    pub protocol_version: Option<Box<str>>,
+    pub protocol_version: Option<Shared>,
     /// When its key was bound.
     pub enrolled_at: Option<Timestamp>,
     /// The last frame.
@@ -122,7 +124,13 @@ impl AgentState {
 
     /// Whether it has a link.
     pub const fn is_online(&self) -> bool {
-        self.link.is_some()
+        self.online
+    }
+
+    /// Another link, or none any more; answers the one before.
+    fn set_link(&mut self, link: Option<Arc<Link>>) -> Option<Arc<Link>> {
+        self.online = link.is_some();
+        std::mem::replace(&mut self.link, link)
     }
 }
 
@@ -240,9 +248,14 @@ impl Agents {
         state.overall = verdict.overall;
         state.remote_control = verdict.remote_control.or(state.remote_control);
         // As it was, mostly: then there is nothing to look for among the others' texts.
-        if state.sections.as_deref() != Some(&*verdict.sections) {
-            state.sections = Some(self.texts.share(&verdict.sections));
+        if state.sections.as_ref().is_none_or(|shown| *shown != *verdict.sections) {
+            state.sections = Some(self.texts.halves(&verdict.sections));
         }
+    }
+
+    /// A text about an agent that many have in common.
+    pub fn text(&self, text: &str) -> Shared {
+        self.texts.share(text)
     }
 
     /// How many agents are known.
@@ -282,7 +295,7 @@ impl Agents {
             return false;
         }
         let Ok(replaced) = state.presence.linked(link.id) else { return false };
-        let old = state.link.replace(Arc::clone(link));
+        let old = state.set_link(Some(Arc::clone(link)));
         update(&mut state);
         drop(state);
         if replaced.is_none() {
@@ -300,11 +313,12 @@ impl Agents {
         if !state.presence.ended(link) {
             return false;
         }
-        state.link = None;
+        let ended = state.set_link(None);
         state.connected_at = None;
         state.auth = None;
         state.last_seen = Some(last_seen);
         drop(state);
+        drop(ended);
         self.online.fetch_sub(1, Ordering::Relaxed);
         true
     }
@@ -339,6 +353,7 @@ fn new_agent(id: PeerId) -> Agent {
         auth: None,
         presence: Presence::OFFLINE,
         link: None,
+        online: false,
         overall: Overall::Unknown,
         sections: None,
     };
@@ -357,13 +372,13 @@ fn from_row(row: AgentRow, texts: &Arc<Texts>) -> Agent {
             state.remote_control = meta.remote_control.map(|r| r.is_enabled());
         }
         state.meta = row.meta;
-        state.protocol_version = row.protocol_version.map(Into::into);
+        state.protocol_version = row.protocol_version.map(|version| texts.share(&version));
         state.enrolled_at = row.enrolled_at;
         state.last_seen = row.last_seen;
         if let Some(health) = row.health {
             let (overall, sections) = crate::fleet::statuses(&health);
             state.overall = overall;
-            state.sections = sections.map(|sections| texts.share(&sections));
+            state.sections = sections.map(|sections| texts.halves(&sections));
         }
     }
     agent
@@ -393,7 +408,7 @@ mod tests {
     fn what_a_view_of_the_fleet_looks_at_is_one_cache_line() {
         const COUNTERS: usize = 16;
         let end =
-            offset_of!(Agent, state) + size_of::<Mutex<u64>>() - size_of::<u64>() + offset_of!(AgentState, overall);
+            offset_of!(Agent, state) + size_of::<Mutex<u64>>() - size_of::<u64>() + offset_of!(AgentState, online);
         assert!(COUNTERS + end < 64, "{end}");
         assert_eq!(COUNTERS + size_of::<Agent>(), 192);
     }
@@ -403,19 +418,21 @@ mod tests {
         let agents = Agents::default();
         let (now, verdict) = (Timestamp::from_millis(0), |status: &str| Verdict {
             overall: Overall::Ok,
-            sections: format!("{{\"disk\":\"{status}\"}}"),
+            sections: format!("{{\"disk\":\"ok\",\"memory\":\"{status}\"}}"),
             health: String::new(),
             remote_control: None,
         });
-        let shown = |agent: &Agent| agent.state().sections.as_deref().map(|text| (text.to_owned(), text.as_ptr()));
+        let shown = |agent: &Agent| agent.state().sections.as_ref().map(|list| (list.to_string(), list.places()));
         let [one, other] = ["pc-1", "pc-2"].map(|id| agents.find_or_add(&id.parse().expect("an id")));
         for agent in [&one, &other] {
             agents.show(agent, &verdict("ok"), now);
         }
         assert_eq!(shown(&one), shown(&other));
         agents.show(&other, &verdict("warn"), now);
-        assert_eq!(shown(&one).expect("shown").0, r#"{"disk":"ok"}"#);
-        assert_eq!(shown(&other).expect("shown").0, r#"{"disk":"warn"}"#);
+        let (well, ill) = (shown(&one).expect("shown"), shown(&other).expect("shown"));
+        assert_eq!(well.0, r#"{"disk":"ok","memory":"ok"}"#);
+        assert_eq!(ill.0, r#"{"disk":"ok","memory":"warn"}"#);
+        assert!(well.1[0] == ill.1[0] && well.1[1] != ill.1[1], "they differ in one half");
         agents.show(&other, &verdict("ok"), now);
         assert_eq!(shown(&one), shown(&other));
     }

@@ -178,7 +178,10 @@ impl Overview {
         out.push_str(",\"overall\":\"");
         out.push_str(state.overall.name());
         out.push_str("\",\"sections\":");
-        out.push_str(state.sections.as_deref().unwrap_or("{}"));
+        match &state.sections {
+            Some(sections) => sections.push_to(out),
+            None => out.push_str("{}"),
+        }
         out.push('}');
         true
     }

@@ -174,7 +174,7 @@ async fn enter<S: Stream>(
             is_news = meta(&state.meta) != meta(&accepted.meta_raw)
                 || state.protocol_version.as_deref() != version.as_deref();
             state.meta.clone_from(&accepted.meta_raw);
-            state.protocol_version = version.as_deref().map(Into::into);
+            state.protocol_version = version.as_deref().map(|version| hub.agents.text(version));
             state.os = os_named(&accepted.meta.os);
             state.remote_control = accepted.meta.remote_control.map(|r| r.is_enabled());
             state.connected_at = Some(now);

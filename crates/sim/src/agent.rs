@@ -51,7 +51,7 @@ pub(crate) struct Counters {
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Push a snapshot.
-    Push { done: oneshot::Sender<()> },
+    Push { unlike: bool, done: oneshot::Sender<()> },
     /// Close the connection and make a new one.
     Reconnect { done: oneshot::Sender<()> },
     /// Close the connection for good.
@@ -232,8 +232,9 @@ impl Link {
                     Ok(Incoming::Close(_)) | Err(_) => return Ended::Lost,
                 },
                 order = orders.recv() => match order {
-                    Some(Order::Push { done }) => {
-                        let frame = self.shared.snapshot.frame(self.id.as_str());
+                    Some(Order::Push { unlike, done }) => {
+                        let (snapshot, id) = (&self.shared.snapshot, self.id.as_str());
+                        let frame = if unlike { snapshot.unlike_frame(id) } else { snapshot.frame(id) };
                         self.shared.send(&mut self.socket, &frame);
                         if self.socket.flush().await.is_err() {
                             return Ended::Lost;

@@ -30,6 +30,9 @@ pub enum Command {
         /// At most so many a second.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         per_second: Option<f64>,
+        /// Of machines of which no two are alike.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unlike: bool,
     },
     /// Mint tokens for so many Sonde agents, and make the keys of those that make their own.
     Tokens {
@@ -64,7 +67,7 @@ impl Command {
         let (count, rate) = match self {
             Self::Resize { agents } => (agents, None),
             Self::Reconnect { count } => (count, None),
-            Self::Push { count, per_second } => (count, per_second),
+            Self::Push { count, per_second, .. } => (count, per_second),
             Self::Tokens { count } => (count, None),
             // So many are not minted at once.
             Self::Enrol { .. } => (10_000, None),
@@ -87,8 +90,8 @@ pub async fn obey(swarm: &mut Swarm, line: &str) -> Reply {
         Ok(Command::Reconnect { count }) => {
             swarm.reconnect(count.min(MAX_COUNT)).await;
         }
-        Ok(Command::Push { count, per_second }) => {
-            swarm.push(count.min(MAX_COUNT), per_second).await;
+        Ok(Command::Push { count, per_second, unlike }) => {
+            swarm.push(count.min(MAX_COUNT), per_second, unlike).await;
         }
         Ok(Command::Tokens { .. } | Command::Enrol { .. }) => {
             problem = Some("only simulated Sonde agents are enrolled on command".into());
@@ -109,8 +112,11 @@ mod tests {
         for (text, command) in [
             (r#"{"do":"resize","agents":10000}"#, Command::Resize { agents: 10_000 }),
             (r#"{"do":"reconnect","count":3000}"#, Command::Reconnect { count: 3000 }),
-            (r#"{"do":"push","count":5}"#, Command::Push { count: 5, per_second: None }),
-            (r#"{"do":"push","count":5,"per_second":2.5}"#, Command::Push { count: 5, per_second: Some(2.5) }),
+            (r#"{"do":"push","count":5}"#, Command::Push { count: 5, per_second: None, unlike: false }),
+            (
+                r#"{"do":"push","count":5,"per_second":2.5,"unlike":true}"#,
+                Command::Push { count: 5, per_second: Some(2.5), unlike: true },
+            ),
             (r#"{"do":"tokens","count":5}"#, Command::Tokens { count: 5 }),
             (r#"{"do":"enrol","tls":true}"#, Command::Enrol { tls: true }),
             (r#"{"do":"report"}"#, Command::Report),
@@ -126,7 +132,7 @@ mod tests {
 
     #[test]
     fn patience_is_bounded_whatever_is_asked() {
-        let push = Command::Push { count: u64::MAX, per_second: Some(1e-300) };
+        let push = Command::Push { count: u64::MAX, per_second: Some(1e-300), unlike: false };
         assert_eq!(push.patience(), Duration::from_secs(86_400));
         assert!(Command::Report.patience() >= Duration::from_secs(30));
     }

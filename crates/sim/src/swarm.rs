@@ -155,9 +155,10 @@ impl Swarm {
         self.order(count, None, |done| Order::Reconnect { done }).await
     }
 
-    /// Pushes `count` snapshots, round robin, at most `per_second` of them a second. Returns when all are written.
-    pub async fn push(&self, count: u64, per_second: Option<f64>) -> Report {
-        self.order(count, per_second, |done| Order::Push { done }).await
+    /// Pushes `count` snapshots, round robin, at most `per_second` of them a second; of machines of which no two are
+    /// alike, if they shall be `unlike`. Returns when all are written.
+    pub async fn push(&self, count: u64, per_second: Option<f64>, unlike: bool) -> Report {
+        self.order(count, per_second, |done| Order::Push { unlike, done }).await
     }
 
     /// What happened so far.
@@ -180,7 +181,12 @@ impl Swarm {
         leave(std::mem::take(&mut self.agents)).await;
     }
 
-    async fn order(&self, count: u64, per_second: Option<f64>, make: fn(oneshot::Sender<()>) -> Order) -> Report {
+    async fn order(
+        &self,
+        count: u64,
+        per_second: Option<f64>,
+        make: impl Fn(oneshot::Sender<()>) -> Order,
+    ) -> Report {
         let mut pace = per_second.filter(|rate| *rate > 0.0).map(|rate| {
             let mut pace = tokio::time::interval(Duration::from_secs_f64((1.0 / rate).min(3600.0)));
             pace.set_missed_tick_behavior(MissedTickBehavior::Burst);

@@ -1,5 +1,5 @@
 //! The snapshots that simulated agents push: all 25 sections of the contract, some 6 kB, as a PC sends it that is well
-//! but for what PCs commonly have.
+//! but for what PCs commonly have; or of machines of which no two are alike.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::SystemTime;
@@ -14,6 +14,8 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     well: Sections,
+    /// The same sections with something to complain of, in the same order.
+    unwell: Vec<Box<RawValue>>,
     ailments: Vec<Ailment>,
 }
 
@@ -32,38 +34,60 @@ struct Ailment {
 
 impl Default for Snapshot {
     fn default() -> Self {
+        let well: Sections =
+            serde_json::from_str(include_str!("snapshot.json")).expect("the snapshot here is an object");
+        let complain = |well: &RawValue| well.get().replacen(r#""status":"ok""#, r#""status":"warn""#, 1);
+        let unwell =
+            |well: &RawValue| RawValue::from_string(complain(well)).expect("one status for another is still JSON");
         Self {
-            well: serde_json::from_str(include_str!("snapshot.json")).expect("the snapshot here is an object"),
+            unwell: well.0.iter().map(|(_, well)| unwell(well)).collect(),
+            well,
             ailments: serde_json::from_str(include_str!("ailments.json")).expect("the ailments here are a list"),
         }
     }
 }
 
 impl Ailment {
-    /// Whether an agent has it: always the same ones.
+    /// Whether an agent has it.
     fn befalls(&self, agent_id: &str) -> bool {
-        let mut hasher = DefaultHasher::new();
-        (agent_id, &self.section, self.one_in).hash(&mut hasher);
-        hasher.finish().is_multiple_of(self.one_in)
+        lot(agent_id, &self.section, self.one_in)
     }
+}
+
+/// Whether the lot of one in so many falls to an agent: always to the same ones.
+fn lot(agent_id: &str, section: &str, one_in: u64) -> bool {
+    let mut hasher = DefaultHasher::new();
+    (agent_id, section, one_in).hash(&mut hasher);
+    hasher.finish().is_multiple_of(one_in)
 }
 
 impl Snapshot {
     /// The `telemetry` frame of `agent_id`, collected now.
     pub fn frame(&self, agent_id: &str) -> String {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let now = Timestamp::from_millis(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-        let sections: Vec<(&str, &RawValue)> = self
-            .well
-            .0
-            .iter()
-            .map(|(name, well)| {
+        frame(
+            agent_id,
+            self.well.0.iter().map(|(name, well)| {
                 let ailment = self.ailments.iter().find(|it| it.section == *name && it.befalls(agent_id));
                 (name.as_str(), ailment.map_or(&**well, |it| &*it.payload))
-            })
-            .collect();
-        frame::telemetry(agent_id, &now.to_string(), &sections)
+            }),
+        )
     }
+
+    /// The frame of an agent that complains of half of its sections, each of others.
+    pub fn unlike_frame(&self, agent_id: &str) -> String {
+        frame(
+            agent_id,
+            self.well.0.iter().zip(&self.unwell).map(|((name, well), unwell)| {
+                (name.as_str(), if lot(agent_id, name, 2) { &**unwell } else { &**well })
+            }),
+        )
+    }
+}
+
+fn frame<'a>(agent_id: &str, sections: impl Iterator<Item = (&'a str, &'a RawValue)>) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = Timestamp::from_millis(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+    frame::telemetry(agent_id, &now.to_string(), &sections.collect::<Vec<_>>())
 }
 
 impl<'de> Deserialize<'de> for Sections {
@@ -105,6 +129,22 @@ mod tests {
         assert_eq!(telemetry.agent_id, "sim-00001");
         assert_eq!(telemetry.snapshot.len(), 25);
         assert!(Timestamp::parse(&telemetry.collected_at).is_some());
+    }
+
+    #[test]
+    fn hardly_two_machines_are_alike_if_none_shall_be() {
+        let snapshot = Snapshot::default();
+        let kinds: BTreeSet<Vec<String>> = (0..1_000)
+            .map(|n| {
+                let text = snapshot.unlike_frame(&format!("sim-{n:05}"));
+                let Ok(AgentFrame::Telemetry(telemetry)) = AgentFrame::decode(&text) else { panic!("not telemetry") };
+                let warns = |(_, section): &&(_, &RawValue)| section.get().contains(r#""status":"warn""#);
+                telemetry.snapshot.iter().filter(warns).map(|(name, _)| name.to_string()).collect()
+            })
+            .collect();
+        assert!(kinds.len() > 995, "{} kinds of machines", kinds.len());
+        let complaints = kinds.iter().map(Vec::len).sum::<usize>() / kinds.len();
+        assert!((10..15).contains(&complaints), "{complaints} of 25 sections");
     }
 
     #[test]

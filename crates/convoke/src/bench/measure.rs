@@ -13,20 +13,17 @@ use convoke_sim::roster::Roster;
 use convoke_sim::stage::{Server, Stage};
 
 use super::Measure;
-use super::calls::{CallSeries, median};
+use super::calls::CallSeries;
 use super::plan::Plan;
 use super::table::{Goal, Row};
-use super::target::Target;
+use super::target::{Machines, Target};
 
 /// The keys of the simulated agents follow from this.
-const SEED: &str = "bench";
+pub(super) const SEED: &str = "bench";
 /// The hubs of a bench listen on loopback, live for minutes and guard simulated agents: their token may be known.
-const TOKEN: &str = "bench-operator-token-0123456789abcdef0123456789abcdef";
+pub(super) const TOKEN: &str = "bench-operator-token-0123456789abcdef0123456789abcdef";
 /// Connections over which agents are enrolled.
 const ENROL_CONNECTIONS: usize = 32;
-/// The fleet's overview is measured beside that of a half and of a tenth of it: one step, and the way from a fleet that
-/// fits the processor's caches to one that does not.
-const FLEET_PARTS: [u32; 2] = [2, 10];
 /// Callers of a loaded hub.
 pub(super) const MANY_CALLERS: usize = 32;
 
@@ -105,7 +102,7 @@ impl Bench<'_> {
     }
 
     /// A hub, freshly started, that knows `agents` agents.
-    async fn hub(&self, data: &str, agents: usize) -> anyhow::Result<Server> {
+    pub(super) async fn hub(&self, data: &str, agents: usize) -> anyhow::Result<Server> {
         say(&format!("enrolling {agents} agents"));
         let settings = &self.plan.settings;
         let first = self.stage.hub(data, TOKEN, settings).await?;
@@ -245,8 +242,8 @@ impl Bench<'_> {
         let count = self.plan.snapshots;
         self.connect(hub, forwarder, self.plan.agents).await?;
         say(&format!("{count} snapshots"));
-        let (bare, _) = forwarder.telemetry(count).await?;
-        let (own, rate) = hub.telemetry(count).await?;
+        let (bare, _) = forwarder.telemetry(count, Machines::Common).await?;
+        let (own, rate) = hub.telemetry(count, Machines::Common).await?;
         self.row(
             Measure::Telemetry,
             Row {
@@ -259,63 +256,6 @@ impl Bench<'_> {
                 note: format!("{rate:.0}/s; the forwarder reads and forgets"),
             },
         );
-        Ok(())
-    }
-
-    async fn fleet(&mut self, mut hub: Target) -> anyhow::Result<()> {
-        let Plan { agents, overviews, .. } = *self.plan;
-        if !self.plan.wants(Measure::Telemetry) {
-            hub.connect(self.plan, agents).await?;
-            hub.telemetry(agents as u64).await?;
-        }
-        let mut smaller = Vec::new();
-        for part in FLEET_PARTS {
-            let count = (agents / part as usize).max(1);
-            let server = self.hub(&format!("fleet-{part}"), count).await?;
-            let mut target = Target::new(self.stage, self.plan, server, Some(TOKEN), SEED)?;
-            target.connect(self.plan, count).await?;
-            target.telemetry(count as u64).await?;
-            smaller.push((part, count, target, Vec::new()));
-        }
-        say(&format!("overviews of {agents} agents, and of parts of them"));
-        let (mut large, mut bytes) = (Vec::new(), 0);
-        for _ in 0..self.plan.rounds {
-            let (cpu_ms, size) = hub.overviews(overviews).await?;
-            large.push(cpu_ms);
-            bytes = size;
-            for (part, _, target, taken) in &mut smaller {
-                // As many more as each is smaller: the same work, and so the same precision.
-                taken.push(target.overviews(overviews * *part).await?.0);
-            }
-        }
-        let large = median(large);
-        self.row(
-            Measure::Fleet,
-            Row {
-                measure: format!("CPU per fleet overview, {agents} agents"),
-                unit: "ms",
-                hub: large,
-                forwarder: None,
-                goal: Goal::at_most(10.0),
-                original: Some("59 ms at 200 agents"),
-                note: format!("{:.1} MB each", bytes as f64 / 1e6),
-            },
-        );
-        for (_, count, _, taken) in smaller {
-            let small = median(taken);
-            self.row(
-                Measure::Fleet,
-                Row {
-                    measure: format!("its cost per agent, against {count} agents"),
-                    unit: "×",
-                    hub: (large / agents as f64) / (small / count as f64),
-                    forwarder: None,
-                    goal: Goal::at_most(1.25),
-                    original: None,
-                    note: format!("{small:.3} ms for {count} agents; 1 is linear"),
-                },
-            );
-        }
         Ok(())
     }
 

@@ -24,6 +24,15 @@ const SETTLE_ROUNDS: u32 = 10;
 /// How often it is asked whether it has.
 const POLL: Duration = Duration::from_millis(20);
 
+/// Whose snapshots agents push.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Machines {
+    /// Of machines that are well but for what is common.
+    Common,
+    /// Of machines of which no two are alike.
+    Unlike,
+}
+
 /// A server and its agents.
 #[derive(Debug)]
 pub(super) struct Target {
@@ -121,10 +130,11 @@ impl Target {
     }
 
     /// `count` snapshots pushed and committed: CPU of each, in milliseconds, and how many a second were sent.
-    pub(super) async fn telemetry(&mut self, count: u64) -> anyhow::Result<(f64, f64)> {
+    pub(super) async fn telemetry(&mut self, count: u64, machines: Machines) -> anyhow::Result<(f64, f64)> {
         let done = self.metric("convoke_snapshots_total").await? + count;
         let before = self.server.usage()?.cpu;
-        let reply = self.tell(Command::Push { count, per_second: None }).await?;
+        let reply =
+            self.tell(Command::Push { count, per_second: None, unlike: machines == Machines::Unlike }).await?;
         self.until(|page| value(page, "convoke_snapshots_total") == Some(done)).await?;
         self.at_rest().await?;
         let cpu = self.server.usage()?.cpu.saturating_sub(before);

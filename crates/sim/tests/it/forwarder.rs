@@ -34,7 +34,7 @@ async fn what_is_no_object_is_not_forwarded() {
 async fn counts_what_agents_do() {
     let forwarder = support::forwarder().await;
     let swarm = support::swarm(&forwarder, 3, Answer::AtOnce).await;
-    swarm.push(7, None).await;
+    swarm.push(7, None, false).await;
     let mut client = Client::new(forwarder.address());
     let page = loop {
         let (status, page) = client.send(Method::GET, "/metrics", None, Bytes::new()).await.unwrap();

@@ -36,10 +36,10 @@ async fn pushes_as_many_snapshots_as_asked_and_not_faster() {
     let forwarder = support::forwarder().await;
     let swarm = support::swarm(&forwarder, 4, Answer::AtOnce).await;
     let began = Instant::now();
-    let report = swarm.push(21, Some(100.0)).await;
+    let report = swarm.push(21, Some(100.0), false).await;
     assert_eq!(report.pushed, 21);
     assert!(began.elapsed() >= Duration::from_millis(190), "{:?}", began.elapsed());
-    assert_eq!(swarm.push(100, None).await.pushed, 121);
+    assert_eq!(swarm.push(100, None, true).await.pushed, 121);
 }
 
 #[tokio::test]
