@@ -2,14 +2,17 @@
 //!
 //! HTTP/1.1 in, one WebSocket frame to the agent and one back, HTTP out. The frames are of the size that the hub's are.
 //! There is no authentication, no gate, no record, no parsing of what passes through: an agent is taken at its word,
-//! and its response frame is the body of the answer. What a hub costs beyond this is what the hub does.
+//! and its response frame is the body of the answer. What a hub costs beyond this is what the hub does. With a file to
+//! write to, it makes each call durable in the plainest way: that much of a hub's cost is the price of durability.
 
 mod link;
+mod log;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +31,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tungstenite::handshake::derive_accept_key;
 
 use link::Forward;
+use log::Log;
 
 /// Largest request that is forwarded, in bytes.
 const MAX_BODY: usize = 1024 * 1024;
@@ -49,16 +53,19 @@ struct Shared {
     links: Mutex<HashMap<String, mpsc::Sender<Forward>>>,
     handshakes: AtomicU64,
     snapshots: AtomicU64,
+    log: Option<Log>,
 }
 
 impl Forwarder {
-    /// Listens at `listen` and proves itself to agents with `key`.
-    pub async fn start(listen: SocketAddr, key: SigningKey) -> io::Result<Self> {
+    /// Listens at `listen` and proves itself to agents with `key`. What is answered is first written to `log`, if there
+    /// is one.
+    pub async fn start(listen: SocketAddr, key: SigningKey, log: Option<&Path>) -> io::Result<Self> {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
         let public_key = key.verifying_key();
+        let log = log.map(Log::start).transpose()?;
         let (links, handshakes, snapshots) = Default::default();
-        let shared = Arc::new(Shared { key, links, handshakes, snapshots });
+        let shared = Arc::new(Shared { key, links, handshakes, snapshots, log });
         let acceptor = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self { address, public_key, shared, acceptor })
     }
@@ -127,7 +134,9 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer {
     if let Some(agent) = path.strip_prefix("/api/agents/").and_then(|rest| rest.strip_suffix("/call")) {
         let queue = shared.links().get(agent).cloned();
         return match queue {
-            Some(queue) => forward(&queue, request).await.unwrap_or_else(|status| text(status, String::new())),
+            Some(queue) => {
+                forward(shared, &queue, request).await.unwrap_or_else(|status| text(status, String::new()))
+            }
             None => text(StatusCode::NOT_FOUND, String::new()),
         };
     }
@@ -138,12 +147,20 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer {
     }
 }
 
-async fn forward(queue: &mpsc::Sender<Forward>, request: Request<Incoming>) -> Result<Answer, StatusCode> {
+async fn forward(
+    shared: &Shared,
+    queue: &mpsc::Sender<Forward>,
+    request: Request<Incoming>,
+) -> Result<Answer, StatusCode> {
     let body = Limited::new(request.into_body(), MAX_BODY).collect().await;
     let body = body.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?.to_bytes();
+    let under_way = shared.log.as_ref().map(Log::under_way);
     let (reply, answered) = oneshot::channel();
     queue.send(Forward { body, reply }).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
-    let frame = answered.await.map_err(|_| StatusCode::BAD_GATEWAY)?;
+    let mut frame = answered.await.map_err(|_| StatusCode::BAD_GATEWAY)?;
+    if let Some(under_way) = under_way {
+        frame = under_way.written(frame).await.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
+    }
     Ok(text(StatusCode::OK, frame))
 }
 

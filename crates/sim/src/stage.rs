@@ -130,6 +130,14 @@ impl Stage {
         Server::start("the forwarder", program, &self.directory().join("forwarder.log")).await
     }
 
+    /// Starts one that writes what is answered to a file of the scratch directory, and syncs it.
+    pub async fn durable_forwarder(&self) -> Result<Server, StageError> {
+        let mut program = Program::new(&self.program);
+        program.args(["sim", "forwarder", "--listen", "127.0.0.1:0", "--log"]).stdin(Stdio::piped());
+        program.arg(self.directory().join("answers"));
+        Server::start("the forwarder that syncs", program, &self.directory().join("durable-forwarder.log")).await
+    }
+
     /// Starts the bare MCP server on a free port.
     pub async fn bare_mcp(&self) -> Result<Server, StageError> {
         let mut program = Program::new(&self.program);

@@ -194,10 +194,18 @@ impl Bench<'_> {
 
     async fn calls(&mut self, hub: &mut Target, forwarder: &mut Target) -> anyhow::Result<()> {
         self.connect(hub, forwarder, self.plan.few).await?;
+        let server = self.stage.durable_forwarder().await?;
+        let mut durable = Target::new(self.stage, self.plan, server, None, SEED)?;
+        durable.connect(self.plan, self.plan.few).await?;
         self.disk(Measure::Calls)?;
         for callers in [1, 8, MANY_CALLERS] {
             say(&format!("calls, {callers} at once"));
-            let (own, bare) = self.load(hub, forwarder, callers).await?;
+            let (mut own, mut bare, mut synced) = <(CallSeries, CallSeries, CallSeries)>::default();
+            for _ in 0..self.plan.rounds {
+                bare.push(forwarder.calls(self.plan, callers).await?);
+                synced.push(durable.calls(self.plan, callers).await?);
+                own.push(hub.calls(self.plan, callers).await?);
+            }
             let plural = if callers == 1 { "caller" } else { "callers" };
             self.row(
                 Measure::Calls,
@@ -209,6 +217,18 @@ impl Bench<'_> {
                     goal: Goal::at_most(0.15).and_times_forwarder(2.5),
                     original: Some("2.1 ms"),
                     note: format!("{}; forwarder {}", own.describe(), bare.describe()),
+                },
+            );
+            self.row(
+                Measure::Calls,
+                Row {
+                    measure: "the forwarder's with a write and sync".into(),
+                    unit: "ms",
+                    hub: synced.cpu_ms(),
+                    forwarder: Some(bare.cpu_ms()),
+                    goal: Goal::NONE,
+                    original: None,
+                    note: format!("no hub: what any durable call takes of this machine; {}", synced.describe()),
                 },
             );
             if callers == MANY_CALLERS {
@@ -257,21 +277,6 @@ impl Bench<'_> {
             },
         );
         Ok(())
-    }
-
-    /// The same load on both, in turns.
-    async fn load(
-        &self,
-        hub: &Target,
-        forwarder: &Target,
-        callers: usize,
-    ) -> anyhow::Result<(CallSeries, CallSeries)> {
-        let (mut own, mut bare) = (CallSeries::default(), CallSeries::default());
-        for _ in 0..self.plan.rounds {
-            bare.push(forwarder.calls(self.plan, callers).await?);
-            own.push(hub.calls(self.plan, callers).await?);
-        }
-        Ok((own, bare))
     }
 
     async fn connect(&self, hub: &mut Target, forwarder: &mut Target, agents: usize) -> anyhow::Result<()> {

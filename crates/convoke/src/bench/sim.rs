@@ -34,13 +34,13 @@ enum Part {
     /// A bare server: HTTP in, WebSocket to the agent and back, HTTP out. It stops when standard input ends.
     Forwarder(ForwarderArgs),
     /// The MCP SDK's server with a tool that answers at once. It stops when standard input ends.
-    Mcp(ForwarderArgs),
+    Mcp(ServerArgs),
     /// Answers every frame on standard input with an empty result.
     Echo,
     /// Simulated Sonde agents. Commands come on standard input, one JSON object a line; they leave when it ends.
     Sonde(SondeArgs),
     /// A bare relay: what one WebSocket sends, every other one gets. It stops when standard input ends.
-    Relay(ForwarderArgs),
+    Relay(ServerArgs),
 }
 
 #[derive(Debug, Args)]
@@ -94,10 +94,19 @@ struct SondeArgs {
 }
 
 #[derive(Debug, Args)]
-struct ForwarderArgs {
+struct ServerArgs {
     /// The address to serve on; port 0 picks a free one
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     listen: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+struct ForwarderArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Write what is answered to this file, and sync it, before it is answered
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
 }
 
 /// Plays one part until standard input ends.
@@ -173,7 +182,8 @@ async fn sonde(args: SondeArgs) -> anyhow::Result<()> {
 }
 
 async fn forwarder(args: ForwarderArgs) -> anyhow::Result<()> {
-    let forwarder = Forwarder::start(args.listen, Roster::new("forwarder").key(0)).await?;
+    let forwarder =
+        Forwarder::start(args.server.listen, Roster::new("forwarder").key(0), args.log.as_deref()).await?;
     tell(&json!({
         "http": format!("http://{}", forwarder.address()),
         "kenny_public_key": convoke_sim::key_text(&forwarder.public_key()),
@@ -183,7 +193,7 @@ async fn forwarder(args: ForwarderArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn bare_mcp(args: ForwarderArgs) -> anyhow::Result<()> {
+async fn bare_mcp(args: ServerArgs) -> anyhow::Result<()> {
     let server = BareMcp::start(args.listen).await?;
     // It has no key of its own; whoever starts a part of a bench reads one.
     let key = convoke_sim::key_text(&Roster::new("mcp").key(0).verifying_key());
@@ -193,7 +203,7 @@ async fn bare_mcp(args: ForwarderArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn relay(args: ForwarderArgs) -> anyhow::Result<()> {
+async fn relay(args: ServerArgs) -> anyhow::Result<()> {
     let relay = Relay::start(args.listen).await?;
     tell(&json!({
         "http": format!("http://{}", relay.address()),

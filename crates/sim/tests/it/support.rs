@@ -1,6 +1,7 @@
 //! A forwarder and a swarm on it.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,13 @@ use convoke_sim::roster::Roster;
 use convoke_sim::swarm::{Swarm, SwarmConfig};
 
 pub(crate) async fn forwarder() -> Forwarder {
+    forwarder_with(None).await
+}
+
+/// One that writes what is answered to that file.
+pub(crate) async fn forwarder_with(log: Option<&Path>) -> Forwarder {
     let key = Roster::new("forwarder").key(0);
-    Forwarder::start((Ipv4Addr::LOCALHOST, 0).into(), key).await.expect("a free port on loopback")
+    Forwarder::start((Ipv4Addr::LOCALHOST, 0).into(), key, log).await.expect("a free port on loopback")
 }
 
 pub(crate) fn config(forwarder: &Forwarder) -> SwarmConfig {

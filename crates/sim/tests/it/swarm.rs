@@ -85,7 +85,7 @@ async fn agents_that_lost_their_server_come_back_when_it_does() {
     // The address is free once the last of the old sockets has ended.
     let again = async {
         loop {
-            match convoke_sim::forwarder::Forwarder::start(address, key.clone()).await {
+            match convoke_sim::forwarder::Forwarder::start(address, key.clone(), None).await {
                 Ok(forwarder) => return forwarder,
                 Err(_) => tokio::task::yield_now().await,
             }
