@@ -194,7 +194,7 @@ pub(super) async fn follow(
 }
 
 /// Runs a call, if that is ours to do, and waits for its end.
-pub(super) async fn ended(call: &Call, run: Option<Run>) -> &Done {
+pub(super) async fn ended(call: &Call, run: Option<impl Future<Output = ()>>) -> &Done {
     if let Some(run) = run {
         run.await;
     }

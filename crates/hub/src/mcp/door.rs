@@ -11,6 +11,7 @@ use convoke_core::grant::Missing;
 use convoke_core::id::PeerId;
 use convoke_core::journal::{Decision, Draft, Kind};
 use http_body_util::Full;
+use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -82,7 +83,7 @@ impl Door {
         if request.method() != Method::POST {
             return Ok(self.service.handle(request).await.map(Body::new));
         }
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let body = extract::body(Request::new(body), hub).await?;
         let elicitation = hub.settings.flag("approvals.elicitation");
         if let Some(plain) = short::read(elicitation, &parts.headers, &body) {
@@ -91,9 +92,32 @@ impl Door {
                 Err(missing) => refuse(hub, caller, &parts.headers, plain.entry, &missing, &plain.id()).await,
             });
         }
+        // A client whose person may approve calls is asked by the SDK.
+        let in_session = session.as_deref().filter(|session| !elicitation && hub.mcp.is_fresh(session));
+        let plain = in_session.and_then(|session| Some((session, short::in_session::read(&parts.headers, &body)?)));
+        let mut held = session.is_some();
+        if let Some((session, plain)) = plain {
+            if let Err(missing) = plain.entry.check(&caller.token.grant) {
+                return Ok(refuse(hub, caller, &parts.headers, plain.entry, &missing, &plain.id()).await);
+            }
+            match plain.answer(hub, caller, session).await {
+                Ok(response) => return Ok(response),
+                Err(handover) => {
+                    // It has had its moment.
+                    held = false;
+                    parts.extensions.insert(handover);
+                }
+            }
+        }
         let peek = serde_json::from_slice::<Peek<'_>>(&body).unwrap_or_default();
         if let Some((entry, missing)) = peek.forbidden(caller) {
             return Ok(refuse(hub, caller, &parts.headers, entry, &missing, peek.id()).await);
+        }
+        if let Some(session) = &session {
+            hub.mcp.heard(session);
+            if let Some(request) = peek.given_up() {
+                hub.mcp.give_up(session, request);
+            }
         }
         let opens = session.is_none() && peek.method.as_deref() == Some("initialize");
         if opens && !hub.mcp.has_room(caller.token.id) {
@@ -108,7 +132,7 @@ impl Door {
             // The client does not know the id before this answer leaves: nobody can use it unbound.
             hub.mcp.bind(id, caller.token.id).await;
         }
-        Ok(if session.is_some() { held::back(response).await } else { response.map(Body::new) })
+        Ok(if held { held::back(response).await } else { response.map(Body::new) })
     }
 }
 
@@ -128,6 +152,8 @@ struct Peek<'a> {
 struct PeekParams<'a> {
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
+    #[serde(rename = "requestId", default)]
+    request: Option<RequestId>,
 }
 
 impl Peek<'_> {
@@ -135,6 +161,12 @@ impl Peek<'_> {
     fn id(&self) -> &str {
         let id = self.id.map(RawValue::get);
         id.filter(|id| id.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit())).unwrap_or("null")
+    }
+
+    /// The request that the client no longer wants answered.
+    fn given_up(&self) -> Option<&RequestId> {
+        let params = self.params.as_ref().filter(|_| self.method.as_deref() == Some("notifications/cancelled"))?;
+        params.request.as_ref()
     }
 
     /// The tool that is called, when the caller may never call it.

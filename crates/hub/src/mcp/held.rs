@@ -14,7 +14,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 /// For how long. A client that loses its connection in this time cannot resume, and asks again.
-const MOMENT: Duration = Duration::from_millis(100);
+pub(super) const MOMENT: Duration = Duration::from_millis(100);
 
 /// Holds an answer back until it is whole, or until the moment is over.
 pub(super) async fn back<B>(response: Response<B>) -> Response<Body>

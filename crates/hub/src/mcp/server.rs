@@ -12,6 +12,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
+use super::short::in_session::Handover;
 use super::{Need, call, call_many, find, fleet, prompts, render, resources, rules, sonde, visible, watch};
 use crate::http::ApiError;
 use crate::http::doors::Visit;
@@ -95,6 +96,9 @@ impl Server {
             return Ok(render::error("forbidden", &missing.to_string()).into());
         }
         if let Need::Call(tool) = entry.need {
+            if let Some(result) = Handover::go_on(hub, &context).await {
+                return Ok(result.into());
+            }
             return Ok(call::call(hub, &asker, tool, request, &context).await);
         }
         if entry.name == RULE_SEND {

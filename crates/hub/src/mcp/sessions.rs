@@ -3,16 +3,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use convoke_core::id::{PeerId, TokenId};
 use futures_util::Stream;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::calls::Call;
 use crate::settings::Settings;
 
 /// Most resources one session may subscribe to.
@@ -29,12 +30,18 @@ pub struct Sessions {
     pub(super) ended: CancellationToken,
     max: usize,
     max_per_token: usize,
+    /// How long one lives that is not used.
+    idle: Duration,
 }
 
 #[derive(Debug)]
 struct Session {
     token: TokenId,
     last_used: Instant,
+    /// When the SDK last heard of it.
+    last_heard: Instant,
+    /// Calls that the SDK has not heard of, by their requests.
+    calls: HashMap<RequestId, Arc<Call>>,
     selected: Option<PeerId>,
     subscriptions: Arc<Mutex<BTreeSet<String>>>,
     watcher: Option<AbortHandle>,
@@ -67,6 +74,22 @@ impl Drop for Listener {
     }
 }
 
+/// A call that the SDK has not heard of. Its client can give it up by its request for as long as this is kept.
+#[derive(Debug)]
+pub(super) struct Begun {
+    sessions: Arc<Sessions>,
+    session: String,
+    request: RequestId,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.open().get_mut(self.session.as_str()) {
+            session.calls.remove(&self.request);
+        }
+    }
+}
+
 /// Why a session could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionsError {
@@ -82,7 +105,9 @@ impl Sessions {
     /// With the limits of the settings.
     pub fn new(settings: &Settings) -> Self {
         let mut inner = LocalSessionManager::default();
-        inner.session_config.keep_alive = Some(settings.seconds("mcp.session_idle_s"));
+        let idle = settings.seconds("mcp.session_idle_s");
+        // The SDK may have missed the last quarter of a session's use.
+        inner.session_config.keep_alive = Some(idle + idle / 4);
         Self {
             inner,
             open: Mutex::default(),
@@ -91,6 +116,7 @@ impl Sessions {
             ended: CancellationToken::new(),
             max: settings.size("mcp.max_sessions"),
             max_per_token: settings.size("mcp.max_sessions_per_token"),
+            idle,
         }
     }
 
@@ -120,6 +146,8 @@ impl Sessions {
             let session = Session {
                 token,
                 last_used: Instant::now(),
+                last_heard: Instant::now(),
+                calls: HashMap::new(),
                 selected: None,
                 subscriptions: Arc::default(),
                 watcher: None,
@@ -140,6 +168,43 @@ impl Sessions {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Whether the SDK heard of a session lately. It closes those it does not hear of, so that not every call may pass
+    /// it by.
+    pub(super) fn is_fresh(&self, id: &str) -> bool {
+        self.is_fresh_at(id, Instant::now())
+    }
+
+    fn is_fresh_at(&self, id: &str, now: Instant) -> bool {
+        self.open().get(id).is_some_and(|s| now.saturating_duration_since(s.last_heard) < self.idle / 4)
+    }
+
+    /// The SDK hears of a session now.
+    pub(super) fn heard(&self, id: &str) {
+        self.heard_at(id, Instant::now());
+    }
+
+    fn heard_at(&self, id: &str, now: Instant) {
+        if let Some(session) = self.open().get_mut(id) {
+            session.last_heard = now;
+        }
+    }
+
+    /// A call that passes the SDK by.
+    pub(super) fn begun(self: &Arc<Self>, session: &str, request: &RequestId, call: &Arc<Call>) -> Begun {
+        if let Some(session) = self.open().get_mut(session) {
+            session.calls.insert(request.clone(), Arc::clone(call));
+        }
+        Begun { sessions: Arc::clone(self), session: session.to_owned(), request: request.clone() }
+    }
+
+    /// The client gives up a request. If the SDK knows it, this is not where to ask.
+    pub(super) fn give_up(&self, session: &str, request: &RequestId) {
+        let call = self.open().get(session).and_then(|session| session.calls.get(request).cloned());
+        if let Some(call) = call {
+            call.cancel();
         }
     }
 
@@ -262,5 +327,52 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
         Ok(self.inner.resume(id, last_event_id).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::call::CallState;
+    use convoke_core::id::CallId;
+
+    use super::*;
+    use crate::clock;
+    use crate::settings::Sources;
+
+    async fn one_session() -> (Arc<Sessions>, &'static str) {
+        let sessions =
+            Arc::new(Sessions::new(&Settings::resolve(&Sources::default()).expect("the defaults are good")));
+        sessions.bind("s", TokenId::new(clock::uuid())).await;
+        (sessions, "s")
+    }
+
+    #[tokio::test]
+    async fn a_session_passes_the_sdk_by_only_while_that_has_heard_of_it_lately() {
+        let (sessions, id) = one_session().await;
+        assert!(sessions.is_fresh(id) && !sessions.is_fresh("another"));
+        let later = Instant::now() + sessions.idle / 2;
+        assert!(!sessions.is_fresh_at(id, later), "the SDK would close it before long");
+        sessions.heard_at(id, later);
+        assert!(sessions.is_fresh_at(id, later));
+    }
+
+    #[tokio::test]
+    async fn a_call_is_given_up_by_its_request_and_no_longer_once_it_has_gone_on() {
+        let (sessions, id) = one_session().await;
+        let call = || {
+            let (call, caller) = (CallId::new(clock::uuid()), TokenId::new(clock::uuid()));
+            Arc::new(Call::new(call, caller, "pc".parse().expect("an id"), "fs_list".into(), CallState::Running))
+        };
+        let (first, second) = (call(), call());
+        let (one, two) = (RequestId::Number(1), RequestId::String("1".into()));
+        let held = [sessions.begun(id, &one, &first), sessions.begun(id, &two, &second)];
+        sessions.give_up("another", &one);
+        assert!(!first.is_cancelled() && !second.is_cancelled());
+        sessions.give_up(id, &one);
+        assert!(first.is_cancelled() && !second.is_cancelled(), "a number is not a text");
+        drop(held);
+        sessions.give_up(id, &two);
+        assert!(!second.is_cancelled());
+        assert!(sessions.open()[id].calls.is_empty());
     }
 }

@@ -1,13 +1,15 @@
 //! The short way of a tool's call. For each request the SDK sets up a small server of its own: three tasks, their
 //! channels, a peer to talk back to. A request without a session that asks for one tool of one machine, and not to be
 //! asked anything, needs none of it: it is answered in the connection's own task, and a client that goes away is
-//! noticed as at every other door. One that wants to hear of progress is told by `told`.
+//! noticed as at every other door. One that wants to hear of progress is told by `told`. With a session the same holds
+//! of a call that ends at once (`in_session`).
 //!
 //! Only what is exactly such a request comes here. Whatever is missing, added, written otherwise or wrong goes to the
 //! SDK, which answers it or says what is the matter. So there is nothing to refuse here, and a test holds what both
 //! ways answer against each other.
 
 mod done;
+pub(super) mod in_session;
 mod told;
 
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use super::call;
 use super::render::Outcome;
 use super::server::Asker;
 use super::{Entry, Need, find};
-use crate::calls::{Call, Placed, Run};
+use crate::calls::{Call, Done, Placed, Run};
 use crate::http::extract::json_bytes;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -37,6 +39,15 @@ const HEADERS: [(HeaderName, &str); 2] =
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// What such a request carries beside `HEADERS` and `NAME` is none of MCP's, or is read by the SDK.
 const OF_MCP: &str = "mcp-";
+
+/// What kind of revision a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Era {
+    /// With sessions. A result does not say that it is complete.
+    Sessions,
+    /// Without.
+    Stateless,
+}
 
 /// A call that can go the short way.
 pub(super) struct Plain {
@@ -114,16 +125,22 @@ fn called(headers: &HeaderMap) -> Option<&str> {
     if headers.iter().filter(|(name, _)| name.as_str().starts_with(OF_MCP)).count() != HEADERS.len() + 1 {
         return None;
     }
-    let accepted = text(&header::ACCEPT)?;
-    let takes_either = accepted.contains("application/json") && accepted.contains("text/event-stream");
-    let json = text(&header::CONTENT_TYPE)?.starts_with("application/json");
-    text(&NAME).filter(|_| takes_either && json)
+    text(&NAME).filter(|_| takes_either(headers))
+}
+
+/// Whether a client sends JSON, and takes JSON as well as a stream.
+fn takes_either(headers: &HeaderMap) -> bool {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accepted = text(&header::ACCEPT);
+    accepted.contains("application/json")
+        && accepted.contains("text/event-stream")
+        && text(&header::CONTENT_TYPE).starts_with("application/json")
 }
 
 impl Plain {
     /// The request's id as it is written.
     pub(super) fn id(&self) -> String {
-        serde_json::to_string(&self.id).unwrap_or_else(|_| "null".into())
+        written(&self.id)
     }
 
     /// Carries it out.
@@ -132,26 +149,39 @@ impl Plain {
         // A hub that stops waits for those who are being answered, within its drain time.
         let under_way = hub.tasks.token();
         let asker = Asker { caller: caller.clone(), session: None };
-        let result = match call::want(hub, &asker, tool, arguments.unwrap_or_default()).await {
-            Ok(mut wanted) => match call::place(hub, &asker, &mut wanted).await {
-                Ok((Placed::Running(call), run)) => {
-                    let Some(token) = progress else { return json_bytes(end(hub, &id, &call, run).await) };
-                    let client = told::Client::of(hub, token);
-                    let (hub, followed) = (hub.clone(), Arc::clone(&call));
-                    let ending = async move {
-                        let _under_way = under_way;
-                        end(&hub, &id, &followed, run).await
-                    };
-                    return client.answer(&call, Box::pin(ending)).await;
-                }
-                Ok((Placed::Pending { call, approval, expires_at }, _)) => {
-                    Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result()
-                }
-                Err(error) => call::refusal(&error, Some(wanted.agent.id.as_str()), wanted.tool).into_result(),
-            },
-            Err(refused) => *refused,
+        let (call, run) = match placed(hub, &asker, tool, arguments).await {
+            Ok(placed) => placed,
+            Err(result) => return json_bytes(reply(&id, *result, Era::Stateless)),
         };
-        json_bytes(reply(&id, result))
+        let Some(token) = progress else { return json_bytes(end(hub, &id, &call, run).await) };
+        let client = told::Client::of(hub, token);
+        let (hub, followed) = (hub.clone(), Arc::clone(&call));
+        let ending = async move {
+            let _under_way = under_way;
+            end(&hub, &id, &followed, run).await
+        };
+        client.answer(&call, Box::pin(ending)).await
+    }
+}
+
+fn written(id: &RequestId) -> String {
+    serde_json::to_string(id).unwrap_or_else(|_| "null".into())
+}
+
+/// Takes a call to the gate. What does not run, because it waits for a person or was refused, has its result already.
+async fn placed(
+    hub: &Hub,
+    asker: &Asker,
+    tool: &'static KennyTool,
+    arguments: Option<JsonObject>,
+) -> Result<(Arc<Call>, Option<Run>), Box<CallToolResult>> {
+    let mut wanted = call::want(hub, asker, tool, arguments.unwrap_or_default()).await?;
+    match call::place(hub, asker, &mut wanted).await {
+        Ok((Placed::Running(call), run)) => Ok((call, run)),
+        Ok((Placed::Pending { call, approval, expires_at }, _)) => {
+            Err(Box::new(Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result()))
+        }
+        Err(error) => Err(Box::new(call::refusal(&error, Some(wanted.agent.id.as_str()), wanted.tool).into_result())),
     }
 }
 
@@ -159,21 +189,30 @@ impl Plain {
 async fn end(hub: &Hub, id: &RequestId, call: &Arc<Call>, run: Option<Run>) -> String {
     let _abandoned = call::CancelUnlessDone(Arc::clone(call));
     let done = call::ended(call, run).await;
-    match done::text(id, call, done, hub.settings.size("mcp.max_result_bytes")) {
+    ended(hub, id, call, done, Era::Stateless).await
+}
+
+/// The reply to a call that has ended.
+async fn ended(hub: &Hub, id: &RequestId, call: &Arc<Call>, done: &Done, era: Era) -> String {
+    match done::text(id, call, done, hub.settings.size("mcp.max_result_bytes"), era) {
         Some(text) => text,
-        None => reply(id, call::shown(hub, call, done).await),
+        None => reply(id, call::shown(hub, call, done).await, era),
     }
 }
 
 /// The reply with this result.
-fn reply(id: &RequestId, result: CallToolResult) -> String {
+fn reply(id: &RequestId, result: CallToolResult, era: Era) -> String {
     #[derive(Serialize)]
     struct Reply<'a> {
         jsonrpc: &'static str,
         id: &'a RequestId,
         result: ServerResult,
     }
-    let reply = Reply { jsonrpc: "2.0", id, result: ServerResult::CallToolResult(result) };
+    let mut result = ServerResult::CallToolResult(result);
+    if era == Era::Sessions {
+        result.strip_result_type_for_legacy_peer();
+    }
+    let reply = Reply { jsonrpc: "2.0", id, result };
     // Names and values of text, numbers and lists: there is nothing in it that JSON could not say.
     serde_json::to_string(&reply).unwrap_or_default()
 }

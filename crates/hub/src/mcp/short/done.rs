@@ -9,13 +9,14 @@ use uuid::Uuid;
 use super::super::call::LARGE;
 use super::super::render::{INTRO, NOTE, UNTRUSTED, push_between_marks};
 use super::super::schema;
+use super::Era;
 use crate::calls::{Call, Done};
 
 /// An answer's text around what the machine said.
 const AROUND: usize = 1024;
 
 /// The reply to the request `id`, if it is plain. At most `budget` bytes of what the machine said are shown.
-pub(super) fn text(id: &RequestId, call: &Call, done: &Done, budget: usize) -> Option<String> {
+pub(super) fn text(id: &RequestId, call: &Call, done: &Done, budget: usize, era: Era) -> Option<String> {
     let (raw, ms) = (done.result.as_ref()?.get(), done.duration_ms?);
     let of_a_machine = call.target.protocol() == Protocol::Kenny && call.tool != "screen_capture";
     let plain = raw.len() <= budget.min(LARGE) && raw.bytes().all(|b| (b' '..0x7f).contains(&b));
@@ -30,7 +31,8 @@ pub(super) fn text(id: &RequestId, call: &Call, done: &Done, budget: usize) -> O
     // Neither an id nor a name of the catalogue has a character that JSON would escape.
     let (agent, tool) = (call.target.as_str(), call.tool.as_str());
     let mut text = String::with_capacity(AROUND + 2 * raw.len() + value.len());
-    text.extend(["{\"jsonrpc\":\"2.0\",\"id\":", &id, ",\"result\":{\"resultType\":\"complete\",\"content\":["]);
+    let complete = if era == Era::Stateless { "\"resultType\":\"complete\"," } else { "" };
+    text.extend(["{\"jsonrpc\":\"2.0\",\"id\":", &id, ",\"result\":{", complete, "\"content\":["]);
     text.extend([
         "{\"type\":\"text\",\"text\":\"",
         tool,
@@ -97,9 +99,13 @@ mod tests {
             ("made_up", "null"),
         ] {
             let (call, done) = ended(tool, "ok", result);
-            for id in [RequestId::Number(-7), RequestId::String("a\"b".into())] {
-                let written = text(&id, &call, &done, 1000).expect("plain");
-                let longer = ServerResult::CallToolResult(Outcome::ended(&call, &done, 1000).into_result());
+            let ids = [RequestId::Number(-7), RequestId::String("a\"b".into())];
+            for (id, era) in ids.into_iter().flat_map(|id| [(id.clone(), Era::Stateless), (id, Era::Sessions)]) {
+                let written = text(&id, &call, &done, 1000, era).expect("plain");
+                let mut longer = ServerResult::CallToolResult(Outcome::ended(&call, &done, 1000).into_result());
+                if era == Era::Sessions {
+                    longer.strip_result_type_for_legacy_peer();
+                }
                 let longer = json!({ "jsonrpc": "2.0", "id": id, "result": longer });
                 let written: Value = serde_json::from_str(&written).expect("JSON");
                 assert_eq!(masked(written), masked(longer), "{result}");
@@ -112,7 +118,7 @@ mod tests {
         let id = RequestId::Number(1);
         let is_plain = |tool: &str, outcome: &str, result: &str, budget: usize| {
             let (call, done) = ended(tool, outcome, result);
-            text(&id, &call, &done, budget).is_some()
+            text(&id, &call, &done, budget, Era::Stateless).is_some()
         };
         assert!(is_plain("fs_list", "ok", "{}", 2));
         assert!(!is_plain("fs_list", "ok", "{}", 1), "to be cut");
@@ -122,6 +128,6 @@ mod tests {
             assert!(!is_plain("fs_list", "ok", hidden, 99), "{hidden:?}");
         }
         let (call, done) = ended("fs_list", "ok", "{}");
-        assert!(text(&id, &call, &Done { result: None, ..done }, 9).is_none(), "not kept");
+        assert!(text(&id, &call, &Done { result: None, ..done }, 9, Era::Stateless).is_none(), "not kept");
     }
 }

@@ -107,11 +107,121 @@ async fn both_ways_answer_the_same() {
         (&scoped, json!(1), json!({ "name": "fs_list", "arguments": on_pc }), Agent::NotAsked),
         (&scoped, json!("x"), json!({ "name": "fs_read", "arguments": on_pc }), Agent::NotAsked),
     ] {
-        let client = Mcp::stateless(&hub, token);
-        let [short, long] = both_ways(&client, &id, &params);
-        let (short, long) =
-            (ask(&client, &mut agent, &short, &does).await, ask(&client, &mut agent, &long, &does).await);
-        assert_eq!(masked(&short), masked(&long), "{params}");
+        for client in [Mcp::stateless(&hub, token), Mcp::open(&hub, token).await] {
+            let [short, long] = both_ways(&client, &id, &params);
+            let (short, long) =
+                (ask(&client, &mut agent, &short, &does).await, ask(&client, &mut agent, &long, &does).await);
+            assert_eq!(masked(&short), masked(&long), "{params}");
+        }
+    }
+}
+
+/// A session's call that the agent has been asked for and not answered, and its reply.
+async fn begin(client: &Mcp<'_>, agent: &mut TestAgent, id: i64) -> (tokio::task::JoinHandle<Reply>, String) {
+    let params = json!({ "name": "fs_list", "arguments": { "agent": "pc", "path": "/" } });
+    let mut message = client.message("tools/call", params);
+    message["id"] = id.into();
+    let reply = tokio::spawn(client.request(&message).send());
+    let request = agent.request().await;
+    (reply, request.id)
+}
+
+type Reply = reqwest::Result<reqwest::Response>;
+
+fn kind(reply: &reqwest::Response) -> &str {
+    reply.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_sessions_call_is_answered_whole_if_it_ends_at_once_and_as_a_stream_if_not() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    let mut calls = 1;
+    let quick: Value = loop {
+        let (reply, request) = begin(&client, &mut agent, 5).await;
+        agent.answer(&request, json!({ "entries": [] })).await;
+        let reply = reply.await.expect("no panic").expect("answers");
+        calls += 1;
+        if kind(&reply) == "application/json" {
+            break reply.json().await.expect("JSON");
+        }
+        // On a machine that is busy with other things the moment may pass.
+        assert!(calls < 50, "nothing ends at once");
+    };
+
+    let (reply, request) = begin(&client, &mut agent, 6).await;
+    // The head comes once the moment is over, whatever the agent does.
+    let mut reply = reply.await.expect("no panic").expect("answers");
+    assert_eq!(kind(&reply), "text/event-stream");
+    agent.answer(&request, json!({ "entries": [] })).await;
+    let mut text = String::new();
+    while let Some(chunk) = reply.chunk().await.expect("reads") {
+        text.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    let slow = super::client::events_of(&text).pop().expect("a reply");
+    assert_eq!((&quick["id"], &slow["id"]), (&json!(5), &json!(6)));
+    for reply in [&quick, &slow] {
+        assert_eq!(reply["result"]["structuredContent"]["state"], "done", "{reply}");
+        assert_eq!(reply["result"]["resultType"], Value::Null);
+    }
+    let journal = hub.get("/api/journal?limit=1000&kind=call").await;
+    assert_eq!(journal.body["records"].as_array().map(Vec::len), Some(calls), "one record each: {}", journal.body);
+}
+
+#[tokio::test]
+async fn a_sessions_call_can_be_given_up_before_it_is_a_stream() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    let (reply, request) = begin(&client, &mut agent, 77).await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 77 } });
+    assert_eq!(client.post(&cancel).await.status, 202);
+    assert!(reply.await.expect("no panic").expect("answers").status().is_success());
+    hub.until("/api/journal?limit=1000&kind=call", |j| {
+        j["records"].as_array().is_some_and(|r| r.iter().any(|r| r["outcome"] == "cancelled"))
+    })
+    .await;
+    agent.answer(&request, json!({ "entries": [] })).await;
+    hub.until("/api/journal?limit=1000&kind=call", |j| {
+        j["records"].as_array().is_some_and(|r| r.iter().any(|r| r["phase"] == "late" && r["outcome"] == "ok"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sessions_client_whose_connection_breaks_has_not_given_up() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    let (reply, request) = begin(&client, &mut agent, 8).await;
+    let open = |page: &Value| {
+        let line = page.as_str()?.lines().find_map(|line| line.strip_prefix("convoke_connections_open "))?;
+        line.parse::<u64>().ok()
+    };
+    let with_it = open(&hub.get("/metrics").await.body).expect("a number");
+    reply.abort();
+    hub.until("/metrics", |page| open(page).is_some_and(|open| open < with_it)).await;
+    agent.answer(&request, json!({ "entries": [] })).await;
+    hub.until("/api/journal?limit=1000&kind=call", |j| {
+        j["records"].as_array().is_some_and(|r| r.iter().any(|r| r["phase"] == "outcome" && r["outcome"] == "ok"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sessions_calls_go_to_what_it_selected_either_way() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    let params = json!({ "name": "shell_exec", "arguments": { "command": "ls" } });
+    let nothing = client.ask("tools/call", params.clone()).await;
+    assert_eq!(nothing.structured()["error"]["code"], "agent_required", "{nothing:?}");
+    assert_eq!(client.call("select_agent", json!({ "id": "pc" })).await.result()["isError"], false);
+    for message in both_ways(&client, &json!(1), &params) {
+        let waiting = ask(&client, &mut agent, &message, &Agent::NotAsked).await;
+        let structured = waiting.structured();
+        assert_eq!((&structured["agent"], &structured["state"]), (&json!("pc"), &json!("waiting")), "{waiting:?}");
     }
 }
 
