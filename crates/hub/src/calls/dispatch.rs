@@ -97,9 +97,12 @@ fn end(hub: &Hub, planned: &Planned, recorded: Recorded) {
             // Answering with the result would claim a record that does not exist.
             tracing::error!(call = %planned.call.id, %why, "a call's outcome could not be recorded");
             let mut message = format!("the outcome could not be recorded: {why}");
-            // Whether anything was done is what the caller wants to know.
-            if let Some(failure) = done.message {
-                message = format!("{failure}; {message}");
+            // Whether anything was done is what the caller wants to know. What a machine said would pass for the hub's
+            // own words here.
+            match done.message {
+                Some(_) if done.by_agent => message = format!("the machine answered with an error; {message}"),
+                Some(failure) => message = format!("{failure}; {message}"),
+                None => {}
             }
             let outcome = code::INTERNAL.into();
             Done { outcome, result: None, message: Some(message), duration_ms: done.duration_ms, by_agent: false }

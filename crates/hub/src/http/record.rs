@@ -10,6 +10,7 @@ use convoke_store::{JournalFilter, LogFilter, LogRow};
 use serde_json::value::RawValue;
 
 use super::ApiError;
+use super::agents::in_reach;
 use super::extract::{Json, QueryOf, limit};
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -24,6 +25,14 @@ fn visible(hub: &Hub, caller: &Caller, target: Option<&str>) -> bool {
     let Some(target) = target else { return false };
     let tags = hub.agents.find(target).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
     scopes.reaches(target, &tags)
+}
+
+/// Refuses to look for a peer out of the caller's reach: whether there is a next page would tell that it exists.
+async fn asked_about(hub: &Hub, caller: &Caller, agent: Option<&str>) -> Result<(), ApiError> {
+    match agent {
+        Some(agent) if !visible(hub, caller, Some(agent)) => in_reach(hub, caller, agent).await.map(drop),
+        _ => Ok(()),
+    }
 }
 
 #[utoipa::path(get, path = "/api/journal", params(JournalQuery), responses((status = 200, body = JournalPage)), tag = "record")]
@@ -54,6 +63,7 @@ pub(crate) async fn journal_page(
         let names: Vec<_> = Kind::ALL.iter().map(|k| k.name()).collect();
         return Err(ApiError::bad_request(format!("`kind` must be one of {}", names.join(", "))));
     }
+    asked_about(hub, caller, query.agent.as_deref()).await?;
     let filter =
         JournalFilter { after: query.after, limit, agent: query.agent, tool: query.tool, kind: query.kind, call_id };
     let rows = hub.store.journal(filter).await?;
@@ -96,6 +106,7 @@ pub(super) async fn logs(
     if query.level.as_deref().is_some_and(|l| !LEVELS.contains(&l)) {
         return Err(ApiError::bad_request("`level` must be error, warn, info, debug or trace"));
     }
+    asked_about(&hub, &caller, agent.as_ref().map(PeerId::as_str)).await?;
     let filter = LogFilter { agent, level: query.level, after: query.after, limit };
     let rows = hub.store.logs(filter).await?;
     let next = (rows.len() == limit as usize).then(|| rows.last().map(|r| r.id)).flatten();

@@ -26,6 +26,9 @@ use crate::hub::Hub;
 /// The question's key, and the one field of its answer.
 const APPROVE: &str = "approve";
 
+/// Longest arguments, as text, that a question shows.
+const MAX_ASKED: usize = 2000;
+
 /// What came of asking.
 pub(super) enum Asked {
     /// The client is to put this question to its person.
@@ -139,17 +142,15 @@ fn verdict(answer: &ElicitResult) -> Option<bool> {
     }
 }
 
+/// The question to the person at the client. They must see all of what they allow, and as it is: what is too long for a
+/// question is left to someone who approves in another way.
 fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
     let args = convoke_core::redact::args(&wanted.args);
-    let args = args.get();
-    let message = format!(
-        "Allow {} ({}) on {} with {}{}?",
-        wanted.tool,
-        wanted.effect.name(),
-        wanted.agent.id,
-        &args[..args.floor_char_boundary(2000)],
-        if args.len() > 2000 { "…" } else { "" },
-    );
+    let args = render::visible(args.get());
+    if args.len() > MAX_ASKED {
+        return None;
+    }
+    let message = format!("Allow {} ({}) on {} with {args}?", wanted.tool, wanted.effect.name(), wanted.agent.id);
     let requested_schema = ElicitationSchema::builder().required_bool(APPROVE).build().ok()?;
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }

@@ -230,6 +230,10 @@ pub(super) async fn status(
     args: &JsonObject,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
+    if let Some(unknown) = args.keys().find(|key| !["call_id", "wait_s"].contains(&key.as_str())) {
+        let unknown = &unknown[..unknown.floor_char_boundary(100)];
+        return render::error("bad_args", &format!("there is no argument `{unknown}`"));
+    }
     let Some(id) = args.get("call_id").and_then(Value::as_str).and_then(|id| id.parse::<CallId>().ok()) else {
         return render::error("bad_args", "`call_id` must be a call's id, as an answer named it");
     };

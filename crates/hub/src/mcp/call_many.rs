@@ -81,7 +81,8 @@ struct Asked {
 
 impl Asked {
     fn read(hub: &Hub, asker: &Asker, args: &mut JsonObject) -> Result<Self, String> {
-        let tool = args.get("tool").and_then(Value::as_str).and_then(kenny::find);
+        let tool = args.remove("tool");
+        let tool = tool.as_ref().and_then(Value::as_str).and_then(kenny::find);
         let tool = tool.ok_or("`tool` must be a tool of the catalogue")?;
         let call_args = match args.remove("args") {
             None | Some(Value::Null) => Value::Object(JsonObject::new()),
@@ -90,6 +91,10 @@ impl Asked {
         kenny::validate_args(tool.name, &call_args)?;
         let given = |value: &Option<Value>| value.as_ref().is_some_and(|v| !v.is_null());
         let (agents, tag) = (args.remove("agents"), args.remove("tag"));
+        let timeout = seconds(args.remove("timeout_s"))?;
+        if let Some(unknown) = args.keys().next() {
+            return Err(format!("there is no argument `{}`", &unknown[..unknown.floor_char_boundary(100)]));
+        }
         let targets: BTreeSet<String> = match (given(&agents), given(&tag)) {
             (true, false) => serde_json::from_value(agents.unwrap_or_default())
                 .map_err(|_| "`agents` must be a list of agents' ids")?,
@@ -105,7 +110,7 @@ impl Asked {
         if targets.len() > MAX_TARGETS {
             return Err(format!("{} machines are more than one call may have ({MAX_TARGETS})", targets.len()));
         }
-        Ok(Self { tool, args: call_args, targets, timeout: seconds(args.remove("timeout_s"))? })
+        Ok(Self { tool, args: call_args, targets, timeout })
     }
 }
 

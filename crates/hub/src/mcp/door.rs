@@ -1,6 +1,5 @@
 //! The HTTP side of `/mcp`: what is checked before the SDK sees a request.
 
-use std::borrow::Cow;
 use std::pin::Pin;
 
 use axum::body::Body;
@@ -11,16 +10,14 @@ use convoke_core::grant::Missing;
 use convoke_core::id::PeerId;
 use convoke_core::journal::{Decision, Draft, Kind};
 use http_body_util::Full;
-use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
-use serde_json::value::RawValue;
 
+use super::peek::Peek;
 use super::server::Server;
 use super::sessions::Sessions;
-use super::{Entry, PATH, find, held, short};
+use super::{Entry, PATH, held, short};
 use crate::clock;
 use crate::http::ApiError;
 use crate::http::extract::{self, Json};
@@ -109,73 +106,33 @@ impl Door {
                 }
             }
         }
-        let peek = serde_json::from_slice::<Peek<'_>>(&body).unwrap_or_default();
+        let peek = Peek::at(&body);
         if let Some((entry, missing)) = peek.forbidden(caller) {
-            return Ok(refuse(hub, caller, &parts.headers, entry, &missing, peek.id()).await);
+            return Ok(refuse(hub, caller, &parts.headers, entry, &missing, &peek.id).await);
+        }
+        if let Some(fault) = peek.malformed.filter(|_| is_json(&parts.headers)) {
+            return Ok(malformed(fault, &peek.id, session.is_some()));
         }
         if let Some(session) = &session {
             hub.mcp.heard(session);
-            if let Some(request) = peek.given_up() {
-                hub.mcp.give_up(session, request);
+            if let Some(request) = peek.given_up {
+                hub.mcp.give_up(session, &request);
             }
         }
-        let opens = session.is_none() && peek.method.as_deref() == Some("initialize");
-        if opens && !hub.mcp.has_room(caller.token.id) {
-            return Err(ApiError::busy("as many MCP sessions are open as may be (mcp.max_sessions)"));
-        }
-        let (is_json, id) = (is_json(&parts.headers), peek.id().to_owned());
-        let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        let (is_json, id) = (is_json(&parts.headers), peek.id);
+        let answering = self.service.handle(Request::from_parts(parts, Full::new(body.clone())));
+        let response = match session {
+            Some(_) => answering.await,
+            None => hub
+                .mcp
+                .opening(caller.token.id, answering)
+                .await
+                .ok_or_else(|| ApiError::busy("as many MCP sessions are open as may be (mcp.max_sessions)"))?,
+        };
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return Ok(unreadable(&body, &id));
         }
-        if opens && let Some(id) = response.headers().get(SESSION).and_then(|v| v.to_str().ok()) {
-            // The client does not know the id before this answer leaves: nobody can use it unbound.
-            hub.mcp.bind(id, caller.token.id).await;
-        }
         Ok(if held { held::back(response).await } else { response.map(Body::new) })
-    }
-}
-
-/// As much of a message as must be known before the SDK reads it. What this cannot read, the SDK refuses; what it
-/// lets through, the gate decides on.
-#[derive(Default, Deserialize)]
-struct Peek<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    params: Option<PeekParams<'a>>,
-}
-
-#[derive(Deserialize)]
-struct PeekParams<'a> {
-    #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
-    #[serde(rename = "requestId", default)]
-    request: Option<RequestId>,
-}
-
-impl Peek<'_> {
-    /// The request's id as it is written, where it is one: a text or a number.
-    fn id(&self) -> &str {
-        let id = self.id.map(RawValue::get);
-        id.filter(|id| id.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit())).unwrap_or("null")
-    }
-
-    /// The request that the client no longer wants answered.
-    fn given_up(&self) -> Option<&RequestId> {
-        let params = self.params.as_ref().filter(|_| self.method.as_deref() == Some("notifications/cancelled"))?;
-        params.request.as_ref()
-    }
-
-    /// The tool that is called, when the caller may never call it.
-    fn forbidden(&self, caller: &Caller) -> Option<(&'static Entry, Missing)> {
-        if self.method.as_deref() != Some("tools/call") {
-            return None;
-        }
-        let entry = find(self.params.as_ref()?.name.as_deref()?)?;
-        entry.check(&caller.token.grant).err().map(|missing| (entry, missing))
     }
 }
 
@@ -193,6 +150,16 @@ fn unreadable(body: &[u8], id: &str) -> Response<Body> {
     let error = json!({ "code": code, "message": message });
     let mut response = extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"));
     *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+}
+
+/// What JSON-RPC says to parameters that cannot be those of the method. In a session errors are answers like others.
+fn malformed(fault: &str, id: &str, in_session: bool) -> Response<Body> {
+    let error = json!({ "code": -32602, "message": fault });
+    let mut response = extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"));
+    if !in_session {
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+    }
     response
 }
 

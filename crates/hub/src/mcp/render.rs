@@ -89,7 +89,9 @@ impl Outcome {
             self.truncated = true;
             return;
         };
-        let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return };
+        // JSON may say what no value here can hold: half a pair of surrogates, a number without end. Then it is shown as
+        // it was written.
+        let mut value = serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().into()));
         let mut size = raw.get().len();
         if tool == "screen_capture"
             && let Some(image) = picture(&mut value)
@@ -249,8 +251,30 @@ impl Outcome {
     }
 }
 
+/// Bytes of pictures in one result; those beyond are left to `call_status`.
+const MAX_IMAGES: usize = 16 << 20;
+
+/// The pictures, each with whose it is. An outcome whose picture has no room says that something is missing.
+fn pictures(outcomes: &mut [Outcome]) -> Vec<ContentBlock> {
+    let mut room = MAX_IMAGES;
+    let mut blocks = Vec::new();
+    for outcome in outcomes {
+        let Some((data, kind)) = &mut outcome.image else { continue };
+        match room.checked_sub(data.len()) {
+            Some(left) => {
+                room = left;
+                blocks.push(ContentBlock::text(intro(outcome.agent.as_deref().unwrap_or_default()) + ":"));
+                blocks.push(ContentBlock::image(std::mem::take(data), *kind));
+            }
+            None => outcome.truncated = true,
+        }
+    }
+    blocks
+}
+
 /// Many outcomes as one tool's result.
-pub(super) fn many(tool: &str, outcomes: Vec<Outcome>) -> CallToolResult {
+pub(super) fn many(tool: &str, mut outcomes: Vec<Outcome>) -> CallToolResult {
+    let pictures = pictures(&mut outcomes);
     let mut counts: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
     for outcome in &outcomes {
         *counts.entry(outcome.state()).or_default() += 1;
@@ -265,6 +289,7 @@ pub(super) fn many(tool: &str, outcomes: Vec<Outcome>) -> CallToolResult {
     let intro =
         "The outcomes; what stands in `result`, `other_result` and `error.message` is data from those machines";
     content.push(marked(intro, &outcomes));
+    content.extend(pictures);
     result(content, json!({ "tool": tool, "counts": counts, "outcomes": outcomes, "note": NOTE }), is_error)
 }
 
@@ -281,6 +306,19 @@ pub(super) fn listing(line: &str, mut value: Value, budget: usize) -> CallToolRe
         }
     }
     result(content, value, false)
+}
+
+/// The text of a resource that holds what machines sent, of at most `budget` bytes or so.
+pub(super) fn resource(text: String, budget: usize) -> String {
+    let Ok(mut value) = serde_json::from_str::<Value>(&text) else { return clip(&visible(&text), budget) };
+    let truncated = bound::shrink(&mut value, text.len(), budget);
+    if let Value::Object(map) = &mut value {
+        map.insert("note".into(), NOTE.into());
+        if truncated {
+            map.insert("truncated".into(), true.into());
+        }
+    }
+    visible(&value.to_string()).into_owned()
 }
 
 /// What the hub itself has to say.
@@ -353,7 +391,7 @@ pub(super) fn push_between_marks(text: &mut String, end: &str, json: impl FnOnce
 
 /// JSON text in which characters that a person would not see are written out: they could hide words from whoever
 /// reads along.
-fn visible(json: &str) -> Cow<'_, str> {
+pub(super) fn visible(json: &str) -> Cow<'_, str> {
     // A machine's own text may have a delete in it as it is; what is written here has no other such character below 128.
     if json.is_ascii() && !json.contains('\u{7f}') {
         return Cow::Borrowed(json);
@@ -423,25 +461,74 @@ mod tests {
         assert!(text.text.contains("\\u202e\\udb40\\udc41"), "{}", text.text);
     }
 
+    /// A call that ended well with this.
+    fn ended(tool: &str, raw: &str) -> Outcome {
+        let call = Call::new(
+            CallId::new(clock::uuid()),
+            convoke_core::id::TokenId::new(clock::uuid()),
+            "pc".parse().expect("an id"),
+            tool.into(),
+            convoke_core::call::CallState::Running,
+        );
+        let result = RawValue::from_string(raw.into()).expect("JSON");
+        let done = Done {
+            outcome: "ok".into(),
+            result: Some(result.into()),
+            message: None,
+            duration_ms: None,
+            by_agent: false,
+        };
+        Outcome::ended(&call, &done, 1000)
+    }
+
+    #[test]
+    fn what_no_value_can_hold_is_shown_as_it_was_written() {
+        for raw in [r#"{"entries":[{"name":"a\ud800b"}]}"#, "1e999", r#"{"a":[-1e400]}"#] {
+            let shown = ended("fs_list", raw).into_result();
+            let structured = shown.structured_content.expect("structured");
+            assert_eq!(structured["other_result"], raw);
+            assert_eq!((&structured["state"], &structured["note"]), (&json!("done"), &json!(NOTE)));
+            let ContentBlock::Text(text) = &shown.content[1] else { panic!("a text") };
+            assert!(text.text.contains(raw), "{}", text.text);
+        }
+    }
+
+    #[test]
+    fn the_pictures_of_many_come_with_whose_they_are_and_a_missing_one_is_told() {
+        let png = |bytes: usize| {
+            let mut data = vec![0; bytes];
+            data[..8].copy_from_slice(&[0x89, b'P', b'N', b'G', 13, 10, 26, 10]);
+            format!(r#"{{"image_b64":"{}","format":"png"}}"#, STANDARD.encode(data))
+        };
+        let [small, large] = [png(30), png(4 << 20)];
+        let outcomes = [&small, &large, &large, &large, &small].map(|raw| ended("screen_capture", raw));
+        let shown = many("screen_capture", outcomes.into());
+        let kinds: Vec<_> = shown.content.iter().map(|block| matches!(block, ContentBlock::Image(_))).collect();
+        let named = [false, true].repeat(4);
+        assert_eq!(kinds, [vec![false, false], named].concat(), "two texts, then four pictures, each with a name");
+        let outcomes = &shown.structured_content.expect("structured")["outcomes"];
+        let cut: Vec<_> = (0..5).map(|n| outcomes[n]["truncated"] == true).collect();
+        assert_eq!(cut, [false, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_resource_is_bounded_and_hides_nothing() {
+        let long = json!({ "a": "x".repeat(5000), "b": "\u{200b}" }).to_string();
+        let shown = resource(long, 1000);
+        assert!(shown.len() < 2000 && shown.contains("\\u200b"), "{shown}");
+        let value: Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(
+            (&value["truncated"], &value["note"], &value["b"]),
+            (&json!(true), &json!(NOTE), &json!("\u{200b}"))
+        );
+        let short = resource(r#"{"a":1}"#.into(), 1000);
+        assert_eq!(serde_json::from_str::<Value>(&short).expect("JSON"), json!({ "a": 1, "note": NOTE }));
+    }
+
     #[test]
     fn a_machines_own_text_is_shown_on_one_line_and_without_what_hides() {
         let shown = |raw: &str| {
-            let call = Call::new(
-                CallId::new(clock::uuid()),
-                convoke_core::id::TokenId::new(clock::uuid()),
-                "pc".parse().expect("an id"),
-                "fs_list".into(),
-                convoke_core::call::CallState::Running,
-            );
-            let result = RawValue::from_string(raw.into()).expect("JSON");
-            let done = Done {
-                outcome: "ok".into(),
-                result: Some(result.into()),
-                message: None,
-                duration_ms: None,
-                by_agent: false,
-            };
-            let outcome = Outcome::ended(&call, &done, 1000);
+            let outcome = ended("fs_list", raw);
             let Some(ContentBlock::Text(text)) = outcome.data() else { panic!("a text") };
             text.text.lines().nth(2).expect("the data").to_owned()
         };

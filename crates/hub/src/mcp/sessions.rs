@@ -2,6 +2,7 @@
 //! subscribed to. A session is bound to the token that opened it; to any other token it does not exist.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,18 @@ use crate::settings::Settings;
 
 /// Most resources one session may subscribe to.
 pub(super) const MAX_SUBSCRIPTIONS: usize = 100;
+
+tokio::task_local! {
+    /// Whose request without a session the SDK has. It alone knows which of them opens one.
+    static OPENING: Opening;
+}
+
+#[derive(Debug)]
+struct Opening {
+    token: TokenId,
+    /// There was no room for it.
+    full: Arc<AtomicBool>,
+}
 
 /// All sessions, and the selections of tokens that use none.
 #[derive(Debug)]
@@ -96,6 +109,9 @@ pub enum SessionsError {
     /// As many are open as may be.
     #[error("as many MCP sessions are open as may be (mcp.max_sessions)")]
     Full,
+    /// Opened by no request.
+    #[error("a session is opened by the request of a token")]
+    Nobodys,
     /// The SDK's.
     #[error(transparent)]
     Inner(#[from] LocalSessionManagerError),
@@ -129,35 +145,38 @@ impl Sessions {
         self.open().len()
     }
 
-    /// Whether there is room for another session of this token.
-    pub(super) fn has_room(&self, token: TokenId) -> bool {
-        let open = self.open();
-        // A token at its own limit gives up its longest unused, so it never needs another's place.
-        open.len() < self.max || open.values().filter(|s| s.token == token).count() >= self.max_per_token
+    /// Has the SDK answer a request that names no session. If it opens one, that is this token's from the beginning,
+    /// whatever becomes of the connection. Nothing when there was no room for it.
+    pub(super) async fn opening<T>(&self, token: TokenId, answering: impl Future<Output = T>) -> Option<T> {
+        let full = Arc::new(AtomicBool::new(false));
+        let opening = Opening { token, full: Arc::clone(&full) };
+        let answer = OPENING.scope(opening, answering).await;
+        (!full.load(Ordering::Relaxed)).then_some(answer)
     }
 
-    /// A session has been opened with this token: from now on it is that token's.
-    pub(super) async fn bind(&self, id: &str, token: TokenId) {
-        let displaced = {
-            let mut open = self.open();
-            let mine = open.iter().filter(|(_, s)| s.token == token);
-            let oldest = mine.clone().min_by_key(|(_, s)| s.last_used).map(|(id, _)| id.clone());
-            let displaced = oldest.filter(|_| mine.count() >= self.max_per_token);
-            let session = Session {
-                token,
-                last_used: Instant::now(),
-                last_heard: Instant::now(),
-                calls: HashMap::new(),
-                selected: None,
-                subscriptions: Arc::default(),
-                watcher: None,
-            };
-            open.insert(id.into(), session);
-            displaced
-        };
-        if let Some(id) = displaced {
-            let _ = self.close_session(&id).await;
+    /// A session has been opened with this token: from now on it is that token's. The one that has to go for it, if any;
+    /// an error when there is no room.
+    fn bind(&self, id: &SessionId, token: TokenId) -> Result<Option<SessionId>, SessionsError> {
+        let mut open = self.open();
+        let mine = open.iter().filter(|(_, s)| s.token == token);
+        let oldest = mine.clone().min_by_key(|(_, s)| s.last_used).map(|(id, _)| id.clone());
+        // A token at its own limit gives up its longest unused, so it never needs another's place.
+        let displaced = oldest.filter(|_| mine.count() >= self.max_per_token);
+        if displaced.is_none() && open.len() >= self.max {
+            return Err(SessionsError::Full);
         }
+        let now = Instant::now();
+        let session = Session {
+            token,
+            last_used: now,
+            last_heard: now,
+            calls: HashMap::new(),
+            selected: None,
+            subscriptions: Arc::default(),
+            watcher: None,
+        };
+        open.insert(id.clone(), session);
+        Ok(displaced)
     }
 
     /// Whether this session is this token's. Notes the use.
@@ -278,11 +297,19 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionsError> {
-        // Sessions being opened at this moment are not bound yet; the SDK's own table has them.
-        if self.inner.sessions.read().await.len() > self.max {
-            return Err(SessionsError::Full);
+        let opening = OPENING.try_with(|opening| (opening.token, Arc::clone(&opening.full)));
+        let (token, full) = opening.map_err(|_| SessionsError::Nobodys)?;
+        let (id, transport) = self.inner.create_session().await?;
+        match self.bind(&id, token) {
+            Ok(None) => {}
+            Ok(Some(displaced)) => drop(self.close_session(&displaced).await),
+            Err(error) => {
+                full.store(true, Ordering::Relaxed);
+                let _ = self.inner.close_session(&id).await;
+                return Err(error);
+            }
         }
-        Ok(self.inner.create_session().await?)
+        Ok((id, transport))
     }
 
     async fn initialize_session(
@@ -339,16 +366,16 @@ mod tests {
     use crate::clock;
     use crate::settings::Sources;
 
-    async fn one_session() -> (Arc<Sessions>, &'static str) {
+    fn one_session() -> (Arc<Sessions>, &'static str) {
         let sessions =
             Arc::new(Sessions::new(&Settings::resolve(&Sources::default()).expect("the defaults are good")));
-        sessions.bind("s", TokenId::new(clock::uuid())).await;
+        sessions.bind(&"s".into(), TokenId::new(clock::uuid())).expect("there is room");
         (sessions, "s")
     }
 
-    #[tokio::test]
-    async fn a_session_passes_the_sdk_by_only_while_that_has_heard_of_it_lately() {
-        let (sessions, id) = one_session().await;
+    #[test]
+    fn a_session_passes_the_sdk_by_only_while_that_has_heard_of_it_lately() {
+        let (sessions, id) = one_session();
         assert!(sessions.is_fresh(id) && !sessions.is_fresh("another"));
         let later = Instant::now() + sessions.idle / 2;
         assert!(!sessions.is_fresh_at(id, later), "the SDK would close it before long");
@@ -356,9 +383,9 @@ mod tests {
         assert!(sessions.is_fresh_at(id, later));
     }
 
-    #[tokio::test]
-    async fn a_call_is_given_up_by_its_request_and_no_longer_once_it_has_gone_on() {
-        let (sessions, id) = one_session().await;
+    #[test]
+    fn a_call_is_given_up_by_its_request_and_no_longer_once_it_has_gone_on() {
+        let (sessions, id) = one_session();
         let call = || {
             let (call, caller) = (CallId::new(clock::uuid()), TokenId::new(clock::uuid()));
             Arc::new(Call::new(call, caller, "pc".parse().expect("an id"), "fs_list".into(), CallState::Running))

@@ -102,6 +102,13 @@ async fn a_token_for_one_tag_reaches_nothing_else() {
     let seen = get("/api/journal?limit=1000").await.body;
     let seen = seen["records"].as_array().expect("a list");
     assert!(!seen.is_empty() && seen.iter().all(|r| r["target"] == "lab-pc"), "{seen:?}");
+    for page in ["journal", "logs"] {
+        assert_eq!(get(&format!("/api/{page}?limit=1&agent=lab-pc")).await.status, 200);
+        for other in ["hq-pc", "nobody"] {
+            let refused = get(&format!("/api/{page}?limit=1&agent={other}")).await;
+            assert_eq!(refused.status, 403, "whether there is a next page would tell: {refused:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -153,6 +153,7 @@ pub const TOOLS: &[Tool] = &[
         &[PRINCIPAL, required("enabled", Bool, "Whether it may.")],
         "{ok, principal, kind, enabled}",
     )
+    .destroys()
     .repeats()
     .since(ProtocolVersion::V0_15),
     changes(
@@ -162,6 +163,7 @@ pub const TOOLS: &[Tool] = &[
         &[PRINCIPAL, required("admin", Bool, "Whether it is one.")],
         "{ok, principal, kind, admin}",
     )
+    .destroys()
     .repeats()
     .since(ProtocolVersion::V0_15),
     changes(
@@ -171,6 +173,7 @@ pub const TOOLS: &[Tool] = &[
         &[PRINCIPAL, required("deny", TextList, "network, remote_interactive, both or none; replaces what was set.")],
         "{ok, principal, kind, deny}",
     )
+    .destroys()
     .repeats()
     .since(ProtocolVersion::V0_15),
     changes(
@@ -219,6 +222,7 @@ pub const TOOLS: &[Tool] = &[
         ],
         "{ok, applies_to, policy}",
     )
+    .destroys()
     .repeats()
     .since(ProtocolVersion::V0_15),
 ];

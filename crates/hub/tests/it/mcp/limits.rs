@@ -50,6 +50,55 @@ async fn sessions_are_bounded_and_end_with_their_token() {
 }
 
 #[tokio::test]
+async fn whatever_else_it_says_who_opens_a_session_is_counted_and_owns_it() {
+    let settings = [("mcp.max_sessions", "3"), ("mcp.max_sessions_per_token", "2")];
+    let hub = TestHub::with(&settings).await;
+    let viewer = hub.token("looks", "viewer", json!({})).await;
+    let odd = [json!({ "requestId": {} }), json!({ "name": [1] }), json!({ "requestId": 1.5, "name": null })];
+    let mut opened = vec![];
+    for n in 0..9 {
+        let mut params = json!({ "protocolVersion": OLD, "capabilities": {},
+            "clientInfo": { "name": "odd", "version": "1" } });
+        params.as_object_mut().expect("an object").append(&mut odd[n % 3].as_object().expect("an object").clone());
+        let client = Mcp::stateless(&hub, &viewer);
+        let message = json!({ "jsonrpc": "2.0", "id": n, "method": "initialize", "params": params });
+        let answer = client.post(&message).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        opened.push(Mcp { session: answer.session, ..client });
+        assert!(hub.hub().mcp.count() <= 2, "it has no more than it may");
+    }
+    let ping = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(opened[8].post(&ping).await.status, 202, "the last one is its own");
+    assert_eq!(opened[0].post(&ping).await.status, 404, "the first one went");
+    Mcp::open(&hub, TOKEN).await;
+    let bot = hub.token("bot", "operator", json!({})).await;
+    let full = Mcp::stateless(&hub, &bot).initialize().await;
+    assert_eq!((full.status, &full.last()["error"]["code"]), (503, &json!("busy")), "{full:?}");
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "shell_exec", "arguments": { "agent": "pc", "command": "ls" }, "requestId": {} } });
+    assert_eq!(opened[8].post(&call).await.status, 403, "an odd field beside it hides no tool");
+}
+
+#[tokio::test]
+async fn a_session_whose_client_was_gone_before_it_knew_is_the_tokens_all_the_same() {
+    let hub = TestHub::with(&[("mcp.max_sessions", "8"), ("mcp.max_sessions_per_token", "4")]).await;
+    let viewer = hub.token("looks", "viewer", json!({})).await;
+    for _ in 0..40 {
+        let client = Mcp::stateless(&hub, &viewer);
+        let params = json!({ "protocolVersion": OLD, "capabilities": {},
+            "clientInfo": { "name": "hasty", "version": "1" } });
+        let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+        let asking = tokio::spawn(client.request(&message).send());
+        tokio::task::yield_now().await;
+        asking.abort();
+    }
+    for _ in 0..4 {
+        Mcp::open(&hub, TOKEN).await;
+    }
+    assert!(hub.hub().mcp.count() <= 8);
+}
+
+#[tokio::test]
 async fn a_tokens_calls_a_minute_hold_at_every_door() {
     let hub = TestHub::start().await;
     let echo = hub.agent("pc").await.echo();

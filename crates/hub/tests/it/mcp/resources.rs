@@ -57,6 +57,25 @@ async fn what_there_is_can_be_listed_and_read_within_reach() {
 }
 
 #[tokio::test]
+async fn what_a_machine_sent_is_bounded_and_marked_here_too() {
+    let hub = TestHub::with(&[("mcp.max_result_bytes", "10000")]).await;
+    let mut agent = hub.agent("pc").await;
+    let disk = json!({ "status": "ok", "summary": "x\u{202e}", "volumes": [], "text": "y".repeat(50_000) });
+    let frame = json!({ "type": "telemetry", "agent_id": "pc", "collected_at": "2026-06-04T18:00:00Z",
+        "snapshot": { "disk": disk } });
+    agent.socket.send(frame.to_string()).await;
+    hub.until("/api/agents/pc/snapshot", |s| s["agent_id"] == "pc").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let answer = client.ask("resources/read", json!({ "uri": "convoke://agents/pc/snapshot" })).await;
+    let content = &answer.result()["contents"][0];
+    let text = content["text"].as_str().expect("a text");
+    assert!(text.len() < 12_000 && text.contains("\\u202e"), "{} bytes", text.len());
+    let shown: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!((&shown["truncated"], &shown["agent_id"]), (&json!(true), &json!("pc")));
+    assert!(shown["note"].is_string() && content["_meta"]["convoke/untrusted"] == true);
+}
+
+#[tokio::test]
 async fn a_session_hears_of_what_it_subscribed_to() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;

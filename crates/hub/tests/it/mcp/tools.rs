@@ -188,6 +188,29 @@ async fn many_machines_are_called_at_once_and_told_apart() {
 }
 
 #[tokio::test]
+async fn what_a_tool_does_not_take_is_refused_and_what_is_no_call_is_told_so() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    for client in [Mcp::stateless(&hub, TOKEN), Mcp::open(&hub, TOKEN).await] {
+        for (tool, args) in [
+            ("call_agents", json!({ "tool": "net_config", "agents": ["pc"], "agnt": 1 })),
+            ("call_status", json!({ "call_id": "0198c0de-0000-7000-8000-000000000000", "wait": 1 })),
+        ] {
+            let refused = client.call(tool, args).await;
+            assert_eq!(refused.structured()["error"]["code"], "bad_args", "{refused:?}");
+        }
+        for params in [json!({}), json!({ "name": 7 }), json!({ "name": "net_config", "arguments": "x" })] {
+            let refused = client.ask("tools/call", params.clone()).await;
+            assert_eq!(refused.last()["error"]["code"], -32602, "{params}: {refused:?}");
+            assert_eq!(
+                (refused.status, &refused.last()["id"]),
+                (if client.session.is_some() { 200 } else { 400 }, &json!(1))
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn long_calls_report_progress_and_a_cancelled_one_leaves_a_late_answer() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;

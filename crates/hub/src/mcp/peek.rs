@@ -1,0 +1,163 @@
+//! A look at a message before the SDK reads it.
+
+use std::borrow::Cow;
+
+use convoke_core::grant::Missing;
+use rmcp::model::RequestId;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Entry, find};
+use crate::operators::Caller;
+
+/// As much of a message as must be known before the SDK reads it. What this cannot read, the SDK refuses; what it
+/// lets through, the gate decides on. Whatever is odd about the rest of the message is not this one's business: the SDK
+/// overlooks it, too.
+pub(super) struct Peek {
+    /// The request's id as it is written, where it is one: a text or a number.
+    pub(super) id: String,
+    /// The tool that is called.
+    tool: Option<&'static Entry>,
+    /// What is wrong with a call of a tool. The SDK would say that there is no such method.
+    pub(super) malformed: Option<&'static str>,
+    /// The request that the client no longer wants answered.
+    pub(super) given_up: Option<RequestId>,
+}
+
+impl Peek {
+    /// Of the message in this body.
+    pub(super) fn at(body: &[u8]) -> Self {
+        let top = Fields::of(std::str::from_utf8(body).unwrap_or_default());
+        let id = top.id.filter(|id| id.get().starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit()));
+        let params = Fields::of(top.params.map(RawValue::get).unwrap_or_default());
+        let method = top.method.and_then(read::<Cow<'_, str>>).unwrap_or_default();
+        let name = params.name.filter(|_| method == "tools/call").and_then(read::<Cow<'_, str>>);
+        let given_up = params.request.filter(|_| method == "notifications/cancelled");
+        Self {
+            id: id.map_or("null", RawValue::get).to_owned(),
+            tool: name.as_ref().and_then(|name| find(name)),
+            malformed: (method == "tools/call").then(|| params.fault(name.is_some())).flatten(),
+            given_up: given_up.and_then(read),
+        }
+    }
+
+    /// The tool that is called, when the caller may never call it.
+    pub(super) fn forbidden(&self, caller: &Caller) -> Option<(&'static Entry, Missing)> {
+        let entry = self.tool?;
+        entry.check(&caller.token.grant).err().map(|missing| (entry, missing))
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// What is looked at in an object, as it is written. Of several of one name the last counts, whoever takes the first.
+#[derive(Default)]
+struct Fields<'a> {
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    name: Option<&'a RawValue>,
+    arguments: Option<&'a RawValue>,
+    request: Option<&'a RawValue>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(text: &'a str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// What is wrong with these as the parameters of a tool's call.
+    fn fault(&self, named: bool) -> Option<&'static str> {
+        let object = |raw: &&RawValue| raw.get().starts_with('{') || raw.get() == "null";
+        match self.arguments {
+            _ if !named => Some("`params.name` must be the name of a tool"),
+            Some(arguments) if !object(&arguments) => Some("`params.arguments` must be an object"),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Looking;
+        impl<'de> Visitor<'de> for Looking {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    let value = Some(map.next_value::<&'de RawValue>()?);
+                    match &*key {
+                        "id" => fields.id = value,
+                        "method" => fields.method = value,
+                        "params" => fields.params = value,
+                        "name" => fields.name = value,
+                        "arguments" => fields.arguments = value,
+                        "requestId" => fields.request = value,
+                        _ => {}
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Looking)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peek(text: &str) -> (String, Option<&'static str>, Option<RequestId>) {
+        let Peek { id, tool, given_up, .. } = Peek::at(text.as_bytes());
+        (id, tool.map(|tool| tool.name), given_up)
+    }
+
+    #[test]
+    fn what_is_odd_about_the_rest_hides_nothing() {
+        let called = (String::from("7"), Some("fs_list"), None);
+        for text in [
+            r#"{"id":7,"method":"tools/call","params":{"name":"fs_list"}}"#,
+            r#"{"id":7,"method":"tools\/call","params":{"name":"fs_\u006cist","requestId":{},"name2":[]}}"#,
+            r#"{"id":7,"extra":{"id":8},"id":7,"method":"x","method":"tools/call","params":{"name":1,"name":"fs_list"}}"#,
+        ] {
+            assert_eq!(peek(text), called, "{text}");
+        }
+        let given_up = r#"{"method":"notifications/cancelled","params":{"requestId":"r","reason":1,"name":{}}}"#;
+        assert_eq!(peek(given_up), ("null".into(), None, Some(RequestId::String("r".into()))));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_call_is_told_apart() {
+        let fault = |params: &str| {
+            let text = format!(r#"{{"id":1,"method":"tools/call"{params}}}"#);
+            Peek::at(text.as_bytes()).malformed.map(|why| why.split('`').nth(1).expect("names what"))
+        };
+        for params in [r#","params":{"name":"x"}"#, r#","params":{"name":"x","arguments":{}}"#] {
+            assert_eq!(fault(params), None, "{params}");
+        }
+        for params in ["", r#","params":[]"#, r#","params":{}"#, r#","params":{"name":7}"#] {
+            assert_eq!(fault(params), Some("params.name"), "{params}");
+        }
+        assert_eq!(fault(r#","params":{"name":"x","arguments":"y"}"#), Some("params.arguments"));
+        assert_eq!(Peek::at(br#"{"id":1,"method":"tools/list"}"#).malformed, None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_nothing() {
+        for text in ["", "[]", "{", "null", r#"{"id":null,"method":7,"params":[]}"#, "\u{feff}{}"] {
+            assert_eq!(peek(text), ("null".into(), None, None), "{text}");
+        }
+        assert_eq!(
+            peek(r#"{"id":"a","method":"tools/list","params":{"name":"fs_list"}}"#),
+            ("\"a\"".into(), None, None)
+        );
+        let _ = Peek::at(b"\xff\xfe");
+    }
+}
