@@ -26,6 +26,7 @@ mod server;
 mod sessions;
 mod short;
 mod sonde;
+mod streams;
 mod tools;
 mod watch;
 

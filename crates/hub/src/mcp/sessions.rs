@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use convoke_core::id::{PeerId, TokenId};
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _};
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::streams::{Kept, Streams};
 use crate::calls::Call;
 use crate::settings::Settings;
 
@@ -39,6 +40,7 @@ pub struct Sessions {
     open: Mutex<HashMap<SessionId, Session>>,
     selections: Mutex<HashMap<TokenId, PeerId>>,
     listeners: Arc<Mutex<HashMap<TokenId, usize>>>,
+    kept: Kept,
     /// Streams end: the hub has stopped, and what was under way is answered.
     pub(super) ended: CancellationToken,
     max: usize,
@@ -55,6 +57,8 @@ struct Session {
     last_heard: Instant,
     /// Calls that the SDK has not heard of, by their requests.
     calls: HashMap<RequestId, Arc<Call>>,
+    /// What was said in answer to its requests.
+    streams: Streams,
     selected: Option<PeerId>,
     subscriptions: Arc<Mutex<BTreeSet<String>>>,
     watcher: Option<AbortHandle>,
@@ -129,6 +133,7 @@ impl Sessions {
             open: Mutex::default(),
             selections: Mutex::default(),
             listeners: Arc::default(),
+            kept: Kept::default(),
             ended: CancellationToken::new(),
             max: settings.size("mcp.max_sessions"),
             max_per_token: settings.size("mcp.max_sessions_per_token"),
@@ -171,6 +176,7 @@ impl Sessions {
             last_used: now,
             last_heard: now,
             calls: HashMap::new(),
+            streams: Streams::default(),
             selected: None,
             subscriptions: Arc::default(),
             watcher: None,
@@ -334,7 +340,12 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        Ok(self.inner.create_stream(id, message).await?)
+        let events = self.inner.create_stream(id, message).await?;
+        let mut open = self.open();
+        // A session that has been closed meanwhile has nobody who could come back.
+        let streams = &mut Streams::default();
+        let streams = open.get_mut(id).map_or(streams, |session| &mut session.streams);
+        Ok(streams.read(events.boxed(), &self.kept))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionsError> {
@@ -353,7 +364,11 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        Ok(self.inner.resume(id, last_event_id).await?)
+        let known = self.open().get(id).and_then(|session| session.streams.after(&last_event_id));
+        match known {
+            Some(events) => Ok(events.left_stream()),
+            None => Ok(self.inner.resume(id, last_event_id).await?.right_stream()),
+        }
     }
 }
 

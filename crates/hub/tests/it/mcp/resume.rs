@@ -19,6 +19,11 @@ async fn an_answer_is_not_lost_with_its_connection() {
     let id = head.lines().find_map(|line| line.strip_prefix("id:")).expect("an id to resume from").trim();
     drop(reply);
     agent.answer(&request.id, json!({ "interfaces": [] })).await;
+    // However long the client is away.
+    hub.until("/api/journal?limit=1000&kind=call", |j| {
+        j["records"].as_array().is_some_and(|r| r.iter().any(|r| r["outcome"] == "ok"))
+    })
+    .await;
     let resumed = hub
         .http_client
         .get(format!("{}/mcp", hub.http))

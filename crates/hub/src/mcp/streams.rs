@@ -1,0 +1,212 @@
+//! What a session's streams have said, for clients whose connection broke.
+//!
+//! The SDK keeps the events of a request only until it is answered: who comes back after that would find nothing. So
+//! each stream is read here to its end, whether or not its client is still there, and what it said is kept for a while.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt as _, stream};
+use rmcp::transport::streamable_http_server::session::ServerSseMessage;
+use tokio::sync::mpsc;
+
+/// Streams of one session that are kept, ended or not.
+const MAX_STREAMS: usize = 32;
+/// Events of one stream that are kept; of more, the oldest go, which are progress.
+const MAX_EVENTS: usize = 64;
+/// Bytes that are kept of all sessions together. Beyond that only what is under way is.
+const MAX_BYTES: usize = 64 << 20;
+
+/// One session's.
+#[derive(Debug, Default)]
+pub(super) struct Streams(VecDeque<Arc<Said>>);
+
+/// What all sessions keep, in bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept(Arc<AtomicUsize>);
+
+/// What one stream has said.
+#[derive(Debug)]
+pub(super) struct Said {
+    state: Mutex<State>,
+    kept: Kept,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    events: VecDeque<ServerSseMessage>,
+    bytes: usize,
+    ended: bool,
+    /// The client's connection of the moment.
+    listener: Option<mpsc::UnboundedSender<ServerSseMessage>>,
+}
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        let bytes = self.state().bytes;
+        self.kept.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Streams {
+    /// Reads a stream to its end. What it says comes out here, and can be had again.
+    pub(super) fn read(
+        &mut self,
+        mut events: BoxStream<'static, ServerSseMessage>,
+        kept: &Kept,
+    ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
+        let said = Arc::new(Said { state: Mutex::default(), kept: kept.clone() });
+        while self.0.len() >= MAX_STREAMS {
+            self.0.pop_front();
+        }
+        if kept.0.load(Ordering::Relaxed) >= MAX_BYTES {
+            self.0.retain(|said| !said.state().ended);
+        }
+        self.0.push_back(Arc::clone(&said));
+        let heard = said.after(None);
+        tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                said.push(event);
+            }
+            said.end();
+        });
+        heard
+    }
+
+    /// What follows that event, on its own stream; nothing when it is not known.
+    pub(super) fn after(&self, event: &str) -> Option<impl Stream<Item = ServerSseMessage> + Send + Sync + use<>> {
+        let said = self.0.iter().find(|said| said.position(event).is_some())?;
+        Some(said.after(Some(event)))
+    }
+}
+
+impl Said {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn position(&self, event: &str) -> Option<usize> {
+        self.state().events.iter().position(|it| it.event_id.as_deref() == Some(event))
+    }
+
+    fn push(&self, event: ServerSseMessage) {
+        let mut state = self.state();
+        if let Some(listener) = &state.listener
+            && listener.send(event.clone()).is_err()
+        {
+            state.listener = None;
+        }
+        let mut change = size(&event).cast_signed();
+        state.events.push_back(event);
+        if state.events.len() > MAX_EVENTS
+            && let Some(oldest) = state.events.pop_front()
+        {
+            change -= size(&oldest).cast_signed();
+        }
+        state.bytes = state.bytes.saturating_add_signed(change);
+        drop(state);
+        // Wraps around where the change is negative, which is the same as taking it away.
+        self.kept.0.fetch_add(change.cast_unsigned(), Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        state.listener = None;
+    }
+
+    /// Everything after that event, and whatever is still to come. Whoever listened before hears no more.
+    fn after(&self, event: Option<&str>) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
+        let (sender, mut heard) = mpsc::unbounded_channel();
+        let mut state = self.state();
+        let from = event.and_then(|event| state.events.iter().position(|it| it.event_id.as_deref() == Some(event)));
+        for event in state.events.iter().skip(from.map_or(0, |at| at + 1)) {
+            // Its other end is in hand.
+            let _ = sender.send(event.clone());
+        }
+        state.listener = (!state.ended).then_some(sender);
+        drop(state);
+        stream::poll_fn(move |cx| heard.poll_recv(cx))
+    }
+}
+
+/// About what an event takes.
+fn size(event: &ServerSseMessage) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(128);
+    if let Some(message) = &event.message {
+        // What cannot be written takes at least that.
+        let _ = serde_json::to_writer(&mut count, message.as_ref());
+    }
+    count.0
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{EmptyResult, RequestId, ServerJsonRpcMessage, ServerResult};
+
+    use super::*;
+
+    fn event(n: usize) -> ServerSseMessage {
+        let id = RequestId::Number(i64::try_from(n).expect("small"));
+        ServerSseMessage::new(
+            n.to_string(),
+            ServerJsonRpcMessage::response(ServerResult::EmptyResult(EmptyResult {}), id),
+        )
+    }
+
+    async fn ids(heard: impl Stream<Item = ServerSseMessage>) -> Vec<String> {
+        heard.map(|event| event.event_id.expect("an id")).collect().await
+    }
+
+    #[tokio::test]
+    async fn who_comes_back_hears_the_rest_whether_or_not_it_has_ended() {
+        let (mut streams, kept) = (Streams::default(), Kept::default());
+        let (say, mut said) = mpsc::unbounded_channel();
+        let first = streams.read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept);
+        say.send(event(0)).expect("read");
+        let mut first = Box::pin(first);
+        assert_eq!(first.next().await.and_then(|it| it.event_id).as_deref(), Some("0"));
+        drop(first);
+        let back = streams.after("0").expect("known");
+        say.send(event(1)).expect("read whether or not anybody listens");
+        say.send(event(2)).expect("read");
+        drop(say);
+        assert_eq!(ids(back).await, ["1", "2"], "while it runs");
+        assert_eq!(ids(streams.after("0").expect("known")).await, ["1", "2"], "and afterwards");
+        assert_eq!(ids(streams.after("1").expect("known")).await, ["2"]);
+        assert!(ids(streams.after("2").expect("known")).await.is_empty());
+        assert!(streams.after("3").is_none());
+        assert!(kept.0.load(Ordering::Relaxed) > 0);
+        drop(streams);
+        tokio::task::yield_now().await;
+        assert_eq!(kept.0.load(Ordering::Relaxed), 0, "nothing is kept for nobody");
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_bounded() {
+        let (mut streams, kept) = (Streams::default(), Kept::default());
+        for n in 0..3 * MAX_STREAMS {
+            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept)).await, [n.to_string()]);
+        }
+        assert_eq!(streams.0.len(), MAX_STREAMS);
+        let long = ids(streams.read(stream::iter((1000..1000 + 3 * MAX_EVENTS).map(event)).boxed(), &kept)).await;
+        assert_eq!(long.len(), 3 * MAX_EVENTS, "who listens hears all of it");
+        assert!(streams.after("1000").is_none(), "the oldest are forgotten");
+        assert_eq!(streams.0.back().expect("there").state().events.len(), MAX_EVENTS);
+        kept.0.fetch_add(MAX_BYTES, Ordering::Relaxed);
+        let _ = ids(streams.read(stream::iter([event(7)]).boxed(), &kept)).await;
+        assert_eq!(streams.0.len(), 1, "others keep too much: only what is under way is kept");
+    }
+}
