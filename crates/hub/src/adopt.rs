@@ -28,6 +28,7 @@ pub enum Adopted {
 impl Hub {
     /// Binds the key of the agent beside the hub.
     pub async fn adopt(&self, id: &PeerId, key: VerifyingKey) -> Result<Adopted, StoreError> {
+        let _turn = self.agents.turn(id.as_str()).await;
         let trust = match self.agents.find(id.as_str()) {
             None => Trust::Unpaired,
             Some(agent) => {

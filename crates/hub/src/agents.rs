@@ -2,6 +2,7 @@
 //! the store, so that a look at the fleet reads no disk.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -134,10 +135,24 @@ impl AgentState {
     }
 }
 
+/// How many agents' trust may change at once, if they are lucky.
+const TURNS: usize = 256;
+
+#[derive(Debug)]
+struct Turns(Box<[tokio::sync::Mutex<()>]>, RandomState);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(std::iter::repeat_with(tokio::sync::Mutex::default).take(TURNS).collect(), RandomState::default())
+    }
+}
+
 /// All agents.
 #[derive(Debug, Default)]
 pub struct Agents {
     known: RwLock<Known>,
+    /// Held by whoever changes an agent's trust, from before it is kept until it is in force; by the hash of its id.
+    turns: Turns,
     /// What is shown of them.
     texts: Arc<Texts>,
     next_link: AtomicU64,
@@ -202,6 +217,14 @@ impl Agents {
             }
         }
         agents
+    }
+
+    /// The turn of one who changes this agent's trust: what two put into memory must be in the order in which the store
+    /// has it.
+    pub async fn turn(&self, id: &str) -> tokio::sync::MutexGuard<'_, ()> {
+        let Turns(turns, hasher) = &self.turns;
+        let at = usize::try_from(hasher.hash_one(id) % TURNS as u64).unwrap_or_default();
+        turns[at].lock().await
     }
 
     /// One agent.

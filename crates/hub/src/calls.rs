@@ -33,7 +33,7 @@ pub use approve::{DecideError, decide, decide_at_client, expire_due, view};
 pub use recent::{Call, Done, Recent};
 pub use recover::recover;
 
-use detach::Detach;
+pub(crate) use detach::Detach;
 
 use crate::agents::Agent;
 use crate::clock;
@@ -227,9 +227,7 @@ impl Go {
         if let Some(key) = self.idempotency_key.take() {
             self.planned.kept = true;
             let row = self.planned.row(Some(key), CallState::Running);
-            if let Reservation::Existing(row) = hub.store.put_call(row, None, None).await? {
-                return existing(hub, &self.planned, *row).map(Some);
-            }
+            return self.planned.keep(hub, row, None, None).await;
         }
         hub.calls.remember(&self.planned.call);
         Ok(None)
@@ -370,19 +368,17 @@ async fn ask_a_person(
     planned.kept = true;
     planned.approval = Some(approval.id);
     planned.call.set_state(CallState::Waiting);
+    planned.call.set_approval(approval.id, expires_at);
     let mut record = planned.record(now, Phase::Intent);
     record.kind = Kind::Approval;
     record.phase = None;
     record.decision = Some(Decision::Pending);
     record.rule = Some(rule);
     let row = planned.row(idempotency_key, CallState::Waiting);
-    match hub.store.put_call(row, Some(approval.clone()), Some(record)).await? {
-        Reservation::Fresh => {}
-        Reservation::Existing(row) => return existing(&hub, &planned, *row),
+    if let Some(existing) = planned.keep(&hub, row, Some(approval.clone()), Some(record)).await? {
+        return Ok(existing);
     }
-    hub.calls.remember(&planned.call);
     hub.calls.wait_for(approval.id, planned.call.id, expires_at);
-    planned.call.set_approval(approval.id, expires_at);
     Ok(Placed::Pending { call: planned.call, approval: approval.id, expires_at })
 }
 
@@ -403,6 +399,26 @@ fn existing(hub: &Hub, planned: &Planned, row: CallRow) -> Result<Placed, PlaceE
 }
 
 impl Planned {
+    /// Keeps the call. If its idempotency key was used before, the call of that time. It is known here before it is
+    /// kept: another request with the same key may find it in the store at once, and must find the one that runs.
+    async fn keep(
+        &self,
+        hub: &Hub,
+        row: CallRow,
+        approval: Option<Approval>,
+        record: Option<Draft>,
+    ) -> Result<Option<Placed>, PlaceError> {
+        hub.calls.remember(&self.call);
+        let kept = hub.store.put_call(row, approval, record).await;
+        if !matches!(kept, Ok(Reservation::Fresh)) {
+            hub.calls.forget(self.call.id);
+        }
+        match kept? {
+            Reservation::Fresh => Ok(None),
+            Reservation::Existing(row) => existing(hub, self, *row).map(Some),
+        }
+    }
+
     fn decide(&self, hub: &Hub, consent: Consent) -> Verdict {
         let policy = hub.policy.current();
         if self.agent.id.protocol() == Protocol::Yonexus {

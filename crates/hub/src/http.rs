@@ -81,7 +81,7 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::POST, "/api/agents/{id}/revoke", Trust, agents::revoke)
         .open(Method::POST, "/api/agents/{id}/rotate-key", Trust, agents::rotate_key)
         .open(Method::POST, "/api/agents/{id}/update", Call, downloads::update)
-        .open(Method::POST, "/api/agents/{id}/call", Call, calls::call)
+        .open(Method::POST, calls::PATH, Call, calls::call)
         .open(Method::GET, "/api/agents/{id}/snapshot", View, fleet::snapshot)
         .open(Method::GET, "/api/agents/{id}/snapshots", View, fleet::history)
         .open(Method::GET, "/api/agents/{id}/health", View, fleet::health)

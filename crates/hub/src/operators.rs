@@ -66,12 +66,13 @@ impl Token {
 
     /// Notes a use. True when the store should hear of it: once a minute is enough.
     pub fn used(&self, now: Timestamp, from: IpAddr) -> bool {
+        // Every time: who works at an address must not be locked out by who guesses there, from the first use on.
+        *self.last_address.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
         let before = self.last_used.load(Ordering::Relaxed);
         if before != i64::MIN && now.millis() < before + 60_000 {
             return false;
         }
         self.last_used.store(now.millis(), Ordering::Relaxed);
-        *self.last_address.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
         true
     }
 
@@ -235,5 +236,15 @@ mod tests {
         assert!(all.authenticate(Some(secret.hash()), HERE, at(2)).is_ok());
         assert_eq!(all.authenticate(Some(secret.hash()), THERE, at(2)).err(), Some(AuthError::Throttled));
         assert!(all.authenticate(Some(secret.hash()), THERE, at(2 + 60_000)).is_ok(), "a minute later all is well");
+    }
+
+    #[test]
+    fn who_works_somewhere_is_known_there_from_the_first_use() {
+        let token = SecretText::new("s");
+        let all = operators(&token, None);
+        let token = all.authenticate(Some(token.hash()), HERE, at(0)).expect("valid");
+        assert!(token.used(at(0), HERE) && token.is_known_at(HERE));
+        assert!(!token.used(at(1), THERE), "the store heard of it a moment ago");
+        assert!(token.is_known_at(THERE));
     }
 }

@@ -11,6 +11,8 @@ use convoke_kenny::policy::{Group, PolicyRule};
 #[derive(Debug)]
 pub struct Policy {
     current: RwLock<Arc<InForce>>,
+    /// Held by whoever changes rules, from before they are kept until they are in force.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// What is in force at one moment.
@@ -27,7 +29,12 @@ pub struct InForce {
 impl Policy {
     /// Starts from what is stored.
     pub fn new(deny: Vec<Rule>, confirm: Vec<ConfirmRule>) -> Self {
-        Self { current: RwLock::new(Arc::new(InForce::new(deny, confirm))) }
+        Self { current: RwLock::new(Arc::new(InForce::new(deny, confirm))), turn: tokio::sync::Mutex::default() }
+    }
+
+    /// The turn of one who changes rules: two at once could each put in force what they read before the other.
+    pub async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
     }
 
     /// What is in force now.

@@ -409,6 +409,9 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     ) -> Result<Vec<(Approval, CallRow)>>;
     /// One approval with its call.
     async fn approval(&self, id: ApprovalId) -> Result<Option<(Approval, CallRow)>>;
+    /// Kept calls that have not ended and that nobody will approve any more: with an open intent or without one, a hub
+    /// that was killed left them behind.
+    async fn stranded_calls(&self) -> Result<Vec<CallRow>>;
     /// Calls with an `intent` and no `outcome`: what a hub that was killed left behind. Each with the draft of its
     /// intent.
     async fn open_intents(&self) -> Result<Vec<Draft>>;

@@ -14,7 +14,8 @@ pub struct Detach<T: 'static> {
 }
 
 impl<T: 'static> Detach<T> {
-    pub(super) fn new(tasks: &TaskTracker, run: impl Future<Output = T> + Send + 'static) -> Self {
+    /// A future that a hub which stops waits for.
+    pub(crate) fn new(tasks: &TaskTracker, run: impl Future<Output = T> + Send + 'static) -> Self {
         // Tracked from the beginning, so that a stop waits for it either way.
         Self { rest: Some(Box::pin(tasks.track_future(run))) }
     }

@@ -243,6 +243,11 @@ impl Recent {
         self.inner().calls.insert(call.id, Arc::clone(call));
     }
 
+    /// A call that came to nothing before anybody could know of it.
+    pub fn forget(&self, id: CallId) {
+        self.inner().calls.remove(&id);
+    }
+
     /// A call's end: whoever waits for it is told, and of those that ended the oldest are forgotten.
     pub fn finish(&self, call: &Call, done: Done) {
         if call.finish(done) {
@@ -257,8 +262,12 @@ impl Recent {
 
     /// A call from the store, as it stood.
     pub fn revive(&self, row: &CallRow) -> Arc<Call> {
-        let call = Arc::new(Call::new(row.id, row.caller, row.target.clone(), row.tool.clone(), row.state));
-        self.remember(&call);
+        let call = {
+            let mut inner = self.inner();
+            let new = || Arc::new(Call::new(row.id, row.caller, row.target.clone(), row.tool.clone(), row.state));
+            // The one that is there is the one that somebody finishes.
+            Arc::clone(inner.calls.entry(row.id).or_insert_with(new))
+        };
         if let Some(done) = row.outcome.as_deref().and_then(|text| serde_json::from_str(text).ok()) {
             self.finish(&call, done);
         }

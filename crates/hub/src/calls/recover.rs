@@ -3,7 +3,7 @@
 
 use convoke_core::approval::ApprovalState;
 use convoke_core::call::{CallState, code};
-use convoke_core::journal::{Kind, Phase};
+use convoke_core::journal::{Draft, Kind, Phase};
 
 use super::{Done, approve};
 use crate::clock;
@@ -11,24 +11,37 @@ use crate::hub::Hub;
 
 /// Picks up what a hub before this one left behind.
 pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
+    let message = "the hub stopped before the agent answered; the agent may have finished".to_owned();
+    let done = Done {
+        outcome: code::INTERRUPTED.into(),
+        result: None,
+        message: Some(message),
+        duration_ms: None,
+        by_agent: false,
+    };
+    let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
     for mut intent in hub.store.open_intents().await? {
         intent.kind = Kind::Call;
         intent.at = clock::now();
         intent.phase = Some(Phase::Outcome);
         intent.outcome = Some(code::INTERRUPTED.into());
-        let message = "the hub stopped before the agent answered; the agent may have finished".to_owned();
-        let done = Done {
-            outcome: code::INTERRUPTED.into(),
-            result: None,
-            message: Some(message),
-            duration_ms: None,
-            by_agent: false,
-        };
-        let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
         match intent.call_id {
             Some(id) if hub.store.call(id).await?.is_some() => hub.store.finish_call(id, &text, intent).await?,
             _ => hub.store.append(intent).await.map(drop)?,
         }
+    }
+    // What only looks leaves no intent, and what was approved has none until it is sent.
+    for row in hub.store.stranded_calls().await? {
+        let mut record = Draft::new(clock::now(), Kind::Call);
+        record.phase = Some(Phase::Outcome);
+        record.who = hub.operators.find(row.caller).map(|token| token.name.clone());
+        record.door = Some(row.door);
+        record.target = Some(row.target.as_str().into());
+        record.tool = Some(row.tool.clone());
+        record.call_id = Some(row.id);
+        record.args_digest = Some(row.args_digest.clone());
+        record.outcome = Some(code::INTERRUPTED.into());
+        hub.store.finish_call(row.id, &text, record).await?;
     }
     for (approval, row) in hub.store.approvals(Some(ApprovalState::Pending), None, u32::MAX).await? {
         let call = hub.calls.revive(&row);

@@ -165,10 +165,15 @@ pub(super) async fn remove(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let agent = in_reach(&hub, &caller, &id).await?;
+    let _turn = hub.agents.turn(&id).await;
     // First out of memory: no handshake may succeed between the two.
-    agent.state().trust = Trust::Revoked;
+    let before = std::mem::replace(&mut agent.state().trust, Trust::Revoked);
     hub.agents.close_link(&agent, Close::Revoked);
-    let removed = hub.store.remove_agent(&agent.id, record(&caller, Kind::Trust, &id, "removed")).await?;
+    let removed = hub.store.remove_agent(&agent.id, record(&caller, Kind::Trust, &id, "removed")).await;
+    let removed = removed.inspect_err(|_| {
+        // Not recorded, so not done: the operator is told and can try again.
+        agent.state().trust = before;
+    })?;
     hub.agents.remove(&id);
     hub.sonde.registry.remove(&agent.id);
     if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(&id)) }
@@ -188,7 +193,8 @@ pub(super) async fn mint_token(
         record_refusal(&hub, &caller, "an agent out of reach", Some(&id)).await;
         return Err(ApiError::forbidden(&missing));
     }
-    let trust = known.as_ref().map_or(Trust::Unpaired, |a| a.state().trust);
+    let _turn = hub.agents.turn(&id).await;
+    let trust = hub.agents.find(&id).map_or(Trust::Unpaired, |a| a.state().trust);
     // A revoked agent is invited anew: its old key is gone, so a new one may be bound.
     mint(&hub, &caller, &peer, trust, trust == Trust::Revoked, "enrolment token").await
 }
@@ -201,6 +207,7 @@ pub(super) async fn rotate_key(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<EnrolToken>, ApiError> {
     let agent = in_reach(&hub, &caller, &id).await?;
+    let _turn = hub.agents.turn(&id).await;
     let trust = agent.state().trust;
     mint(&hub, &caller, &agent.id, trust, true, "key rotation token").await
 }
@@ -265,6 +272,7 @@ pub(super) async fn enrol(
     draft.door = Some(Door::Http);
     draft.target = Some(peer.as_str().into());
     draft.outcome = Some("ok".into());
+    let _turn = hub.agents.turn(peer.as_str()).await;
     let outcome = hub.store.enrol(&peer, &token, key.to_bytes(), now, draft).await?;
     match outcome {
         EnrolOutcome::Bound => {
@@ -280,7 +288,15 @@ pub(super) async fn enrol(
                 hub.agents.close_link(&agent, Close::Revoked);
             }
         }
-        EnrolOutcome::AlreadySame => {}
+        EnrolOutcome::AlreadySame => {
+            // As the store has it: whoever is told that they are enrolled must be let in.
+            let agent = hub.agents.find_or_add(&peer);
+            let mut state = agent.state();
+            if state.public_key.as_deref() != Some(&key) {
+                state.trust = Trust::Trusted;
+                state.public_key = Some(Arc::new(key));
+            }
+        }
         EnrolOutcome::BadToken => return Err(refused("this enrolment token is not valid here")),
         EnrolOutcome::AlreadyEnrolled => {
             return Err(ApiError::conflict(format!("agent {peer} has a key already"))
@@ -298,6 +314,9 @@ pub(super) async fn revoke(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<AgentView>, ApiError> {
     let agent = in_reach(&hub, &caller, &id).await?;
+    // At once, though another's turn may not be over: what that puts in force is taken away again when ours comes.
+    hub.agents.close_link(&agent, Close::Revoked);
+    let _turn = hub.agents.turn(&id).await;
     let before = {
         let mut state = agent.state();
         (std::mem::replace(&mut state.trust, Trust::Revoked), state.public_key.take())

@@ -26,6 +26,9 @@ use crate::operators::Caller;
 /// Longest wait on a call.
 pub(crate) const MAX_WAIT_S: f64 = 300.0;
 
+/// Where calls are made.
+pub(super) const PATH: &str = "/api/agents/{id}/call";
+
 #[utoipa::path(post, path = "/api/agents/{id}/call", request_body = CallRequest, params(("id" = String, Path)),
     responses((status = 200, body = CallReply), (status = 202, body = CallPending)), tag = "calls")]
 /// Ask an agent for something.

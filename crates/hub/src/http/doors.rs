@@ -20,6 +20,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::{ApiError, origin};
+use crate::calls::Detach;
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::{AuthError, Caller};
@@ -49,6 +50,9 @@ pub struct Doors {
 /// What is behind one door.
 struct Room {
     right: Right,
+    /// What was begun here is finished, whether or not its client is still there: a change that is kept and not in
+    /// force, or in force and not kept, would stay so until the next start.
+    finishes: bool,
     enter: Box<dyn Fn(Request, Hub) -> Answering + Send + Sync>,
 }
 
@@ -74,7 +78,9 @@ impl Doors {
         T: 'static,
     {
         let enter = Box::new(move |request, hub| -> Answering { Box::pin(handler.clone().call(request, hub)) });
-        self.rooms.push(Room { right, enter });
+        // A call is placed so that it goes on by itself, and at MCP's door going away is giving up.
+        let finishes = !(method == Method::GET || path == crate::mcp::PATH || path == super::calls::PATH);
+        self.rooms.push(Room { right, finishes, enter });
         self.list.push(DoorEntry { method, path, right });
         self
     }
@@ -145,7 +151,8 @@ impl Router {
         let response = match keep(hub, room.right, &mut request, from).await {
             Ok(caller) => {
                 request.extensions_mut().insert(Visit { from, caller, names });
-                (room.enter)(request, hub.clone()).await
+                let answering = (room.enter)(request, hub.clone());
+                if room.finishes { Detach::new(&hub.tasks, answering).await } else { answering.await }
             }
             Err(refused) => return refused.into_response(),
         };

@@ -37,6 +37,7 @@ pub(super) async fn put_deny_rule(
     Json(rule): Json<Rule>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     guard::validate(&rule).map_err(|why| ApiError::bad_request(why.to_string()))?;
+    let _turn = hub.policy.turn().await;
     let policy = hub.policy.current();
     let count = policy.deny.len();
     if count >= guard::MAX_OPERATOR_RULES && !policy.deny.iter().any(|r| r.id == rule.id) {
@@ -58,6 +59,7 @@ pub(super) async fn delete_deny_rule(
     if Guard::builtin_rules().iter().any(|rule| rule.id == id) {
         return Err(ApiError::conflict("built-in rules cannot be removed"));
     }
+    let _turn = hub.policy.turn().await;
     let known = hub.policy.current().deny.iter().find(|r| r.id == id).cloned();
     let Some(rule) = known else { return Err(ApiError::not_found("there is no such rule")) };
     let body = serde_json::to_value(&rule).unwrap_or_default();
@@ -68,8 +70,7 @@ pub(super) async fn delete_deny_rule(
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 
-/// What is stored comes into force, here and at every agent. Read back rather than remembered, so that two operators
-/// who change rules at once end with what the store has.
+/// What is stored comes into force, here and at every agent. In the turn of whoever changed it.
 async fn put_in_force(hub: &Hub) -> Result<(), ApiError> {
     hub.policy.set_deny(hub.store.deny_rules().await?);
     for agent in hub.agents.list(None).iter() {
@@ -94,6 +95,7 @@ pub(super) async fn put_confirm_rule(
     Json(rule): Json<ConfirmRule>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     rule.validate().map_err(|why| ApiError::bad_request(why.to_string()))?;
+    let _turn = hub.policy.turn().await;
     let rules = hub.policy.current().confirm.clone();
     if rules.len() >= confirm::MAX_RULES && !rules.iter().any(|r| r.id == rule.id) {
         return Err(ApiError::conflict(format!("there are {} rules already, the most there may be", rules.len())));
@@ -111,6 +113,7 @@ pub(super) async fn delete_confirm_rule(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
+    let _turn = hub.policy.turn().await;
     let known = hub.policy.current().confirm.iter().find(|r| r.id == id).cloned();
     let Some(rule) = known else { return Err(ApiError::not_found("there is no such rule")) };
     let body = serde_json::to_value(&rule).unwrap_or_default();

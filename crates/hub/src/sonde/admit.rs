@@ -196,6 +196,7 @@ async fn enrol(
     record.door = Some(Door::Wire);
     record.target = Some(id.as_str().into());
     record.outcome = Some("ok".into());
+    let _turn = hub.agents.turn(id.as_str()).await;
     match hub.store.enrol_sonde(token, row.clone(), now, record).await.map_err(internal)? {
         SondeEnrolled::Done => {}
         SondeEnrolled::Unknown => return rejected("Unknown token"),

@@ -1,6 +1,7 @@
 //! The hub as its users meet it: real sockets, a real store.
 
 mod approvals;
+mod at_once;
 mod calls;
 mod doors;
 mod enrolment;

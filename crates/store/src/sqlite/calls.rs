@@ -254,6 +254,22 @@ pub(super) fn approvals(
     Ok(found)
 }
 
+/// Calls that have not ended and wait for nobody.
+pub(super) fn stranded(conn: &Connection, key: &DataKey) -> Result<Vec<CallRow>> {
+    let sql = format!(
+        "SELECT {CALL} FROM calls c LEFT JOIN approvals a ON a.call = c.id
+         WHERE c.state <> 'done' AND (a.state IS NULL OR a.state NOT IN ('pending', 'approved'))
+         ORDER BY c.created_at"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(call_row(row, key)?);
+    }
+    Ok(found)
+}
+
 /// Lapsed enrolment tokens and calls whose time is over. One piece; answers how many went.
 pub(super) fn prune(tx: &mut Tx<'_>, now: Timestamp) -> Result<(u64, bool)> {
     const PIECE: i64 = 200;

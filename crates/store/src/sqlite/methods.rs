@@ -266,6 +266,11 @@ impl Store for SqliteStore {
         self.readers.read(move |conn| Ok(calls::approvals(conn, &calls::Which::One(id), None, 1, &key)?.pop())).await
     }
 
+    async fn stranded_calls(&self) -> Result<Vec<CallRow>> {
+        let key = Arc::clone(&self.key);
+        self.readers.read(move |conn| calls::stranded(conn, &key)).await
+    }
+
     async fn open_intents(&self) -> Result<Vec<Draft>> {
         self.readers.read(journal::open_intents).await
     }

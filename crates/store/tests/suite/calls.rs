@@ -150,6 +150,29 @@ pub(crate) async fn kept_calls_are_forgotten_in_time(backend: &impl Backend) {
     assert_eq!(store.approvals(None, None, 1_000).await.expect("reads").len(), 10, "approvals go with their calls");
 }
 
+pub(crate) async fn calls_that_nobody_will_end_are_found(backend: &impl Backend) {
+    let store = backend.open();
+    let running = |n: u128| CallRow { state: CallState::Running, ..call(n, CALLER, Some(&format!("key {n}"))) };
+    for n in 1..=2 {
+        store.put_call(running(n), None, None).await.expect("keeps");
+    }
+    for (n, to) in [(3, None), (4, Some(ApprovalState::Approved)), (5, Some(ApprovalState::Denied))] {
+        let asked = CallRow { state: CallState::Waiting, ..call(n, CALLER, None) };
+        store.put_call(asked.clone(), Some(approval(&asked)), None).await.expect("keeps");
+        if let Some(to) = to {
+            let by = (approval(&asked).id, ApprovalState::Pending, to, Some(OTHER), record(Kind::Approval));
+            assert!(store.move_approval(by.0, by.1, by.2, by.3, by.4).await.expect("moves"));
+        }
+    }
+    store.finish_call(id(2), "{}", record(Kind::Call)).await.expect("ends");
+    store.close().await.expect("closes");
+    let store = backend.open();
+    let found = async || store.stranded_calls().await.expect("reads").iter().map(|row| row.id).collect::<Vec<_>>();
+    assert_eq!(found().await, [id(1), id(5)], "not what has ended, nor what may still be approved, or run");
+    store.start_call(id(4)).await.expect("starts");
+    assert_eq!(found().await.len(), 3, "approved, sent, and then nobody was there");
+}
+
 pub(crate) async fn open_intents_are_what_a_killed_hub_left(backend: &impl Backend) {
     let phase = |n: u128, phase: Phase| Draft {
         phase: Some(phase),

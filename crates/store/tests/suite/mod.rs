@@ -40,6 +40,7 @@ macro_rules! for_backend {
                 a_sonde_name_has_one_holder, a_removed_sonde_agent_frees_its_name;
             calls: an_idempotency_key_finds_its_first_call, a_waiting_call_survives_a_restart,
                 an_approval_moves_once, a_call_starts_and_ends_once, kept_calls_are_forgotten_in_time,
+                calls_that_nobody_will_end_are_found,
                 open_intents_are_what_a_killed_hub_left;
             journal: records_are_numbered_and_chained, filters_and_pages, what_fails_leaves_no_record,
                 checkpoints_sign_the_end_once, every_thousand_records_are_signed, a_closed_store_refuses,

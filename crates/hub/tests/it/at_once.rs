@@ -1,0 +1,162 @@
+//! What is asked at the same time, and what its client does not wait for: memory and store must end with the same.
+
+use convoke_core::call::CallState;
+use convoke_core::door::Door;
+use convoke_core::id::{CallId, PeerId, TokenId};
+use convoke_core::secret::SecretBytes;
+use convoke_core::time::Timestamp;
+use convoke_store::CallRow;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, TOKEN, TestHub, base64, key_of};
+
+/// Sends a request on a connection of its own, and goes away after so many turns of the runtime.
+async fn abandon(hub: &TestHub, method: &str, path: &str, token: &str, body: Value, turns: usize) {
+    let client = reqwest::Client::new();
+    let request = client.request(method.parse().expect("a method"), format!("{}{path}", hub.http));
+    let asking = tokio::spawn(request.bearer_auth(token).json(&body).send());
+    for _ in 0..turns {
+        tokio::task::yield_now().await;
+    }
+    asking.abort();
+    let _ = asking.await;
+}
+
+#[tokio::test]
+async fn an_enrolment_whose_client_hung_up_strands_nobody() {
+    let hub = TestHub::start().await;
+    for n in 0..40 {
+        let id = format!("pc-{n}");
+        let token = hub.post(&format!("/api/agents/{id}/token"), json!({})).await.body;
+        let token = token["token"].as_str().expect("a token");
+        let body = json!({ "public_key": base64(key_of(&id).verifying_key().as_bytes()) });
+        abandon(&hub, "POST", &format!("/api/agents/{id}/enroll"), token, body, n * 5).await;
+        assert_eq!(hub.enrol_with(&id, token, &key_of(&id)).await.status, 200);
+        assert_eq!(hub.get(&format!("/api/agents/{id}")).await.body["trust"], "trusted", "{id}");
+        hub.connect(&id, key_of(&id)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_rule_is_kept_and_in_force_or_neither_whoever_hung_up() {
+    let hub = TestHub::start().await;
+    for n in 0..40 {
+        let rule = json!({ "id": format!("r-{n}"), "applies_to": "path", "pattern": format!("secret-{n}"), "reason": "no" });
+        abandon(&hub, "POST", "/api/policy/rules", TOKEN, rule, n * 5).await;
+    }
+    // What is kept last is in force last: once this one is, all before it are, or never will be.
+    let last = json!({ "id": "last", "applies_to": "path", "pattern": "last", "reason": "no" });
+    assert_eq!(hub.post("/api/policy/rules", last).await.status, 200);
+    let recorded: Vec<Value> =
+        hub.journal("kind=policy").await.iter().map(|r| r["rule"].clone()).collect();
+    let listed = hub.get("/api/policy/rules").await.body;
+    let listed: Vec<Value> = listed["operator"].as_array().expect("a list").iter().map(|r| r["id"].clone()).collect();
+    for rule in &recorded {
+        assert!(listed.contains(rule), "{rule} is recorded and not in force");
+    }
+    assert_eq!(recorded.len(), listed.len());
+}
+
+#[tokio::test]
+async fn rules_that_are_put_at_once_are_all_in_force() {
+    let hub = TestHub::start().await;
+    for round in 0..8 {
+        let put = (0..12).map(|n| {
+            let id = format!("r-{round}-{n}");
+            let deny = json!({ "id": id, "applies_to": "path", "pattern": id, "reason": "no" });
+            let confirm = json!({ "id": id, "tools": ["fs_list"], "agents": [id] });
+            let (hub, deny_first) = (&hub, n % 2 == 0);
+            async move {
+                let (path, body) =
+                    if deny_first { ("/api/policy/rules", deny) } else { ("/api/policy/confirm", confirm) };
+                let reply = hub.post(path, body).await;
+                assert_eq!(reply.status, 200, "{reply:?}");
+            }
+        });
+        join_all(put).await;
+        let in_force = |listed: &Value, list: &str| {
+            let prefix = format!("r-{round}-");
+            let rules = listed[list].as_array().expect("a list");
+            rules.iter().filter(|r| r["id"].as_str().is_some_and(|id| id.starts_with(&prefix))).count()
+        };
+        assert_eq!(in_force(&hub.get("/api/policy/rules").await.body, "operator"), 6, "round {round}");
+        assert_eq!(in_force(&hub.get("/api/policy/confirm").await.body, "rules"), 6, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_word_of_the_journal_about_an_agents_trust_is_what_holds() {
+    let hub = TestHub::start().await;
+    for n in 0..60 {
+        let id = format!("pc-{n}");
+        let token = hub.post(&format!("/api/agents/{id}/token"), json!({})).await.body;
+        let token = token["token"].as_str().expect("a token");
+        let revoke = async {
+            for _ in 0..n * 3 {
+                tokio::task::yield_now().await;
+            }
+            hub.post(&format!("/api/agents/{id}/revoke"), json!({})).await
+        };
+        let key = key_of(&id);
+        let (enrolled, revoked) = tokio::join!(hub.enrol_with(&id, token, &key), revoke);
+        assert_eq!(revoked.status, 200, "{revoked:?}");
+        let records = hub.journal(&format!("agent={id}")).await;
+        let last = records.iter().rev().find(|r| r["kind"] == "trust" || r["detail"]["what"] == "key bound");
+        let expected = if last.expect("a record")["kind"] == "trust" { "revoked" } else { "trusted" };
+        assert_eq!(hub.get(&format!("/api/agents/{id}")).await.body["trust"], expected, "{id}: {enrolled:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_idempotency_key_sent_many_times_at_once_is_one_call_and_answers_all() {
+    let hub = TestHub::start().await;
+    let confirm = json!({ "id": "ask", "tools": ["fs_read"] });
+    assert_eq!(hub.post("/api/policy/confirm", confirm).await.status, 200);
+    let echo = hub.agent("pc").await.echo();
+    for round in 0..12 {
+        for (tool, args, status) in
+            [("fs_list", json!({ "path": "/" }), 200), ("fs_read", json!({ "path": "/tmp/x" }), 202)]
+        {
+            let call = json!({ "tool": tool, "args": args, "idempotency_key": format!("{tool}-{round}") });
+            let asked = (0..5).map(|_| hub.post("/api/agents/pc/call", call.clone()));
+            let replies = tokio::time::timeout(PATIENCE, join_all(asked)).await.expect("nobody waits for ever");
+            for reply in &replies {
+                assert_eq!(reply.status, status, "{reply:?}");
+                assert_eq!(reply.body["call_id"], replies[0].body["call_id"], "one call");
+            }
+        }
+    }
+    echo.abort();
+}
+
+#[tokio::test]
+async fn a_kept_call_that_a_killed_hub_left_is_told_to_have_been_interrupted() {
+    let mut hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    let (id, now) = (CallId::new(uuid::Uuid::now_v7()), convoke_hub::clock::now());
+    let caller = hub.get("/api/tokens").await.body["tokens"][0]["id"].as_str().expect("an id").parse::<TokenId>();
+    let row = CallRow {
+        id,
+        caller: caller.expect("an id"),
+        idempotency_key: Some("k".into()),
+        target: PeerId::kenny("pc").expect("an id"),
+        tool: "fs_list".into(),
+        args_digest: "x".into(),
+        door: Door::Http,
+        args: None::<SecretBytes>,
+        timeout_ms: None,
+        state: CallState::Running,
+        outcome: None,
+        created_at: now,
+        keep_until: Timestamp::from_millis(now.millis() + 86_400_000),
+    };
+    hub.hub().store.put_call(row, None, None).await.expect("keeps");
+    hub.restart(&[]).await;
+    let found = hub.get(&format!("/api/calls/{id}")).await.body;
+    assert_eq!((&found["state"], &found["outcome"]), (&json!("done"), &json!("interrupted")), "{found}");
+    let outcomes = hub.journal("kind=call").await;
+    let of_it: Vec<_> = outcomes.iter().filter(|r| r["call_id"] == id.to_string()).collect();
+    assert_eq!(of_it.len(), 1, "{outcomes:?}");
+    assert_eq!((&of_it[0]["phase"], &of_it[0]["outcome"]), (&json!("outcome"), &json!("interrupted")));
+}
