@@ -46,6 +46,10 @@ pub struct Agent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub connected_at: Option<Timestamp>,
+    /// Since when it has had no link, where this hub saw it go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub offline_since: Option<Timestamp>,
     /// When its key was bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]

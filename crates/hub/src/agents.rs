@@ -86,8 +86,8 @@ pub struct AgentState {
     pub enrolled_at: Option<Timestamp>,
     /// The last frame.
     pub last_seen: Option<Timestamp>,
-    /// Since when it has been linked.
-    pub connected_at: Option<Timestamp>,
+    /// Since when it has been linked, or since when not.
+    pub since: Option<Timestamp>,
     /// Which link speaks for it.
     presence: Presence,
 }
@@ -330,16 +330,24 @@ impl Agents {
         true
     }
 
-    /// A link has ended. True when it was the present one, so that the agent is offline now.
-    pub fn ended(&self, agent: &Agent, link: LinkId, last_seen: Timestamp) -> bool {
+    /// A link was heard.
+    pub fn heard(&self, agent: &Agent, link: LinkId, at: Timestamp) {
+        let mut state = agent.state();
+        if state.link.as_ref().is_some_and(|present| present.id == link) {
+            state.last_seen = state.last_seen.max(Some(at));
+        }
+    }
+
+    /// A link has ended, and was last heard then. True when it was the present one, so that the agent is offline now.
+    pub fn ended(&self, agent: &Agent, link: LinkId, last_seen: Option<Timestamp>) -> bool {
         let mut state = agent.state();
         if !state.presence.ended(link) {
             return false;
         }
         let ended = state.set_link(None);
-        state.connected_at = None;
+        state.since = Some(crate::clock::now());
         state.auth = None;
-        state.last_seen = Some(last_seen);
+        state.last_seen = state.last_seen.max(last_seen);
         drop(state);
         drop(ended);
         self.online.fetch_sub(1, Ordering::Relaxed);
@@ -356,7 +364,7 @@ impl Agents {
         let link = agent.state().link.clone();
         if let Some(link) = link {
             let _ = link.push(Command::Close(why));
-            self.ended(agent, link.id, crate::clock::now());
+            self.ended(agent, link.id, None);
         }
     }
 }
@@ -372,7 +380,7 @@ fn new_agent(id: PeerId) -> Agent {
         remote_control: None,
         enrolled_at: None,
         last_seen: None,
-        connected_at: None,
+        since: None,
         auth: None,
         presence: Presence::OFFLINE,
         link: None,

@@ -545,9 +545,10 @@ fn surfaces<'a>(agent: &Agent, tool: &str, args: &'a serde_json::Value) -> Vec<S
 /// What is shown when an agent is not there.
 fn offline(agent: &Agent) -> Failure {
     let state = agent.state();
-    let message = match state.last_seen {
-        Some(at) => format!("agent {} is offline; last seen {at}", agent.id),
-        None => format!("agent {} has never connected", agent.id),
+    let message = match (state.last_seen, state.since) {
+        (Some(at), Some(since)) => format!("agent {} is offline since {since}; last seen {at}", agent.id),
+        (Some(at), None) => format!("agent {} is offline; last seen {at}", agent.id),
+        (None, _) => format!("agent {} has never connected", agent.id),
     };
     Failure::new(code::OFFLINE, message)
 }

@@ -1,7 +1,7 @@
 //! The kenny door: `/agent/ws`. Drives [`convoke_kenny::hub::HubSession`] over a socket.
 
 mod live;
-mod logs;
+pub(crate) mod logs;
 mod telemetry;
 
 use std::net::IpAddr;
@@ -177,7 +177,7 @@ async fn enter<S: Stream>(
             state.protocol_version = version.as_deref().map(|version| hub.agents.text(version));
             state.os = os_named(&accepted.meta.os);
             state.remote_control = accepted.meta.remote_control.map(|r| r.is_enabled());
-            state.connected_at = Some(now);
+            state.since = Some(now);
             state.last_seen = Some(now);
             state.auth = Some(auth);
         },
@@ -216,10 +216,9 @@ async fn enter<S: Stream>(
         }
     }
     let (dialect, link_id) = (accepted.dialect, link.id);
-    let close = live::run(&hub, &mut socket, session, &agent, &link, dialect).await;
+    let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &link, dialect).await;
     // First out of the registry, so that nothing new is sent here; then every call that waited learns of it.
-    let last_seen = clock::now();
-    if hub.agents.ended(&agent, link_id, last_seen) {
+    if hub.agents.ended(&agent, link_id, Some(last_seen)) {
         hub.changes.agent(&agent.id);
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {

@@ -269,7 +269,7 @@ async fn enter<S: Stream>(
             state.meta = Some(meta.clone());
             state.protocol_version = Some(hub.agents.text(&version));
             state.os = os_named(&os);
-            state.connected_at = Some(now);
+            state.since = Some(now);
             state.last_seen = Some(now);
             state.auth = Some(auth);
         },
@@ -300,7 +300,7 @@ async fn enter<S: Stream>(
     }
     let close = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
     let last_seen = clock::now();
-    if hub.agents.ended(&agent, link.id, last_seen) {
+    if hub.agents.ended(&agent, link.id, Some(last_seen)) {
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {
             tracing::error!(%why, "a disconnection was not recorded");

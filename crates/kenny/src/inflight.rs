@@ -13,8 +13,9 @@ use crate::heartbeat::Mono;
 
 /// Most requests in flight on one link; more are refused at once.
 pub const DEFAULT_CAPACITY: usize = 1024;
-/// Most ended ids that are remembered; the oldest are forgotten first, and their answers then read as strangers'.
-pub const LATE_MEMORY: usize = 256;
+/// Most ended ids that are remembered, as many as can be in flight: all of them may end at once and be answered late. The
+/// oldest are forgotten first, and their answers then read as strangers'.
+pub const LATE_MEMORY: usize = DEFAULT_CAPACITY;
 
 /// The table. `W` is what waits for an answer. (Ordered maps rather than hashed ones: no randomness, and ids chosen by
 /// the hub leave an agent nothing to collide.)

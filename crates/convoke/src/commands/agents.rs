@@ -223,6 +223,7 @@ fn sheet(agent: &Agent, now: Timestamp) -> Grid {
     grid.fact("tags", show::list(&agent.tags));
     grid.fact("last seen", time(agent.last_seen).unwrap_or_else(|| "never".into()));
     grid.fact_if("connected", time(agent.connected_at));
+    grid.fact_if("offline since", time(agent.offline_since));
     grid.fact_if("signed in with", agent.auth.as_deref());
     grid.fact_if("enrolled", time(agent.enrolled_at));
     grid.fact_if("key (sha256)", agent.key_fingerprint.as_deref());

@@ -107,7 +107,8 @@ pub(crate) fn view(agent: &Agent) -> AgentView {
         auth: state.auth.map(|a| a.name().into()),
         tags: state.tags.to_vec(),
         last_seen: state.last_seen,
-        connected_at: state.connected_at,
+        connected_at: state.since.filter(|_| state.is_online()),
+        offline_since: state.since.filter(|_| !state.is_online()),
         enrolled_at: state.enrolled_at,
         key_fingerprint: state.public_key.as_ref().map(|key| hex::encode(Sha256::digest(key.as_bytes()))),
     }

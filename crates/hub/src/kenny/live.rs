@@ -7,6 +7,7 @@ use convoke_core::call::code;
 use convoke_core::door::Door;
 use convoke_core::id::CallId;
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::time::Timestamp;
 use convoke_kenny::close::{self, Close};
 use convoke_kenny::frame::{HubFrame, Response};
 use convoke_kenny::hub::{Event, Output, Unreadable};
@@ -15,7 +16,6 @@ use convoke_kenny::policy::Dialect;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::logs::LogBudget;
 use super::{Session, telemetry};
 use crate::agents::Agent;
 use crate::clock;
@@ -34,7 +34,6 @@ pub(super) struct Tunnel<'a> {
     pub(super) agent: &'a Arc<Agent>,
     link: &'a Arc<Link>,
     dialect: Dialect,
-    pub(super) budget: LogBudget,
     last_heard: Duration,
     overdue: bool,
     /// WebSocket pings since anything at all was read: a half-open socket answers none.
@@ -46,7 +45,7 @@ pub(super) struct Tunnel<'a> {
     fault: Option<String>,
 }
 
-/// Runs the tunnel until it ends. Returns what to tell the peer, if it is still there.
+/// Runs the tunnel until it ends. Returns what to tell the peer, if it is still there, and when it was last heard.
 pub(super) async fn run<S: Stream>(
     hub: &Hub,
     socket: &mut Socket<S>,
@@ -54,13 +53,12 @@ pub(super) async fn run<S: Stream>(
     agent: &Arc<Agent>,
     link: &Arc<Link>,
     dialect: Dialect,
-) -> Option<Close> {
+) -> (Option<Close>, Timestamp) {
     let mut tunnel = Tunnel {
         hub,
         agent,
         link,
         dialect,
-        budget: LogBudget::new(hub.settings.number("kenny.log_lines_per_minute")),
         last_heard: hub.mono(),
         overdue: false,
         pings_unanswered: 0,
@@ -71,6 +69,8 @@ pub(super) async fn run<S: Stream>(
     // There is no "accepted" frame: the policy, even an empty one, is what tells the agent that it is in.
     tunnel.send_policy(socket);
     let end = tunnel.drive(socket, &mut session).await;
+    tunnel.tell_dropped(true).await;
+    let last_seen = tunnel.last_seen();
     // Every call that waits learns at once that this agent is gone; nobody else's does.
     let why = tunnel.fault.map_or_else(String::new, |fault| format!(": {fault}"));
     let gone = || Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call{why}", agent.id));
@@ -82,7 +82,7 @@ pub(super) async fn run<S: Stream>(
     for (_, waiter) in session.end() {
         waiter.send(Err(gone()));
     }
-    end
+    (end, last_seen)
 }
 
 impl Tunnel<'_> {
@@ -127,6 +127,7 @@ impl Tunnel<'_> {
                     }
                 }
                 () = &mut sleep => {
+                    self.tell_dropped(false).await;
                     if let Some(close) = self.on_tick(socket, session) {
                         return Some(close);
                     }
@@ -193,11 +194,20 @@ impl Tunnel<'_> {
         None
     }
 
+    /// When the agent was last heard.
+    fn last_seen(&self) -> Timestamp {
+        let ago = self.hub.mono().saturating_sub(self.last_heard);
+        Timestamp::from_millis(
+            clock::now().millis().saturating_sub(i64::try_from(ago.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+
     /// Once an interval: notices a peer that is overdue, half-open, or does not read.
     fn on_heartbeat<S: Stream>(&mut self, now: Duration, socket: &mut Socket<S>) -> Option<Close> {
         let interval = self.hub.settings.seconds("kenny.heartbeat_s");
         let overdue = now.saturating_sub(self.last_heard) >= interval.saturating_mul(2);
         self.set_overdue(overdue);
+        self.hub.agents.heard(self.agent, self.link.id, self.last_seen());
         if self.pings_unanswered >= 2 {
             tracing::info!(agent = %self.agent.id, "an agent's socket is half-open");
             return Some(Close { code: close::GOING_AWAY, reason: "no answer to pings" });

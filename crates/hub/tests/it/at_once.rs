@@ -1,7 +1,5 @@
 //! What is asked at the same time, and what its client does not wait for: memory and store must end with the same.
 
-use std::time::Duration;
-
 use convoke_core::call::CallState;
 use convoke_core::door::Door;
 use convoke_core::id::{CallId, PeerId, TokenId};
@@ -19,7 +17,7 @@ use crate::support::{PATIENCE, TOKEN, TestHub, base64, key_of};
 async fn abandon(hub: &TestHub, path: &str, token: &str, body: &Value, turns: usize) {
     let address = hub.http.strip_prefix("http://").expect("plain HTTP");
     let mut connection = TcpStream::connect(address).await.expect("the hub listens");
-    connection.set_linger(Some(Duration::ZERO)).expect("a reset at the end");
+    connection.set_zero_linger().expect("a reset at the end");
     let body = body.to_string();
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\

@@ -1,5 +1,6 @@
 //! `/agent/ws` up to the first policy: who gets in, and what the others are told.
 
+use convoke_core::time::Timestamp;
 use convoke_kenny::frame;
 use serde_json::json;
 
@@ -170,6 +171,14 @@ async fn an_agent_that_sends_nothing_is_offline_after_three_heartbeats() {
     assert_eq!(closed.await.expect("in time"), Some(1001));
     assert_eq!(pings, 2, "one for each interval but the last");
     hub.until_online("pc", false).await;
+    let shown = hub.get("/api/agents/pc").await.body;
+    let at = |key: &str| shown[key].as_str().and_then(Timestamp::parse).unwrap_or_else(|| panic!("{key}: {shown}"));
+    let silent = at("offline_since").since(at("last_seen"));
+    assert!(silent.as_secs_f64() > 2.5, "last seen when it was last heard, {silent:?} before it was given up");
+    assert_eq!(shown["connected_at"], serde_json::Value::Null);
+    let call = hub.post("/api/agents/pc/call", json!({ "tool": "net_config" })).await.body;
+    let message = call["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("is offline since 2") && message.contains("; last seen 2"), "{call}");
 }
 
 #[tokio::test]
