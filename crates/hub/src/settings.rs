@@ -121,6 +121,7 @@ const FIELD_VARIABLES: &[(&str, &str)] = &[
     ("KENNY_ALLOW_TOKEN_AUTH", "kenny.allow_token_auth"),
     ("KENNY_AGENT_TOKENS", "kenny.agent_tokens"),
     ("KENNY_MAX_FRAME_BYTES", "kenny.max_frame_bytes"),
+    ("KENNY_MAX_TELEMETRY_BYTES", "kenny.max_telemetry_bytes"),
     ("KENNY_PUBLIC_URL", "hub.public_url"),
 ];
 

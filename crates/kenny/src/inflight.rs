@@ -13,9 +13,9 @@ use crate::heartbeat::Mono;
 
 /// Most requests in flight on one link; more are refused at once.
 pub const DEFAULT_CAPACITY: usize = 1024;
-/// Most ended ids that are remembered, as many as can be in flight: all of them may end at once and be answered late. The
-/// oldest are forgotten first, and their answers then read as strangers'.
-pub const LATE_MEMORY: usize = DEFAULT_CAPACITY;
+/// Ended ids that are remembered at the least, and as many as can be in flight: all of them may end at once and be
+/// answered late. The oldest are forgotten first, and their answers then read as strangers'.
+pub const LATE_MEMORY: usize = 256;
 
 /// The table. `W` is what waits for an answer. (Ordered maps rather than hashed ones: no randomness, and ids chosen by
 /// the hub leave an agent nothing to collide.)
@@ -127,7 +127,7 @@ impl<W> InFlight<W> {
     }
 
     fn remember(&mut self, call: CallId) {
-        if self.ended.len() == LATE_MEMORY {
+        if self.ended.len() >= self.capacity.max(LATE_MEMORY) {
             self.ended.pop_front();
         }
         self.ended.push_back(call);
@@ -194,12 +194,17 @@ mod tests {
 
     #[test]
     fn the_memory_of_ended_calls_is_bounded() {
-        let mut table = InFlight::new(LATE_MEMORY + 1);
-        for n in 0..=LATE_MEMORY as u128 {
-            table.start(call(n), s(1), n).expect("room");
+        for capacity in [8, LATE_MEMORY, 4 * LATE_MEMORY] {
+            let mut table = InFlight::new(capacity);
+            let memory = capacity.max(LATE_MEMORY) as u128;
+            for n in 0..=memory {
+                table.start(call(n), s(1), n).expect("room");
+                if n % capacity as u128 == capacity as u128 - 1 || n == memory {
+                    table.expire(s(1));
+                }
+            }
+            assert_eq!(table.on_response(call(0)), Match::Stranger, "the oldest is forgotten");
+            assert_eq!(table.on_response(call(1)), Match::Late, "as many as can be in flight are not");
         }
-        assert_eq!(table.expire(s(1)).len(), LATE_MEMORY + 1);
-        assert_eq!(table.on_response(call(0)), Match::Stranger, "the oldest is forgotten");
-        assert_eq!(table.on_response(call(1)), Match::Late);
     }
 }

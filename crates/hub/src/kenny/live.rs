@@ -257,6 +257,12 @@ impl Tunnel<'_> {
         self.set_overdue(false);
         match session.on_text(&text, now) {
             Event::Response { response, call } => self.on_response(response, call).await,
+            Event::Telemetry(_) if text.len() > self.hub.settings.size("kenny.max_telemetry_bytes") => {
+                self.hub.metrics.dropped("snapshots", 1);
+                let size = text.len();
+                let why = format!("a snapshot of {size} bytes was dropped: it is over kenny.max_telemetry_bytes");
+                self.complain(why).await;
+            }
             Event::Telemetry(telemetry) => {
                 let snapshot = self.judge(&telemetry);
                 let place = telemetry::place(&text, telemetry.body.get());

@@ -91,3 +91,25 @@ async fn logs_are_kept_with_source_and_level_and_limited_per_agent() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_snapshot_that_is_too_large_is_dropped_and_told() {
+    let hub = TestHub::with(&[("kenny.max_telemetry_bytes", "20000")]).await;
+    let mut agent = hub.agent("pc").await;
+    let snapshot = |text: String| {
+        let disk = json!({ "status": "ok", "summary": text, "volumes": [] });
+        json!({ "type": "telemetry", "agent_id": "pc", "collected_at": "2026-06-04T18:00:00Z", "snapshot": { "disk": disk } })
+            .to_string()
+    };
+    agent.socket.send(snapshot("x".repeat(30_000))).await;
+    agent.socket.send(snapshot("small".into())).await;
+    let kept = hub.until("/api/agents/pc/snapshot", |s| s["agent_id"] == "pc").await;
+    assert_eq!(kept["snapshot"]["disk"]["summary"], "small", "the tunnel lives");
+    let told = hub.until("/api/logs?agent=pc", |p| p["entries"].as_array().is_some_and(|e| !e.is_empty())).await;
+    assert!(
+        told["entries"][0]["message"].as_str().is_some_and(|m| m.contains("kenny.max_telemetry_bytes")),
+        "{told}"
+    );
+    let metrics = hub.get("/metrics").await.body;
+    assert!(metrics.as_str().is_some_and(|m| m.contains(r#"convoke_drops_total{what="snapshots"} 1"#)), "{metrics}");
+}
