@@ -39,6 +39,8 @@ pub struct Socket<S> {
     written: usize,
     /// Bytes ever written: the caller sees by it whether a slow reader makes progress.
     progress: u64,
+    /// The other side has said that it goes.
+    heard_close: bool,
 }
 
 /// Why a connection ended.
@@ -76,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     pub fn new(io: S, read: &[u8], limit: usize) -> Self {
         let mut decoder = Decoder::new(limit);
         decoder.feed(read);
-        Self { io, decoder, out: Vec::new(), written: 0, progress: 0 }
+        Self { io, decoder, out: Vec::new(), written: 0, progress: 0, heard_close: false }
     }
 
     /// Takes messages of at most `limit` bytes from now on.
@@ -154,13 +156,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.queue_close(code, reason);
         let farewell = async {
             self.flush().await?;
-            // Waiting for the other side's close lets it read ours: a reset would discard it.
-            loop {
-                match self.next().await {
-                    Ok(Event::Close(_)) | Err(_) => break,
-                    Ok(_) => {}
-                }
-            }
+            // Waiting for the other side's close lets it read ours: a reset would discard it. One that has said so before
+            // says it no more, and waits for the end of the connection itself.
+            while !self.heard_close && self.next().await.is_ok() {}
             self.shutdown().await
         };
         let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
@@ -176,6 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
         loop {
             if let Some(event) = self.decoder.next_event()? {
+                self.heard_close |= matches!(event, Event::Close(_));
                 return Poll::Ready(Ok(event));
             }
             if ready!(self.poll_read(cx))? == 0 {
@@ -210,5 +209,47 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
         self.out.clear();
         Pin::new(&mut self.io).poll_flush(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// A client's close frame with the code 1000.
+    const CLOSE: [u8; 8] = [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8];
+
+    #[tokio::test]
+    async fn one_that_said_goodbye_first_is_not_waited_for() {
+        let (io, mut peer) = tokio::io::duplex(256);
+        let mut socket = Socket::new(io, &[], 1024);
+        peer.write_all(&CLOSE).await.expect("room");
+        assert!(matches!(socket.next().await, Ok(Event::Close(_))));
+        // All of it is done when it is first polled: nothing is waited for.
+        let goodbye = std::pin::pin!(socket.say_goodbye(1000, "bye"));
+        let waker = std::task::Waker::noop();
+        assert!(goodbye.poll(&mut Context::from_waker(waker)).is_ready());
+        let mut said = Vec::new();
+        peer.read_to_end(&mut said).await.expect("the connection ends");
+        assert_eq!(said, [&[0x88, 5, 0x03, 0xe8][..], b"bye"].concat());
+    }
+
+    #[tokio::test]
+    async fn one_that_did_not_is_heard_first() {
+        let (io, mut peer) = tokio::io::duplex(256);
+        let socket = Socket::new(io, &[], 1024);
+        let mut goodbye = std::pin::pin!(socket.say_goodbye(1001, ""));
+        let waker = std::task::Waker::noop();
+        assert!(
+            goodbye.as_mut().poll(&mut Context::from_waker(waker)).is_pending(),
+            "its own close may be on its way"
+        );
+        peer.write_all(&CLOSE).await.expect("room");
+        goodbye.await;
+        let mut said = Vec::new();
+        peer.read_to_end(&mut said).await.expect("the connection ends");
+        assert_eq!(said, [0x88, 2, 0x03, 0xe9]);
     }
 }
