@@ -1,5 +1,6 @@
 //! Cutting what a machine answered to a size that an assistant can take. Texts and lists get shorter, shapes stay.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// How often the limits are halved before the rest is dropped.
@@ -45,8 +46,8 @@ fn cut(value: &mut Value, text: usize, items: usize) {
     }
 }
 
-/// How long a value is as JSON text.
-pub(super) fn written(value: &Value) -> usize {
+/// How long something is as JSON text.
+pub(super) fn written(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -12,6 +12,8 @@ use futures_util::{Stream, StreamExt as _, stream};
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
 
+use super::bound;
+
 /// Streams of one session that are kept, ended or not.
 const MAX_STREAMS: usize = 32;
 /// Events of one stream that are kept; of more, the oldest go, which are progress.
@@ -134,22 +136,7 @@ impl Said {
 
 /// About what an event takes.
 fn size(event: &ServerSseMessage) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(128);
-    if let Some(message) = &event.message {
-        // What cannot be written takes at least that.
-        let _ = serde_json::to_writer(&mut count, message.as_ref());
-    }
-    count.0
+    128 + event.message.as_ref().map_or(0, |message| bound::written(message.as_ref()).min(MAX_BYTES))
 }
 
 #[cfg(test)]
