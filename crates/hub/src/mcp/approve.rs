@@ -165,3 +165,37 @@ fn binding(hub: &Hub, asker: &Asker, wanted: &Wanted) -> String {
 fn codec(hub: &Hub) -> Option<RequestStateCodec> {
     RequestStateCodec::try_new(hub.digest(b"mcp request state v1").into_bytes()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::effect::Effect;
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::agents::Agent;
+
+    fn asked(command: &str) -> Option<String> {
+        let wanted = Wanted {
+            agent: Agent::elsewhere("pc".parse().expect("an id")),
+            tool: "shell_exec",
+            effect: Effect::Manage,
+            args: to_raw_value(&json!({ "command": command })).expect("JSON"),
+            read: None,
+            timeout: None,
+        };
+        match question(&wanted)? {
+            ElicitRequestParams::FormElicitationParams { message, .. } => Some(message),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_person_sees_all_of_what_they_allow_or_is_not_asked() {
+        let shown = asked("ls \u{202e}\u{200b}/").expect("short enough");
+        assert!(shown.contains("shell_exec (manage) on pc") && shown.contains("\\u202e\\u200b"), "{shown}");
+        let long = "x".repeat(MAX_ASKED - 20);
+        assert!(asked(&long).is_some_and(|shown| shown.contains(&long)));
+        assert!(asked(&(long + "; and what nobody would have seen")).is_none());
+    }
+}
