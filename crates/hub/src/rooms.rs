@@ -41,6 +41,8 @@ const MAX_OUTSIDE: usize = 64;
 #[derive(Debug)]
 pub struct Rooms {
     all: RwLock<BTreeMap<String, Arc<LiveRoom>>>,
+    /// The turn of one who makes a room: there may be so many, however many are asked for at once.
+    making: tokio::sync::Mutex<()>,
     limits: Limits,
     next: AtomicU64,
     /// Failures per address.
@@ -65,7 +67,7 @@ impl Rooms {
             }
         }
         let (all, next, throttle) = (RwLock::new(all), AtomicU64::new(1), Throttle::new(MAX_FAILURES));
-        Ok(Self { all, limits, next, throttle })
+        Ok(Self { all, making: tokio::sync::Mutex::default(), limits, next, throttle })
     }
 
     fn read(row: RoomRow, limits: Limits) -> Result<LiveRoom, String> {

@@ -91,6 +91,7 @@ fn record(caller: &Caller, room: &str, detail: &Value) -> Draft {
 pub async fn create(hub: &Hub, caller: &Caller, plan: Plan) -> Result<(Arc<LiveRoom>, String), RoomError> {
     let Plan { name, open, lobby, agent_keys } = plan;
     check_keys(&agent_keys)?;
+    let _turn = hub.rooms.making.lock().await;
     if hub.rooms.find(&name).is_some() {
         return Err(RoomError::Exists);
     }
@@ -159,28 +160,29 @@ enum Order {
     ForceFirst,
 }
 
-/// One change: in turn, kept and in force in the order that is safe.
-async fn change(
+/// One change: in turn, kept and in force in the order that is safe. `edit` makes it on a copy of what there is when the
+/// turn has come, and says no if it does not fit that; `apply` makes it in the room.
+async fn change<T>(
     hub: &Hub,
     room: &LiveRoom,
     order: Order,
-    edit: impl FnOnce(&mut Charter),
-    apply: impl FnOnce(&mut Room, Now),
+    edit: impl FnOnce(&mut Charter) -> Result<T, RoomError>,
+    apply: impl FnOnce(&mut Room, T, Now),
     draft: Draft,
 ) -> Result<(), RoomError> {
     let turn = room.turn.lock().await;
     let mut charter = room.charter();
-    edit(&mut charter);
+    let edited = edit(&mut charter)?;
     let body = serde_json::to_string(&charter).unwrap_or_default();
     let at = now(hub);
-    let mut apply = Some(apply);
+    let mut apply = Some(|| room.with(at, |room| apply(room, edited, at)).1);
     let mut after = None;
     if order == Order::ForceFirst {
-        after = apply.take().map(|apply| room.with(at, |room| apply(room, at)).1);
+        after = apply.take().map(|apply| apply());
     }
     let kept = hub.store.set_room(&room.name, body, Some(draft)).await;
     if matches!(kept, Ok(true)) {
-        after = after.or_else(|| apply.take().map(|apply| room.with(at, |room| apply(room, at)).1));
+        after = after.or_else(|| apply.take().map(|apply| apply()));
     }
     drop(turn);
     if let Some(after) = after {
@@ -197,27 +199,25 @@ pub async fn set_grant(
     id: &str,
     grant: Option<Grant>,
 ) -> Result<(), RoomError> {
-    let (known, fits) = room.look(|room| {
-        let grants = &room.charter().grants;
-        (room.knows(id), grants.contains_key(id) || grants.len() < MAX_GRANTS)
-    });
-    if !known {
+    if !room.look(|room| room.knows(id)) {
         return Err(RoomError::NoSuch);
-    }
-    if grant.is_some() && !fits {
-        return Err(RoomError::TooManyGrants);
     }
     let draft = record(caller, &room.name, &json!({ "what": "granted", "participant": id, "grant": grant }));
     let (kept, forced) = (grant.clone(), grant.clone());
     let is_empty = grant.is_some_and(|grant| grant.named().next().is_none());
     let order = if is_empty { Order::ForceFirst } else { Order::KeepFirst };
     let edit = |charter: &mut Charter| {
+        let grants = &mut charter.grants;
+        if kept.is_some() && !grants.contains_key(id) && grants.len() >= MAX_GRANTS {
+            return Err(RoomError::TooManyGrants);
+        }
         match kept {
-            Some(grant) => drop(charter.grants.insert(id.into(), grant)),
-            None => drop(charter.grants.remove(id)),
+            Some(grant) => drop(grants.insert(id.into(), grant)),
+            None => drop(grants.remove(id)),
         };
+        Ok(())
     };
-    change(hub, room, order, edit, |room, at| _ = room.set_grant(id, forced, at), draft).await
+    change(hub, room, order, edit, |room, (), at| _ = room.set_grant(id, forced, at), draft).await
 }
 
 /// Removes somebody, and keeps them out.
@@ -230,8 +230,9 @@ pub async fn kick(hub: &Hub, caller: &Caller, room: &LiveRoom, id: &str) -> Resu
         if !charter.blocked.iter().any(|blocked| blocked == id) {
             charter.blocked.push(id.to_owned());
         }
+        Ok(())
     };
-    change(hub, room, Order::ForceFirst, edit, |room, at| _ = room.kick(id, at), draft).await
+    change(hub, room, Order::ForceFirst, edit, |room, (), at| _ = room.kick(id, at), draft).await
 }
 
 /// Lets in who waits or was kicked, or turns away who waits.
@@ -255,34 +256,32 @@ pub async fn decide(
         if decision == Decision::Admit {
             charter.blocked.retain(|blocked| blocked != id);
         }
+        Ok(())
     };
-    change(hub, room, Order::KeepFirst, edit, |room, at| _ = room.decide(id, decision, at), draft).await
+    change(hub, room, Order::KeepFirst, edit, |room, (), at| _ = room.decide(id, decision, at), draft).await
 }
 
 /// Puts an agent's key on the list.
 pub async fn add_key(hub: &Hub, caller: &Caller, room: &LiveRoom, key: AgentKey) -> Result<(), RoomError> {
-    let mut keys = room.charter().agent_keys;
-    keys.push(key.clone());
-    check_keys(&keys)?;
     let detail = json!({ "what": "key added", "key": key.key.thumbprint(), "label": key.label, "caps": key.caps });
     let draft = record(caller, &room.name, &detail);
-    let (edited, applied) = (keys.clone(), keys);
-    let edit = |charter: &mut Charter| charter.agent_keys = edited;
-    change(hub, room, Order::KeepFirst, edit, |room, at| room.set_keys(applied, at), draft).await
+    let edit = |charter: &mut Charter| {
+        charter.agent_keys.push(key);
+        check_keys(&charter.agent_keys)?;
+        Ok(charter.agent_keys.clone())
+    };
+    change(hub, room, Order::KeepFirst, edit, Room::set_keys, draft).await
 }
 
 /// Takes an agent's key off the list: its holder is out at once, and does not come in again.
 pub async fn remove_key(hub: &Hub, caller: &Caller, room: &LiveRoom, thumbprint: &str) -> Result<(), RoomError> {
-    let mut keys = room.charter().agent_keys;
-    let before = keys.len();
-    keys.retain(|key| key.key.thumbprint() != thumbprint);
-    if keys.len() == before {
-        return Err(RoomError::NoKey);
-    }
     let draft = record(caller, &room.name, &json!({ "what": "key removed", "key": thumbprint }));
-    let (edited, applied) = (keys.clone(), keys);
-    let edit = |charter: &mut Charter| charter.agent_keys = edited;
-    change(hub, room, Order::ForceFirst, edit, |room, at| room.set_keys(applied, at), draft).await
+    let edit = |charter: &mut Charter| {
+        let before = charter.agent_keys.len();
+        charter.agent_keys.retain(|key| key.key.thumbprint() != thumbprint);
+        if charter.agent_keys.len() < before { Ok(charter.agent_keys.clone()) } else { Err(RoomError::NoKey) }
+    };
+    change(hub, room, Order::ForceFirst, edit, Room::set_keys, draft).await
 }
 
 /// Makes an invite. Its making is recorded, since it lets somebody in.

@@ -4,6 +4,7 @@ use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use convoke_kibitz::admission::{assert, relay_fingerprint};
 use convoke_kibitz::key::{PublicKey, Signer};
+use futures_util::future::join_all;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -195,6 +196,26 @@ async fn a_room_is_made_shown_and_removed() {
     let what: Vec<_> = journal.iter().map(|r| r["detail"]["what"].clone()).collect();
     assert_eq!(what, ["room made", "room removed"]);
     assert!(journal.iter().all(|r| r["target"] == "room:my-lab" && r["who"] == "operator"));
+}
+
+#[tokio::test]
+async fn keys_and_rooms_that_are_added_at_once_are_all_there() {
+    let mut hub = TestHub::with(&[("rooms.max_rooms", "3")]).await;
+    hub.room(json!({ "name": "standup" })).await;
+    let add = (0..8).map(|n| {
+        let body = json!({ "key": Key::new().jwk(), "label": format!("k-{n}") });
+        hub.post("/api/rooms/standup/keys", body)
+    });
+    for reply in join_all(add).await {
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let make = (0..8).map(|n| hub.post("/api/rooms", json!({ "name": format!("room-{n}") })));
+    let made = join_all(make).await.iter().filter(|reply| reply.status == 200).count();
+    assert_eq!(made, 2, "as many as there may be");
+    let shown = |room: Value| room["agent_keys"].as_array().expect("a list").len();
+    assert_eq!(shown(hub.get("/api/rooms/standup").await.body), 8);
+    hub.restart(&[("rooms.max_rooms", "3")]).await;
+    assert_eq!(shown(hub.get("/api/rooms/standup").await.body), 8);
 }
 
 #[tokio::test]
