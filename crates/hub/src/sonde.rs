@@ -6,6 +6,7 @@
 //! | [`registry`] | agents by name, key and certificate; enrolment tokens |
 //! | [`ca`] | the hub's own CA |
 //! | [`admit`] | who may register as whom |
+//! | [`change`] | changes of what is known of an agent |
 //! | [`live`] | a registered link |
 //! | [`cache`] | results for a short while |
 //! | [`ask`] | probes for callers |
@@ -17,6 +18,7 @@ mod admit;
 pub mod ask;
 pub mod ca;
 pub mod cache;
+pub(crate) mod change;
 pub mod diagnose;
 pub mod listen;
 mod live;

@@ -19,6 +19,7 @@ use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
 use crate::sonde::ask::{self, AskError, ProbeAsk};
+use crate::sonde::change::{self, NotChanged};
 use crate::sonde::diagnose::{self, Known};
 use crate::sonde::overview;
 use crate::sonde::registry::token_label;
@@ -65,10 +66,12 @@ pub(super) async fn mint(
     record.who = Some(caller.token.name.clone());
     record.door = Some(caller.door);
     record.decision = Some(Decision::Allowed);
-    hub.store.put_sonde_token(row.clone(), record).await?;
-    if !hub.sonde.registry.add_token(row, now) {
+    // A place for it first: one that is kept must also be known.
+    if !hub.sonde.registry.add_token(row.clone(), now) {
         return Err(ApiError::busy("too many enrolment tokens are open; let some lapse"));
     }
+    let hash = row.hash;
+    hub.store.put_sonde_token(row, record).await.inspect_err(|_| hub.sonde.registry.drop_token(&hash))?;
     Ok(Json(json!({ "token": token.reveal(), "expiresAt": expires_at })))
 }
 
@@ -283,22 +286,23 @@ pub(super) async fn accept(
     let Some(sonde) = hub.sonde.registry.find(&agent.id) else {
         return Err(ApiError::bad_request("only Sonde agents attest what they are"));
     };
-    let (facts, changes) = {
-        let mut facts = sonde.state().facts.clone();
+    let accepted = change::facts(&hub, &sonde, |facts| {
         let changes = facts.changed.as_ref().map(|c| c.changes.clone());
         if !facts.accept() {
             return Err(ApiError::conflict("this agent is what it was: there is nothing to accept"));
         }
-        (facts, changes)
-    };
-    let text = serde_json::to_string(&facts).map_err(|_| ApiError::internal())?;
-    let mut record =
-        Draft::new(clock::now(), Kind::Trust).detail(&json!({ "what": "attestation accepted", "changes": changes }));
-    record.who = Some(caller.token.name.clone());
-    record.door = Some(caller.door);
-    record.target = Some(agent.id.as_str().into());
-    record.decision = Some(Decision::Allowed);
-    hub.store.set_sonde_facts(&agent.id, text, Some(record)).await?;
-    sonde.state().facts = facts;
+        let mut record = Draft::new(clock::now(), Kind::Trust)
+            .detail(&json!({ "what": "attestation accepted", "changes": changes }));
+        record.who = Some(caller.token.name.clone());
+        record.door = Some(caller.door);
+        record.target = Some(agent.id.as_str().into());
+        record.decision = Some(Decision::Allowed);
+        Ok(Some(record))
+    });
+    accepted.await.map_err(|why| match why {
+        NotChanged::Gone => ApiError::no_agent(&id),
+        NotChanged::No(why) => why,
+        NotChanged::Store(why) => why.into(),
+    })?;
     Ok(Json(overview::agent(&hub, &Arc::clone(&sonde))))
 }

@@ -3,6 +3,7 @@
 //! A name belongs to the key or certificate that enrolled it. A key lets its holder be that one agent and nothing else:
 //! it opens no other door, and registers no other name. Only an operator's token for that very name gives it to another.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -21,6 +22,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ca::Issued;
+use super::change::{self, NotChanged};
 use super::registry::{Facts, SondeAgent};
 use super::{Arrival, Credential};
 use crate::clock;
@@ -115,18 +117,13 @@ async fn return_of(
             return Err(what.into());
         }
     }
-    let (facts, changed) = {
-        let mut state = agent.state();
-        let before = serde_json::to_string(&state.facts).unwrap_or_default();
-        let was = state.facts.changed.as_ref().map(|c| c.changes.clone());
-        state.facts.attest(register, false, clock::now());
-        state.facts.take(register);
-        let is = state.facts.changed.as_ref().map(|c| c.changes.clone());
-        let facts = serde_json::to_string(&state.facts).unwrap_or_default();
-        ((facts != before).then_some(facts), is.filter(|is| was.as_ref() != Some(is)))
-    };
-    if let Some(facts) = facts {
-        let record = changed.map(|changes| {
+    let changed = change::facts(hub, agent, |facts| {
+        let was = facts.changed.as_ref().map(|c| c.changes.clone());
+        facts.attest(register, false, clock::now());
+        facts.take(register);
+        let is = facts.changed.as_ref().map(|c| &c.changes);
+        let news = is.filter(|is| was.as_ref() != Some(is));
+        Ok::<_, Infallible>(news.map(|changes| {
             tracing::warn!(agent = %agent.id, name = agent.name, ?changes, "an agent is not what it was");
             let mut record = Draft::new(clock::now(), Kind::Trust)
                 .detail(&json!({ "what": "attestation changed", "changes": changes }));
@@ -134,8 +131,13 @@ async fn return_of(
             record.door = Some(Door::Wire);
             record.target = Some(agent.id.as_str().into());
             record
-        });
-        hub.store.set_sonde_facts(&agent.id, facts, record).await.map_err(internal)?;
+        }))
+    });
+    match changed.await {
+        Ok(()) => {}
+        Err(NotChanged::Gone) => return Err("Registration refused: this key is no longer good here".into()),
+        Err(NotChanged::No(never)) => match never {},
+        Err(NotChanged::Store(why)) => return Err(internal(why)),
     }
     Ok((Arc::clone(agent), Ack::default()))
 }

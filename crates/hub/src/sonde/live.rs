@@ -1,6 +1,7 @@
 //! A registered link: probes out, answers and heartbeats in.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::Session;
+use super::change::{self, NotChanged};
 use super::registry::SondeAgent;
 use crate::agents::Agent;
 use crate::clock;
@@ -109,16 +111,21 @@ pub(super) async fn run<S: Stream>(
 }
 
 /// An agent that named a request once is never again given the first match, not even after a restart of the hub.
-async fn remember(hub: &Hub, sonde: &SondeAgent, names_requests: bool) {
-    let facts = {
-        let mut state = sonde.state();
-        if !names_requests || std::mem::replace(&mut state.facts.names_requests, true) {
-            return;
+async fn remember(hub: &Hub, sonde: &Arc<SondeAgent>, names_requests: bool) {
+    if !names_requests || sonde.state().facts.names_requests {
+        return;
+    }
+    let kept = change::facts(hub, sonde, |facts| {
+        facts.names_requests = true;
+        Ok::<_, Infallible>(None)
+    });
+    match kept.await {
+        Ok(()) | Err(NotChanged::Gone) => {}
+        Err(NotChanged::No(never)) => match never {},
+        Err(NotChanged::Store(why)) => {
+            sonde.state().facts.names_requests = true;
+            tracing::error!(%why, "what an agent can do was not kept");
         }
-        serde_json::to_string(&state.facts).unwrap_or_default()
-    };
-    if let Err(why) = hub.store.set_sonde_facts(&sonde.id, facts, None).await {
-        tracing::error!(%why, "what an agent can do was not kept");
     }
 }
 

@@ -290,6 +290,11 @@ impl Registry {
         room
     }
 
+    /// A token could not be kept: it is none.
+    pub fn drop_token(&self, token: &TokenHash) {
+        self.lock_tokens().remove(token);
+    }
+
     /// A token was used.
     pub fn token_used(&self, token: &TokenHash, at: Timestamp, by: &PeerId) {
         if let Some(token) = self.lock_tokens().get_mut(token) {
