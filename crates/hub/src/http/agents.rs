@@ -41,6 +41,17 @@ pub(crate) async fn in_reach(hub: &Hub, caller: &Caller, id: &str) -> Result<Arc
     agent.ok_or_else(|| ApiError::no_agent(id))
 }
 
+/// An agent within a caller's reach, in the turn of who changes it. Looked for when the turn has come: who was before may
+/// have removed it, and another may have its name now.
+async fn in_turn<'a>(
+    hub: &'a Hub,
+    caller: &Caller,
+    id: &str,
+) -> Result<(Arc<Agent>, tokio::sync::MutexGuard<'a, ()>), ApiError> {
+    let turn = hub.agents.turn(id).await;
+    Ok((in_reach(hub, caller, id).await?, turn))
+}
+
 #[utoipa::path(get, path = "/api/agents", params(AgentQuery), responses((status = 200, body = AgentList)), tag = "agents")]
 /// The agents.
 pub(super) async fn list(
@@ -133,7 +144,7 @@ pub(super) async fn patch(
     PathOf(id): PathOf<String>,
     Json(patch): Json<AgentPatch>,
 ) -> Result<Json<AgentView>, ApiError> {
-    let agent = in_reach(&hub, &caller, &id).await?;
+    let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
     let mut tags = patch.tags;
     tags.sort();
     tags.dedup();
@@ -165,8 +176,7 @@ pub(super) async fn remove(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
-    let agent = in_reach(&hub, &caller, &id).await?;
-    let _turn = hub.agents.turn(&id).await;
+    let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
     // First out of memory: no handshake may succeed between the two.
     let before = std::mem::replace(&mut agent.state().trust, Trust::Revoked);
     hub.agents.close_link(&agent, Close::Revoked);
@@ -207,8 +217,7 @@ pub(super) async fn rotate_key(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<EnrolToken>, ApiError> {
-    let agent = in_reach(&hub, &caller, &id).await?;
-    let _turn = hub.agents.turn(&id).await;
+    let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
     let trust = agent.state().trust;
     mint(&hub, &caller, &agent.id, trust, true, "key rotation token").await
 }
@@ -314,10 +323,9 @@ pub(super) async fn revoke(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<AgentView>, ApiError> {
-    let agent = in_reach(&hub, &caller, &id).await?;
     // At once, though another's turn may not be over: what that puts in force is taken away again when ours comes.
-    hub.agents.close_link(&agent, Close::Revoked);
-    let _turn = hub.agents.turn(&id).await;
+    hub.agents.close_link(&*in_reach(&hub, &caller, &id).await?, Close::Revoked);
+    let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
     let before = {
         let mut state = agent.state();
         (std::mem::replace(&mut state.trust, Trust::Revoked), state.public_key.take())

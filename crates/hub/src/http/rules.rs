@@ -1,5 +1,7 @@
 //! Yonexus rules and messages over HTTP.
 
+use std::collections::HashSet;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
@@ -58,6 +60,7 @@ pub(super) async fn put(
     if hub.yonexus.rules.is_programs(&rule.rule) {
         return Err(ApiError::conflict("a program of this hub has registered this rule"));
     }
+    let _turn = hub.yonexus.rules.turn().await;
     let known = hub.yonexus.rules.list();
     if known.len() >= MAX_RULES && !known.iter().any(|r| r.rule == rule.rule) {
         return Err(ApiError::conflict(format!("there are {MAX_RULES} rules already, the most there may be")));
@@ -92,7 +95,9 @@ fn check_target(hub: &Hub, target: &mut Target) -> Result<Option<SecretBytes>, A
                         ApiError::bad_request(format!("`to`: `{}`: {why}", super::error::clip(name)))
                     })?;
                 }
-                names.dedup();
+                // Nobody gets a message twice; the order stays as it was written.
+                let mut seen = HashSet::new();
+                names.retain(|name| seen.insert(name.clone()));
             }
             if to.with_id && to.keep_s.is_none() {
                 return Err(ApiError::bad_request("`with_id` goes with `keep_s`: what is not kept has no id"));
@@ -125,7 +130,7 @@ fn check_target(hub: &Hub, target: &mut Target) -> Result<Option<SecretBytes>, A
 }
 
 async fn put_in_force(hub: &Hub) -> Result<(), ApiError> {
-    // Read back rather than remembered, so that two operators who change rules at once end with what the store has.
+    // Read back rather than remembered, so that what is in force is what the store has.
     hub.yonexus.rules.set(hub.store.rules().await?);
     Ok(())
 }
@@ -138,6 +143,7 @@ pub(super) async fn delete(
     PathOf(name): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let missing = || ApiError::not_found("there is no such rule");
+    let _turn = hub.yonexus.rules.turn().await;
     let rule = hub.yonexus.rules.list().into_iter().find(|rule| rule.rule == name).ok_or_else(missing)?;
     if !hub.store.delete_rule(&name, record(&caller, "rule removed", &rule)).await? {
         return Err(missing());

@@ -150,11 +150,11 @@ pub(super) async fn rotate_key(
     PathOf(identifier): PathOf<String>,
 ) -> Result<Json<ClientView>, ApiError> {
     let client = in_reach(&hub, &caller, &identifier).await?;
-    if client.state().record.trust != Trust::Trusted {
-        return Err(ApiError::conflict("only a paired client can change its key"));
+    if pairing::allow_rotation(&hub, &caller, &client).await? {
+        Ok(Json(view(&hub, &client)))
+    } else {
+        Err(ApiError::conflict("only a paired client can change its key"))
     }
-    pairing::allow_rotation(&hub, &caller, &client).await?;
-    Ok(Json(view(&hub, &client)))
 }
 
 #[utoipa::path(get, path = "/api/yonexus/pairings", responses((status = 200, body = PairingList)), tag = "yonexus")]

@@ -40,6 +40,8 @@ pub struct ClientState {
     pub listed: bool,
     /// Whether the settings did.
     pub configured: bool,
+    /// Whether it was removed: whoever still holds it changes nothing any more.
+    gone: bool,
     /// What a person may want to know of the pairing under way.
     pub pairing: PairingFacts,
     /// When it was first heard of.
@@ -90,6 +92,7 @@ impl Client {
             record: Record::new(identifier),
             listed: false,
             configured,
+            gone: false,
             pairing: PairingFacts::default(),
             created_at,
             last_auth: None,
@@ -105,6 +108,11 @@ impl Client {
     /// What is known of it now.
     pub fn state(&self) -> MutexGuard<'_, ClientState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it was removed.
+    pub(super) fn is_gone(&self) -> bool {
+        self.state().gone
     }
 
     /// Its id among all peers.
@@ -208,10 +216,41 @@ impl Clients {
         Some(client)
     }
 
-    /// Forgets a client.
-    pub(super) fn remove(&self, identifier: &str) {
-        self.known_mut().remove(identifier);
-        self.pairing_set().remove(identifier);
+    /// Removes a client. Its trust is gone from memory first, so that no proof succeeds meanwhile, and even if the disk
+    /// fails.
+    pub(super) async fn remove(&self, hub: &Hub, client: &Client, draft: Draft) -> Result<(), StoreError> {
+        let _turn = client.turn.lock().await;
+        if client.is_gone() {
+            return Ok(());
+        }
+        let (record, pairing) = {
+            let state = client.state();
+            (state.record.clone(), state.pairing.clone())
+        };
+        let mut withdrawn = Change { record, listed: false, pairing };
+        withdrawn.record.revoke();
+        self.put(client, withdrawn);
+        hub.store.remove_client(&client.identifier, draft).await?;
+        self.forget(client);
+        Ok(())
+    }
+
+    /// Forgets a client that could not be put on the allow-list, unless it is there by another way.
+    pub(super) fn forget_unless_allowed(&self, client: &Client) {
+        let state = client.state();
+        let is_new = !state.is_allowed() && state.record.trust == Trust::Unpaired;
+        drop(state);
+        if is_new {
+            self.forget(client);
+        }
+    }
+
+    fn forget(&self, client: &Client) {
+        let mut known = self.known_mut();
+        client.state().gone = true;
+        known.remove(&client.identifier);
+        drop(known);
+        self.pairing_set().remove(&client.identifier);
     }
 
     /// All clients after `after`, by identifier.
@@ -262,6 +301,7 @@ impl Clients {
         work: impl FnOnce(&mut Change) -> (T, Keep),
     ) -> Result<T, StoreError> {
         let _turn = client.turn.lock().await;
+        let gone = client.is_gone();
         let (mut change, kept) = {
             let state = client.state();
             let change =
@@ -269,6 +309,9 @@ impl Clients {
             (change, (state.created_at, state.last_auth, state.last_seen, state.liveness()))
         };
         let (answer, keep) = work(&mut change);
+        if gone {
+            return Ok(answer);
+        }
         let (draft, always) = match keep {
             Keep::No => {
                 self.put(client, change);

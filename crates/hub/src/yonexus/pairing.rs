@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use convoke_core::door::Door;
 use convoke_core::journal::{Decision, Draft, Kind};
+use convoke_core::peer::Trust;
 use convoke_core::secret::SecretText;
 use convoke_store::StoreError;
 use convoke_yonexus::reason::PairFailure;
@@ -58,14 +59,24 @@ pub(super) fn record(
 /// Puts a client on the allow-list; a revoked one may pair again. `None` when there are as many as there may be.
 pub async fn allow(hub: &Hub, caller: &Caller, identifier: &str) -> Result<Option<Arc<Client>>, StoreError> {
     let most = hub.settings.size("yonexus.max_clients");
-    let Some(client) = hub.yonexus.clients.find_or_add(identifier, most) else { return Ok(None) };
-    let draft = by(caller, Kind::Trust, &client, "allowed", Decision::Allowed);
-    let changed = hub.yonexus.clients.change(hub, &client, |change| {
-        let news = change.record.readmit() | !std::mem::replace(&mut change.listed, true);
-        ((), if news { Keep::Yes(Some(draft)) } else { Keep::No })
-    });
-    changed.await?;
-    Ok(Some(client))
+    let clients = &hub.yonexus.clients;
+    loop {
+        let Some(client) = clients.find_or_add(identifier, most) else { return Ok(None) };
+        let draft = by(caller, Kind::Trust, &client, "allowed", Decision::Allowed);
+        let changed = clients.change(hub, &client, |change| {
+            let news = change.record.readmit() | !std::mem::replace(&mut change.listed, true);
+            ((), if news { Keep::Yes(Some(draft)) } else { Keep::No })
+        });
+        let stored = changed.await;
+        if stored.is_err() {
+            clients.forget_unless_allowed(&client);
+        }
+        stored?;
+        // It may have been removed while this waited for its turn; then it is a new one that is allowed.
+        if !client.is_gone() {
+            return Ok(Some(client));
+        }
+    }
 }
 
 /// Takes a client off the allow-list with everything that is known of it. False when the settings list it.
@@ -74,16 +85,10 @@ pub async fn remove(hub: &Hub, caller: &Caller, client: &Arc<Client>) -> Result<
         return Ok(false);
     }
     let draft = by(caller, Kind::Trust, client, "removed", Decision::Allowed);
-    // First out of memory: no proof may succeed between the two.
-    let withdrawn = hub.yonexus.clients.change(hub, client, |change| {
-        change.record.revoke();
-        change.listed = false;
-        ((), Keep::Always(None))
-    });
-    withdrawn.await?;
+    let removed = hub.yonexus.clients.remove(hub, client, draft).await;
+    // Whether that is kept or not: its trust is gone.
     end_links(hub, client, "removed");
-    hub.store.remove_client(&client.identifier, draft).await?;
-    hub.yonexus.clients.remove(&client.identifier);
+    removed?;
     hub.yonexus.outbox.forget(&client.identifier);
     Ok(true)
 }
@@ -106,13 +111,17 @@ fn end_links(hub: &Hub, client: &Arc<Client>, why: &str) {
     super::live::tell_watchers(hub, &client.identifier, convoke_yonexus::reason::Status::Offline, Some(why));
 }
 
-/// Lets a client bind another key with its next proof.
-pub async fn allow_rotation(hub: &Hub, caller: &Caller, client: &Arc<Client>) -> Result<(), StoreError> {
+/// Lets a client bind another key with its next proof. False when it is not paired.
+pub async fn allow_rotation(hub: &Hub, caller: &Caller, client: &Arc<Client>) -> Result<bool, StoreError> {
     let draft = by(caller, Kind::Trust, client, "key rotation allowed", Decision::Allowed);
     let until = clock::now().after(std::time::Duration::from_secs(3600));
     let allowed = hub.yonexus.clients.change(hub, client, |change| {
+        // It may have been revoked while this waited for its turn.
+        if change.record.trust != Trust::Trusted {
+            return (false, Keep::No);
+        }
         change.record.rotation_until = Some(until);
-        ((), Keep::Yes(Some(draft)))
+        (true, Keep::Yes(Some(draft)))
     });
     allowed.await
 }

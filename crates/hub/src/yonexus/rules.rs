@@ -58,6 +58,7 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub struct RuleBook {
     current: RwLock<Arc<InForce>>,
+    turn: tokio::sync::Mutex<()>,
     programs: Mutex<Vec<(String, Processor)>>,
 }
 
@@ -70,9 +71,15 @@ pub(super) struct InForce {
 
 impl RuleBook {
     pub(super) fn load(rows: Vec<RuleRow>) -> Self {
-        let book = Self { current: RwLock::default(), programs: Mutex::default() };
+        let book =
+            Self { current: RwLock::default(), turn: tokio::sync::Mutex::default(), programs: Mutex::default() };
         book.set(rows);
         book
+    }
+
+    /// The turn of one who changes rules: two at once could each put in force what they read before the other.
+    pub async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
     }
 
     pub(super) fn current(&self) -> Arc<InForce> {

@@ -74,7 +74,7 @@ async fn a_rule_is_kept_and_in_force_or_neither_whoever_hung_up() {
     assert!(kept > 0, "none was begun before its client was gone");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rules_that_are_put_at_once_are_all_in_force() {
     let hub = TestHub::start().await;
     for round in 0..8 {
@@ -99,6 +99,70 @@ async fn rules_that_are_put_at_once_are_all_in_force() {
         assert_eq!(in_force(&hub.get("/api/policy/rules").await.body, "operator"), 6, "round {round}");
         assert_eq!(in_force(&hub.get("/api/policy/confirm").await.body, "rules"), 6, "round {round}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn messages_rules_that_are_put_at_once_are_all_in_force() {
+    let mut hub = TestHub::start().await;
+    for round in 0..20 {
+        let put = (0..12).map(|n| {
+            let body = json!({ "rule": format!("r-{round}-{n}"), "target": { "inbox": {} } });
+            hub.post("/api/rules", body)
+        });
+        for reply in join_all(put).await {
+            assert_eq!(reply.status, 200, "{reply:?}");
+        }
+        let listed = hub.get("/api/rules").await.body;
+        assert_eq!(listed["rules"].as_array().expect("a list").len(), 12 * (round + 1), "round {round}");
+    }
+    let before = hub.get("/api/rules").await.body;
+    hub.restart(&[]).await;
+    assert_eq!(hub.get("/api/rules").await.body, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_last_tags_of_the_journal_are_those_an_agent_has() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    for round in 0..20 {
+        let set = (0..6).map(|n| {
+            let body = json!({ "tags": [format!("t-{round}-{n}")] });
+            hub.request("PATCH", "/api/agents/pc", Some(TOKEN), Some(body))
+        });
+        for reply in join_all(set).await {
+            assert_eq!(reply.status, 200, "{reply:?}");
+        }
+        let records = hub.journal("agent=pc&kind=trust").await;
+        let last = records.iter().rev().find(|r| r["detail"]["what"] == "tags").expect("a record");
+        assert_eq!(hub.get("/api/agents/pc").await.body["tags"], last["detail"]["tags"], "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_is_allowed_and_removed_at_once_is_kept_as_it_is_shown() {
+    let mut hub = TestHub::start().await;
+    for n in 0..40 {
+        let identifier = format!("c-{n}");
+        let path = format!("/api/yonexus/clients/{identifier}");
+        let body = json!({ "identifier": identifier });
+        assert_eq!(hub.post("/api/yonexus/clients", body.clone()).await.status, 200);
+        let allow = async {
+            for _ in 0..n * 3 {
+                tokio::task::yield_now().await;
+            }
+            hub.post("/api/yonexus/clients", body).await
+        };
+        let (removed, allowed) = tokio::join!(hub.request("DELETE", &path, Some(TOKEN), None), allow);
+        assert_eq!((removed.status, allowed.status), (200, 200), "{removed:?} {allowed:?}");
+    }
+    let before = hub.get("/api/yonexus/clients?limit=100").await.body;
+    hub.restart(&[]).await;
+    let after = hub.get("/api/yonexus/clients?limit=100").await.body;
+    let named = |list: &Value| -> Vec<(String, bool)> {
+        let clients = list["clients"].as_array().expect("a list").iter();
+        clients.map(|c| (c["identifier"].to_string(), c["allowed"] == true)).collect()
+    };
+    assert_eq!(named(&after), named(&before));
 }
 
 #[tokio::test]

@@ -136,7 +136,7 @@ async fn rules_are_checked_kept_in_order_and_tried_without_sending() {
         assert!(reply.body["error"]["message"].as_str().expect("a text").contains(word), "{bad}: {reply:?}");
     }
     hub.rule("second name", json!({ "inbox": {} })).await;
-    hub.rule("a", json!({ "clients": { "to": ["client-b"], "with_sender": true } })).await;
+    hub.rule("a", json!({ "clients": { "to": ["client-b", "client-c", "client-b"], "with_sender": true } })).await;
     hub.rule("second name", json!({ "webhook": { "url": "http://127.0.0.1:1/x", "secret": "hush" } })).await;
     hub.restart(&[]).await;
     let rules = hub.get("/api/rules").await.body;
@@ -147,7 +147,7 @@ async fn rules_are_checked_kept_in_order_and_tried_without_sending() {
     let test = hub.post("/api/rules/a/test", json!({ "content": "x", "from": "client-z" })).await.body;
     assert_eq!(test["message"], "a::client-z::x");
     assert_eq!(test["delivered"], "a::client-z::x");
-    assert_eq!(test["offline"], json!(["client-b"]));
+    assert_eq!(test["offline"], json!(["client-b", "client-c"]), "each once");
     assert_eq!(hub.post("/api/rules/none/test", json!({ "content": "x" })).await.body["matched"], false);
     assert_eq!(hub.delete("/api/rules/second%20name").await, 200);
     assert_eq!(hub.delete("/api/rules/second%20name").await, 404);
