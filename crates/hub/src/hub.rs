@@ -22,7 +22,7 @@ use crate::agents::Agents;
 use crate::calls::{Deadlines, Recent};
 use crate::changes::Changes;
 use crate::downloads::Downloads;
-use crate::kenny::logs::LogBudgets;
+use crate::kenny::budget::Budgets;
 use crate::key::HubKey;
 use crate::mcp::Sessions;
 use crate::metrics::{Gauges, Metrics};
@@ -70,8 +70,8 @@ pub struct HubState {
     pub rooms: Rooms,
     /// Refusals of strangers.
     pub strangers: Strangers,
-    /// How much each kenny agent may log.
-    pub log_budgets: LogBudgets,
+    /// How much each kenny agent may log and push.
+    pub kenny_budgets: Budgets,
     /// What is particular to Sonde agents.
     pub sonde: Sonde,
     /// Short-lived download links.
@@ -218,7 +218,7 @@ impl Hub {
             rooms,
             deadlines,
             strangers: Strangers::default(),
-            log_budgets: LogBudgets::default(),
+            kenny_budgets: Budgets::default(),
             metrics: Metrics::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -1,7 +1,8 @@
 //! The kenny door: `/agent/ws`. Drives [`convoke_kenny::hub::HubSession`] over a socket.
 
+pub(crate) mod budget;
 mod live;
-pub(crate) mod logs;
+mod logs;
 mod telemetry;
 
 use std::net::IpAddr;

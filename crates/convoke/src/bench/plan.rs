@@ -56,7 +56,8 @@ impl Plan {
             overviews: size(300, 10),
             settle: Duration::from_millis(size(2000, 200).into()),
             scratch: args.scratch.clone(),
-            settings: args.set.clone(),
+            // Agents push here as fast as they can; what is asked for comes last and wins.
+            settings: ["kenny.snapshots_per_minute=1000000".to_owned()].into_iter().chain(args.set.clone()).collect(),
             clients: agents.min(if args.quick { 50 } else { 2000 }),
             enrolments: size(1000, 50) as usize,
             quick: args.quick,

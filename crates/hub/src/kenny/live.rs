@@ -264,9 +264,11 @@ impl Tunnel<'_> {
                 self.complain(why).await;
             }
             Event::Telemetry(telemetry) => {
-                let snapshot = self.judge(&telemetry);
-                let place = telemetry::place(&text, telemetry.body.get());
-                self.keep_snapshot(snapshot, telemetry::cut(text, place)).await;
+                if self.may_push().await {
+                    let snapshot = self.judge(&telemetry);
+                    let place = telemetry::place(&text, telemetry.body.get());
+                    self.keep_snapshot(snapshot, telemetry::cut(text, place)).await;
+                }
             }
             Event::Log(log) => self.on_log(&log).await,
             Event::Reply(frame) => socket.queue_text(&frame.encode()),

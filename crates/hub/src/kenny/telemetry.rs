@@ -5,11 +5,30 @@ use std::ops::Range;
 use convoke_kenny::frame::Telemetry;
 use convoke_store::{Lossy, SnapshotRow};
 
+use super::budget::Taken;
 use super::live::Tunnel;
 use crate::clock;
 use crate::fleet;
 
 impl Tunnel<'_> {
+    /// Whether one more snapshot is taken in this minute: each is judged and written, and one agent must not keep the
+    /// hub busy nor fill its disk.
+    pub(super) async fn may_push(&mut self) -> bool {
+        let per_minute = self.hub.settings.number("kenny.snapshots_per_minute");
+        let now_ms = clock::now().millis();
+        match self.hub.kenny_budgets.ask(&self.agent.id, |budget| &mut budget.snapshots, per_minute, now_ms) {
+            // How many were dropped is a number of the metrics; that some were was said.
+            Taken::Yes | Taken::After(_) => return true,
+            Taken::FirstNo => {
+                let why = "more snapshots than kenny.snapshots_per_minute: the rest of this minute's are dropped";
+                self.complain(why.to_owned()).await;
+            }
+            Taken::No => {}
+        }
+        self.hub.metrics.dropped("snapshots", 1);
+        false
+    }
+
     /// Judges a snapshot and shows what came of it. Answers what is to be kept, but for the body.
     pub(super) fn judge(&self, telemetry: &Telemetry<'_>) -> SnapshotRow {
         let now = clock::now();

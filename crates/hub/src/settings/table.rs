@@ -56,6 +56,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("kenny.max_telemetry_bytes", number(16_384, 64 * MIB), "262144", "Largest snapshot of an agent; a larger one is dropped and counted."),
     setting("kenny.max_handshakes", number(1, 1_000_000), "4096", "Most agents that may be proving themselves at once; one more is told to come again."),
     setting("kenny.max_in_flight", number(1, 65_536), "1024", "Most calls under way on one agent."),
+    setting("kenny.snapshots_per_minute", number(1, 1_000_000), "30", "Snapshots taken from one agent a minute; more are dropped and counted."),
     setting("kenny.update_dir", Kind::Text, "", "Folder of agent binaries, named kenny-agent-VERSION-OS-ARCH, for `agents update`."),
     setting("kenny.update_link_ttl_s", number(10, DAY_S), "600", "How long a download link for an update lives."),
     setting("mcp.max_result_bytes", number(4096, 16 * MIB), "262144", "Most of a machine's answer an assistant is given; what is cut is marked."),

@@ -93,6 +93,37 @@ async fn logs_are_kept_with_source_and_level_and_limited_per_agent() {
 }
 
 #[tokio::test]
+async fn an_agent_cannot_fill_the_disk_with_snapshots() {
+    let hub = TestHub::with(&[("kenny.snapshots_per_minute", "5")]).await;
+    let snapshot = |n: usize| {
+        let disk = json!({ "status": "ok", "summary": format!("{n}"), "volumes": [] });
+        json!({ "type": "telemetry", "agent_id": "pc", "collected_at": "2026-06-04T18:00:00Z", "snapshot": { "disk": disk } })
+            .to_string()
+    };
+    // Over two connections, and whether or not a minute ends meanwhile.
+    let key = hub.enrol("pc").await;
+    for _ in 0..2 {
+        let mut agent = hub.connect("pc", key.clone()).await;
+        for n in 0..20 {
+            agent.socket.send(snapshot(n)).await;
+        }
+        agent.socket.send(json!({ "type": "ping" }).to_string()).await;
+        while agent.frame().await["type"] != "pong" {}
+    }
+    let told = |page: &Value| {
+        let entries = page["entries"].as_array().expect("a list");
+        entries.iter().any(|e| e["message"].as_str().is_some_and(|m| m.contains("kenny.snapshots_per_minute")))
+    };
+    hub.until("/api/logs?agent=pc", told).await;
+    let kept = hub.get("/api/agents/pc/snapshots?limit=100").await.body;
+    let kept = kept["snapshots"].as_array().expect("a list").len();
+    assert!((5..=10).contains(&kept), "{kept}");
+    let metrics = hub.get("/metrics").await.body;
+    let dropped = format!(r#"convoke_drops_total{{what="snapshots"}} {}"#, 40 - kept);
+    assert!(metrics.as_str().is_some_and(|m| m.contains(&dropped)), "{dropped}: {metrics}");
+}
+
+#[tokio::test]
 async fn a_snapshot_that_is_too_large_is_dropped_and_told() {
     let hub = TestHub::with(&[("kenny.max_telemetry_bytes", "20000")]).await;
     let mut agent = hub.agent("pc").await;

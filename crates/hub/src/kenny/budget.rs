@@ -1,0 +1,166 @@
+//! What one agent may still send in this minute, over however many connections.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use convoke_core::id::PeerId;
+use foldhash::fast::RandomState;
+
+/// What of every agent's allowances is used. Beside the agents, not in them: most send nothing most of the time.
+#[derive(Debug, Default)]
+pub struct Budgets(Mutex<Used>);
+
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    of: HashMap<PeerId, Budget, RandomState>,
+    /// When those that are as new were last forgotten.
+    tidied: u32,
+}
+
+/// What of one agent's allowances is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Budget {
+    pub(super) log_lines: MinuteBudget,
+    pub(super) snapshots: MinuteBudget,
+}
+
+impl Budgets {
+    /// Whether one more of something is taken.
+    pub(super) fn ask(
+        &self,
+        agent: &PeerId,
+        which: fn(&mut Budget) -> &mut MinuteBudget,
+        per_minute: u64,
+        now_ms: i64,
+    ) -> Taken {
+        let mut used = self.lock();
+        used.tidy(minute(now_ms));
+        let budget = match used.of.get_mut(agent) {
+            Some(budget) => budget,
+            None => used.of.entry(agent.clone()).or_default(),
+        };
+        which(budget).ask(per_minute, now_ms)
+    }
+
+    /// How many log lines were dropped and nobody was told.
+    pub(super) fn lines_dropped(&self, agent: &PeerId, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
+        let mut used = self.lock();
+        used.of.get_mut(agent).map_or(0, |budget| budget.log_lines.dropped(per_minute, now_ms, so_far))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Used {
+    /// Once a minute: whoever has sent nothing in it has nothing used, and is forgotten unless something is untold.
+    fn tidy(&mut self, now: u32) {
+        if now != self.tidied {
+            self.tidied = now;
+            self.of.retain(|_, Budget { log_lines, snapshots }| {
+                log_lines.minute >= now || log_lines.untold || snapshots.minute >= now
+            });
+        }
+    }
+}
+
+/// Minutes since 1970.
+fn minute(now_ms: i64) -> u32 {
+    u32::try_from(now_ms.div_euclid(60_000)).unwrap_or_default()
+}
+
+/// How much of a minute's allowance is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MinuteBudget {
+    /// Minutes since 1970. Nothing is used in the first one there ever was.
+    minute: u32,
+    used: u32,
+    /// Something was dropped, and nobody was told how much.
+    untold: bool,
+}
+
+/// Whether something is taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Yes.
+    Yes,
+    /// Yes, and first say how many were dropped in the minute before.
+    After(u64),
+    /// No, for the first time in this minute.
+    FirstNo,
+    /// No.
+    No,
+}
+
+impl MinuteBudget {
+    pub(super) fn ask(&mut self, per_minute: u64, now_ms: i64) -> Taken {
+        let dropped = self.dropped(per_minute, now_ms, false);
+        self.used = self.used.saturating_add(1);
+        let over = u64::from(self.used).saturating_sub(per_minute);
+        self.untold = over > 0;
+        match (over, dropped) {
+            (0, 0) => Taken::Yes,
+            (0, dropped) => Taken::After(dropped),
+            (1, _) => Taken::FirstNo,
+            _ => Taken::No,
+        }
+    }
+
+    /// How many were dropped and nobody was told; of this minute only if nothing more is awaited in it.
+    pub(super) fn dropped(&mut self, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
+        let minute = minute(now_ms);
+        if minute == self.minute && !so_far {
+            return 0;
+        }
+        let dropped = u64::from(self.used).saturating_sub(per_minute);
+        // What is told once is not told again; the minute's share stays used up.
+        let most = u32::try_from(per_minute).unwrap_or(u32::MAX);
+        self.used = if minute == self.minute { self.used.min(most) } else { 0 };
+        self.minute = minute;
+        self.untold = false;
+        dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_the_budget_is_counted_and_told_in_the_next_minute() {
+        let mut budget = MinuteBudget::default();
+        let asked = [0, 1, 2, 3].map(|ms| budget.ask(2, ms));
+        assert_eq!(asked, [Taken::Yes, Taken::Yes, Taken::FirstNo, Taken::No]);
+        assert_eq!(budget.dropped(2, 8, false), 0, "the minute is not over");
+        assert_eq!(budget.ask(2, 60_000), Taken::After(2));
+        assert_eq!(budget.ask(2, 120_000), Taken::Yes);
+    }
+
+    #[test]
+    fn agents_have_their_own_and_those_of_the_past_are_forgotten_unless_something_is_untold() {
+        let (budgets, pc) = (Budgets::default(), |n: u32| PeerId::kenny(&format!("pc-{n}")).expect("an id"));
+        let ask = |n, ms| budgets.ask(&pc(n), |budget| &mut budget.log_lines, 1, ms);
+        assert_eq!([ask(0, 0), ask(0, 1), ask(1, 1)], [Taken::Yes, Taken::FirstNo, Taken::Yes]);
+        assert_eq!(budgets.lines_dropped(&pc(2), 1, 2, true), 0, "it has sent nothing");
+        assert_eq!(ask(3, 60_000), Taken::Yes);
+        assert_eq!(budgets.lock().of.len(), 2, "the new one, and the one with something to tell");
+        assert_eq!(budgets.lines_dropped(&pc(0), 1, 120_000, false), 1);
+        assert_eq!(ask(3, 180_000), Taken::Yes);
+        assert_eq!(budgets.lock().of.len(), 1, "it was told");
+    }
+
+    #[test]
+    fn what_is_told_is_told_once_and_stays_used_up() {
+        let mut budget = MinuteBudget::default();
+        assert_eq!(budget.dropped(2, 0, true), 0, "nothing was sent");
+        for n in 0..5 {
+            // A connection for each.
+            assert_eq!(budget.ask(2, n) == Taken::Yes, n < 2, "line {n}");
+            assert_eq!(budget.dropped(2, n, true), u64::from(n >= 2), "told at the end of the link, and once");
+        }
+        assert_eq!(budget.ask(2, 7), Taken::FirstNo);
+        assert_eq!(budget.dropped(2, 60_000, false), 1, "told when the minute is over, though nothing more came");
+        assert_eq!(budget.ask(2, 60_001), Taken::Yes);
+    }
+}
