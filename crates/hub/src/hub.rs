@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use convoke_core::journal::Draft;
 use convoke_core::secret::SecretBytes;
+use convoke_core::time::Timestamp;
 use convoke_store::Store;
 use ed25519_dalek::SigningKey;
 use sha2::{Digest as _, Sha256};
@@ -21,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::agents::Agents;
 use crate::calls::{Deadlines, Recent};
 use crate::changes::Changes;
+use crate::clock;
 use crate::downloads::Downloads;
 use crate::kenny::budget::Budgets;
 use crate::key::HubKey;
@@ -233,6 +235,12 @@ impl Hub {
     /// The hub's own clock: it only goes forward, so that a wall clock set back cannot hold a dead call open.
     pub fn mono(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// What the wall clock would have shown when the hub's clock showed `mono`.
+    pub fn wall(&self, mono: Duration) -> Timestamp {
+        let ago = i64::try_from(self.mono().saturating_sub(mono).as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(clock::now().millis().saturating_sub(ago))
     }
 
     /// When the hub's clock shows `mono`.

@@ -300,8 +300,7 @@ async fn enter<S: Stream>(
             tracing::error!(%why, "a connection was not recorded");
         }
     }
-    let close = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
-    let last_seen = clock::now();
+    let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
     if hub.agents.ended(&agent, link.id, Some(last_seen)) {
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {

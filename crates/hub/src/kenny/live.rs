@@ -196,10 +196,7 @@ impl Tunnel<'_> {
 
     /// When the agent was last heard.
     fn last_seen(&self) -> Timestamp {
-        let ago = self.hub.mono().saturating_sub(self.last_heard);
-        Timestamp::from_millis(
-            clock::now().millis().saturating_sub(i64::try_from(ago.as_millis()).unwrap_or(i64::MAX)),
-        )
+        self.hub.wall(self.last_heard)
     }
 
     /// Once an interval: notices a peer that is overdue, half-open, or does not read.

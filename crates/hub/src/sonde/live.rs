@@ -9,6 +9,7 @@ use convoke_core::call::code;
 use convoke_core::door::Door;
 use convoke_core::id::CallId;
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::time::Timestamp;
 use convoke_sonde::ack::UpdateAvailable;
 use convoke_sonde::hub::{Close, Event, Output};
 use convoke_sonde::json;
@@ -49,6 +50,8 @@ struct Tunnel<'a> {
     sonde: &'a Arc<SondeAgent>,
     link: &'a Arc<Link>,
     next_ping: Duration,
+    /// When its last message came.
+    last_heard: Duration,
     /// WebSocket pings since anything at all was read: a half-open socket answers none.
     pings_unanswered: u32,
     /// Bytes written when a backlog was first seen.
@@ -60,7 +63,7 @@ struct Tunnel<'a> {
 
 type Goodbye = Option<(u16, &'static str)>;
 
-/// Runs the link until it ends. Returns what to tell the peer, if it is still there.
+/// Runs the link until it ends. Returns what to tell the peer, if it is still there, and when it was last heard.
 pub(super) async fn run<S: Stream>(
     hub: &Hub,
     socket: &mut Socket<S>,
@@ -69,7 +72,7 @@ pub(super) async fn run<S: Stream>(
     sonde: &Arc<SondeAgent>,
     link: &Arc<Link>,
     version: &str,
-) -> Goodbye {
+) -> (Goodbye, Timestamp) {
     if let Some(latest) = hub.settings.text("sonde.latest_agent_version")
         && is_newer(latest, version)
     {
@@ -85,6 +88,7 @@ pub(super) async fn run<S: Stream>(
         sonde,
         link,
         next_ping: hub.mono() + interval,
+        last_heard: hub.mono(),
         pings_unanswered: 0,
         stalled_at: None,
         odd: 0,
@@ -106,8 +110,9 @@ pub(super) async fn run<S: Stream>(
     for (_, waiter) in session.end() {
         let _ = waiter.send(Err(gone()));
     }
+    let last_seen = hub.wall(tunnel.last_heard);
     remember(hub, sonde, names_requests).await;
-    end
+    (end, last_seen)
 }
 
 /// An agent that named a request once is never again given the first match, not even after a restart of the hub.
@@ -287,10 +292,11 @@ impl Tunnel<'_> {
             WsEvent::Pong(_) => return None,
             WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
         };
-        match session.on_text(&text, self.hub.mono()) {
+        self.last_heard = self.hub.mono();
+        match session.on_text(&text, self.last_heard) {
             Event::Heartbeat => {
                 self.hub.agents.set_overdue(self.agent, self.link.id, false);
-                self.agent.state().last_seen = Some(clock::now());
+                self.hub.agents.heard(self.agent, self.link.id, clock::now());
             }
             Event::Answered { waiter, answer, request } => {
                 let _ = waiter.send(self.answer(*answer, request));

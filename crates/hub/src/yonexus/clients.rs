@@ -368,8 +368,8 @@ impl Clients {
         Ok(old)
     }
 
-    /// A link has ended. True when it was the present one, so that the client is offline now.
-    pub(super) fn ended(&self, client: &Client, link: &ClientLink, now: Timestamp) -> bool {
+    /// A link has ended, and was last heard then. True when it was the present one, so that the client is offline now.
+    pub(super) fn ended(&self, client: &Client, link: &ClientLink, last_seen: Option<Timestamp>) -> bool {
         let mut state = client.state();
         if !state.presence.ended(link.id) {
             return false;
@@ -377,7 +377,7 @@ impl Clients {
         state.link = None;
         state.connected_at = None;
         state.address = None;
-        state.last_seen = Some(now);
+        state.last_seen = state.last_seen.max(last_seen);
         self.live.write().unwrap_or_else(PoisonError::into_inner).remove(&client.identifier);
         true
     }
@@ -392,7 +392,7 @@ impl Clients {
         let link = client.state().link.clone();
         if let Some(link) = link {
             let _ = link.push(Out::Close(frames, close));
-            self.ended(client, &link, clock::now());
+            self.ended(client, &link, None);
         }
     }
 }

@@ -16,7 +16,6 @@ use super::link::{ClientLink, Out};
 use super::outbox::Delivery;
 use super::serve::broken;
 use super::{now, rules};
-use crate::clock;
 use crate::hub::Hub;
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
@@ -31,6 +30,8 @@ struct Live<'a> {
     link: &'a Arc<ClientLink>,
     session: ServerSession,
     delivery: Delivery,
+    /// When its last message came.
+    last_heard: Duration,
     /// Bytes written when a backlog was first seen, and when that was.
     stalled: Option<(u64, Duration)>,
 }
@@ -44,14 +45,15 @@ pub(super) async fn run<S: Stream>(
     link: &Arc<ClientLink>,
 ) -> Option<Close> {
     socket.set_limit(2 * MAX_FRAME_AFTER);
-    let mut live = Live { hub, client, link, session, delivery: Delivery::default(), stalled: None };
+    let (delivery, last_heard) = (Delivery::default(), hub.mono());
+    let mut live = Live { hub, client, link, session, delivery, last_heard, stalled: None };
     if hub.yonexus.outbox.waiting(&client.identifier) > 0 {
         live.deliver(socket).await;
     }
     let (close, reason) = live.drive(socket).await;
     link.end();
-    let at = clock::now();
-    if hub.yonexus.clients.ended(client, link, at) {
+    let at = hub.wall(live.last_heard);
+    if hub.yonexus.clients.ended(client, link, Some(at)) {
         let liveness = Liveness::Offline;
         let seen =
             Lossy::ClientSeen { identifier: client.identifier.to_string(), liveness, at, authenticated: false };
@@ -102,12 +104,14 @@ impl Live<'_> {
             tokio::select! {
                 event = socket.next() => match event {
                     Ok(WsEvent::Text(text)) => {
+                        self.last_heard = self.hub.mono();
                         let event = self.session.on_text(&text, now(self.hub));
                         if let Some(close) = self.on_event(event, socket).await {
                             return ended(Some(close));
                         }
                     }
                     Ok(WsEvent::Binary(_)) => {
+                        self.last_heard = self.hub.mono();
                         let event = self.session.on_binary(now(self.hub));
                         if let Some(close) = self.on_event(event, socket).await {
                             return ended(Some(close));

@@ -1,5 +1,6 @@
 //! Sonde agents at the hub: enrolment, names, probes, heartbeats, attestation, on the plain port.
 
+use convoke_core::time::Timestamp;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -434,7 +435,10 @@ async fn heartbeats_decide_who_is_there() {
         while agent.socket.0.next().await.is_some_and(|m| !matches!(m, Ok(Message::Close(_)))) {}
     });
     end.await.expect("the hub lets it go");
-    hub.until(&path, |body| body["online"] == false).await;
+    let shown = hub.until(&path, |body| body["online"] == false).await;
+    let at = |key: &str| shown[key].as_str().and_then(Timestamp::parse).unwrap_or_else(|| panic!("{key}: {shown}"));
+    let silent = at("offline_since").since(at("last_seen"));
+    assert!(silent.as_secs_f64() > 2.5, "last seen when it was last heard, {silent:?} before it was given up");
     let listed = hub.get("/api/v1/agents").await.body;
     assert_eq!(listed["agents"][0]["status"], "offline");
     let reply = probe(&hub, "web-1", "system.cpu.usage", json!({})).await;

@@ -1,5 +1,6 @@
 //! Who is there, and who is told.
 
+use convoke_core::time::Timestamp;
 use serde_json::json;
 
 use crate::support::TestHub;
@@ -30,7 +31,11 @@ async fn silence_makes_a_client_unstable_then_offline_and_watchers_are_told() {
         (&json!("disconnect_notice"), &json!("heartbeat_timeout_3s"))
     );
     assert_eq!(quiet.closed().await, Some(4408));
-    assert_eq!(hub.client_view("quiet").await["liveness"], "offline");
+    let view = hub.client_view("quiet").await;
+    assert_eq!(view["liveness"], "offline");
+    let last_seen = view["last_seen"].as_str().and_then(Timestamp::parse).expect("a time");
+    let silent = convoke_hub::clock::now().since(last_seen);
+    assert!(silent.as_secs_f64() > 2.5, "last seen when it was last heard, {silent:?} ago");
     let mut statuses = Vec::new();
     while statuses.last().map(String::as_str) != Some("offline") {
         let frame = watcher.next().await;
