@@ -1,9 +1,10 @@
 //! After a stop that was no stop: what waited waits again, what was approved runs, what was under way is told to have
 //! been interrupted. Every intent gets its outcome.
 
-use convoke_core::approval::ApprovalState;
+use convoke_core::approval::{Approval, ApprovalState};
 use convoke_core::call::{CallState, code};
 use convoke_core::journal::{Draft, Kind, Phase};
+use convoke_store::CallRow;
 
 use super::{Done, approve};
 use crate::clock;
@@ -43,16 +44,29 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
         record.outcome = Some(code::INTERRUPTED.into());
         hub.store.finish_call(row.id, &text, record).await?;
     }
-    for (approval, row) in hub.store.approvals(Some(ApprovalState::Pending), None, u32::MAX).await? {
+    for (approval, row) in all(hub, ApprovalState::Pending).await? {
         let call = hub.calls.revive(&row);
         call.set_approval(approval.id, approval.expires_at);
         hub.calls.wait_for(approval.id, row.id, approval.expires_at);
     }
-    for (approval, row) in hub.store.approvals(Some(ApprovalState::Approved), None, u32::MAX).await? {
+    for (approval, row) in all(hub, ApprovalState::Approved).await? {
         let call = hub.calls.revive(&row);
         call.set_approval(approval.id, approval.expires_at);
         call.set_state(CallState::Running);
         approve::start(hub, approval, row, call);
     }
     Ok(())
+}
+
+/// All approvals in a state: the store gives a page at a time, however many are asked for.
+async fn all(hub: &Hub, state: ApprovalState) -> Result<Vec<(Approval, CallRow)>, convoke_store::StoreError> {
+    let mut found: Vec<(Approval, CallRow)> = Vec::new();
+    loop {
+        let last = found.last().map(|(approval, _)| approval.id);
+        let page = hub.store.approvals(Some(state), last, u32::MAX).await?;
+        if page.is_empty() {
+            return Ok(found);
+        }
+        found.extend(page);
+    }
 }
