@@ -25,7 +25,8 @@ pub struct ApprovalView {
     pub target: String,
     /// What is asked.
     pub tool: String,
-    /// With what arguments, secrets removed; only while it is open.
+    /// With what arguments; only while it is open. As they are for who may approve and for who asked, otherwise without
+    /// secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub args: Option<Box<RawValue>>,

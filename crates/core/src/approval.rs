@@ -29,7 +29,7 @@ pub enum ApprovalState {
     Approved,
     /// Someone said no.
     Denied,
-    /// Time ran out.
+    /// Time ran out, or what it was asked for was gone before the call could go out.
     Expired,
     /// The call went out.
     Used,

@@ -212,6 +212,11 @@ impl Grant {
         if effect > self.role.strongest_effect() {
             return Err(Missing::Role { needed: Role::Operator, has: self.role });
         }
+        self.check_scopes(effect, tool)
+    }
+
+    /// Whether the scopes include a call of this tool, whatever the role: who only approves needs no role for it.
+    pub fn check_scopes(&self, effect: Effect, tool: &str) -> Result<(), Missing> {
         if self.scopes.effects.as_ref().is_some_and(|effects| !effects.contains(&effect)) {
             return Err(Missing::Scope("effects"));
         }

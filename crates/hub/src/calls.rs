@@ -29,7 +29,7 @@ use convoke_store::{CallRow, Reservation};
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub use approve::{DecideError, decide, decide_at_client, expire_due, view};
+pub use approve::{DecideError, decide, decide_at_client, expire_due, view, withdraw};
 pub use recent::{Call, Done, Recent};
 pub use recover::recover;
 

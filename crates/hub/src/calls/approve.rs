@@ -6,9 +6,10 @@ use std::time::Duration;
 use convoke_api::approvals::ApprovalView;
 use convoke_core::approval::{Approval, ApprovalError, ApprovalState};
 use convoke_core::call::{CallState, code};
+use convoke_core::effect::Effect;
 use convoke_core::gate::Consent;
-use convoke_core::grant::Missing;
-use convoke_core::id::{ApprovalId, CallId, Protocol};
+use convoke_core::grant::{Missing, Right};
+use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::time::Timestamp;
@@ -18,9 +19,10 @@ use serde_json::value::RawValue;
 
 use super::detach::Detach;
 use super::{Call, Done, Planned, dispatch, message};
+use crate::agents::Agent;
 use crate::clock;
 use crate::hub::Hub;
-use crate::operators::Caller;
+use crate::operators::{Caller, Token};
 
 /// Why a decision was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +66,7 @@ async fn decide_to_the_end(
     let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
     by.token.grant.check_reach(row.target.as_str(), &tags).map_err(DecideError::OutOfReach)?;
     message::check_reach(&by.token.grant, &row).map_err(DecideError::OutOfReach)?;
+    by.token.grant.check_scopes(effect_of(hub, &row), &row.tool).map_err(DecideError::OutOfReach)?;
     let now = clock::now();
     let decided = approval.decide(by.token.id, approve, now);
     let call = settle(hub, by, approval.clone(), row, decided, approve, Answered::ByAPerson { reason }).await?;
@@ -188,8 +191,19 @@ async fn run_approved(
 ) -> Result<(), convoke_store::StoreError> {
     let now = clock::now();
     let approval_id = approval.id;
-    let fail =
-        async |code, message: String, decision| end(hub, row, call, code, message, decision, approval_id).await;
+    let lapsed = Draft { decision: Some(Decision::Expired), ..about(approval_id, row, now) };
+    let fail = async |code, message: String, decision| {
+        // Nobody may take it for one that can still be used; not even a hub that is started again.
+        let (from, to) = (ApprovalState::Approved, ApprovalState::Expired);
+        hub.store.move_approval(approval_id, from, to, None, lapsed.clone()).await?;
+        if row.state == CallState::Done {
+            return Ok(());
+        }
+        end(hub, row, call, code, message, decision, approval_id).await
+    };
+    if row.state == CallState::Done {
+        return fail(code::EXPIRED, String::new(), Decision::Expired).await;
+    }
     let Some(token) = hub.operators.find(row.caller).filter(|t| t.is_active(now)) else {
         return fail(code::DENIED, "the token that asked for this call is no longer valid".into(), Decision::Denied)
             .await;
@@ -197,6 +211,10 @@ async fn run_approved(
     let Some(agent) = super::target(hub, &row.target) else {
         return fail(code::OFFLINE, format!("agent {} no longer exists", row.target), Decision::Denied).await;
     };
+    if is_another(hub, &agent, row) {
+        let message = format!("{} was enrolled anew after this call was asked for; ask again", row.target);
+        return fail(code::DENIED, message, Decision::Denied).await;
+    }
     let args = row.args.as_ref().and_then(|a| std::str::from_utf8(a.reveal()).ok()).map(str::to_owned);
     let args = args.and_then(|text| RawValue::from_string(text).ok());
     let Some(args) = args else {
@@ -220,12 +238,7 @@ async fn run_approved(
     if let Err(why) = approval.consume(&planned.binding(), now) {
         return fail(code::EXPIRED, why.to_string(), Decision::Expired).await;
     }
-    let mut record = Draft::new(now, Kind::Approval);
-    record.target = Some(row.target.as_str().into());
-    record.tool = Some(row.tool.clone());
-    record.call_id = Some(row.id);
-    record.approval = Some(approval.id);
-    record.outcome = Some(ApprovalState::Used.name().into());
+    let record = Draft { outcome: Some(ApprovalState::Used.name().into()), ..about(approval.id, row, now) };
     let used =
         hub.store.move_approval(approval.id, ApprovalState::Approved, ApprovalState::Used, None, record).await?;
     if !used {
@@ -237,7 +250,8 @@ async fn run_approved(
     let place = planned.token.enter(super::limits(hub, &planned.token).at_once);
     let permit = hub.calls.try_start();
     if place.is_none() || permit.is_none() {
-        return fail(code::BUSY, "too many calls are under way".into(), Decision::Confirmed).await;
+        let message = "too many calls are under way".to_owned();
+        return end(hub, row, call, code::BUSY, message, Decision::Confirmed, approval_id).await;
     }
     dispatch::run(hub, planned, verdict).await;
     drop((place, permit));
@@ -269,11 +283,7 @@ async fn end(
     record.outcome = Some(code.into());
     let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
     hub.store.finish_call(row.id, &text, record).await?;
-    let effect = match row.target.protocol() {
-        Protocol::Yonexus => message::EFFECT,
-        Protocol::Kenny | Protocol::Sonde => convoke_kenny::tools::effect_of(&row.tool),
-    };
-    hub.metrics.call(code, effect, 0.0);
+    hub.metrics.call(code, effect_of(hub, row), 0.0);
     hub.calls.finish(call, done);
     Ok(())
 }
@@ -284,12 +294,7 @@ async fn expire(
     row: &CallRow,
     now: Timestamp,
 ) -> Result<(), convoke_store::StoreError> {
-    let mut record = Draft::new(now, Kind::Approval);
-    record.target = Some(row.target.as_str().into());
-    record.tool = Some(row.tool.clone());
-    record.call_id = Some(row.id);
-    record.approval = Some(approval.id);
-    record.decision = Some(Decision::Expired);
+    let record = Draft { decision: Some(Decision::Expired), ..about(approval.id, row, now) };
     let moved =
         hub.store.move_approval(approval.id, ApprovalState::Pending, ApprovalState::Expired, None, record).await?;
     hub.calls.no_longer_waits(approval.id);
@@ -320,19 +325,63 @@ pub async fn expire_due(hub: &Hub) {
 }
 
 fn record_of(approval: &Approval, row: &CallRow, at: Timestamp, by: &Caller) -> Draft {
-    let mut record = Draft::new(at, Kind::Approval);
+    let mut record = about(approval.id, row, at);
     record.who = Some(by.token.name.clone());
     record.door = Some(by.door);
-    record.target = Some(row.target.as_str().into());
-    record.tool = Some(row.tool.clone());
-    record.call_id = Some(row.id);
     record.args_digest = Some(row.args_digest.clone());
-    record.approval = Some(approval.id);
     record
 }
 
-/// An approval as the API shows it.
-pub fn view(hub: &Hub, approval: &Approval, row: &CallRow) -> ApprovalView {
+/// A record about an approval.
+fn about(approval: ApprovalId, row: &CallRow, at: Timestamp) -> Draft {
+    let mut record = Draft::new(at, Kind::Approval);
+    record.target = Some(row.target.as_str().into());
+    record.tool = Some(row.tool.clone());
+    record.call_id = Some(row.id);
+    record.approval = Some(approval);
+    record
+}
+
+/// What the call may do, as far as anyone can say now: of an agent that is gone, anything.
+fn effect_of(hub: &Hub, row: &CallRow) -> Effect {
+    if row.target.protocol() == Protocol::Yonexus {
+        return message::EFFECT;
+    }
+    super::target(hub, &row.target).map_or(Effect::Manage, |agent| super::effect_of(hub, &agent, &row.tool))
+}
+
+/// Whether whoever has the target's name now is not who had it when the call was asked for.
+fn is_another(hub: &Hub, agent: &Agent, row: &CallRow) -> bool {
+    let since = match row.target.protocol() {
+        Protocol::Kenny | Protocol::Sonde => agent.state().enrolled_at,
+        // To several clients at once; each of them must be who it was.
+        Protocol::Yonexus => message::last_paired(hub, row),
+    };
+    since.is_some_and(|since| since > row.created_at)
+}
+
+/// Ends the calls that wait for a person and would go to an agent that is trusted no longer.
+pub async fn withdraw(hub: &Hub, by: &Caller, target: &PeerId, why: &str) -> Result<(), convoke_store::StoreError> {
+    for (approval, row) in super::recover::all(hub, ApprovalState::Pending).await? {
+        if row.target != *target {
+            continue;
+        }
+        let mut record = record_of(&approval, &row, clock::now(), by).detail(&json!({ "reason": why }));
+        record.decision = Some(Decision::Rejected);
+        let (from, to) = (ApprovalState::Pending, ApprovalState::Denied);
+        if hub.store.move_approval(approval.id, from, to, Some(by.token.id), record).await? {
+            hub.calls.no_longer_waits(approval.id);
+            let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
+            end(hub, &row, &call, code::DENIED, why.to_owned(), Decision::Rejected, approval.id).await?;
+        }
+    }
+    Ok(())
+}
+
+/// An approval as the API shows it. Who decides, and who asked, sees the arguments as they are: a person must see all of
+/// what they allow, and what looks like a secret may be a command. Others see them without secrets.
+pub fn view(hub: &Hub, viewer: &Token, approval: &Approval, row: &CallRow) -> ApprovalView {
+    let exact = row.caller == viewer.id || viewer.grant.check(Right::Approve).is_ok();
     let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
     let args = row
         .args
@@ -340,7 +389,7 @@ pub fn view(hub: &Hub, approval: &Approval, row: &CallRow) -> ApprovalView {
         .filter(|_| open)
         .and_then(|a| std::str::from_utf8(a.reveal()).ok())
         .and_then(|text| RawValue::from_string(text.to_owned()).ok())
-        .map(|raw| redact::args(&raw));
+        .map(|raw| if exact { raw } else { redact::args(&raw) });
     ApprovalView {
         id: approval.id,
         call_id: approval.call_id,

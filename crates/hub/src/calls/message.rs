@@ -8,6 +8,7 @@ use convoke_core::effect::Effect;
 use convoke_core::gate::{self, Consent, Verdict};
 use convoke_core::grant::{Grant, Missing};
 use convoke_core::id::Protocol;
+use convoke_core::time::Timestamp;
 use convoke_store::CallRow;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -57,6 +58,13 @@ pub(super) fn check_reach(grant: &Grant, row: &CallRow) -> Result<(), Missing> {
     let args = row.args.as_ref().and_then(|args| serde_json::from_slice::<Value>(args.reveal()).ok());
     let args = args.unwrap_or_default();
     recipients(&args).into_iter().try_for_each(|name| grant.check_reach::<String>(&messages::peer(name), &[]))
+}
+
+/// When the last of those whom a message goes to was paired, as far as they still are.
+pub(super) fn last_paired(hub: &Hub, row: &CallRow) -> Option<Timestamp> {
+    let args = row.args.as_ref().and_then(|args| serde_json::from_slice::<Value>(args.reveal()).ok())?;
+    let clients = recipients(&args).into_iter().filter_map(|name| hub.yonexus.clients.find(name));
+    clients.filter_map(|client| client.state().record.paired_at).max()
 }
 
 fn recipients(args: &Value) -> Vec<&str> {

@@ -59,7 +59,10 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
 }
 
 /// All approvals in a state: the store gives a page at a time, however many are asked for.
-async fn all(hub: &Hub, state: ApprovalState) -> Result<Vec<(Approval, CallRow)>, convoke_store::StoreError> {
+pub(super) async fn all(
+    hub: &Hub,
+    state: ApprovalState,
+) -> Result<Vec<(Approval, CallRow)>, convoke_store::StoreError> {
     let mut found: Vec<(Approval, CallRow)> = Vec::new();
     loop {
         let last = found.last().map(|(approval, _)| approval.id);

@@ -21,6 +21,7 @@ use super::doors::{bearer, record_refusal};
 use super::extract::{Json, MaybeJson, PathOf, QueryOf, limit};
 use super::{ApiError, From};
 use crate::agents::Agent;
+use crate::calls;
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::Close;
@@ -187,6 +188,7 @@ pub(super) async fn remove(
     })?;
     hub.agents.remove(&id);
     hub.sonde.registry.remove(&agent.id);
+    withdraw(&hub, &caller, &agent, "the agent was removed").await;
     if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(&id)) }
 }
 
@@ -334,7 +336,10 @@ pub(super) async fn revoke(
     let stored =
         hub.store.set_trust(&agent.id, Trust::Revoked, true, record(&caller, Kind::Trust, &id, "revoked")).await;
     match stored {
-        Ok(true) => Ok(Json(view(&agent))),
+        Ok(true) => {
+            withdraw(&hub, &caller, &agent, "the agent was revoked").await;
+            Ok(Json(view(&agent)))
+        }
         Ok(false) => Err(ApiError::no_agent(&id)),
         Err(why) => {
             // Not recorded, so not done: the operator is told and can try again.
@@ -343,6 +348,13 @@ pub(super) async fn revoke(
             drop(state);
             Err(why.into())
         }
+    }
+}
+
+/// Ends what waits for a person and would go to this agent. If that fails, it is refused when someone says yes.
+async fn withdraw(hub: &Hub, caller: &Caller, agent: &Agent, why: &str) {
+    if let Err(why) = calls::withdraw(hub, caller, &agent.id, why).await {
+        tracing::error!(agent = %agent.id, %why, "calls that wait for a person were not ended");
     }
 }
 

@@ -39,7 +39,10 @@ pub(super) async fn list(
         let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
         row.caller == caller.token.id || (sees_all && grant.scopes.reaches(row.target.as_str(), &tags))
     });
-    Ok(Json(ApprovalList { approvals: visible.map(|(a, row)| calls::view(&hub, a, row)).collect(), next }))
+    Ok(Json(ApprovalList {
+        approvals: visible.map(|(a, row)| calls::view(&hub, &caller.token, a, row)).collect(),
+        next,
+    }))
 }
 
 #[utoipa::path(post, path = "/api/approvals/{id}", params(("id" = String, Path)), request_body = Decide,

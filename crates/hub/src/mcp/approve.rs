@@ -145,8 +145,7 @@ fn verdict(answer: &ElicitResult) -> Option<bool> {
 /// The question to the person at the client. They must see all of what they allow, and as it is: what is too long for a
 /// question is left to someone who approves in another way.
 fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
-    let args = convoke_core::redact::args(&wanted.args);
-    let args = render::visible(args.get());
+    let args = render::visible(wanted.args.get());
     if args.len() > MAX_ASKED {
         return None;
     }

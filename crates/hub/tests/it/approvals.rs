@@ -135,12 +135,81 @@ async fn arguments_that_wait_are_sealed_on_disk() {
     let call = json!({ "tool": "shell_exec", "args": { "command": "login --password canary-in-args" } });
     let reply = hub.post_as(&asker, "/api/agents/pc/call", call).await;
     assert_eq!(reply.status, 202);
-    assert!(!hub.get("/api/approvals").await.body.to_string().contains("canary-in-args"));
+    let admin = hub.token("admin", "admin", json!({})).await;
+    let shown = |token: &str| {
+        let (hub, token) = (&hub, token.to_owned());
+        async move {
+            let listed = hub.request("GET", "/api/approvals", Some(&token), None).await.body;
+            listed["approvals"][0]["args"]["command"].clone()
+        }
+    };
+    assert_eq!(shown(&admin).await, "login --password [removed]", "for who cannot approve");
+    assert_eq!(shown(&asker).await, "login --password canary-in-args", "for who asked");
     for entry in std::fs::read_dir(hub.data()).expect("reads") {
         let bytes = std::fs::read(entry.expect("an entry").path()).expect("reads");
         let found = bytes.windows(14).any(|w| w == b"canary-in-args");
         assert!(!found, "a secret lies open in the data directory");
     }
+}
+
+#[tokio::test]
+async fn who_approves_sees_what_runs_even_where_it_looks_like_a_secret() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let command = "uptime; token=\"$(useradd mallory)\" :";
+    let call = json!({ "tool": "shell_exec", "args": { "command": command } });
+    assert_eq!(hub.post_as(&asker, "/api/agents/pc/call", call).await.status, 202);
+    let listed = hub.get("/api/approvals").await.body;
+    assert_eq!(listed["approvals"][0]["args"]["command"], command);
+}
+
+#[tokio::test]
+async fn scopes_narrow_what_may_be_approved() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let (approval, _) = ask(&hub, &asker).await;
+    let path = format!("/api/approvals/{approval}");
+    for (n, narrow) in [json!({ "effects": ["observe"] }), json!({ "tools": ["net_*"] })].into_iter().enumerate() {
+        let mut scopes = narrow;
+        scopes["approve"] = json!(true);
+        let token = hub.token(&format!("narrow-{n}"), "operator", scopes.clone()).await;
+        let reply = hub.post_as(&token, &path, json!({ "approve": true })).await;
+        assert_eq!(reply.status, 403, "{scopes}: {reply:?}");
+    }
+    let fits = hub.token("fits", "viewer", json!({ "approve": true, "tools": ["shell_*"] })).await;
+    assert_eq!(hub.post_as(&fits, &path, json!({ "approve": true })).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_call_that_waits_does_not_go_to_another_machine_of_the_same_name() {
+    let (hub, asker) = confirming(&[]).await;
+    let agent = hub.agent("pc").await;
+    // Revoked, or removed: what waits ends at once, and cannot be approved any more.
+    for (method, path) in [("POST", "/api/agents/pc/revoke"), ("DELETE", "/api/agents/pc")] {
+        let (approval, call) = ask(&hub, &asker).await;
+        assert_eq!(hub.request(method, path, Some(TOKEN), Some(json!({}))).await.status, 200);
+        let path = format!("/api/calls/{call}");
+        let ended = hub.request("GET", &path, Some(&asker), None).await.body;
+        assert_eq!((&ended["state"], &ended["outcome"]), (&json!("done"), &json!("denied")), "{ended}");
+        let late = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+        assert_eq!(late.status, 409, "{late:?}");
+        hub.enrol("pc").await;
+    }
+    drop(agent);
+    // Another key in its place: nothing ended, so what waits is refused when someone says yes.
+    let mut old = hub.connect("pc", key_of("pc")).await;
+    let (approval, call) = ask(&hub, &asker).await;
+    let token = hub.post("/api/agents/pc/rotate-key", json!({})).await.body;
+    let token = token["token"].as_str().expect("a token");
+    assert_eq!(hub.enrol_with("pc", token, &key_of("another")).await.status, 200);
+    old.socket.closed().await;
+    let _new = hub.connect("pc", key_of("another")).await;
+    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+    let path = format!("/api/calls/{call}?wait_s=20");
+    let ended = hub.request("GET", &path, Some(&asker), None).await.body;
+    assert_eq!((&ended["state"], &ended["outcome"]), (&json!("done"), &json!("denied")), "{ended}");
+    let open = hub.get("/api/approvals?state=approved").await.body;
+    assert_eq!(open["approvals"], json!([]), "what cannot run is not left as approved");
 }
 
 #[tokio::test]
