@@ -98,7 +98,7 @@ pub struct HistoryEntry {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryQuery {
-    /// Received before this time.
+    /// Received before this time, or `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// At most so many (1 to 1000, 100 when absent).

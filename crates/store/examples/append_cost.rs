@@ -71,6 +71,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         measure(&store, &format!("snapshot of 6 kB, {agents} agents"), 20_000, async |n| {
             for i in 0..n {
                 let snapshot = SnapshotRow {
+                    id: 0,
                     agent: agent(i.wrapping_mul(0x9E37_79B9) % agents),
                     collected_at: "2026-06-04T18:00:00Z".into(),
                     received_at: now(),

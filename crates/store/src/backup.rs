@@ -108,12 +108,15 @@ pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Resu
     }
     let paths = Paths::new(dir);
     private_dir(dir)?;
-    let _lock = DirLock::take(&paths)?;
+    let lock = DirLock::take(&paths)?;
     // Under another name until it is whole and checked, so that a hub never starts on half of it.
     let partial = dir.join("hub.db.restoring");
     let copied = copy_db(from, &partial, &manifest).and_then(|()| check_db(&partial, &manifest));
     if let Err(error) = copied {
+        // The directory is as empty as it was, so that it can be tried again.
         let _ = fs::remove_file(&partial);
+        drop(lock);
+        let _ = fs::remove_file(&paths.lock);
         return Err(error);
     }
     if let Some(key) = &key {

@@ -100,9 +100,20 @@ pub struct TokenRow {
     pub last_used: Option<Timestamp>,
 }
 
+/// Where a history goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// With what was received before this time.
+    Time(Timestamp),
+    /// With what came before this snapshot, whenever: several may have come in one moment.
+    Snapshot(i64),
+}
+
 /// A telemetry snapshot.
 #[derive(Clone, Debug)]
 pub struct SnapshotRow {
+    /// In order of arrival; 0 until it is kept.
+    pub id: i64,
     /// Whose.
     pub agent: PeerId,
     /// When the agent says it collected it.
@@ -356,8 +367,8 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
 
     /// The latest snapshot.
     async fn latest_snapshot(&self, agent: &PeerId) -> Result<Option<SnapshotRow>>;
-    /// Snapshots, newest first, received before `before`.
-    async fn snapshots(&self, agent: &PeerId, before: Option<Timestamp>, limit: u32) -> Result<Vec<SnapshotRow>>;
+    /// Snapshots, newest first, from `before` on.
+    async fn snapshots(&self, agent: &PeerId, before: Option<Before>, limit: u32) -> Result<Vec<SnapshotRow>>;
     /// Log lines in order of arrival.
     async fn logs(&self, filter: LogFilter) -> Result<Vec<LogRow>>;
 

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::Response;
 use convoke_api::fleet::{Fleet, FleetQuery, History, HistoryEntry, HistoryQuery, Snapshot, SnapshotQuery};
 use convoke_core::time::Timestamp;
-use convoke_store::SnapshotRow;
+use convoke_store::{Before, SnapshotRow};
 use hyper::body::Frame;
 use serde_json::value::RawValue;
 
@@ -147,13 +147,11 @@ pub(super) async fn history(
     QueryOf(query): QueryOf<HistoryQuery>,
 ) -> Result<Json<History>, ApiError> {
     let agent = super::agents::in_reach(&hub, &caller, &id).await?;
-    let before = query
-        .before
-        .map(|text| Timestamp::parse(&text).ok_or_else(|| ApiError::bad_request("`before` must be an RFC 3339 time")))
-        .transpose()?;
+    let before = query.before.map(|text| before(&text)).transpose()?;
     let limit = limit(query.limit)?;
     let rows = hub.store.snapshots(&agent.id, before, limit).await?;
-    let next = (rows.len() == limit as usize).then(|| rows.last().map(|r| r.received_at.to_string())).flatten();
+    let last = rows.last().filter(|_| rows.len() == limit as usize);
+    let next = last.map(|row| format!("{}{PLACE}{}", row.received_at, row.id));
     let entry = |row: SnapshotRow| -> Result<HistoryEntry, ApiError> {
         let (overall, _) = fleet::statuses(&row.health);
         Ok(HistoryEntry {
@@ -164,4 +162,17 @@ pub(super) async fn history(
         })
     };
     Ok(Json(History { snapshots: rows.into_iter().map(entry).collect::<Result<_, _>>()?, next }))
+}
+
+/// What follows the time in the `next` of a history: which one of that moment it was.
+const PLACE: char = '~';
+
+/// Where a history goes on: a time, or the `next` of the page before.
+fn before(text: &str) -> Result<Before, ApiError> {
+    let (time, place) = text.split_once(PLACE).map_or((text, None), |(time, place)| (time, Some(place)));
+    let before = match place {
+        None => Timestamp::parse(time).map(Before::Time),
+        Some(place) => place.parse().ok().filter(|_| Timestamp::parse(time).is_some()).map(Before::Snapshot),
+    };
+    before.ok_or_else(|| ApiError::bad_request("`before` must be an RFC 3339 time, or `next` of the page before"))
 }

@@ -38,6 +38,7 @@ impl Tunnel<'_> {
         self.hub.metrics.snapshots.inc();
         self.hub.changes.agent(&self.agent.id);
         SnapshotRow {
+            id: 0,
             agent: self.agent.id.clone(),
             collected_at: telemetry.collected_at.to_string(),
             received_at: now,

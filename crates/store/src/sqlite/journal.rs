@@ -119,8 +119,8 @@ pub(super) fn read(conn: &Connection, filter: &JournalFilter) -> Result<Vec<Jour
     let mut records = Vec::new();
     skip::ranges(conn, filter, |after, last| {
         let mut rows = statement.query(params![
-            after as i64,
-            last as i64,
+            i64::try_from(after).unwrap_or(i64::MAX),
+            i64::try_from(last).unwrap_or(i64::MAX),
             filter.agent,
             filter.tool,
             filter.kind,
@@ -161,16 +161,17 @@ pub(crate) fn checkpoints(conn: &Connection, hub_id: HubId, after: u64, limit: u
     let mut statement = conn.prepare_cached(
         "SELECT seq, hash, at, public_key, signature FROM checkpoints WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     )?;
-    let rows = statement.query_map(params![after as i64, limit.min(MAX_PAGE)], |row| {
-        Ok(Checkpoint {
-            hub_id,
-            seq: row.get::<_, i64>(0)? as u64,
-            hash: blob(row, 1)?,
-            at: time(row, 2)?,
-            public_key: blob(row, 3)?,
-            signature: blob(row, 4)?,
-        })
-    })?;
+    let rows =
+        statement.query_map(params![i64::try_from(after).unwrap_or(i64::MAX), limit.min(MAX_PAGE)], |row| {
+            Ok(Checkpoint {
+                hub_id,
+                seq: row.get::<_, i64>(0)? as u64,
+                hash: blob(row, 1)?,
+                at: time(row, 2)?,
+                public_key: blob(row, 3)?,
+                signature: blob(row, 4)?,
+            })
+        })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -19,8 +19,8 @@ use super::writer::Op;
 use super::{SqliteStore, agents, calls, journal, operators, sonde, telemetry};
 use crate::backup;
 use crate::interface::{
-    AgentRow, CallRow, EnrolOutcome, EnrolToken, Expected, JournalFilter, JournalRow, LogFilter, LogRow, Lossy,
-    Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
+    AgentRow, Before, CallRow, EnrolOutcome, EnrolToken, Expected, JournalFilter, JournalRow, LogFilter, LogRow,
+    Lossy, Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
 };
 use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
@@ -156,7 +156,7 @@ impl Store for SqliteStore {
         self.readers.read(move |conn| Ok(telemetry::snapshots(conn, &agent, None, 1)?.pop())).await
     }
 
-    async fn snapshots(&self, agent: &PeerId, before: Option<Timestamp>, limit: u32) -> Result<Vec<SnapshotRow>> {
+    async fn snapshots(&self, agent: &PeerId, before: Option<Before>, limit: u32) -> Result<Vec<SnapshotRow>> {
         let agent = agent.clone();
         self.readers.read(move |conn| telemetry::snapshots(conn, &agent, before, limit)).await
     }
@@ -318,13 +318,14 @@ impl Store for SqliteStore {
                 next = more;
             }
         }
-        let mut more = true;
-        while let Some(before) = retention.logs_before
-            && more
-        {
-            let removed;
-            (removed, more) = self.queue.run(SMALL, move |tx| telemetry::prune_logs(tx, before)).await?;
-            pruned.logs += removed;
+        if let Some(before) = retention.logs_before {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let (removed, more) =
+                    self.queue.run(SMALL, move |tx| telemetry::prune_logs(tx, before, from)).await?;
+                pruned.logs += removed;
+                next = more;
+            }
         }
         let mut more = true;
         while more {

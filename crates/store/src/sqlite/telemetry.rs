@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::row::{named, time};
 use super::writer::Tx;
-use crate::interface::{LogFilter, LogRow, Lossy, Result, SnapshotRow};
+use crate::interface::{Before, LogFilter, LogRow, Lossy, Result, SnapshotRow};
 
 /// Most rows one read answers.
 const MAX_PAGE: u32 = 10_000;
@@ -111,11 +111,11 @@ fn keep_logs(conn: &Connection, lines: &[LogRow]) -> Result<()> {
     Ok(())
 }
 
-/// Snapshots of an agent, newest first, received before `before`.
+/// Snapshots of an agent, newest first, from `before` on.
 pub(super) fn snapshots(
     conn: &Connection,
     agent: &PeerId,
-    before: Option<Timestamp>,
+    before: Option<Before>,
     limit: u32,
 ) -> Result<Vec<SnapshotRow>> {
     let Some((num, mut next)) = marks(conn, agent)? else { return Ok(Vec::new()) };
@@ -133,9 +133,15 @@ pub(super) fn snapshots(
         // The rest of the list was pruned.
         let Some((previous, received_at)) = at else { break };
         next = previous;
-        if before.is_none_or(|before| received_at < before.millis()) {
+        let is_before = match before {
+            None => true,
+            Some(Before::Time(before)) => received_at < before.millis(),
+            Some(Before::Snapshot(last)) => id < last,
+        };
+        if is_before {
             snapshots.push(whole.query_row([id], |row| {
                 Ok(SnapshotRow {
+                    id,
                     agent: agent.clone(),
                     received_at: time(row, 0)?,
                     collected_at: row.get(1)?,
@@ -205,8 +211,10 @@ pub(super) fn prune_snapshots(tx: &mut Tx<'_>, before: Timestamp, from: i64) -> 
         .collect::<rusqlite::Result<_>>()?;
     let mut removed = 0;
     for (id, received_at, latest) in &rows {
-        if *received_at >= before.millis() {
-            return Ok((removed, None));
+        match age(*received_at, before) {
+            Age::Young => return Ok((removed, None)),
+            Age::NotYet => continue,
+            Age::Old => {}
         }
         if !latest {
             removed += tx.conn.prepare_cached("DELETE FROM snapshots WHERE id = ?1")?.execute([id])? as u64;
@@ -216,15 +224,40 @@ pub(super) fn prune_snapshots(tx: &mut Tx<'_>, before: Timestamp, from: i64) -> 
     Ok((removed, more))
 }
 
-/// One piece of pruning logs. Answers how many went; fewer than a whole piece when the rest is young enough.
-pub(super) fn prune_logs(tx: &mut Tx<'_>, before: Timestamp) -> Result<(u64, bool)> {
-    const PIECE: i64 = 500;
-    // Ids are in order of arrival: the first line that is young enough ends the old ones.
-    let removed = tx
-        .conn
-        .prepare_cached(
-            "DELETE FROM logs WHERE id IN (SELECT id FROM logs ORDER BY id LIMIT ?2) AND received_at < ?1",
-        )?
-        .execute(params![before.millis(), PIECE])?;
-    Ok((removed as u64, removed as i64 == PIECE))
+/// One piece of pruning logs, in the same way.
+pub(super) fn prune_logs(tx: &mut Tx<'_>, before: Timestamp, from: i64) -> Result<(u64, Option<i64>)> {
+    const PIECE: usize = 500;
+    let mut statement =
+        tx.conn.prepare_cached("SELECT id, received_at FROM logs NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+    let rows: Vec<(i64, i64)> = statement
+        .query_map(params![from, PIECE as i64], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut removed = 0;
+    for (id, received_at) in &rows {
+        match age(*received_at, before) {
+            Age::Young => return Ok((removed, None)),
+            Age::NotYet => {}
+            Age::Old => removed += tx.conn.prepare_cached("DELETE FROM logs WHERE id = ?1")?.execute([id])? as u64,
+        }
+    }
+    let more = if rows.len() == PIECE { rows.last().map(|(id, _)| *id) } else { None };
+    Ok((removed, more))
+}
+
+enum Age {
+    Old,
+    /// Rows are in order of arrival, so that what comes after it is young too.
+    Young,
+    /// From a time that has not come: the clock ran ahead once, and what comes after it may be old.
+    NotYet,
+}
+
+fn age(received_at: i64, before: Timestamp) -> Age {
+    if received_at < before.millis() {
+        Age::Old
+    } else if received_at > super::now().millis() {
+        Age::NotYet
+    } else {
+        Age::Young
+    }
 }

@@ -72,6 +72,10 @@ pub(crate) async fn filters_and_pages(backend: &impl Backend) {
     let all = JournalFilter { limit: 100, ..JournalFilter::default() };
     assert_eq!(read(all.clone()).await.len(), 31);
     assert_eq!(read(JournalFilter { after: Some(3), limit: 2, ..all.clone() }).await, [4, 5]);
+    assert!(
+        read(JournalFilter { after: Some(u64::MAX), ..all.clone() }).await.is_empty(),
+        "there is nothing after it"
+    );
     let agent = JournalFilter { agent: Some("pc-1".into()), ..all.clone() };
     assert_eq!(read(agent.clone()).await.len(), 10);
     assert_eq!(read(JournalFilter { after: Some(2), limit: 2, ..agent.clone() }).await, [5, 8]);

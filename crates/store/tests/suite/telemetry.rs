@@ -1,4 +1,4 @@
-use convoke_store::{LogFilter, LogRow, Lossy, Retention, SnapshotRow, Store};
+use convoke_store::{Before, LogFilter, LogRow, Lossy, Retention, SnapshotRow, Store};
 use serde_json::value::RawValue;
 
 use super::agents::{find, mint};
@@ -6,6 +6,7 @@ use super::{Backend, at, peer};
 
 pub(crate) fn snapshot(agent: &str, millis: i64) -> SnapshotRow {
     SnapshotRow {
+        id: 0,
         agent: peer(agent),
         collected_at: format!("collected {millis}"),
         received_at: at(millis),
@@ -38,9 +39,19 @@ pub(crate) async fn the_latest_snapshot_and_the_history(backend: &impl Backend) 
     let agent = find(&*store, "pc-1").await.expect("there");
     assert_eq!(agent.health.as_deref(), Some("{\"disk\":{\"status\":\"ok\"}}"));
     assert_eq!(agent.collected_at.as_deref(), Some("collected 50"));
-    let older = store.snapshots(&peer("pc-1"), Some(at(40)), 2).await.expect("reads");
+    let older = store.snapshots(&peer("pc-1"), Some(Before::Time(at(40))), 2).await.expect("reads");
     assert_eq!(older.iter().map(|s| s.received_at).collect::<Vec<_>>(), [at(30), at(20)]);
-    assert_eq!(store.snapshots(&peer("pc-2"), None, 100).await.expect("reads").len(), 5);
+    for _ in 0..3 {
+        keep(&*store, "pc-2", 60).await;
+    }
+    settle(&*store).await;
+    let (mut seen, mut before) = (Vec::new(), None);
+    while let Some(next) = store.snapshots(&peer("pc-2"), before, 1).await.expect("reads").pop() {
+        before = Some(Before::Snapshot(next.id));
+        seen.push(next.received_at);
+    }
+    assert_eq!(seen, [60, 60, 60, 51, 41, 31, 21, 11].map(at), "page by page, whatever came in one moment");
+    assert_eq!(store.snapshots(&peer("pc-2"), None, 100).await.expect("reads").len(), 8);
 }
 
 pub(crate) async fn unknown_agents_are_left_out(backend: &impl Backend) {
@@ -127,6 +138,20 @@ pub(crate) async fn pruning_keeps_each_agents_latest_snapshot(backend: &impl Bac
     assert_eq!(store.snapshots(&peer("busy"), None, 1_000).await.expect("reads").len(), 10);
     assert_eq!(store.prune(retention, at(0)).await.expect("prunes").snapshots, 0);
     assert_eq!(store.prune(Retention::default(), at(0)).await.expect("prunes").snapshots, 0);
+}
+
+pub(crate) async fn pruning_passes_by_what_a_clock_that_ran_ahead_left(backend: &impl Backend) {
+    let store = backend.open();
+    mint(&*store, "pc-1", "t", false).await;
+    let ahead = 1 << 52;
+    for millis in [ahead, 1, 2, 3] {
+        keep(&*store, "pc-1", millis).await;
+    }
+    let lines = [ahead, 1, 2, 3].map(|millis| line(Some("pc-1"), "info", millis)).into();
+    store.enqueue(Lossy::Logs(lines)).await.expect("takes");
+    let retention = Retention { telemetry_before: Some(at(10)), logs_before: Some(at(10)) };
+    let pruned = store.prune(retention, at(0)).await.expect("prunes");
+    assert_eq!((pruned.snapshots, pruned.logs), (2, 3), "all but the latest snapshot, and all lines");
 }
 
 pub(crate) async fn pruning_takes_old_logs_only(backend: &impl Backend) {
