@@ -107,6 +107,10 @@ impl Grid {
     pub(crate) fn render(&self, colour: bool) -> String {
         let mut table = Table::new();
         table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        if table.width() == Some(0) {
+            // A terminal that does not know its own width.
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
         if table.is_tty() && !colour {
             // Without tones, but still as wide as the terminal.
             if let Some(width) = table.width() {

@@ -53,21 +53,48 @@ impl Downloads {
 /// The newest binary in `dir` for a machine: files are named `kenny-agent-VERSION-OS-ARCH`, with `.exe` on Windows.
 pub(crate) fn newest(dir: &Path, os: &str, arch: &str) -> std::io::Result<Option<Binary>> {
     let suffix = format!("-{os}-{arch}");
-    let mut best: Option<(Vec<u64>, Binary)> = None;
+    let mut best: Option<Binary> = None;
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();
+        if !path.is_file() {
+            continue;
+        }
         let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
         let name = name.strip_suffix(".exe").unwrap_or(name);
         let version = name.strip_prefix("kenny-agent-").and_then(|rest| rest.strip_suffix(&suffix));
         let Some(version) = version.filter(|v| !v.is_empty()) else { continue };
-        // Compared by number: 0.10 is newer than 0.9.
-        let order: Vec<u64> = version.split(['.', '-', '+']).map(|part| part.parse().unwrap_or(0)).collect();
-        let found = Binary { path: path.clone(), version: version.to_owned() };
-        if best.as_ref().is_none_or(|(best, _)| order > *best) {
-            best = Some((order, found));
+        if best.as_ref().is_none_or(|best| is_newer(version, &best.version)) {
+            best = Some(Binary { path: path.clone(), version: version.to_owned() });
         }
     }
-    Ok(best.map(|(_, binary)| binary))
+    Ok(best)
+}
+
+/// Whether a version is newer than another. By number: 0.10 comes after 0.9; and what is before a release comes before it:
+/// 1.0-rc2 after 1.0-rc1 and before 1.0.
+pub(crate) fn is_newer(version: &str, than: &str) -> bool {
+    order(version) > order(than)
+}
+
+/// A version as it is compared: its numbers, whether it is a release, and the parts of what it is before one, numbers
+/// before words.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Order<'a>(Vec<u64>, bool, Vec<(bool, u64, &'a str)>);
+
+fn order(version: &str) -> Order<'_> {
+    let version = version.split_once('+').map_or(version, |(version, _)| version);
+    let (numbers, before) =
+        version.split_once('-').map_or((version, None), |(numbers, before)| (numbers, Some(before)));
+    let mut numbers: Vec<u64> = numbers.split('.').map(|part| part.parse().unwrap_or(0)).collect();
+    while numbers.last() == Some(&0) {
+        numbers.pop();
+    }
+    let parts = before.unwrap_or_default().split(['.', '-']).filter(|part| !part.is_empty());
+    let parts = parts.map(|text| match text.parse() {
+        Ok(number) => (false, number, text),
+        Err(_) => (true, 0, text),
+    });
+    Order(numbers, before.is_none(), parts.collect())
 }
 
 /// SHA-256 of a file, in hex.
@@ -101,6 +128,27 @@ mod tests {
         let found = newest(dir.path(), "windows", "x86_64").expect("reads").expect("there is one");
         assert_eq!(found.version, "0.10.0");
         assert_eq!(newest(dir.path(), "macos", "aarch64").expect("reads"), None);
+    }
+
+    #[test]
+    fn a_release_is_newer_than_what_came_before_it_and_a_folder_is_no_binary() {
+        for (newer, older) in [
+            ("0.10.0", "0.9.9"),
+            ("0.10.0", "0.10.0-rc1"),
+            ("0.10.0-rc2", "0.10.0-rc1"),
+            ("0.10.1-rc1", "0.10.0"),
+            ("1.0.0-beta.11", "1.0.0-beta.2"),
+        ] {
+            assert!(is_newer(newer, older) && !is_newer(older, newer), "{newer} and {older}");
+        }
+        assert!(!is_newer("0.10", "0.10.0") && !is_newer("0.10.0+build5", "0.10.0"));
+        let dir = tempfile::tempdir().expect("a folder");
+        for name in ["kenny-agent-0.10.0-linux-x86_64", "kenny-agent-0.10.0-rc1-linux-x86_64"] {
+            std::fs::write(dir.path().join(name), name).expect("writes");
+        }
+        std::fs::create_dir(dir.path().join("kenny-agent-9.0.0-linux-x86_64")).expect("made");
+        let found = newest(dir.path(), "linux", "x86_64").expect("reads").expect("there is one");
+        assert_eq!(found.version, "0.10.0");
     }
 
     #[test]

@@ -290,6 +290,8 @@ impl Hub {
             store_queue: store.queued,
             store_commits: store.commits,
             store_writes: store.writes,
+            store_lost: store.lost,
+            store_failing: store.failing,
             journal_seq: store.journal_seq,
             connections_open: self.connections.load(Ordering::Relaxed),
         }

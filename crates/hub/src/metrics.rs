@@ -78,6 +78,10 @@ pub struct Gauges {
     pub store_commits: u64,
     /// Writes in them.
     pub store_writes: u64,
+    /// Writes that nobody waited for and that the disk did not take.
+    pub store_lost: u64,
+    /// Whether the disk takes nothing now.
+    pub store_failing: bool,
     /// Last record.
     pub journal_seq: u64,
     /// Open connections.
@@ -161,7 +165,7 @@ impl Metrics {
     pub fn render(&self, gauges: &Gauges) -> String {
         use std::fmt::Write as _;
         let mut out = String::new();
-        let lines: [(&str, &str, u64); 10] = [
+        let lines: [(&str, &str, u64); 12] = [
             ("agents", "Agents known", gauges.agents as u64),
             ("links", "Agents with a live link", gauges.links as u64),
             ("calls_running", "Calls under way", gauges.calls_running as u64),
@@ -170,6 +174,8 @@ impl Metrics {
             ("store_queue", "Writes waiting for the disk (journal lag)", gauges.store_queue as u64),
             ("store_commits", "Transactions committed", gauges.store_commits),
             ("store_writes", "Writes committed", gauges.store_writes),
+            ("store_lost", "Writes that were lost because the disk took none", gauges.store_lost),
+            ("store_failing", "Whether the store cannot write now", u64::from(gauges.store_failing)),
             ("journal_seq", "Last record of the journal", gauges.journal_seq),
             ("connections_open", "Open connections", gauges.connections_open as u64),
         ];

@@ -13,6 +13,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use convoke_core::id::PeerId;
+
 pub use table::{SETTINGS, Setting};
 pub use value::{Kind, Value};
 
@@ -204,11 +206,40 @@ impl Settings {
         errors.extend(broken_file);
 
         let settings = Self { values };
-        if settings.text("tls.cert").is_some() != settings.text("tls.key").is_some() {
-            let text = "`tls.cert` and `tls.key` go together: set both or neither";
-            errors.push(SettingError::Conflict(text.into()));
-        }
+        errors.extend(settings.conflicts().into_iter().map(SettingError::Conflict));
         if errors.is_empty() { Ok(settings) } else { Err(SettingErrors(errors)) }
+    }
+
+    /// What does not fit together, or not what it is for. Secrets are not in it.
+    fn conflicts(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.text("tls.cert").is_some() != self.text("tls.key").is_some() {
+            found.push("`tls.cert` and `tls.key` go together: set both or neither".into());
+        }
+        for (smaller, larger) in [
+            ("calls.default_timeout_s", "calls.max_timeout_s"),
+            ("yonexus.unstable_after_s", "yonexus.offline_after_s"),
+        ] {
+            let (few, many) = (self.number(smaller), self.number(larger));
+            if few > many {
+                found.push(format!("`{smaller}` ({few}) must not be more than `{larger}` ({many})"));
+            }
+        }
+        for origin in self.list("hub.allowed_origins") {
+            let parts = origin.split_once("://").filter(|(scheme, _)| !scheme.is_empty());
+            if !parts.is_some_and(|(_, host)| !host.is_empty() && !host.contains(['/', '@', '?', '#', ' '])) {
+                found.push(format!(
+                    "`hub.allowed_origins`: `{origin}` is no origin: write it as https://name, or with :port"
+                ));
+            }
+        }
+        for (n, entry) in self.list("kenny.agent_tokens").iter().enumerate() {
+            let parts = entry.split_once('=').filter(|(_, token)| !token.is_empty());
+            if parts.is_none_or(|(id, _)| PeerId::kenny(id).is_err()) {
+                found.push(format!("`kenny.agent_tokens`: entry {} is not `id=token` with an agent's id", n + 1));
+            }
+        }
+        found
     }
 
     /// Every setting with its value as it may be shown, and where it came from.
@@ -340,6 +371,25 @@ mod tests {
         assert!(text.contains("`kenny.heartbeat_s` cannot be \"soon\"; allowed: a whole number from 1 to"), "{text}");
         assert!(text.contains("did you mean `kenny.heartbeat_s`?"), "{text}");
         assert!(text.contains("`hub.listen` cannot be \"nowhere\""), "{text}");
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_told_and_secrets_are_not() {
+        for (flags, word) in [
+            (&[("calls.default_timeout_s", "500"), ("calls.max_timeout_s", "10")][..], "must not be more than"),
+            (&[("yonexus.unstable_after_s", "500"), ("yonexus.offline_after_s", "10")], "yonexus.offline_after_s"),
+            (&[("hub.allowed_origins", "foo")], "`foo` is no origin"),
+            (&[("hub.allowed_origins", "https://a/b")], "no origin"),
+            (&[("kenny.agent_tokens", "a=ok,canary")], "entry 2 is not"),
+            (&[("kenny.agent_tokens", "a b=canary")], "entry 1 is not"),
+            (&[("hub.public_url", "https://u:p@a")], "without a user"),
+            (&[("sonde.tls_listen", "foo")], "an IP address and a port"),
+        ] {
+            let told = Settings::resolve(&sources(flags, &[], "")).expect_err("it does not fit").to_string();
+            assert!(told.contains(word) && !told.contains("canary"), "{flags:?}: {told}");
+        }
+        let fits = [("hub.allowed_origins", "https://a:8,vscode-webview://x"), ("sonde.tls_listen", "")];
+        Settings::resolve(&sources(&fits, &[], "")).expect("fits");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use convoke_core::secret::SecretText;
 use convoke_hub::hub::Hub;
 use convoke_hub::{OPERATOR_TOKEN_SECRET, Running, StartError};
@@ -36,10 +37,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(super) insecure_listen: bool,
     /// Certificate chain (PEM) to serve TLS with
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_parser = NonEmptyStringValueParser::new())]
     pub(super) tls_cert: Option<String>,
     /// Its private key (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_parser = NonEmptyStringValueParser::new())]
     pub(super) tls_key: Option<String>,
 }
 

@@ -58,6 +58,14 @@ impl<'a> Field<'a> {
         Timestamp::parse(&self.text()?)
     }
 
+    /// A time, with or without its offset, or a plain date; what has no offset is taken for UTC.
+    pub(super) fn about_when(self) -> Option<Timestamp> {
+        self.time().or_else(|| self.date()).or_else(|| {
+            let time: jiff::civil::DateTime = self.text()?.parse().ok()?;
+            Some(Timestamp::from_millis(jiff::tz::Offset::UTC.to_timestamp(time).ok()?.as_millisecond()))
+        })
+    }
+
     /// A plain date (`YYYY-MM-DD`), as the first moment of that day in UTC.
     pub(super) fn date(self) -> Option<Timestamp> {
         let text = self.text()?;

@@ -102,7 +102,7 @@ const DEFENDER_SCAN_AGE: Duration = Duration::from_secs(14 * DAY.as_secs());
 
 fn defender(reading: &Reading<'_>) -> Option<Status> {
     let [enabled, realtime, last_scan] = reading.fields;
-    let (enabled, realtime, last_scan) = (enabled.boolean(), realtime.boolean(), last_scan.time());
+    let (enabled, realtime, last_scan) = (enabled.boolean(), realtime.boolean(), last_scan.about_when());
     if enabled.is_none() && realtime.is_none() && last_scan.is_none() {
         return None;
     }

@@ -73,9 +73,12 @@ fn defender_off_is_critical_and_an_old_scan_a_warning() {
     check(r#""enabled":true,"last_scan":"2026-05-21T18:00:00.001Z""#, OK);
     check(r#""enabled":true,"last_scan":"2026-05-21T17:59:59.999Z""#, WARN);
     check(r#""last_scan":"2026-05-21T19:59:59+02:00""#, WARN);
+    check(r#""last_scan":"2026-05-21T17:59:59""#, WARN);
+    check(r#""last_scan":"2026-05-22T17:59:59.5""#, OK);
+    check(r#""last_scan":"2026-05-21""#, WARN);
+    check(r#""last_scan":"2026-05-22""#, OK);
     check(r#""enabled":true,"last_scan":"never""#, OK);
     check(r#""enabled":null,"realtime_protection":"off","last_scan":17"#, AGENT);
-    check(r#""last_scan":"2026-05-01""#, AGENT);
     check(r#""threats_found":3"#, AGENT);
 }
 

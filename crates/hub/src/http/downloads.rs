@@ -16,11 +16,11 @@ use super::ApiError;
 use super::extract::{Json, PathOf};
 use crate::calls::{Ask, PlaceError, Placed};
 use crate::clock;
-use crate::downloads::{Binary, newest, sha256};
+use crate::downloads::{Binary, is_newer, newest, sha256};
 use crate::hub::Hub;
 use crate::operators::Caller;
 
-#[utoipa::path(post, path = "/api/agents/{id}/update", params(("id" = String, Path)), responses((status = 200, body = UpdateReply), (status = 202), (status = 503)), tag = "agents")]
+#[utoipa::path(post, path = "/api/agents/{id}/update", params(("id" = String, Path)), responses((status = 200, body = UpdateReply), (status = 202), (status = 409), (status = 503)), tag = "agents")]
 /// Offer the agent the newest binary for its machine: `agent_update` with a short-lived link.
 pub(super) async fn update(
     State(hub): State<Hub>,
@@ -58,6 +58,11 @@ pub(super) async fn update(
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_binary", message));
         }
     };
+    // An agent that does not say what it is gets what there is.
+    if !meta.version.is_empty() && !is_newer(&binary.version, &meta.version) {
+        let message = format!("agent {id} has version {}; the newest here is {}", meta.version, binary.version);
+        return Err(ApiError::conflict(message).hint("put a newer binary into kenny.update_dir"));
+    }
     let now = clock::now();
     let link = hub.downloads.offer(binary.path, now, now.after(hub.settings.seconds("kenny.update_link_ttl_s")));
     let url = format!("{}/d/binary/{}", hub.base_url(), link.reveal());

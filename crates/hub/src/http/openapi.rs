@@ -3,7 +3,9 @@
 use axum::body::Body;
 use axum::http::Response;
 use utoipa::OpenApi;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
 
 use super::extract::json_bytes;
 
@@ -42,6 +44,35 @@ impl utoipa::Modify for Bearer {
         let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+        for (path, item) in &mut document.paths.paths {
+            let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+            for operation in operations.into_iter().flatten() {
+                add_refusals(path, operation);
+            }
+        }
+    }
+}
+
+/// What every door may answer besides what it is for, so that no handler has to repeat it.
+fn add_refusals(path: &str, operation: &mut Operation) {
+    let has_body = operation.request_body.is_some();
+    let refusals = [
+        ("400", true, "A parameter or the body is not as it must be."),
+        ("401", !path.starts_with("/d/"), "No token, or none that is known here."),
+        ("403", path.starts_with("/api/"), "The token's role or scopes do not include this."),
+        ("404", path.contains('{'), "There is nothing of this name, or not within reach."),
+        ("408", has_body, "The body did not come in time."),
+        ("413", has_body, "The body is too large."),
+        ("415", has_body, "The body is not `application/json`."),
+        ("429", path.starts_with("/api/"), "Too many calls, or too many wrong tokens from this address."),
+        ("503", path.starts_with("/api/"), "The hub is busy, stopping, or cannot write."),
+    ];
+    for (status, may_be, words) in refusals {
+        if may_be && !operation.responses.responses.contains_key(status) {
+            let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+            let response = ResponseBuilder::new().description(words).content("application/json", content).build();
+            operation.responses.responses.insert(status.into(), response.into());
+        }
     }
 }
 

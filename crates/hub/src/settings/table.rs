@@ -77,7 +77,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("sonde.max_frame_bytes", number(65_536, 64 * MIB), "1048576", "Largest message of a Sonde agent; a probe whose answer is larger fails, at twice that the socket closes."),
     setting("sonde.max_in_flight", number(1, 65_536), "256", "Most probes under way on one Sonde agent."),
     setting("sonde.runbook_dir", Kind::Text, "", "Folder of runbooks (TOML) besides the built-in ones."),
-    setting("sonde.tls_listen", Kind::Text, "", "Address of a second listener for Sonde agents, with mutual TLS against the hub's own CA."),
+    setting("sonde.tls_listen", Kind::MaybeAddress, "", "Address of a second listener for Sonde agents, with mutual TLS against the hub's own CA."),
     setting("sonde.tls_names", Kind::List, "", "Host names and addresses by which agents reach sonde.tls_listen, for its certificate."),
     setting("store.queue_limit", number(64, 1_000_000), "8192", "Most writes that may wait for the disk."),
     setting("tls.cert", Kind::Text, "", "Certificate chain (PEM) to serve TLS with."),

@@ -25,6 +25,8 @@ pub enum Kind {
     SecretList,
     /// An IP address and port.
     Address,
+    /// An IP address and port; empty means unset.
+    MaybeAddress,
     /// An http or https address; empty means unset.
     Url,
     /// One of these words.
@@ -66,11 +68,13 @@ impl Kind {
                 text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect(),
             )),
             Self::Address => text.parse::<SocketAddr>().ok().map(|_| Value::Text(text.to_owned())),
+            Self::MaybeAddress if text.is_empty() => Some(Value::Text(String::new())),
+            Self::MaybeAddress => Self::Address.parse(text),
             Self::Url => {
+                // Paths and tokens are put behind it, so that nothing else may be there.
+                let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
                 let fits = text.is_empty()
-                    || ["http://", "https://"]
-                        .iter()
-                        .any(|scheme| text.strip_prefix(scheme).is_some_and(|host| !host.is_empty()));
+                    || rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['@', '?', '#', ' ']));
                 fits.then(|| Value::Text(text.trim_end_matches('/').to_owned()))
             }
             Self::Word(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
@@ -97,8 +101,8 @@ impl Kind {
             Self::Number { min, max } => format!("a whole number from {min} to {max}"),
             Self::Text | Self::Secret => "a text".into(),
             Self::List | Self::SecretList => "a list of texts, separated by commas".into(),
-            Self::Address => "an IP address and a port, such as 127.0.0.1:7410".into(),
-            Self::Url => "an http:// or https:// address".into(),
+            Self::Address | Self::MaybeAddress => "an IP address and a port, such as 127.0.0.1:7410".into(),
+            Self::Url => "an http:// or https:// address, without a user, `?` or `#`".into(),
             Self::Word(words) => words.join(", "),
         }
     }
