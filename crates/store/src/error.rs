@@ -29,6 +29,13 @@ pub enum StoreError {
     /// There is no data directory, or no database in it.
     #[error("there is no hub data at {}", .0.display())]
     NoData(PathBuf),
+    /// A hub was here, and its database is gone.
+    #[error(
+        "a hub has used {}, but its database hub.db is missing or empty; put it back or restore a backup into another \
+         directory (to begin anew here, remove hub.lock)",
+        .0.display()
+    )]
+    Lost(PathBuf),
     /// The data key is not the one the database was sealed with.
     #[error(
         "the data key from {from} is not the one this database was sealed with; put the right key there, or restore \

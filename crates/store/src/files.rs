@@ -45,6 +45,18 @@ impl Paths {
     }
 }
 
+impl Paths {
+    /// Whether a hub was here whose database is gone: its key is there, and the mark of a process that had the directory.
+    /// To begin anew in its place would look like a hub that forgot everything.
+    pub(crate) fn check_not_lost(&self) -> Result<(), StoreError> {
+        let has_db = fs::metadata(&self.db).is_ok_and(|meta| meta.len() > 0);
+        if has_db || !self.key.exists() || !self.lock.exists() {
+            return Ok(());
+        }
+        Err(StoreError::Lost(self.dir.clone()))
+    }
+}
+
 /// Makes a directory that only its owner may enter, unless it is there.
 pub(crate) fn private_dir(dir: &Path) -> Result<(), StoreError> {
     let mut builder = fs::DirBuilder::new();

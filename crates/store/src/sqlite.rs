@@ -99,6 +99,7 @@ impl SqliteStore {
     pub fn open(options: OpenOptions) -> Result<Self> {
         let paths = Paths::new(&options.dir);
         private_dir(&paths.dir)?;
+        paths.check_not_lost()?;
         let lock = DirLock::take(&paths)?;
         let mut conn = schema::open_writable(&paths.db)?;
         schema::migrate(&mut conn)?;

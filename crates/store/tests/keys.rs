@@ -139,6 +139,19 @@ async fn a_lost_or_wrong_key_is_named_and_never_replaced() {
 }
 
 #[tokio::test]
+async fn a_lost_database_is_not_begun_anew() {
+    let (dir, _) = filled(None).await;
+    fs::remove_file(dir.path().join("hub.db")).expect("removes");
+    let lost = open(dir.path(), None);
+    assert!(matches!(lost, Err(StoreError::Lost(_))), "{lost:?}");
+    fs::write(dir.path().join("hub.db"), b"").expect("writes");
+    assert!(matches!(open(dir.path(), None), Err(StoreError::Lost(_))));
+    // Whoever wants it says so.
+    fs::remove_file(dir.path().join("hub.lock")).expect("removes");
+    open(dir.path(), None).expect("opens").close().await.expect("closes");
+}
+
+#[tokio::test]
 async fn a_key_from_outside_leaves_no_file() {
     let key = keys::parse(&SecretText::new(format!("{}=", "B".repeat(43)))).map_err(drop);
     assert!(key.is_err(), "the last digit of 32 bytes has two bits to spare, which must be zero");

@@ -63,7 +63,6 @@ fn add_refusals(path: &str, operation: &mut Operation) {
         ("404", path.contains('{'), "There is nothing of this name, or not within reach."),
         ("408", has_body, "The body did not come in time."),
         ("413", has_body, "The body is too large."),
-        ("415", has_body, "The body is not `application/json`."),
         ("429", path.starts_with("/api/"), "Too many calls, or too many wrong tokens from this address."),
         ("503", path.starts_with("/api/"), "The hub is busy, stopping, or cannot write."),
     ];

@@ -118,6 +118,17 @@ async fn an_agent_cannot_fill_the_disk_with_snapshots() {
     let kept = hub.get("/api/agents/pc/snapshots?limit=100").await.body;
     let kept = kept["snapshots"].as_array().expect("a list").len();
     assert!((5..=10).contains(&kept), "{kept}");
+    // Many of them came in one moment; page by page they are as many.
+    let (mut seen, mut next) = (0, String::new());
+    loop {
+        let page = hub.get(&format!("/api/agents/pc/snapshots?limit=1{next}")).await.body;
+        seen += page["snapshots"].as_array().expect("a list").len();
+        let Some(before) = page["next"].as_str() else { break };
+        next = format!("&before={before}");
+    }
+    assert_eq!(seen, kept);
+    let odd = hub.get("/api/agents/pc/snapshots?before=2026-06-04T18:00:00Z~x").await;
+    assert_eq!(odd.status, 400, "{odd:?}");
     let metrics = hub.get("/metrics").await.body;
     let dropped = format!(r#"convoke_drops_total{{what="snapshots"}} {}"#, 40 - kept);
     assert!(metrics.as_str().is_some_and(|m| m.contains(&dropped)), "{dropped}: {metrics}");
