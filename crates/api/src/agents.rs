@@ -72,6 +72,7 @@ pub struct AgentList {
 /// Which agents.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct AgentQuery {
     /// Only of this protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]

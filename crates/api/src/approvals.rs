@@ -54,6 +54,7 @@ pub struct ApprovalList {
 /// Which approvals.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct ApprovalQuery {
     /// `pending` (when absent), `approved`, `denied`, `expired`, `used` or `all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -108,6 +108,7 @@ pub struct CallStatus {
 /// How long to wait for a call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct WaitQuery {
     /// Answer when the call is done, or after so many seconds (at most 300).
     #[serde(default, skip_serializing_if = "Option::is_none")]

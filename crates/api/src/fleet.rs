@@ -33,6 +33,7 @@ pub struct FleetAgent {
 /// Which part of the fleet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct FleetQuery {
     /// Only after this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,6 +65,7 @@ pub struct Snapshot {
 /// Which snapshot.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct SnapshotQuery {
     /// Only this section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +99,7 @@ pub struct HistoryEntry {
 /// Which past snapshots.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
     /// Received before this time, or `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

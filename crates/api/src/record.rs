@@ -19,6 +19,7 @@ pub struct JournalPage {
 /// Which records.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct JournalQuery {
     /// Only after this `seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +52,7 @@ pub struct CheckpointPage {
 /// Which checkpoints.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct CheckpointQuery {
     /// Only those of records after this `seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +99,7 @@ pub struct LogEntry {
 /// Which log lines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct LogQuery {
     /// Only of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

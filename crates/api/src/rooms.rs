@@ -185,6 +185,7 @@ pub struct RoomList {
 /// Which rooms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct RoomQuery {
     /// Only after this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

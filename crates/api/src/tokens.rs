@@ -82,6 +82,7 @@ pub struct TokenList {
 /// Which tokens.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct TokenQuery {
     /// Only after this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -70,6 +70,7 @@ pub struct ClientList {
 /// Which clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct ClientQuery {
     /// Only linked ones, or only others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -274,6 +275,7 @@ pub struct MessagePage {
 /// Which messages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct MessageQuery {
     /// Only of this rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]

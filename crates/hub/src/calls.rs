@@ -22,6 +22,7 @@ use convoke_core::grant::Missing;
 use convoke_core::guard::Surface;
 use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::peer::Trust;
 use convoke_core::redact;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
@@ -546,6 +547,9 @@ fn surfaces<'a>(agent: &Agent, tool: &str, args: &'a serde_json::Value) -> Vec<S
 fn offline(agent: &Agent) -> Failure {
     let state = agent.state();
     let message = match (state.last_seen, state.since) {
+        _ if state.trust == Trust::Revoked => {
+            format!("agent {} is revoked: it must be enrolled anew before it can be called", agent.id)
+        }
         (Some(at), Some(since)) => format!("agent {} is offline since {since}; last seen {at}", agent.id),
         (Some(at), None) => format!("agent {} is offline; last seen {at}", agent.id),
         (None, _) => format!("agent {} has never connected", agent.id),

@@ -236,7 +236,7 @@ fn seconds(value: f64, name: &str) -> Result<Duration, ApiError> {
     Duration::try_from_secs_f64(value)
         .ok()
         .filter(|d| !d.is_zero() || name == "wait_s")
-        .ok_or_else(|| ApiError::bad_request(format!("`{name}` must be a number of seconds above 0")))
+        .ok_or_else(|| ApiError::bad_request(format!("`{name}` must be a number of seconds above 0 and below 2^64")))
 }
 
 #[cfg(test)]

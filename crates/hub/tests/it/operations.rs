@@ -88,3 +88,20 @@ async fn tls_is_served_in_process() {
     let reply = client.get(format!("{}/healthz", hub.http)).send().await.expect("answers");
     assert_eq!(reply.status(), 200);
 }
+
+#[tokio::test]
+async fn a_filter_that_is_not_known_is_refused_rather_than_left_out() {
+    let hub = TestHub::start().await;
+    for path in [
+        "/api/journal?call_id=x",
+        "/api/logs?agnet=pc",
+        "/api/agents?tags=x",
+        "/api/approvals?stat=all",
+        "/api/fleet?x=1",
+        "/api/rooms?x=1",
+    ] {
+        let reply = hub.get(path).await;
+        assert_eq!(reply.status, 400, "{path}: {reply:?}");
+        assert!(reply.body["error"]["message"].as_str().is_some_and(|m| m.contains("unknown field")), "{reply:?}");
+    }
+}
