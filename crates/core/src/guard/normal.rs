@@ -5,7 +5,7 @@
 //! | `posix` | backslash-newline joined; quotes, backslashes and the `$` of `$'…'` dropped; `$IFS`, `${IFS…}` a space; white space collapsed |
 //! | `powershell` | backtick-newline and caret-newline a space; backticks, carets and quotes dropped; `'a' + 'b'` joined; typographic dashes a `-`; white space collapsed |
 //! | `self_protection` | both of the above, since either kind of text is checked |
-//! | `path` | `/` a `\`; `\\?\`, `\\.\` and `\??\` prefixes dropped; separators collapsed; `.` components, trailing dots and spaces, stream suffixes such as `::$DATA` dropped |
+//! | `path` | `/` a `\`; `\\?\`, `\\.\` and `\??\` prefixes dropped; separators collapsed; `.` components, trailing dots and spaces, stream suffixes such as `::$DATA` dropped; a name of three dots or more is one |
 //!
 //! Collapsed white space is one space, or one line break when there was one in it: a line break ends a command, and
 //! `rm -r ./build`, `ls /` on two lines must not become one command on `/`.
@@ -138,8 +138,8 @@ fn path(text: &str) -> String {
     for component in text.split('\\') {
         let component = without_stream(component);
         let component = match component.trim_end_matches(['.', ' ']) {
-            // Two dots and a space still lead up on some systems.
-            "" if component.starts_with("..") => "..",
+            // Two dots and a space still lead up on some systems; more dots are a name on every one.
+            "" if component.starts_with("..") => leading_dots(component),
             rest => rest,
         };
         if component.is_empty() {
@@ -151,6 +151,10 @@ fn path(text: &str) -> String {
         out.push_str(component);
     }
     out
+}
+
+fn leading_dots(component: &str) -> &str {
+    &component[..component.bytes().take_while(|&b| b == b'.').count()]
 }
 
 /// A component without `::$DATA`, `::$INDEX_ALLOCATION` or `:name:$DATA`, which name the same file or directory.
@@ -248,6 +252,8 @@ mod tests {
             (r"\\host\share\x", r"\host\share\x"),
             ("../x", r"..\x"),
             ("a/.. /x", r"a\..\x"),
+            ("a/.. ./x", r"a\..\x"),
+            ("a/.../x/... ", r"a\...\x\..."),
             ("/", "\\"),
             ("/tmp/a:b", r"\tmp\a:b"),
             (" \"C:\\x\" ", r"C:\x"),
