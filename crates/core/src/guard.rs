@@ -9,6 +9,8 @@
 //! The guard is a seat belt, not a sandbox: a text that builds its command at run time can say anything. It is there
 //! for the mistaken operator and the assistant carried away, and grants and approval are there for the rest.
 
+mod expand;
+mod fetched;
 mod normal;
 mod portable;
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //!
 //! | Group | Normalised |
 //! | --- | --- |
-//! | `posix` | backslash-newline joined; quotes, backslashes and the `$` of `$'…'` dropped; `$IFS`, `${IFS…}` a space; white space collapsed |
+//! | `posix` | backslash-newline joined; quotes, backslashes and the `$` of `$'…'` dropped; `$IFS`, `${IFS…}` a space; white space collapsed. Of that, once more, with its words expanded (`guard/expand.rs`) |
 //! | `powershell` | backtick-newline and caret-newline a space; backticks, carets and quotes dropped; `'a' + 'b'` joined; typographic dashes a `-`; white space collapsed |
-//! | `self_protection` | both of the above, since either kind of text is checked |
+//! | `self_protection` | all of the above, since either kind of text is checked |
 //! | `path` | `/` a `\`; `\\?\`, `\\.\` and `\??\` prefixes dropped; separators collapsed; `.` components, trailing dots and spaces, stream suffixes such as `::$DATA` dropped; a name of three dots or more is one |
 //!
 //! Collapsed white space is one space, or one line break when there was one in it: a line break ends a command, and
@@ -13,40 +13,44 @@
 //! A text that ends in a line break is also matched without it: `$` then means the same as in Python, where it matches
 //! before a last line break too.
 
-use super::AppliesTo;
+use super::{AppliesTo, expand};
 
 /// The texts to match for one surface: the raw one first, then those that differ from it.
 #[derive(Debug)]
 pub(super) struct Forms<'a> {
     raw: &'a str,
     unterminated: Option<&'a str>,
-    normal: [Option<String>; 2],
+    normal: Vec<String>,
 }
 
 impl Forms<'_> {
     /// Each form once.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        let normal = self.normal.iter().flatten().map(String::as_str);
+        let normal = self.normal.iter().map(String::as_str);
         std::iter::once(self.raw).chain(self.unterminated).chain(normal)
     }
 }
 
 /// The forms of `text` as a surface of `group`.
 pub(super) fn forms(group: AppliesTo, text: &str) -> Forms<'_> {
-    let normal = match group {
-        AppliesTo::Posix => [Some(posix(text)), None],
-        AppliesTo::Powershell => [Some(powershell(text)), None],
-        AppliesTo::SelfProtection => [Some(posix(text)), Some(powershell(text))],
-        AppliesTo::Path => [Some(path(text)), None],
-    };
-    let [mut a, mut b] = normal.map(|form| form.filter(|form| form != text));
-    if a == b {
-        b = None;
+    let mut normal = Vec::new();
+    if matches!(group, AppliesTo::Posix | AppliesTo::SelfProtection) {
+        let plain = posix(text);
+        let expanded = expand::expanded(&plain);
+        normal.push(plain);
+        normal.extend(expanded);
     }
-    if a.is_none() {
-        std::mem::swap(&mut a, &mut b);
+    if matches!(group, AppliesTo::Powershell | AppliesTo::SelfProtection) {
+        let plain = powershell(text);
+        if !normal.contains(&plain) {
+            normal.push(plain);
+        }
     }
-    Forms { raw: text, unterminated: text.strip_suffix('\n'), normal: [a, b] }
+    if group == AppliesTo::Path {
+        normal.push(path(text));
+    }
+    normal.retain(|form| form != text);
+    Forms { raw: text, unterminated: text.strip_suffix('\n'), normal }
 }
 
 fn posix(text: &str) -> String {
@@ -267,6 +271,7 @@ mod tests {
         assert_eq!(forms(AppliesTo::Posix, "ls -l").iter().count(), 1);
         assert_eq!(forms(AppliesTo::SelfProtection, "ls 'x'").iter().count(), 2);
         assert_eq!(forms(AppliesTo::SelfProtection, "a`b \\c").iter().count(), 3);
+        assert_eq!(forms(AppliesTo::Posix, "ls a/../b {x,y}").iter().count(), 2);
         assert_eq!(forms(AppliesTo::Posix, "'x'\n").iter().collect::<Vec<_>>(), ["'x'\n", "'x'", "x"]);
     }
 }

@@ -166,7 +166,19 @@ fn python_agrees_on_every_rule_for_every_row() {
 #[test]
 fn long_texts_cost_no_more_than_their_length() {
     let guard = Guard::builtin();
-    for piece in ["rm -rf ./a ", "find / -name x ", "curl x | ", "é $IFS ${IFS \\ ` ' + ", "Get-Content \"a\" + "] {
+    for piece in [
+        "rm -rf ./a ",
+        "find / -name x ",
+        "curl x | ",
+        "é $IFS ${IFS \\ ` ' + ",
+        "Get-Content \"a\" + ",
+        "{a,b}{c,d}{e,f}{g,{h,i}} ",
+        "{{{{{{{{,",
+        "a/./b/.",
+        "*?[a-",
+        "wget x/a; less a; ",
+        "cd /etc; ",
+    ] {
         let text = piece.repeat((64 << 10) / piece.len());
         let surfaces = AppliesTo::ALL.map(|group| Surface { group, text: Cow::Borrowed(&text) });
         let started = std::time::Instant::now();

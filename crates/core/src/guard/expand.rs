@@ -1,0 +1,268 @@
+//! What a POSIX shell makes of the words of a command before it runs it, as far as the text alone tells: braces, `.`
+//! and `..`, and wildcards that fit the name of something protected. What a variable holds is not known here.
+//!
+//! It works on the normalised text, whose quotes are gone. A quoted `{a,b}` or `*` is therefore expanded too, which
+//! matters to few commands: the text as it was sent is matched beside this form.
+
+use std::borrow::Cow;
+
+use super::fetched;
+
+/// Most words that one word with braces becomes; one that would become more is left as it is.
+const MAX_WORDS: usize = 64;
+/// Longest word whose braces are looked at.
+const MAX_BRACED: usize = 512;
+/// What braces may add to a text altogether: matching costs as much as there is to match.
+const MAX_ADDED: usize = 16 << 10;
+
+/// Names that a wildcard may stand for, and how many of its characters must be no wildcard. `/etc/*` reads a hundred
+/// files beside the one, and `cat i*` hardly means a key.
+const NAMES: &[(&str, usize)] = &[
+    ("etc", 1),
+    ("shadow", 1),
+    ("gshadow", 2),
+    (".ssh", 3),
+    (".aws", 3),
+    (".kube", 3),
+    (".gnupg", 3),
+    (".netrc", 3),
+    (".pgpass", 3),
+    (".git-credentials", 5),
+    ("id_rsa", 3),
+    ("id_ed25519", 3),
+    ("id_ecdsa", 3),
+    ("id_dsa", 3),
+];
+
+/// The text with its words expanded, unless that is the same text.
+pub(super) fn expanded(text: &str) -> Option<String> {
+    let mut out = Cow::Borrowed(text);
+    if text.contains('{') {
+        out = braces(&out).into();
+    }
+    if out.contains("/.") || out.contains(['*', '?', '[']) {
+        out = each_word(&out, |c| ends_word(c) || ",=:{}".contains(c), path).into();
+    }
+    if let Some(run) = fetched::stand_in(&out) {
+        out = run.into();
+    }
+    (out != text).then(|| out.into_owned())
+}
+
+/// Whether a character is between words rather than in one.
+pub(super) fn ends_word(c: char) -> bool {
+    c.is_whitespace() || ";|&<>()`".contains(c)
+}
+
+/// The text with each word written by `write` and what is between words kept.
+fn each_word(text: &str, ends: impl Fn(char) -> bool, mut write: impl FnMut(&str, &mut String)) -> String {
+    let mut out = String::with_capacity(text.len());
+    for piece in text.split_inclusive(&ends) {
+        let word = piece.trim_end_matches(&ends);
+        if !word.is_empty() {
+            write(word, &mut out);
+        }
+        out.push_str(&piece[word.len()..]);
+    }
+    out
+}
+
+/// `{a,b}c` as `ac bc`.
+fn braces(text: &str) -> String {
+    let mut left = MAX_ADDED;
+    each_word(text, ends_word, |word, out| {
+        let words = if word.len() <= MAX_BRACED { alternatives(word) } else { None };
+        let words = words.map(|words| words.join(" ")).filter(|words| words.len() <= word.len() + left);
+        left -= words.as_ref().map_or(0, |words| words.len().saturating_sub(word.len()));
+        out.push_str(words.as_deref().unwrap_or(word));
+    })
+}
+
+/// The words that a word with braces stands for, when it does and they are not too many.
+fn alternatives(word: &str) -> Option<Vec<String>> {
+    innermost(word)?;
+    let (mut waiting, mut done) = (vec![word.to_owned()], Vec::new());
+    while let Some(word) = waiting.pop() {
+        match innermost(&word) {
+            Some((open, close)) => {
+                let choices = word[open + 1..close].rsplit(',');
+                waiting.extend(choices.map(|choice| [&word[..open], choice, &word[close + 1..]].concat()));
+            }
+            None if word.is_empty() => {}
+            None => done.push(word),
+        }
+        if waiting.len() + done.len() > MAX_WORDS {
+            return None;
+        }
+    }
+    Some(done)
+}
+
+/// Where the first braces with a comma and without such braces inside are. `${a,b}` is no list.
+fn innermost(word: &str) -> Option<(usize, usize)> {
+    let mut open: Vec<(usize, bool)> = Vec::new();
+    for (at, byte) in word.bytes().enumerate() {
+        match byte {
+            b'{' => open.push((at, false)),
+            b',' => {
+                if let Some((_, list)) = open.last_mut() {
+                    *list = true;
+                }
+            }
+            b'}' => match open.pop() {
+                Some((from, true)) if !word[..from].ends_with('$') => return Some((from, at)),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A path without `.` and `..`, and with the names that its wildcards may stand for.
+fn path(word: &str, out: &mut String) {
+    let mut kept: Vec<&str> = Vec::new();
+    let parts = || word.split('/');
+    // A leading `./` leads nowhere else, and half of all commands have one.
+    let leads = word.contains('/') && parts().enumerate().any(|(at, part)| part == ".." || (part == "." && at > 0));
+    if !leads && !word.contains(['*', '?', '[']) {
+        return out.push_str(word);
+    }
+    let absolute = word.starts_with('/');
+    for part in parts() {
+        match part {
+            "" | "." if leads => {}
+            // What is above a home or a variable is not known.
+            ".." if leads => match kept.last() {
+                Some(above) if *above != ".." && !above.starts_with(['~', '$']) => drop(kept.pop()),
+                None if absolute => {}
+                _ => kept.push(part),
+            },
+            part => kept.push(protected(part).unwrap_or(part)),
+        }
+    }
+    if leads && absolute {
+        out.push('/');
+    } else if kept.is_empty() {
+        out.push('.');
+    }
+    out.push_str(&kept.join("/"));
+}
+
+/// The first of the protected names that a wildcard fits.
+fn protected(part: &str) -> Option<&'static str> {
+    if part.len() > 64 || !part.contains(['*', '?', '[']) {
+        return None;
+    }
+    let fits =
+        |(name, least): &&(&str, usize)| literal(part) >= *least && wildcard_fits(part.as_bytes(), name.as_bytes());
+    NAMES.iter().find(fits).map(|(name, _)| *name)
+}
+
+/// How many characters of a wildcard stand for themselves.
+fn literal(wildcard: &str) -> usize {
+    let (mut rest, mut count) = (wildcard.as_bytes(), 0);
+    while let Some(first) = rest.first() {
+        let width = class(rest).unwrap_or(1);
+        count += usize::from(width == 1 && !b"*?".contains(first));
+        rest = &rest[width..];
+    }
+    count
+}
+
+/// How long the `[…]` is that a wildcard begins with.
+fn class(wildcard: &[u8]) -> Option<usize> {
+    (wildcard.first() == Some(&b'[')).then_some(())?;
+    // A bracket that follows the opening one, or its `!`, is one of the characters.
+    let first = if matches!(wildcard.get(1), Some(b'!' | b'^')) { 3 } else { 2 };
+    Some(first + wildcard.get(first..)?.iter().position(|&byte| byte == b']')? + 1)
+}
+
+/// Whether a shell would take the name for the wildcard.
+fn wildcard_fits(wildcard: &[u8], name: &[u8]) -> bool {
+    if name.first() == Some(&b'.') && wildcard.first() != Some(&b'.') {
+        return false;
+    }
+    let (mut at, mut done) = (0, 0);
+    let mut star = None;
+    while done < name.len() {
+        let rest = &wildcard[at..];
+        if rest.first() == Some(&b'*') {
+            star = Some((at, done));
+            at += 1;
+        } else if let Some(width) = one_fits(rest, name[done]) {
+            at += width;
+            done += 1;
+        } else if let Some((star_at, from)) = star {
+            // The last `*` takes one more.
+            star = Some((star_at, from + 1));
+            at = star_at + 1;
+            done = from + 1;
+        } else {
+            return false;
+        }
+    }
+    wildcard[at..].iter().all(|&byte| byte == b'*')
+}
+
+/// How much of the wildcard stands for this one character, if its beginning does.
+fn one_fits(wildcard: &[u8], byte: u8) -> Option<usize> {
+    if let Some(width) = class(wildcard) {
+        let inside = &wildcard[1..width - 1];
+        let (inside, wanted) = match inside.first() {
+            Some(b'!' | b'^') => (&inside[1..], false),
+            _ => (inside, true),
+        };
+        let range = |r: &[u8]| r[1] == b'-' && (r[0]..=r[2]).contains(&byte);
+        return (wanted == (inside.contains(&byte) || inside.windows(3).any(range))).then_some(width);
+    }
+    let first = *wildcard.first()?;
+    (first == b'?' || first == byte).then_some(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn becomes(text: &str, expect: &str) {
+        assert_eq!(expanded(text).as_deref().unwrap_or(text), expect, "{text}");
+    }
+
+    #[test]
+    fn braces_become_words() {
+        becomes("{rm,-rf,/}", "rm -rf /");
+        becomes("rm -rf {/,}; ls", "rm -rf /; ls");
+        becomes("cat /etc/{shadow,passwd}", "cat /etc/shadow /etc/passwd");
+        becomes("a{b,c{d,e}}f", "abf acdf abf acef");
+        becomes("a{b}c,d} ${a,b} {} {a b,c}", "a{b}c,d} ${a,b} {} {a b,c}");
+        let many = "{a,b}".repeat(7);
+        becomes(&many, &many);
+    }
+
+    #[test]
+    fn braces_add_no_more_than_their_share() {
+        let text = format!("{}{} ", "{a,b}".repeat(6), "x".repeat(400)).repeat(10);
+        let grown = expanded(&text).map_or(0, |form| form.len());
+        assert!(grown <= text.len() + MAX_ADDED, "{grown}");
+    }
+
+    #[test]
+    fn dots_are_walked() {
+        becomes("rm -rf /tmp/../ x", "rm -rf / x");
+        becomes("cat /etc/./shadow", "cat /etc/shadow");
+        becomes("ls --in=/a/b/../../c", "ls --in=/c");
+        becomes("ls a/.. ../b a/../../b", "ls . ../b ../b");
+        becomes("rm ~/.. $HOME/../x ./y ... a/...", "rm ~/.. $HOME/../x ./y ... a/...");
+    }
+
+    #[test]
+    fn wildcards_stand_for_what_is_protected() {
+        becomes("cat /et?/sha*", "cat /etc/shadow");
+        becomes("cat /[a-f]tc/[!x]hadow", "cat /etc/shadow");
+        becomes("cat ~/.aw?/x ~/.ss[h]/id_*", "cat ~/.aws/x ~/.ssh/id_rsa");
+        for text in ["cat /etc/*", "ls *", "cat .* i*", "cat /etc/*.conf", "cat [ -f x ]", "cat /etc/[", "cat *ssh"] {
+            becomes(text, text);
+        }
+    }
+}
