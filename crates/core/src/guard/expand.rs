@@ -82,7 +82,10 @@ fn braces(text: &str) -> String {
 fn alternatives(word: &str) -> Option<Vec<String>> {
     innermost(word)?;
     let (mut waiting, mut done) = (vec![word.to_owned()], Vec::new());
-    while let Some(word) = waiting.pop() {
+    // Each list makes one word into two at the least, so that more looks than this make more words than there may be. The
+    // words alone do not tell: `{,}{,}{,}` stands for nothing, eight times.
+    for _ in 0..2 * MAX_WORDS {
+        let Some(word) = waiting.pop() else { return Some(done) };
         match innermost(&word) {
             Some((open, close)) => {
                 let choices = word[open + 1..close].rsplit(',');
@@ -95,7 +98,7 @@ fn alternatives(word: &str) -> Option<Vec<String>> {
             return None;
         }
     }
-    Some(done)
+    None
 }
 
 /// Where the first braces with a comma and without such braces inside are. `${a,b}` is no list.
@@ -236,8 +239,10 @@ mod tests {
         becomes("cat /etc/{shadow,passwd}", "cat /etc/shadow /etc/passwd");
         becomes("a{b,c{d,e}}f", "abf acdf abf acef");
         becomes("a{b}c,d} ${a,b} {} {a b,c}", "a{b}c,d} ${a,b} {} {a b,c}");
-        let many = "{a,b}".repeat(7);
-        becomes(&many, &many);
+        for many in ["{a,b}".repeat(7), "{,}".repeat(60), "{,".repeat(100) + &"}".repeat(100)] {
+            becomes(&many, &many);
+        }
+        becomes("{,}{,} x", " x");
     }
 
     #[test]
@@ -263,6 +268,15 @@ mod tests {
         becomes("cat ~/.aw?/x ~/.ss[h]/id_*", "cat ~/.aws/x ~/.ssh/id_rsa");
         for text in ["cat /etc/*", "ls *", "cat .* i*", "cat /etc/*.conf", "cat [ -f x ]", "cat /etc/[", "cat *ssh"] {
             becomes(text, text);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_expanded_within_bounds(text in r"([{},/.*?\[\]!~$ ;|&<>ab=é-]|curl|wget|etc|shadow){0,80}") {
+            if let Some(form) = expanded(&text) {
+                proptest::prop_assert!(form.len() <= 8 * text.len() + MAX_ADDED, "{form}");
+            }
         }
     }
 }
