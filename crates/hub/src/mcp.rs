@@ -15,6 +15,7 @@ mod conformance;
 mod door;
 mod fleet;
 mod held;
+mod hidden;
 mod peek;
 mod progress;
 mod prompts;

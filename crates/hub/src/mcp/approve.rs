@@ -16,6 +16,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 
 use super::call::Wanted;
+use super::hidden;
 use super::render::{self, Outcome};
 use super::server::Asker;
 use crate::calls::{self, Call, DecideError};
@@ -145,7 +146,7 @@ fn verdict(answer: &ElicitResult) -> Option<bool> {
 /// The question to the person at the client. They must see all of what they allow, and as it is: what is too long for a
 /// question is left to someone who approves in another way.
 fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
-    let args = render::visible(wanted.args.get());
+    let args = hidden::visible(wanted.args.get());
     if args.len() > MAX_ASKED {
         return None;
     }

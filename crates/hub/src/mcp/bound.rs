@@ -3,10 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::hidden;
+
 /// How often the limits are halved before the rest is dropped.
 const ROUNDS: u32 = 24;
 
-/// Cuts a value whose JSON text has `size` bytes to at most `budget`. True when something was cut.
+/// Cuts a value that takes `size` bytes when it is [`shown`] to at most `budget`. True when something was cut.
 pub(super) fn shrink(value: &mut Value, size: usize, budget: usize) -> bool {
     if size <= budget {
         return false;
@@ -14,7 +16,7 @@ pub(super) fn shrink(value: &mut Value, size: usize, budget: usize) -> bool {
     let (mut text, mut items) = (budget / 2, budget / 8);
     for _ in 0..ROUNDS {
         cut(value, text.max(32), items.max(1));
-        if written(value) <= budget {
+        if shown(value) <= budget {
             return true;
         }
         (text, items) = (text / 2, items / 2);
@@ -48,17 +50,27 @@ fn cut(value: &mut Value, text: usize, items: usize) {
 
 /// How long something is as JSON text.
 pub(super) fn written(value: &impl Serialize) -> usize {
-    struct Count(usize);
+    counted(value, <[u8]>::len)
+}
+
+/// How long it is as assistants are shown it: with the characters written out that nobody would see.
+pub(super) fn shown(value: &impl Serialize) -> usize {
+    // Pieces end where JSON escapes something, never within a character.
+    counted(value, |piece| std::str::from_utf8(piece).map_or(usize::MAX, hidden::length))
+}
+
+fn counted(value: &impl Serialize, length: fn(&[u8]) -> usize) -> usize {
+    struct Count(usize, fn(&[u8]) -> usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
+            self.0 = self.0.saturating_add((self.1)(bytes));
             Ok(bytes.len())
         }
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
     }
-    let mut count = Count(0);
+    let mut count = Count(0, length);
     match serde_json::to_writer(&mut count, value) {
         Ok(()) => count.0,
         Err(_) => usize::MAX,
@@ -95,6 +107,16 @@ mod tests {
         assert_eq!(value, before);
     }
 
+    #[test]
+    fn what_is_written_out_counts_as_it_is_shown() {
+        let mut value = json!({ "stdout": "\u{200b}".repeat(1000) });
+        assert_eq!((written(&value), shown(&value)), (3013, 6013));
+        assert!(shrink(&mut value, 6013, 4096));
+        let text = value.to_string();
+        assert!(hidden::visible(&text).len() <= 4096, "{}", text.len());
+        assert!(text.contains("cut by the hub"));
+    }
+
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf =
             prop_oneof![Just(Value::Null), any::<i64>().prop_map(Value::from), ".{0,200}".prop_map(Value::from)];
@@ -110,10 +132,11 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_a_machine_sends_ends_within_the_budget(mut value in any_json(), budget in 64usize..2000) {
-            let size = written(&value);
+            let size = shown(&value);
             let was_cut = shrink(&mut value, size, budget);
             prop_assert_eq!(was_cut, size > budget);
-            prop_assert!(written(&value) <= budget);
+            prop_assert!(shown(&value) <= budget);
+            prop_assert!(hidden::visible(&value.to_string()).len() <= budget);
         }
     }
 }

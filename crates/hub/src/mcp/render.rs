@@ -2,7 +2,6 @@
 //! stands in `result` of the structured answer, and in the text between marks that carry a number the machine cannot
 //! know, so that nothing in it can pass for the end of the data or for the hub.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject, TextContent};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::hidden::{self, visible};
 use super::{bound, schema};
 use crate::calls::{Call, Done};
 use crate::clock;
@@ -92,7 +92,7 @@ impl Outcome {
         // JSON may say what no value here can hold: half a pair of surrogates, a number without end. Then it is shown as
         // it was written.
         let mut value = serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().into()));
-        let mut size = raw.get().len();
+        let mut size = hidden::length(raw.get());
         if tool == "screen_capture"
             && let Some(image) = picture(&mut value)
         {
@@ -295,7 +295,7 @@ pub(super) fn many(tool: &str, mut outcomes: Vec<Outcome>) -> CallToolResult {
 
 /// A listing of the hub that holds some of what machines said of themselves.
 pub(super) fn listing(line: &str, mut value: Value, budget: usize) -> CallToolResult {
-    let size = bound::written(&value);
+    let size = bound::shown(&value);
     let truncated = bound::shrink(&mut value, size, budget);
     let intro = "Records of the hub; in part they hold what machines sent";
     let content = vec![ContentBlock::text(line), marked(intro, &value)];
@@ -311,7 +311,7 @@ pub(super) fn listing(line: &str, mut value: Value, budget: usize) -> CallToolRe
 /// The text of a resource that holds what machines sent, of at most `budget` bytes or so.
 pub(super) fn resource(text: String, budget: usize) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(&text) else { return clip(&visible(&text), budget) };
-    let truncated = bound::shrink(&mut value, text.len(), budget);
+    let truncated = bound::shrink(&mut value, hidden::length(&text), budget);
     if let Value::Object(map) = &mut value {
         map.insert("note".into(), NOTE.into());
         if truncated {
@@ -387,29 +387,6 @@ pub(super) fn push_between_marks(text: &mut String, end: &str, json: impl FnOnce
     ]);
     json(text);
     text.extend([end, "</data ", mark, ">"]);
-}
-
-/// JSON text in which characters that a person would not see are written out: they could hide words from whoever
-/// reads along.
-pub(super) fn visible(json: &str) -> Cow<'_, str> {
-    // A machine's own text may have a delete in it as it is; what is written here has no other such character below 128.
-    if json.is_ascii() && !json.contains('\u{7f}') {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        let hidden = matches!(c, '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}');
-        if hidden {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
 }
 
 /// A code as the hub writes codes. A machine may answer with any text: it must not become a sentence of the hub's.
