@@ -123,10 +123,24 @@ pub struct Overview {
     fetched: usize,
     scopes: Scopes,
     limit: usize,
+    room: Option<Room>,
+    /// Where the last one that was shown stands.
+    last: Option<usize>,
     shown: usize,
     worst: Overall,
     state: Telling,
 }
+
+/// How much a view may take.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    left: usize,
+    length: fn(&str) -> usize,
+    is_full: bool,
+}
+
+/// Kept free for what stands beside the agents.
+const BESIDE: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Telling {
@@ -144,10 +158,19 @@ impl Overview {
             fetched: 0,
             scopes,
             limit: limit.unwrap_or(usize::MAX),
+            room: None,
+            last: None,
             shown: 0,
             worst: Overall::Unknown,
             state: Telling::Begin,
         }
+    }
+
+    /// The same with no more agents than so many bytes can show, and one at least; `length` tells how many a text takes.
+    /// One that ends before its limit says that it is `truncated`.
+    pub fn within(mut self, bytes: usize, length: fn(&str) -> usize) -> Self {
+        self.room = Some(Room { left: bytes.saturating_sub(BESIDE), length, is_full: false });
+        self
     }
 
     /// Whether all of it was told.
@@ -166,12 +189,10 @@ impl Overview {
         if self.shown == self.limit {
             return false;
         }
-        self.seen += 1;
-        self.worst = self.worst.max(state.overall);
+        let begin = out.len();
         if self.shown > 0 {
             out.push(',');
         }
-        self.shown += 1;
         out.push_str("{\"agent_id\":");
         push_json_text(out, agent.id.as_str());
         out.push_str(if state.is_online() { ",\"online\":true" } else { ",\"online\":false" });
@@ -183,6 +204,21 @@ impl Overview {
             None => out.push_str("{}"),
         }
         out.push('}');
+        if let Some(room) = &mut self.room {
+            match room.left.checked_sub((room.length)(&out[begin..])) {
+                Some(left) => room.left = left,
+                None if self.shown > 0 => {
+                    out.truncate(begin);
+                    room.is_full = true;
+                    return false;
+                }
+                None => room.left = 0,
+            }
+        }
+        self.worst = self.worst.max(state.overall);
+        self.last = Some(self.seen);
+        self.seen += 1;
+        self.shown += 1;
         true
     }
 
@@ -190,9 +226,13 @@ impl Overview {
         out.push_str("],\"overall\":\"");
         out.push_str(self.worst.name());
         out.push('"');
-        // The last that was looked at, unless there is nobody after it.
+        if self.room.is_some_and(|room| room.is_full) {
+            out.push_str(",\"truncated\":true");
+        }
+        // The last that was shown, unless nobody within reach comes after it: who was looked at since then is none of
+        // the caller's business.
         if self.seen < self.agents.len()
-            && let Some(last) = self.agents[..self.seen].last()
+            && let Some(last) = self.last.and_then(|at| self.agents.get(at))
         {
             out.push_str(",\"next\":");
             push_json_text(out, last.id.as_str());
@@ -274,6 +314,7 @@ mod tests {
             let text: String = Overview::new(&agents, lab.clone(), after.as_deref(), Some(100)).collect();
             let (page, next) = ids(&text);
             assert!(page.len() <= 100);
+            assert!(next.as_ref().is_none_or(|next| page.last() == Some(next)), "it names nobody out of reach");
             seen.extend(page);
             after = next;
             if after.is_none() {
@@ -282,6 +323,23 @@ mod tests {
         }
         let expected: Vec<String> = all.into_iter().step_by(3).collect();
         assert_eq!(seen, expected);
+
+        let (mut seen, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let page = Overview::new(&agents, lab.clone(), after.as_deref(), Some(1000));
+            let text: String = page.within(4096, str::len).collect();
+            assert!(text.len() <= 4096);
+            let (page, next) = ids(&text);
+            assert_eq!(text.contains("\"truncated\":true"), next.is_some());
+            seen.extend(page);
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, expected, "in pages of so many bytes, too");
+        let page = Overview::new(&agents, lab, None, Some(1000)).within(0, str::len);
+        assert_eq!(ids(&page.collect::<String>()).0.len(), 1, "one at least");
     }
 
     #[test]

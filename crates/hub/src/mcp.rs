@@ -16,6 +16,7 @@ mod door;
 mod fleet;
 mod held;
 mod hidden;
+mod page;
 mod peek;
 mod progress;
 mod prompts;

@@ -9,15 +9,19 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::hidden;
+use super::page::{self, Keep};
 use super::render;
 use super::server::Asker;
 use crate::fleet;
-use crate::http::agents::{in_reach, page};
+use crate::http::agents::{in_reach, page as agents_page};
 use crate::http::fleet::{latest_health, latest_snapshot};
 use crate::http::record::journal_page;
 use crate::http::{ApiError, extract};
 use crate::hub::Hub;
 
+/// Which records of a page of the journal stay.
+pub(super) const RECORDS: Keep = Keep::First { next: "seq" };
 /// Records that `journal_search` shows when nobody says.
 pub(super) const JOURNAL_LIMIT: u32 = 50;
 /// And at most.
@@ -59,16 +63,14 @@ struct ListArgs {
 pub(super) fn list(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let ListArgs { tag, online, after, limit } = args(given)?;
     let query = AgentQuery { protocol: None, tag, online, after, limit };
-    let list = page(hub, &asker.caller, &query)?;
-    let line = format!(
-        "{} machines, {} of them online.",
-        list.agents.len(),
-        list.agents.iter().filter(|a| a.online).count()
-    );
-    let mut shown = value(&list)?;
+    let mut shown = value(&agents_page(hub, &asker.caller, &query)?)?;
     if let Some(selected) = hub.mcp.selected(asker.session.as_deref(), asker.caller.token.id) {
         shown["selected"] = selected.as_str().into();
     }
+    page::fit(&mut shown, "agents", budget(hub), Keep::First { next: "id" });
+    let agents = listed(&shown, "agents");
+    let online = agents.iter().filter(|agent| agent["online"] == true).count();
+    let line = format!("{} machines, {online} of them online.{}", agents.len(), more(&shown));
     Ok(render::listing(&line, shown, budget(hub)))
 }
 
@@ -103,16 +105,35 @@ struct PageArgs {
 pub(super) fn overview(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let PageArgs { after, limit } = args(given)?;
     let limit = extract::limit(limit.or(Some(1000)))? as usize;
-    let text: String =
-        fleet::Overview::new(&hub.agents, asker.caller.token.grant.scopes.clone(), after.as_deref(), Some(limit))
-            .collect();
-    let shown: Value = serde_json::from_str(&text).map_err(|_| ApiError::internal())?;
+    let shown = overview_page(hub, asker, after.as_deref(), limit)?;
     let overall = shown["overall"].as_str().unwrap_or("unknown");
-    let line = format!(
-        "The fleet's health is {overall}: {} machines shown.",
-        shown["agents"].as_array().map_or(0, Vec::len)
-    );
+    let count = listed(&shown, "agents").len();
+    let line = match shown.get("next") {
+        None if after.is_none() => format!("The fleet's health is {overall}: {count} machines shown."),
+        _ => format!("The health of these {count} machines is {overall}.{}", more(&shown)),
+    };
     Ok(render::listing(&line, shown, budget(hub)))
+}
+
+/// So many machines after that one, as far as they fit.
+pub(super) fn overview_page(hub: &Hub, asker: &Asker, after: Option<&str>, limit: usize) -> Result<Value, ApiError> {
+    let scopes = asker.caller.token.grant.scopes.clone();
+    let overview = fleet::Overview::new(&hub.agents, scopes, after, Some(limit));
+    let text: String = overview.within(budget(hub), hidden::length).collect();
+    serde_json::from_str(&text).map_err(|_| ApiError::internal())
+}
+
+/// The entries of a page.
+pub(super) fn listed<'a>(page: &'a Value, key: &str) -> &'a [Value] {
+    page[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Said of a page that another follows.
+pub(super) fn more(page: &Value) -> &'static str {
+    match page.get("next") {
+        Some(_) => " There may be more: ask again with the answer's `next` as `after`.",
+        None => "",
+    }
 }
 
 /// `agent_health`.
@@ -157,13 +178,16 @@ pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Show
     let call_id = call_id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id"))?;
     let limit = limit.unwrap_or(JOURNAL_LIMIT).clamp(1, MAX_JOURNAL_LIMIT);
     let query = JournalQuery { after, limit: Some(limit), agent, tool, kind };
-    let page = match (newest, after) {
+    let keep = if newest == Some(true) { Keep::Last } else { RECORDS };
+    let found = match (newest, after) {
         (Some(true), Some(_)) => return Err(ApiError::bad_request("give either `newest` or `after`")),
         (Some(true), None) => newest_records(hub, asker, query, call_id, limit as usize).await?,
         _ => journal_page(hub, &asker.caller, query, call_id).await?,
     };
-    let line = format!("{} records.", page.records.len());
-    Ok(render::listing(&line, value(&page)?, budget(hub)))
+    let mut shown = value(&found)?;
+    page::fit(&mut shown, "records", budget(hub), keep);
+    let line = format!("{} records.{}", listed(&shown, "records").len(), more(&shown));
+    Ok(render::listing(&line, shown, budget(hub)))
 }
 
 /// The newest records that fit, oldest of them first: the journal is read backwards, window by window.

@@ -297,13 +297,14 @@ pub(super) fn many(tool: &str, mut outcomes: Vec<Outcome>) -> CallToolResult {
 pub(super) fn listing(line: &str, mut value: Value, budget: usize) -> CallToolResult {
     let size = bound::shown(&value);
     let truncated = bound::shrink(&mut value, size, budget);
+    if truncated && let Value::Object(map) = &mut value {
+        map.insert("truncated".into(), true.into());
+    }
+    let cut = if value["truncated"] == true { " The hub cut the answer: not all of it is here." } else { "" };
     let intro = "Records of the hub; in part they hold what machines sent";
-    let content = vec![ContentBlock::text(line), marked(intro, &value)];
+    let content = vec![ContentBlock::text(format!("{line}{cut}")), marked(intro, &value)];
     if let Value::Object(map) = &mut value {
         map.insert("note".into(), NOTE.into());
-        if truncated {
-            map.insert("truncated".into(), true.into());
-        }
     }
     result(content, value, false)
 }

@@ -9,9 +9,9 @@ use rmcp::model::{
 };
 use serde::Serialize;
 
-use super::render;
+use super::fleet::{RECORDS, budget, overview_page, value};
 use super::server::{Asker, protocol_error};
-use crate::fleet;
+use super::{page, render};
 use crate::http::ApiError;
 use crate::http::agents::{in_reach, view};
 use crate::http::fleet::{latest_health, latest_snapshot};
@@ -132,14 +132,13 @@ pub(super) async fn read(hub: &Hub, asker: &Asker, uri: &str) -> Result<ReadReso
 async fn content(hub: &Hub, asker: &Asker, name: &Name) -> Result<String, ApiError> {
     let caller = &asker.caller;
     match name {
-        Name::Fleet => {
-            Ok(fleet::Overview::new(&hub.agents, caller.token.grant.scopes.clone(), None, Some(FLEET_LIMIT))
-                .collect())
-        }
+        Name::Fleet => json(&overview_page(hub, asker, None, FLEET_LIMIT)?),
         Name::Journal { after } => {
             let query =
                 JournalQuery { after: *after, limit: Some(JOURNAL_PAGE), agent: None, tool: None, kind: None };
-            json(&journal_page(hub, caller, query, None).await?)
+            let mut page = value(&journal_page(hub, caller, query, None).await?)?;
+            page::fit(&mut page, "records", budget(hub), RECORDS);
+            json(&page)
         }
         Name::Agent(id) => json(&view(&*in_reach(hub, caller, id.as_str()).await?)),
         Name::Health(id) => json(&latest_health(hub, caller, id.as_str()).await?),

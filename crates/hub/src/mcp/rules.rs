@@ -9,10 +9,11 @@ use rmcp::service::RequestContext;
 use serde_json::json;
 
 use super::call::{self, Wanted};
-use super::fleet::{Shown, args, budget, value};
+use super::fleet::{Shown, args, budget, listed, more, value};
+use super::page::Keep;
 use super::server::Asker;
 use super::tools::{Entry, NEEDS_A_PERSON, Need, entry};
-use super::{render, schema};
+use super::{page, render, schema};
 use crate::calls::Ask;
 use crate::http::rules::not_sent;
 use crate::hub::Hub;
@@ -81,9 +82,10 @@ pub(super) async fn messages(hub: &Hub, asker: &Asker, given: JsonObject) -> Sho
     let ReadArgs { rule, after, limit } = args(given)?;
     let limit = limit.unwrap_or(LIMIT).clamp(1, MAX_LIMIT);
     let query = MessageQuery { rule, after, limit: None };
-    let page = messages::read(hub, &asker.caller, query, limit).await?;
-    let line = format!("{} messages.", page.messages.len());
-    Ok(render::listing(&line, value(&page)?, budget(hub)))
+    let mut shown = value(&messages::read(hub, &asker.caller, query, limit).await?)?;
+    page::fit(&mut shown, "messages", budget(hub), Keep::First { next: "id" });
+    let line = format!("{} messages.{}", listed(&shown, "messages").len(), more(&shown));
+    Ok(render::listing(&line, shown, budget(hub)))
 }
 
 /// `rule_send`.

@@ -15,7 +15,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, Shown, args, budget, newest_records};
+use super::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, Shown, args, budget, listed, newest_records};
+use super::page::{self, Keep};
 use super::render::{self, Outcome};
 use super::server::Asker;
 use super::{call, progress};
@@ -222,8 +223,11 @@ async fn audit(hub: &Hub, asker: &Asker, agent: Option<String>, params: Map<Stri
     let kind = Some(Kind::Call.name().to_owned());
     let query = JournalQuery { after: None, limit: Some(limit), agent, tool: probe, kind };
     let page = newest_records(hub, asker, query, None, limit as usize).await?;
-    let line = format!("{} records of the hub.", page.records.len());
-    let shown = json!({ "source": "audit", "count": page.records.len(), "entries": page.records });
+    let mut shown = json!({ "source": "audit", "entries": page.records });
+    page::fit(&mut shown, "entries", budget(hub), Keep::Last);
+    let count = listed(&shown, "entries").len();
+    shown["count"] = count.into();
+    let line = format!("{count} records of the hub.");
     Ok(render::listing(&line, shown, budget(hub)))
 }
 

@@ -5,6 +5,7 @@ mod client;
 mod doors;
 mod hostile;
 mod limits;
+mod pages;
 mod resources;
 mod resume;
 mod rules;
