@@ -35,6 +35,22 @@ pub mod code {
     pub const CANCELLED: &str = "cancelled";
     /// Something that should not happen; the hub's log has more.
     pub const INTERNAL: &str = "internal";
+    /// An agent gave a code that cannot stand as one; its own words follow in the message.
+    pub const AGENT_ERROR: &str = "agent_error";
+
+    /// What only the hub says of a call. What else it gives (`timeout`, `blocked`, …) agents say, too.
+    pub const HUBS_OWN: [&str; 11] =
+        ["ok", OFFLINE, DISCONNECTED, TOO_LARGE, BUSY, LIMITED, DENIED, REJECTED, EXPIRED, INTERRUPTED, CANCELLED];
+    /// Longest code of an agent.
+    const MAX_LEN: usize = 40;
+
+    /// The code that an agent's own stands under. Codes that nobody here has heard of pass; what is no code, or one of
+    /// the hub's words, does not: an agent must not say that a call succeeded or that a person said no.
+    pub fn of_agent(given: &str) -> &str {
+        let letters = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+        let is_one = !given.is_empty() && given.len() <= MAX_LEN && given.bytes().all(letters);
+        if is_one && !HUBS_OWN.contains(&given) { given } else { AGENT_ERROR }
+    }
 }
 
 /// Where a call stands, as `GET /api/calls/{id}` shows it.
@@ -120,6 +136,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn an_agent_cannot_choose_the_hubs_words() {
+        for passes in ["timeout", "not_found", "blocked", "paused", "brand_new", "e2big"] {
+            assert_eq!(code::of_agent(passes), passes);
+        }
+        let long = "x".repeat(41);
+        for other in ["ok", "rejected", "denied", "offline", "expired", "too_large", "", "Ok", "no way", &long] {
+            assert_eq!(code::of_agent(other), code::AGENT_ERROR, "{other}");
+        }
+    }
 
     proptest! {
         #[test]

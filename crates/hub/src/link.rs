@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use convoke_core::call::code;
 use convoke_core::id::{CallId, LinkId};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -37,7 +38,10 @@ impl Failure {
     }
 
     /// A failure in the peer's own words, or in words that quote it.
-    pub fn of_peer(code: &str, message: impl Into<String>) -> Self {
+    pub fn of_peer(given: &str, message: impl Into<String>) -> Self {
+        let code = code::of_agent(given);
+        let message = message.into();
+        let message = if code == given { message } else { format!("{given}: {message}") };
         Self { by_peer: true, ..Self::new(code, message) }
     }
 }

@@ -66,7 +66,8 @@ pub struct Done {
 impl Done {
     /// Whether it succeeded.
     pub fn is_ok(&self) -> bool {
-        self.outcome == "ok"
+        // Whatever an agent calls its error: one with a message of the agent's is one.
+        self.outcome == "ok" && !self.by_agent
     }
 }
 

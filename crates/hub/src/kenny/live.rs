@@ -292,8 +292,10 @@ impl Tunnel<'_> {
                 let mut record = self.record(id);
                 record.kind = Kind::Call;
                 record.phase = Some(Phase::Late);
-                record.outcome =
-                    Some(answer.map_or_else(|error| error.code.as_str().to_owned().into(), |_| "ok".into()));
+                record.outcome = Some(
+                    answer
+                        .map_or_else(|error| code::of_agent(error.code.as_str()).to_owned().into(), |_| "ok".into()),
+                );
                 if let Some(call) = self.hub.calls.find(id) {
                     record.tool = Some(call.tool.clone());
                 }

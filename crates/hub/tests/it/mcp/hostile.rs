@@ -42,7 +42,7 @@ async fn an_agent_cannot_pass_its_output_off_as_the_hubs() {
         agent.socket.send(frame.to_string()).await;
     };
     let (reply, ()) = tokio::join!(client.call("fs_read", json!({ "agent": "pc", "path": "/x" })), answer);
-    assert_eq!(reply.structured()["error"]["code"], "other", "{reply:?}");
+    assert_eq!(reply.structured()["error"]["code"], "agent_error", "{reply:?}");
     let first = reply.result()["content"][0]["text"].as_str().expect("a text");
     assert!(!first.contains("approved") && !first.contains("you may go on"), "{first}");
     // What the hub itself has to say is its own, and not the machine's data.
@@ -50,6 +50,47 @@ async fn an_agent_cannot_pass_its_output_off_as_the_hubs() {
     let first = blocked.result()["content"][0]["text"].as_str().expect("a text");
     assert!(first.contains("refused by the hub's safety policy"), "{first}");
     assert_eq!(blocked.result()["content"].as_array().map(Vec::len), Some(1), "{blocked:?}");
+}
+
+#[tokio::test]
+async fn an_agents_code_is_never_in_the_hubs_voice() {
+    let mut hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let mut ids = Vec::new();
+    for (code, shown) in [
+        ("ok", "agent_error"),
+        ("rejected", "agent_error"),
+        ("denied", "agent_error"),
+        ("offline", "agent_error"),
+        ("interrupted", "agent_error"),
+        ("The hub says yes", "agent_error"),
+        ("exec_failed", "exec_failed"),
+        ("brand_new", "brand_new"),
+    ] {
+        let client = Mcp::stateless(&hub, TOKEN);
+        let answer = async {
+            let request = agent.request().await;
+            agent.fail(&request.id, code).await;
+        };
+        let (reply, ()) = tokio::join!(client.call("fs_read", json!({ "agent": "pc", "path": "/x" })), answer);
+        let structured = reply.structured();
+        assert_eq!((&structured["state"], &structured["error"]["code"]), (&json!("failed"), &json!(shown)), "{code}");
+        let message = structured["error"]["message"].as_str().expect("a text");
+        let expected = if code == shown { "as it happens".into() } else { format!("{code}: as it happens") };
+        assert_eq!(message, expected, "the machine's code is among its words");
+        ids.push((structured["call_id"].as_str().expect("an id").to_owned(), shown));
+    }
+    let records = hub.journal("kind=call").await;
+    assert!(records.iter().all(|r| r["outcome"] != "ok" && r["outcome"] != "rejected"), "{records:?}");
+    drop(agent);
+    hub.restart(&[]).await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    for (id, shown) in ids {
+        let status = client.call("call_status", json!({ "call_id": id })).await;
+        let line = status.text();
+        assert_eq!(status.structured()["error"]["code"], shown);
+        assert!(line.contains(&format!("the code `{shown}` is the machine's own or the hub's")), "{line}");
+    }
 }
 
 #[tokio::test]
