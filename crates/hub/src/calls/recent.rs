@@ -101,6 +101,7 @@ impl Call {
     pub fn set_state(&self, state: CallState) {
         if self.done.get().is_none() {
             self.state.store(state as u8, Ordering::Release);
+            self.changed.notify_waiters();
         }
     }
 
@@ -138,6 +139,19 @@ impl Call {
             changed.as_mut().enable();
             if let Some(done) = self.done.get() {
                 return done;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until it no longer waits for a person.
+    pub async fn decided(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.state() != CallState::Waiting {
+                return;
             }
             changed.await;
         }
@@ -350,6 +364,26 @@ mod tests {
         let there = |n| recent.find(CallId::new(uuid::Uuid::from_u128(n))).is_some();
         assert_eq!([there(1), there(2), there(3)], [false, false, true]);
         assert!(recent.inner().bytes <= MAX_BYTES);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_decision_sees_a_yes_and_an_end() {
+        for end in [false, true] {
+            let call = call(1);
+            call.set_state(CallState::Waiting);
+            let waiting = tokio::spawn({
+                let call = Arc::clone(&call);
+                async move { call.decided().await }
+            });
+            tokio::task::yield_now().await;
+            assert!(!waiting.is_finished());
+            if end {
+                call.finish(done("rejected"));
+            } else {
+                call.set_state(CallState::Running);
+            }
+            waiting.await.expect("no panic");
+        }
     }
 
     #[tokio::test]

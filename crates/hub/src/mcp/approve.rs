@@ -1,19 +1,23 @@
 //! A person at the client's own screen approves: only where `approvals.elicitation` allows it. A client of 2026-07-28
-//! is given the question with a state that is sealed, bound to caller, machine, tool and exact arguments, and lapses
-//! with the approval; used once, because an approval is decided once. A client with a session is asked within it.
+//! is given the question with a state that is sealed, and bound to caller, machine, tool and exact arguments; it decides
+//! once, because an approval is decided once, and is answered with what became of the call ever after. A client with a
+//! session is asked within it, for as long as nobody else has decided.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoke_core::approval::ApprovalState;
+use convoke_core::approval::{ApprovalError, ApprovalState};
+use convoke_core::call::CallState;
 use convoke_core::id::ApprovalId;
 use convoke_core::time::Timestamp;
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    InputRequest, InputRequiredResult, InputResponses, ProtocolVersion, RequestStateCodec, SealOptions,
+    CallToolResult, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationSchema, InputRequest, InputRequiredResult, InputResponses, MetaObject, ProtocolVersion,
+    RequestStateCodec, SealOptions, ServerRequest,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{PeerRequestOptions, RequestContext};
+use serde_json::json;
 
 use super::call::Wanted;
 use super::hidden;
@@ -30,11 +34,21 @@ const APPROVE: &str = "approve";
 /// Longest arguments, as text, that a question shows.
 const MAX_ASKED: usize = 2000;
 
+/// The key under which a question names the call it is about.
+const WAITING: &str = "convoke/waiting";
+
+/// A call that waits, and for what.
+pub(super) struct Waiting {
+    pub(super) call: Arc<Call>,
+    pub(super) approval: ApprovalId,
+    pub(super) expires_at: Timestamp,
+}
+
 /// What came of asking.
 pub(super) enum Asked {
     /// The client is to put this question to its person.
     Question(InputRequiredResult),
-    /// Its person has decided: the call runs, or has ended.
+    /// Its person has decided, or someone else: the call runs, or has ended.
     Decided(Arc<Call>),
     /// It cannot, or must not, be asked: someone else decides.
     Nobody,
@@ -42,7 +56,7 @@ pub(super) enum Asked {
 
 /// What a client's answer came to.
 pub(super) enum Answer {
-    /// Its person has decided.
+    /// Its person has decided, or someone had before.
     Decided(Arc<Call>),
     /// Its person did not say: the call still waits.
     Open(Box<Outcome>),
@@ -53,8 +67,7 @@ pub(super) async fn ask(
     hub: &Hub,
     asker: &Asker,
     wanted: &Wanted,
-    approval: ApprovalId,
-    expires_at: Timestamp,
+    waiting: &Waiting,
     context: &RequestContext<RoleServer>,
 ) -> Asked {
     let capable = context
@@ -64,28 +77,74 @@ pub(super) async fn ask(
     if !hub.settings.flag("approvals.elicitation") || !capable {
         return Asked::Nobody;
     }
-    let ttl = u64::try_from(expires_at.millis() - clock::now().millis()).unwrap_or(0);
-    let ttl = Duration::from_millis(ttl);
     let Some(question) = question(wanted) else { return Asked::Nobody };
+    let Waiting { call, approval, .. } = waiting;
     let inline = context.protocol_version().is_some_and(|v| v.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
     if inline {
-        let Some(codec) = codec(hub) else { return Asked::Nobody };
-        let bound = binding(hub, asker, wanted);
-        let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(ttl);
-        let state = codec.seal_with(approval.to_string().as_bytes(), &options);
-        let requests = [(APPROVE.to_owned(), InputRequest::Elicitation(ElicitRequest::new(question)))];
-        return Asked::Question(InputRequiredResult::new(Some(requests.into()), Some(state)));
+        return sealed(hub, asker, wanted, waiting, question).map_or(Asked::Nobody, Asked::Question);
     }
     let answer = tokio::select! {
-        answer = context.peer.create_elicitation(question) => answer,
+        answer = put(context, question, call) => answer,
         () = context.ct.cancelled() => return Asked::Nobody,
         () = hub.stopping.cancelled() => return Asked::Nobody,
-        () = tokio::time::sleep(ttl) => return Asked::Nobody,
     };
-    let Some(approve) = answer.ok().and_then(|answer| verdict(&answer)) else { return Asked::Nobody };
-    match calls::decide_at_client(hub, &asker.caller, approval, approve).await {
-        Ok(call) => Asked::Decided(call),
-        Err(_) => Asked::Nobody,
+    if let Some(approve) = answer.and_then(|answer| verdict(&answer)) {
+        match calls::decide_at_client(hub, &asker.caller, *approval, approve).await {
+            Ok(call) => return Asked::Decided(call),
+            Err(DecideError::Refused(ApprovalError::NotPending(_) | ApprovalError::Expired)) => {
+                return Asked::Decided(Arc::clone(call));
+            }
+            Err(_) => {}
+        }
+    }
+    // Whatever the client made of the question, someone else may have decided meanwhile.
+    if call.state() == CallState::Waiting { Asked::Nobody } else { Asked::Decided(Arc::clone(call)) }
+}
+
+/// The question for a client without a session, and what it is to bring back with the answer. It also names the call: a
+/// client that does not ask its person can still follow it.
+fn sealed(
+    hub: &Hub,
+    asker: &Asker,
+    wanted: &Wanted,
+    waiting: &Waiting,
+    question: ElicitRequestParams,
+) -> Option<InputRequiredResult> {
+    let Waiting { call, approval, expires_at } = waiting;
+    let ttl = u64::try_from(expires_at.millis() - clock::now().millis()).unwrap_or(0);
+    // Good for longer than the approval: who answers too late is told what became of the call.
+    let ttl = Duration::from_millis(ttl).saturating_add(calls::KEEP);
+    let bound = binding(hub, asker, wanted);
+    let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(ttl);
+    let state = codec(hub)?.seal_with(approval.to_string().as_bytes(), &options);
+    let requests = [(APPROVE.to_owned(), InputRequest::Elicitation(ElicitRequest::new(question)))];
+    let mut result = InputRequiredResult::new(Some(requests.into()), Some(state));
+    let mut meta = MetaObject::new();
+    let approval = json!({ "id": approval, "expires_at": expires_at });
+    meta.0.insert(WAITING.into(), json!({ "call_id": call.id, "approval": approval }));
+    result.meta = Some(meta);
+    Some(result)
+}
+
+/// Puts a question within the session. Nothing when there is no answer, or the call has been decided elsewhere: then the
+/// client is told that it need not ask any more.
+async fn put(
+    context: &RequestContext<RoleServer>,
+    question: ElicitRequestParams,
+    call: &Call,
+) -> Option<ElicitResult> {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));
+    let mut asked = context.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()?;
+    tokio::select! {
+        answer = &mut asked.rx => match answer {
+            Ok(Ok(ClientResult::ElicitResult(answer))) => Some(answer),
+            _ => None,
+        },
+        () = call.decided() => {
+            // A client that is gone has nothing to ask either.
+            let _ = asked.cancel(Some("decided elsewhere".into())).await;
+            None
+        }
     }
 }
 
@@ -116,19 +175,26 @@ pub(super) async fn answered(
         return refuse("bad_state", "this request state is altered, has lapsed, or was given for another call");
     };
     let answer = answers.get(APPROVE).and_then(|value| serde_json::from_value::<ElicitResult>(value.clone()).ok());
-    let Some(approve) = answer.and_then(|answer| verdict(&answer)) else {
-        return match hub.store.approval(approval).await {
-            Ok(Some((kept, row))) if kept.state == ApprovalState::Pending => {
-                let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
-                Ok(Answer::Open(Box::new(Outcome::pending(&call, approval, kept.expires_at, &hub.base_url()))))
+    if let Some(approve) = answer.and_then(|answer| verdict(&answer)) {
+        match calls::decide_at_client(hub, &asker.caller, approval, approve).await {
+            Ok(call) => return Ok(Answer::Decided(call)),
+            Err(DecideError::Store(why)) => return refuse("store", &why.to_string()),
+            // It has been decided, or it is too late: then this is about what came of it.
+            Err(DecideError::Refused(ApprovalError::NotPending(_) | ApprovalError::Expired)) => {}
+            Err(why) => return refuse("bad_state", &why.to_string()),
+        }
+    }
+    match hub.store.approval(approval).await {
+        Ok(Some((kept, row))) => {
+            let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
+            if kept.state == ApprovalState::Pending {
+                let outcome = Outcome::pending(&call, approval, kept.expires_at, &hub.base_url());
+                return Ok(Answer::Open(Box::new(outcome)));
             }
-            _ => refuse("bad_state", "this approval has been decided already"),
-        };
-    };
-    match calls::decide_at_client(hub, &asker.caller, approval, approve).await {
-        Ok(call) => Ok(Answer::Decided(call)),
-        Err(DecideError::Store(why)) => refuse("store", &why.to_string()),
-        Err(why) => refuse("bad_state", &why.to_string()),
+            Ok(Answer::Decided(call))
+        }
+        Ok(None) => refuse("bad_state", "there is no such approval any more"),
+        Err(why) => refuse("store", &why.to_string()),
     }
 }
 
@@ -169,7 +235,6 @@ fn codec(hub: &Hub) -> Option<RequestStateCodec> {
 #[cfg(test)]
 mod tests {
     use convoke_core::effect::Effect;
-    use serde_json::json;
     use serde_json::value::to_raw_value;
 
     use super::*;

@@ -76,11 +76,12 @@ pub(super) async fn carry_out(
     match place(hub, asker, &mut wanted).await {
         Ok((Placed::Running(call), run)) => follow(hub, &call, run, context).await.into(),
         Ok((Placed::Pending { call, approval, expires_at }, _)) => {
-            match approve::ask(hub, asker, &wanted, approval, expires_at, context).await {
+            let waiting = approve::Waiting { call, approval, expires_at };
+            match approve::ask(hub, asker, &wanted, &waiting, context).await {
                 approve::Asked::Question(question) => question.into(),
                 approve::Asked::Decided(call) => follow(hub, &call, None, context).await.into(),
                 approve::Asked::Nobody => {
-                    Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result().into()
+                    Outcome::pending(&waiting.call, approval, expires_at, &hub.base_url()).into_result().into()
                 }
             }
         }

@@ -98,7 +98,8 @@ async fn where_it_counts_the_clients_person_approves_once() {
     let (done, ()) = tokio::join!(reply(&client, shell("uptime"), &state, yes()), answer);
     assert_eq!((&done.structured()["state"], &done.structured()["result"]["stdout"]), (&json!("done"), &json!("up")));
     let replayed = reply(&client, shell("uptime"), &state, yes()).await;
-    assert_eq!(replayed.structured()["error"]["code"], "bad_state", "used once: {replayed:?}");
+    assert_eq!(replayed.structured()["call_id"], done.structured()["call_id"], "it runs once: {replayed:?}");
+    assert_eq!(replayed.structured()["result"]["stdout"], "up", "and is told again");
     let records = hub.journal("kind=approval").await;
     let decided = records.iter().find(|r| r["decision"] == "confirmed").expect("a decision");
     assert_eq!((&decided["who"], &decided["detail"]["how"]), (&json!("asker"), &json!("elicitation")));
@@ -136,18 +137,19 @@ async fn a_state_is_good_for_nothing_but_its_own_call() {
     assert_eq!(open.structured()["state"], "waiting", "{open:?}");
     let unsure = reply(&client, shell("uptime"), &state, json!({ "action": "accept", "content": {} })).await;
     assert_eq!(unsure.structured()["error"]["code"], "rejected", "a form without a yes is a no");
-    refused(&reply(&client, shell("uptime"), &state, yes()).await);
+    let again = reply(&client, shell("uptime"), &state, yes()).await;
+    assert_eq!(again.structured()["error"]["code"], "rejected", "which stands: {again:?}");
 }
 
 #[tokio::test]
-async fn a_state_lapses_with_its_approval() {
+async fn a_state_decides_nothing_once_its_approval_has_lapsed() {
     let (hub, asker) = eliciting(&[("approvals.ttl_s", "1")]).await;
     let _agent = hub.agent("pc").await;
     let client = capable(&hub, &asker);
     let state = question(&client).await;
     hub.until("/api/approvals?state=expired", |a| a["approvals"].as_array().is_some_and(|a| a.len() == 1)).await;
     let late = reply(&client, shell("uptime"), &state, yes()).await;
-    assert_eq!(late.structured()["error"]["code"], "bad_state", "{late:?}");
+    assert_eq!(late.structured()["error"]["code"], "expired", "{late:?}");
 }
 
 #[tokio::test]
@@ -165,4 +167,73 @@ async fn a_client_with_a_session_is_asked_within_it() {
     agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
     let done = events.next().await;
     assert_eq!(done["result"]["structuredContent"]["state"], "done", "{done}");
+}
+
+/// The id of the only call that waits for a person.
+async fn only_approval(hub: &TestHub) -> String {
+    let waiting = |a: &Value| a["approvals"].as_array().is_some_and(|a| a.len() == 1);
+    let list = hub.until("/api/approvals?state=pending", waiting).await;
+    list["approvals"][0]["id"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn a_question_names_its_call_and_an_answer_after_another_s_gets_what_came_of_it() {
+    let (hub, asker) = eliciting(&[]).await;
+    let mut agent = hub.agent("pc").await;
+    let client = capable(&hub, &asker);
+    let asked = client.call("shell_exec", shell("uptime")).await;
+    let state = asked.result()["requestState"].as_str().expect("a state").to_owned();
+    let named = &asked.result()["_meta"]["convoke/waiting"];
+    let status = client.call("call_status", json!({ "call_id": named["call_id"], "wait_s": 0 })).await;
+    assert_eq!(status.structured()["state"], "waiting", "{asked:?}");
+    let approval = only_approval(&hub).await;
+    assert_eq!(named["approval"]["id"], approval);
+    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+    let request = agent.request().await;
+    let answering = agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 }));
+    let (late, ()) = tokio::join!(reply(&client, shell("uptime"), &state, yes()), answering);
+    assert_eq!((&late.structured()["state"], &late.structured()["result"]["stdout"]), (&json!("done"), &json!("up")));
+    let closed = reply(&client, shell("uptime"), &state, json!({ "action": "cancel" })).await;
+    assert_eq!(closed.structured()["state"], "done", "{closed:?}");
+}
+
+#[tokio::test]
+async fn what_is_decided_elsewhere_ends_the_question_within_a_session() {
+    for (approve, state, code) in [(true, "done", Value::Null), (false, "failed", json!("rejected"))] {
+        let (hub, asker) = eliciting(&[]).await;
+        let mut agent = hub.agent("pc").await;
+        let client = Mcp::open_with(&hub, &asker, json!({ "elicitation": {} })).await;
+        let message = client.message("tools/call", json!({ "name": "shell_exec", "arguments": shell("uptime") }));
+        let mut events = Events::of(client.request(&message)).await;
+        assert_eq!(events.next().await["method"], "elicitation/create");
+        let approval = only_approval(&hub).await;
+        let decided = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": approve })).await;
+        assert_eq!(decided.status, 200);
+        if approve {
+            let request = agent.request().await;
+            agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
+        }
+        let mut last = events.next().await;
+        if last["method"] == "notifications/cancelled" {
+            last = events.next().await;
+        }
+        let shown = &last["result"]["structuredContent"];
+        assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!(state), &code), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answers_ends_as_expired() {
+    let (hub, asker) = eliciting(&[("approvals.ttl_s", "1")]).await;
+    let _agent = hub.agent("pc").await;
+    let client = Mcp::open_with(&hub, &asker, json!({ "elicitation": {} })).await;
+    let message = client.message("tools/call", json!({ "name": "shell_exec", "arguments": shell("uptime") }));
+    let mut events = Events::of(client.request(&message)).await;
+    loop {
+        let heard = events.next().await;
+        if heard["result"].is_object() {
+            assert_eq!(heard["result"]["structuredContent"]["error"]["code"], "expired", "{heard}");
+            return;
+        }
+    }
 }
