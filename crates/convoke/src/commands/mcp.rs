@@ -6,6 +6,7 @@ mod hub;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +20,10 @@ use super::Verb;
 use crate::connect;
 use crate::exit::Exit;
 
-/// Requests under way; one more waits.
+/// Requests under way; one more waits, and holds up nothing else: what comes after it may be what lets another end.
 const AT_ONCE: usize = 64;
+/// Requests under way or waiting; one more is refused.
+const MAX_REQUESTS: usize = 1024;
 /// Messages that wait for a client that reads slowly; past it, the hub's streams wait.
 const MAX_WAITING: usize = 256;
 /// Longest line a client may send.
@@ -79,9 +82,16 @@ fn read(mut stdin: impl BufRead, lines: &mpsc::Sender<std::io::Result<Vec<u8>>>)
     }
 }
 
+/// A request of the client's that has no answer yet.
+struct Request {
+    task: AbortHandle,
+    /// The hub knows of it.
+    sent: Arc<AtomicBool>,
+}
+
 struct Bridge {
     hub: Arc<Hub>,
-    running: Arc<Mutex<HashMap<String, AbortHandle>>>,
+    running: Arc<Mutex<HashMap<String, Request>>>,
     tasks: JoinSet<()>,
     places: Arc<Semaphore>,
 }
@@ -117,36 +127,64 @@ impl Bridge {
                     self.hub.say(failure(id, trouble.code(), &trouble.to_string())).await;
                 }
             }
-            (Some(_), Some(id)) => {
-                let key = id.to_string();
-                // Never closed, so there is always a place sooner or later.
-                let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
-                let (hub, running) = (Arc::clone(&self.hub), Arc::clone(&self.running));
-                let id = id.clone();
-                let done = key.clone();
-                let task = self.tasks.spawn(async move {
-                    let _place = place;
-                    if let Err(trouble) = hub.request(&message).await {
-                        hub.say(failure(&id, trouble.code(), &trouble.to_string())).await;
-                    }
-                    running.lock().unwrap_or_else(PoisonError::into_inner).remove(&done);
-                });
-                self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(key, task);
+            (Some(method), Some(id)) => {
+                if self.tasks.len() >= MAX_REQUESTS {
+                    let why = format!("{MAX_REQUESTS} requests have no answer yet; wait for one");
+                    self.hub.say(failure(id, -32000, &why)).await;
+                    return;
+                }
+                let (id, at_once) = (id.clone(), method == "ping");
+                self.start(id, at_once, message);
             }
-            (Some("notifications/cancelled"), None) if !self.hub.has_session() => {
-                // Without a session, going away is how a request is cancelled.
-                let id = message["params"]["requestId"].to_string();
-                if let Some(task) = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id) {
-                    task.abort();
+            (Some("notifications/cancelled"), None) => {
+                let was_ours = self.give_up(&message["params"]["requestId"].to_string());
+                if !was_ours && self.hub.has_session() {
+                    self.notify(&message).await;
                 }
             }
             // Notifications and answers go in order, and nobody waits for what becomes of them.
-            _ => {
-                if let Err(trouble) = self.hub.notify(&message).await {
-                    eprintln!("convoke mcp: {trouble}");
-                }
-            }
+            _ => self.notify(&message).await,
         }
+    }
+
+    async fn notify(&self, message: &Value) {
+        if let Err(trouble) = self.hub.notify(message).await {
+            eprintln!("convoke mcp: {trouble}");
+        }
+    }
+
+    /// Gives up a request that the hub need not hear of: without a session, going away is how one is cancelled, and what
+    /// was not sent need not be.
+    fn give_up(&self, id: &str) -> bool {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_ours = |request: &Request| !self.hub.has_session() || !request.sent.load(Ordering::Acquire);
+        if !running.get(id).is_some_and(is_ours) {
+            return false;
+        }
+        if let Some(request) = running.remove(id) {
+            request.task.abort();
+        }
+        true
+    }
+
+    /// Sends a request when there is a place for it.
+    fn start(&mut self, id: Value, at_once: bool, message: Value) {
+        let key = id.to_string();
+        let (hub, running, places) = (Arc::clone(&self.hub), Arc::clone(&self.running), Arc::clone(&self.places));
+        let sent = Arc::new(AtomicBool::new(false));
+        let (done, sending) = (key.clone(), Arc::clone(&sent));
+        // Held until it is in there: a task that has ended takes itself out.
+        let mut list = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let task = self.tasks.spawn(async move {
+            // Never closed, so there is always a place sooner or later.
+            let _place = if at_once { None } else { places.acquire_owned().await.ok() };
+            sending.store(true, Ordering::Release);
+            if let Err(trouble) = hub.request(&message).await {
+                hub.say(failure(&id, trouble.code(), &trouble.to_string())).await;
+            }
+            running.lock().unwrap_or_else(PoisonError::into_inner).remove(&done);
+        });
+        list.insert(key, Request { task, sent });
     }
 }
 

@@ -166,6 +166,40 @@ fn questions_of_the_hub_come_through_and_so_do_their_answers() {
 }
 
 #[test]
+fn however_many_requests_wait_answers_and_cancellations_come_through() {
+    const MANY: u32 = 70;
+    let hub = Hub::start_with(&["--set", "approvals.elicitation=true"]);
+    let _agent = Agent::join(&hub, "pc-1");
+    let mut bridge = Bridge::of(&hub);
+    bridge.open(json!({ "elicitation": {} }));
+    let shell = json!({ "agent": "pc-1", "command": "uptime" });
+    // More than are under way at once, each with a question that waits for the client.
+    for id in 1..=MANY {
+        bridge.say(&call(id, "shell_exec", shell.clone()));
+    }
+    let given_up = json!({ "requestId": MANY, "reason": "changed its mind" });
+    bridge.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up }));
+    bridge.say(&json!({ "jsonrpc": "2.0", "id": "still there", "method": "ping" }));
+    let (mut ended, mut pinged) = (std::collections::BTreeSet::new(), false);
+    while ended.len() < MANY as usize - 1 {
+        let heard = bridge.next();
+        match heard["method"].as_str() {
+            Some("elicitation/create") => {
+                bridge.say(&json!({ "jsonrpc": "2.0", "id": heard["id"], "result": { "action": "decline" } }));
+            }
+            Some(_) => {}
+            None if heard["id"] == "still there" => pinged = true,
+            None => {
+                assert_eq!(heard["result"]["structuredContent"]["error"]["code"], "rejected", "{heard}");
+                ended.insert(heard["id"].as_u64().expect("a number"));
+            }
+        }
+    }
+    assert!(pinged && !ended.contains(&u64::from(MANY)), "{ended:?}");
+    bridge.end();
+}
+
+#[test]
 fn what_stands_in_the_way_is_said_clearly() {
     let hub = Hub::start();
     let mut stranger = Command::new(env!("CARGO_BIN_EXE_convoke"));
