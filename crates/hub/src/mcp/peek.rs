@@ -10,6 +10,10 @@ use serde_json::value::RawValue;
 use super::{Entry, find};
 use crate::operators::Caller;
 
+/// Longest `initialize`: what a client says of itself is kept for as long as its session.
+const MAX_OPENING: usize = 64 * 1024;
+const TOO_LONG: &str = "`initialize` may have 65536 bytes";
+
 /// As much of a message as must be known before the SDK reads it. What this cannot read, the SDK refuses; what it
 /// lets through, the gate decides on. Whatever is odd about the rest of the message is not this one's business: the SDK
 /// overlooks it, too.
@@ -18,7 +22,8 @@ pub(super) struct Peek {
     pub(super) id: String,
     /// The tool that is called.
     tool: Option<&'static Entry>,
-    /// What is wrong with a call of a tool. The SDK would say that there is no such method.
+    /// What is wrong with a message: a call of a tool of which the SDK would say that there is no such method, or the
+    /// opening of a session that would be kept.
     pub(super) malformed: Option<&'static str>,
     /// The request that the client no longer wants answered.
     pub(super) given_up: Option<RequestId>,
@@ -36,7 +41,11 @@ impl Peek {
         Self {
             id: id.map_or("null", RawValue::get).to_owned(),
             tool: name.as_ref().and_then(|name| find(name)),
-            malformed: (method == "tools/call").then(|| params.fault(name.is_some())).flatten(),
+            malformed: match &*method {
+                "tools/call" => params.fault(name.is_some()),
+                "initialize" if body.len() > MAX_OPENING => Some(TOO_LONG),
+                _ => None,
+            },
             given_up: given_up.and_then(read),
         }
     }
@@ -147,6 +156,11 @@ mod tests {
         }
         assert_eq!(fault(r#","params":{"name":"x","arguments":"y"}"#), Some("params.arguments"));
         assert_eq!(Peek::at(br#"{"id":1,"method":"tools/list"}"#).malformed, None);
+        let opening = |bytes: usize| {
+            let text = format!(r#"{{"id":1,"method":"initialize","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));
+            Peek::at(text.as_bytes()).malformed
+        };
+        assert_eq!((opening(60_000), opening(MAX_OPENING)), (None, Some(TOO_LONG)));
     }
 
     #[test]

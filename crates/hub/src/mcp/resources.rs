@@ -25,6 +25,9 @@ const JOURNAL_PAGE: u32 = 100;
 /// Agents of the fleet's resource; a larger fleet is read with the tool `fleet_overview`.
 const FLEET_LIMIT: usize = 1000;
 
+/// Longest URI: the longest id has 128 characters and a prefix.
+const MAX_URI: usize = 256;
+
 /// What a URI names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Name {
@@ -36,14 +39,17 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// Reads a URI.
+    /// Reads a URI. Each resource has one, and none is longer than it must be: subscriptions are kept as they came.
     pub(super) fn read(uri: &str) -> Option<Self> {
+        if uri.len() > MAX_URI {
+            return None;
+        }
         let path = uri.strip_prefix("convoke://")?;
         let mut parts = path.split('/');
         let name = match (parts.next()?, parts.next(), parts.next()) {
             ("fleet", None, _) => Self::Fleet,
             ("journal", None, _) => Self::Journal { after: None },
-            ("journal", Some(after), None) => Self::Journal { after: Some(after.parse().ok()?) },
+            ("journal", Some(after), None) => Self::Journal { after: Some(place(after)?) },
             ("agents", Some(id), None) => Self::Agent(PeerId::parse(id).ok()?),
             ("agents", Some(id), Some("health")) => Self::Health(PeerId::parse(id).ok()?),
             ("agents", Some(id), Some("snapshot")) => Self::Snapshot(PeerId::parse(id).ok()?),
@@ -59,6 +65,11 @@ impl Name {
             Self::Fleet | Self::Journal { .. } => None,
         }
     }
+}
+
+/// A place in the journal as it is written: one that the store can have, without a sign or zeros before it.
+fn place(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|place: &u64| i64::try_from(*place).is_ok() && place.to_string() == text)
 }
 
 fn resource(uri: String, name: String, about: &str) -> Resource {
@@ -167,7 +178,13 @@ mod tests {
             ("convoke://agents/pc/keys", None),
             ("convoke://agents/pc/health/x", None),
             ("convoke://agents/../journal", None),
+            ("convoke://journal/0", Some(Name::Journal { after: Some(0) })),
             ("convoke://journal/-1", None),
+            ("convoke://journal/+5", None),
+            ("convoke://journal/007", None),
+            ("convoke://journal/9223372036854775808", None),
+            (&format!("convoke://journal/{}7", "0".repeat(900_000)), None),
+            (&format!("convoke://agents/{}", "a".repeat(300)), None),
             ("convoke://agents", None),
             ("file:///etc/passwd", None),
         ] {

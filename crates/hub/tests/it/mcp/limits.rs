@@ -172,3 +172,20 @@ async fn many_machines_out_of_reach_are_one_refusal_in_the_record() {
     };
     assert_eq!(said("pc-000"), said("pc-498"));
 }
+
+#[tokio::test]
+async fn what_a_session_keeps_of_its_client_is_bounded() {
+    let hub = TestHub::start().await;
+    let long = "x".repeat(100_000);
+    let capabilities = json!({ "experimental": { "x": { "long": long } } });
+    let greedy = Mcp { capabilities, ..Mcp::stateless(&hub, TOKEN) };
+    let refused = greedy.initialize().await;
+    assert_eq!((refused.status, &refused.last()["error"]["code"]), (400, &json!(-32602)), "{refused:?}");
+    assert_eq!(hub.hub().mcp.count(), 0);
+    let client = Mcp::open(&hub, TOKEN).await;
+    for uri in [format!("convoke://journal/{}5", "0".repeat(100_000)), "convoke://journal/+5".into()] {
+        let refused = client.ask("resources/subscribe", json!({ "uri": uri })).await;
+        assert!(refused.last()["error"].is_object(), "{refused:?}");
+    }
+    assert_eq!(client.ask("resources/subscribe", json!({ "uri": "convoke://journal/5" })).await.result(), &json!({}));
+}
