@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _, stream};
@@ -18,16 +18,68 @@ use super::bound;
 const MAX_STREAMS: usize = 32;
 /// Events of one stream that are kept; of more, the oldest go, which are progress.
 const MAX_EVENTS: usize = 64;
-/// Bytes that are kept of all sessions together. Beyond that only what is under way is.
+/// Bytes that are kept of all sessions together. Beyond that the oldest that have ended go, and what is under way stays.
 const MAX_BYTES: usize = 64 << 20;
+/// Fewer that have ended are not looked through.
+const LEAST_SWEPT: usize = 1024;
 
 /// One session's.
 #[derive(Debug, Default)]
 pub(super) struct Streams(VecDeque<Arc<Said>>);
 
-/// What all sessions keep, in bytes.
+/// What all sessions keep.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Kept(Arc<AtomicUsize>);
+pub(super) struct Kept(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    bytes: AtomicUsize,
+    ended: Mutex<Ended>,
+}
+
+/// The streams that have ended, whosever they are, oldest first.
+#[derive(Debug, Default)]
+struct Ended {
+    streams: VecDeque<Weak<Said>>,
+    /// Those that are gone are swept out when there are so many.
+    sweep_at: usize,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts a change.
+    fn changed(&self, by: isize) {
+        // Wraps around where the change is negative, which is the same as taking it away.
+        self.0.bytes.fetch_add(by.cast_unsigned(), Ordering::Relaxed);
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Ended> {
+        self.0.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stream has ended: from now on it may have to go.
+    fn has_ended(&self, said: &Arc<Said>) {
+        let mut ended = self.ended();
+        if ended.streams.len() >= ended.sweep_at {
+            ended.streams.retain(|said| said.strong_count() > 0);
+            ended.sweep_at = LEAST_SWEPT.max(2 * ended.streams.len());
+        }
+        ended.streams.push_back(Arc::downgrade(said));
+    }
+
+    /// Forgets what the oldest of those that have ended said, until the rest fits.
+    fn shed(&self) {
+        while self.bytes() > MAX_BYTES {
+            let Some(oldest) = self.ended().streams.pop_front() else { return };
+            if let Some(oldest) = oldest.upgrade() {
+                oldest.forget();
+            }
+        }
+    }
+}
 
 /// What one stream has said.
 #[derive(Debug)]
@@ -47,8 +99,7 @@ struct State {
 
 impl Drop for Said {
     fn drop(&mut self) {
-        let bytes = self.state().bytes;
-        self.kept.0.fetch_sub(bytes, Ordering::Relaxed);
+        self.forget();
     }
 }
 
@@ -63,9 +114,6 @@ impl Streams {
         while self.0.len() >= MAX_STREAMS {
             self.0.pop_front();
         }
-        if kept.0.load(Ordering::Relaxed) >= MAX_BYTES {
-            self.0.retain(|said| !said.state().ended);
-        }
         self.0.push_back(Arc::clone(&said));
         let heard = said.after(None);
         tokio::spawn(async move {
@@ -73,6 +121,8 @@ impl Streams {
                 said.push(event);
             }
             said.end();
+            said.kept.has_ended(&said);
+            said.kept.shed();
         });
         heard
     }
@@ -109,8 +159,16 @@ impl Said {
         }
         state.bytes = state.bytes.saturating_add_signed(change);
         drop(state);
-        // Wraps around where the change is negative, which is the same as taking it away.
-        self.kept.0.fetch_add(change.cast_unsigned(), Ordering::Relaxed);
+        self.kept.changed(change);
+        self.kept.shed();
+    }
+
+    fn forget(&self) {
+        let mut state = self.state();
+        state.events.clear();
+        let bytes = std::mem::take(&mut state.bytes);
+        drop(state);
+        self.kept.changed(-bytes.cast_signed());
     }
 
     fn end(&self) {
@@ -175,10 +233,10 @@ mod tests {
         assert_eq!(ids(streams.after("1").expect("known")).await, ["2"]);
         assert!(ids(streams.after("2").expect("known")).await.is_empty());
         assert!(streams.after("3").is_none());
-        assert!(kept.0.load(Ordering::Relaxed) > 0);
+        assert!(kept.bytes() > 0);
         drop(streams);
         tokio::task::yield_now().await;
-        assert_eq!(kept.0.load(Ordering::Relaxed), 0, "nothing is kept for nobody");
+        assert_eq!(kept.bytes(), 0, "nothing is kept for nobody");
     }
 
     #[tokio::test]
@@ -192,8 +250,38 @@ mod tests {
         assert_eq!(long.len(), 3 * MAX_EVENTS, "who listens hears all of it");
         assert!(streams.after("1000").is_none(), "the oldest are forgotten");
         assert_eq!(streams.0.back().expect("there").state().events.len(), MAX_EVENTS);
-        kept.0.fetch_add(MAX_BYTES, Ordering::Relaxed);
-        let _ = ids(streams.read(stream::iter([event(7)]).boxed(), &kept)).await;
-        assert_eq!(streams.0.len(), 1, "others keep too much: only what is under way is kept");
+    }
+
+    #[tokio::test]
+    async fn what_all_sessions_keep_is_bounded_and_the_oldest_goes_first() {
+        let kept = Kept::default();
+        let mut sessions: Vec<_> = (0..4).map(|_| Streams::default()).collect();
+        for (n, streams) in sessions.iter_mut().enumerate() {
+            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept)).await.len(), 1);
+        }
+        tokio::task::yield_now().await;
+        let (say, mut said) = mpsc::unbounded_channel();
+        let under_way = Box::pin(sessions[0].read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept));
+        say.send(event(9)).expect("read");
+        tokio::task::yield_now().await;
+        let known = |sessions: &[Streams]| -> Vec<bool> {
+            sessions.iter().enumerate().map(|(n, streams)| streams.after(&n.to_string()).is_some()).collect()
+        };
+        assert_eq!(known(&sessions), [true; 4]);
+        // As if others kept all that these five events leave: two of them have to go when two more come.
+        kept.changed(MAX_BYTES.cast_signed() - 5 * size(&event(0)).cast_signed());
+        let mut another = Streams::default();
+        assert_eq!(ids(another.read(stream::iter([event(5), event(6)]).boxed(), &kept)).await.len(), 2);
+        tokio::task::yield_now().await;
+        assert_eq!(known(&sessions), [false, false, true, true], "of whichever session");
+        assert!(kept.bytes() <= MAX_BYTES && another.after("5").is_some());
+        assert!(sessions[0].after("9").is_some(), "what is under way stays");
+        drop((say, under_way));
+        for n in 0..3 * LEAST_SWEPT {
+            let mut gone = Streams::default();
+            let _ = ids(gone.read(stream::iter([event(n)]).boxed(), &kept)).await;
+            tokio::task::yield_now().await;
+        }
+        assert!(kept.ended().streams.len() <= 2 * LEAST_SWEPT, "{}", kept.ended().streams.len());
     }
 }
