@@ -31,7 +31,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 pub use approve::{DecideError, decide, decide_at_client, expire_due, view, withdraw};
-pub use recent::{Call, Done, Recent};
+pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
 pub use recover::recover;
 
 pub(crate) use detach::Detach;
@@ -353,9 +353,6 @@ async fn ask_a_person(
     idempotency_key: Option<String>,
     rule: String,
 ) -> Result<Placed, PlaceError> {
-    if !hub.calls.may_wait() {
-        return Err(PlaceError::Busy("too many calls wait for a person already"));
-    }
     let now = clock::now();
     let expires_at = now.after(hub.settings.seconds("approvals.ttl_s"));
     let approval = Approval {
@@ -366,6 +363,13 @@ async fn ask_a_person(
         expires_at,
         state: ApprovalState::Pending,
     };
+    hub.calls.try_wait_for(approval.id, planned.token.id, expires_at).map_err(|why| match why {
+        NoRoom::Full => PlaceError::Busy("too many calls wait for a person already"),
+        NoRoom::Share => {
+            let message = "as many calls of this token wait for a person as may (approvals.max_waiting_per_token)";
+            PlaceError::Limited { message: message.into(), retry_after_s: 30 }
+        }
+    })?;
     planned.kept = true;
     planned.approval = Some(approval.id);
     planned.call.set_state(CallState::Waiting);
@@ -376,10 +380,13 @@ async fn ask_a_person(
     record.decision = Some(Decision::Pending);
     record.rule = Some(rule);
     let row = planned.row(idempotency_key, CallState::Waiting);
-    if let Some(existing) = planned.keep(&hub, row, Some(approval.clone()), Some(record)).await? {
+    let kept = planned.keep(&hub, row, Some(approval.clone()), Some(record)).await;
+    if !matches!(kept, Ok(None)) {
+        hub.calls.no_longer_waits(approval.id);
+    }
+    if let Some(existing) = kept? {
         return Ok(existing);
     }
-    hub.calls.wait_for(approval.id, planned.call.id, expires_at);
     Ok(Placed::Pending { call: planned.call, approval: approval.id, expires_at })
 }
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
-use crate::calls::{Deadlines, Recent};
+use crate::calls::{Deadlines, MaxWaiting, Recent};
 use crate::changes::Changes;
 use crate::clock;
 use crate::downloads::Downloads;
@@ -203,7 +203,13 @@ impl Hub {
         };
         Self(Arc::new(HubState {
             limits,
-            calls: Recent::new(settings.size("hub.max_concurrent_calls"), settings.size("approvals.max_waiting")),
+            calls: Recent::new(
+                settings.size("hub.max_concurrent_calls"),
+                MaxWaiting {
+                    all: settings.size("approvals.max_waiting"),
+                    of_one: settings.size("approvals.max_waiting_per_token"),
+                },
+            ),
             downloads: Downloads::default(),
             mcp: Arc::new(Sessions::new(&settings)),
             changes: Changes::default(),

@@ -191,9 +191,56 @@ pub struct Recent {
     inner: Mutex<Inner>,
     running: Arc<Semaphore>,
     max_running: usize,
-    waiting: Mutex<HashMap<ApprovalId, (CallId, Timestamp)>>,
+    waiting: Mutex<Waiting>,
     waiting_count: AtomicUsize,
-    max_waiting: usize,
+    max_waiting: MaxWaiting,
+}
+
+/// How many calls may wait for a person.
+#[derive(Clone, Copy, Debug)]
+pub struct MaxWaiting {
+    /// Of all tokens together.
+    pub all: usize,
+    /// Of one.
+    pub of_one: usize,
+}
+
+/// Why a call may not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    /// As many wait as may.
+    Full,
+    /// As many of this token's wait as may.
+    Share,
+}
+
+/// The calls that wait for a person.
+#[derive(Debug, Default)]
+struct Waiting {
+    until: HashMap<ApprovalId, (TokenId, Timestamp)>,
+    by_token: HashMap<TokenId, usize>,
+}
+
+impl Waiting {
+    fn of(&self, token: TokenId) -> usize {
+        self.by_token.get(&token).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, approval: ApprovalId, token: TokenId, expires_at: Timestamp) {
+        if self.until.insert(approval, (token, expires_at)).is_none() {
+            *self.by_token.entry(token).or_default() += 1;
+        }
+    }
+
+    fn remove(&mut self, approval: ApprovalId) {
+        let Some((token, _)) = self.until.remove(&approval) else { return };
+        if let Some(count) = self.by_token.get_mut(&token) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_token.remove(&token);
+            }
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -218,7 +265,7 @@ impl Inner {
 
 impl Recent {
     /// With these limits.
-    pub fn new(max_running: usize, max_waiting: usize) -> Self {
+    pub fn new(max_running: usize, max_waiting: MaxWaiting) -> Self {
         Self {
             inner: Mutex::default(),
             running: Arc::new(Semaphore::new(max_running)),
@@ -242,11 +289,6 @@ impl Recent {
     /// Calls that wait for a person.
     pub fn waiting(&self) -> usize {
         self.waiting_count.load(Ordering::Relaxed)
-    }
-
-    /// Whether one more call may wait for a person.
-    pub fn may_wait(&self) -> bool {
-        self.waiting() < self.max_waiting
     }
 
     fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
@@ -289,24 +331,42 @@ impl Recent {
         call
     }
 
-    /// A call waits for this approval.
-    pub fn wait_for(&self, approval: ApprovalId, call: CallId, expires_at: Timestamp) {
+    fn change_waiting<T>(&self, change: impl FnOnce(&mut Waiting) -> T) -> T {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.insert(approval, (call, expires_at));
-        self.waiting_count.store(waiting.len(), Ordering::Relaxed);
+        let changed = change(&mut waiting);
+        self.waiting_count.store(waiting.until.len(), Ordering::Relaxed);
+        changed
+    }
+
+    /// A call of this token is to wait for this approval, if it may. One token cannot take everybody's place.
+    pub fn try_wait_for(&self, approval: ApprovalId, token: TokenId, expires_at: Timestamp) -> Result<(), NoRoom> {
+        let MaxWaiting { all, of_one } = self.max_waiting;
+        self.change_waiting(|waiting| {
+            if waiting.of(token) >= of_one {
+                return Err(NoRoom::Share);
+            }
+            if waiting.until.len() >= all {
+                return Err(NoRoom::Full);
+            }
+            waiting.add(approval, token, expires_at);
+            Ok(())
+        })
+    }
+
+    /// A call of this token waits for this approval, as it did before.
+    pub fn wait_for(&self, approval: ApprovalId, token: TokenId, expires_at: Timestamp) {
+        self.change_waiting(|waiting| waiting.add(approval, token, expires_at));
     }
 
     /// The approval is decided or lapsed.
     pub fn no_longer_waits(&self, approval: ApprovalId) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.remove(&approval);
-        self.waiting_count.store(waiting.len(), Ordering::Relaxed);
+        self.change_waiting(|waiting| waiting.remove(approval));
     }
 
     /// Approvals whose time has run out.
     pub fn lapsed(&self, now: Timestamp) -> Vec<ApprovalId> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.iter().filter(|(_, (_, at))| now >= *at).map(|(id, _)| *id).collect()
+        waiting.until.iter().filter(|(_, (_, at))| now >= *at).map(|(id, _)| *id).collect()
     }
 }
 
@@ -336,7 +396,7 @@ mod tests {
 
     #[test]
     fn old_finished_calls_are_forgotten_and_running_ones_are_not() {
-        let recent = Recent::new(10, 10);
+        let recent = Recent::new(10, MaxWaiting { all: 10, of_one: 10 });
         let running = call(0);
         recent.remember(&running);
         for n in 1..=(MAX_CALLS as u128 + 10) {
@@ -352,8 +412,25 @@ mod tests {
     }
 
     #[test]
+    fn one_token_cannot_take_every_place_of_those_that_wait() {
+        let recent = Recent::new(10, MaxWaiting { all: 3, of_one: 2 });
+        let (one, two) = (TokenId::new(uuid::Uuid::from_u128(1)), TokenId::new(uuid::Uuid::from_u128(2)));
+        let approval = |n| ApprovalId::new(uuid::Uuid::from_u128(n));
+        let wait = |n, token| recent.try_wait_for(approval(n), token, Timestamp::from_millis(0));
+        assert_eq!((wait(1, one), wait(2, one), wait(3, one)), (Ok(()), Ok(()), Err(NoRoom::Share)));
+        assert_eq!((wait(4, two), wait(5, two), recent.waiting()), (Ok(()), Err(NoRoom::Full), 3));
+        recent.no_longer_waits(approval(1));
+        recent.no_longer_waits(approval(1));
+        assert_eq!((wait(6, one), wait(7, one), recent.waiting()), (Ok(()), Err(NoRoom::Share), 3));
+        for n in [2, 4, 6] {
+            recent.no_longer_waits(approval(n));
+        }
+        assert!(recent.waiting() == 0 && recent.waiting.lock().expect("whole").by_token.is_empty());
+    }
+
+    #[test]
     fn large_results_push_older_ones_out() {
-        let recent = Recent::new(10, 10);
+        let recent = Recent::new(10, MaxWaiting { all: 10, of_one: 10 });
         let half = serde_json::value::to_raw_value(&"x".repeat(MAX_BYTES / 2)).expect("a text");
         let half: Arc<RawValue> = half.into();
         for n in 1..=3 {

@@ -47,7 +47,7 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
     for (approval, row) in all(hub, ApprovalState::Pending).await? {
         let call = hub.calls.revive(&row);
         call.set_approval(approval.id, approval.expires_at);
-        hub.calls.wait_for(approval.id, row.id, approval.expires_at);
+        hub.calls.wait_for(approval.id, row.caller, approval.expires_at);
     }
     for (approval, row) in all(hub, ApprovalState::Approved).await? {
         let call = hub.calls.revive(&row);

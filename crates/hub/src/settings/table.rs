@@ -31,6 +31,7 @@ const MIB: u64 = 1024 * 1024;
 pub const SETTINGS: &[Setting] = &[
     setting("approvals.elicitation", Kind::Bool, "false", "Whether a client's own prompt counts as a person's approval."),
     setting("approvals.max_waiting", number(1, 100_000), "1000", "Most calls that may wait for a person at once; one more is refused."),
+    setting("approvals.max_waiting_per_token", number(1, 100_000), "100", "Most calls of one token that may wait for a person at once; one more is refused with `limited`."),
     setting("approvals.ttl_s", number(1, 30 * DAY_S), "900", "How long a call waits for a person."),
     setting("calls.default_timeout_s", number(1, DAY_S), "30", "How long a call may take when nobody says."),
     setting("calls.grace_s", number(0, 300), "5", "Added to the agent's own time-out before the hub gives up."),

@@ -222,3 +222,18 @@ async fn another_caller_does_not_see_the_call() {
     let listed = hub.request("GET", "/api/approvals", Some(&other), None).await.body;
     assert_eq!(listed["approvals"], json!([]));
 }
+
+#[tokio::test]
+async fn one_token_leaves_others_room_to_wait() {
+    let settings = [("approvals.max_waiting", "3"), ("approvals.max_waiting_per_token", "2")];
+    let (hub, greedy) = confirming(&settings).await;
+    let _agent = hub.agent("pc").await;
+    let other = hub.token("other", "operator", json!({})).await;
+    let mut told = Vec::new();
+    for token in [&greedy, &greedy, &greedy, &other, &other] {
+        let reply = hub.post_as(token, "/api/agents/pc/call", shell()).await;
+        told.push((reply.status, reply.body["error"]["code"].as_str().unwrap_or_default().to_owned()));
+    }
+    let told: Vec<_> = told.iter().map(|(status, code)| (*status, code.as_str())).collect();
+    assert_eq!(told, [(202, ""), (202, ""), (429, "limited"), (202, ""), (503, "busy")]);
+}
