@@ -157,17 +157,25 @@ pub enum AskError {
     Store(StoreError),
 }
 
-/// The agent that a caller means, if it is within their reach.
+/// The agent that a caller means, if it is within their reach. Out of a narrowed token's reach is the same as not there:
+/// such a token must not learn which other agents exist.
 pub async fn find(hub: &Hub, caller: &Caller, name: &str) -> Result<(Arc<SondeAgent>, Arc<Agent>), AskError> {
-    let unknown = || AskError::Bad(format!("Agent '{}' not found or offline", clip(name)));
-    let sonde = hub.sonde.registry.named(name).ok_or_else(unknown)?;
-    let agent = hub.agents.find(sonde.id.as_str()).ok_or_else(unknown)?;
-    let tags = Arc::clone(&agent.state().tags);
-    if let Err(missing) = caller.token.grant.check_reach(sonde.id.as_str(), &tags) {
-        record_refusal(hub, caller, "an agent out of reach", Some(sonde.id.as_str())).await;
+    let sonde = hub.sonde.registry.named(name);
+    let found = sonde.and_then(|sonde| hub.agents.find(sonde.id.as_str()).map(|agent| (sonde, agent)));
+    let reached = found.as_ref().is_some_and(|(sonde, _)| reaches(hub, caller, sonde));
+    if let Some(missing) = narrowed(caller).filter(|_| !reached) {
+        let target = found.as_ref().map(|(sonde, _)| sonde.id.as_str());
+        record_refusal(hub, caller, "an agent out of reach", target).await;
         return Err(AskError::Denied(missing));
     }
-    Ok((sonde, agent))
+    found.ok_or_else(|| AskError::Bad(format!("Agent '{}' not found or offline", clip(name))))
+}
+
+/// What a token lacks that reaches only some agents.
+fn narrowed(caller: &Caller) -> Option<Missing> {
+    let scopes = &caller.token.grant.scopes;
+    let which = [(scopes.agents.is_some(), "agents"), (scopes.tags.is_some(), "tags")];
+    which.into_iter().find(|(narrows, _)| *narrows).map(|(_, scope)| Missing::Scope(scope))
 }
 
 /// Whether an agent is within a caller's reach.

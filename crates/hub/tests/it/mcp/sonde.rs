@@ -192,3 +192,35 @@ async fn logs_come_from_the_right_probe_and_the_record_from_the_hub() {
         assert_eq!(refused.result()["isError"], true, "{bad}: {refused:?}");
     }
 }
+
+#[tokio::test]
+async fn out_of_reach_looks_the_same_whether_it_is_there_or_not() {
+    let hub = TestHub::start().await;
+    let _agent = enrolled(&hub, "web-1").await;
+    let narrowed =
+        [json!({ "tags": ["lab"] }), json!({ "agents": ["web-*"] }), json!({ "agents": ["x"], "tags": ["y"] })];
+    for (n, scopes) in narrowed.into_iter().enumerate() {
+        let name = format!("narrow {n}");
+        let narrow = hub.token(&name, "operator", scopes).await;
+        let client = Mcp::stateless(&hub, &narrow);
+        for (tool, args) in [
+            ("probe", json!({ "probe": "system.disk.usage" })),
+            ("diagnose", json!({ "category": "system" })),
+            ("agent_overview", json!({})),
+            ("health_check", json!({})),
+            ("query_logs", json!({ "source": "systemd" })),
+            ("query_logs", json!({ "source": "audit" })),
+        ] {
+            let ask = async |agent: &str| {
+                let mut args = args.clone();
+                args["agent"] = agent.into();
+                client.call(tool, args).await.structured()["error"].clone()
+            };
+            let (there, not_there) = (ask("web-1").await, ask("web-2").await);
+            assert_eq!(there["code"], "forbidden", "{name}: {tool}");
+            assert_eq!(there, not_there, "{name}: {tool}");
+        }
+    }
+    let missing = Mcp::stateless(&hub, TOKEN).call("agent_overview", json!({ "agent": "web-2" })).await;
+    assert_eq!(missing.structured()["error"]["code"], "not_found", "{missing:?}");
+}
