@@ -283,6 +283,7 @@ async fn enter<S: Stream>(
         return;
     }
     hub.metrics.handshakes.inc();
+    hub.changes.agent(&agent.id);
     socket.set_limit(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2));
     socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
     let mut record = Draft::new(now, Kind::Auth);
@@ -302,6 +303,7 @@ async fn enter<S: Stream>(
     }
     let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
     if hub.agents.ended(&agent, link.id, Some(last_seen)) {
+        hub.changes.agent(&agent.id);
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {
             tracing::error!(%why, "a disconnection was not recorded");

@@ -166,7 +166,8 @@ pub(super) async fn patch(
     if !hub.store.set_tags(&agent.id, &tags, draft).await? {
         return Err(ApiError::no_agent(&id));
     }
-    agent.state().tags = tags.into();
+    let before = std::mem::replace(&mut agent.state().tags, tags.into());
+    hub.changes.agent_left(&agent.id, &before);
     Ok(Json(view(&agent)))
 }
 
@@ -188,6 +189,8 @@ pub(super) async fn remove(
     })?;
     hub.agents.remove(&id);
     hub.sonde.registry.remove(&agent.id);
+    let tags = Arc::clone(&agent.state().tags);
+    hub.changes.agent_left(&agent.id, &tags);
     withdraw(&hub, &caller, &agent, "the agent was removed").await;
     if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(&id)) }
 }
@@ -239,6 +242,7 @@ async fn mint(
     let row = convoke_store::EnrolToken { agent: peer.clone(), hash: token.hash(), expires_at, replaces_key };
     hub.store.mint_enrol_token(row, trust, now, record(caller, Kind::Enrol, peer.as_str(), what)).await?;
     hub.agents.find_or_add(peer).state().trust = trust;
+    hub.changes.agent(peer);
     Ok(Json(EnrolToken {
         agent_id: peer.as_str().into(),
         token: token.reveal().into(),
@@ -315,6 +319,7 @@ pub(super) async fn enrol(
                 .hint("`convoke agents rotate-key` gives a token that may replace it"));
         }
     }
+    hub.changes.agent(&peer);
     Ok(Json(Enrolled { ok: true, agent_id: id }))
 }
 
@@ -337,6 +342,7 @@ pub(super) async fn revoke(
         hub.store.set_trust(&agent.id, Trust::Revoked, true, record(&caller, Kind::Trust, &id, "revoked")).await;
     match stored {
         Ok(true) => {
+            hub.changes.agent(&agent.id);
             withdraw(&hub, &caller, &agent, "the agent was revoked").await;
             Ok(Json(view(&agent)))
         }

@@ -12,12 +12,12 @@ use convoke_core::journal::{Decision, Draft, Kind};
 use http_body_util::Full;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::peek::Peek;
 use super::server::Server;
 use super::sessions::Sessions;
-use super::{Entry, PATH, held, short};
+use super::{Entry, PATH, held, short, watch};
 use crate::clock;
 use crate::http::ApiError;
 use crate::http::extract::{self, Json};
@@ -113,6 +113,12 @@ impl Door {
         if let Some(fault) = peek.malformed.filter(|_| is_json(&parts.headers)) {
             return Ok(malformed(fault, &peek.id, session.is_some()));
         }
+        if session.is_none()
+            && let Err(error) = watch::check_all(hub, caller, &peek.listens_to).await
+        {
+            // As the SDK says it to clients without sessions.
+            return Ok(failed(&json!({ "code": -32602, "message": error.message }), &peek.id));
+        }
         if let Some(session) = &session {
             hub.mcp.heard(session);
             if let Some(request) = peek.given_up {
@@ -147,7 +153,11 @@ fn unreadable(body: &[u8], id: &str) -> Response<Body> {
         Err(why) => (-32700, format!("the body is not JSON: {why}")),
         Ok(_) => (-32600, "the body is not one request, notification or response of MCP".to_owned()),
     };
-    let error = json!({ "code": code, "message": message });
+    failed(&json!({ "code": code, "message": message }), id)
+}
+
+/// An error of the protocol for who has no session.
+fn failed(error: &Value, id: &str) -> Response<Body> {
     let mut response = extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"));
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response

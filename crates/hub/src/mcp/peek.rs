@@ -27,6 +27,8 @@ pub(super) struct Peek {
     pub(super) malformed: Option<&'static str>,
     /// The request that the client no longer wants answered.
     pub(super) given_up: Option<RequestId>,
+    /// The resources that it wants to hear of from now on.
+    pub(super) listens_to: Vec<String>,
 }
 
 impl Peek {
@@ -37,6 +39,7 @@ impl Peek {
         let params = Fields::of(top.params.map(RawValue::get).unwrap_or_default());
         let method = top.method.and_then(read::<Cow<'_, str>>).unwrap_or_default();
         let name = params.name.filter(|_| method == "tools/call").and_then(read::<Cow<'_, str>>);
+        let listens_to = params.notifications.filter(|_| method == "subscriptions/listen").and_then(read::<Wanted>);
         let given_up = params.request.filter(|_| method == "notifications/cancelled");
         Self {
             id: id.map_or("null", RawValue::get).to_owned(),
@@ -47,6 +50,7 @@ impl Peek {
                 _ => None,
             },
             given_up: given_up.and_then(read),
+            listens_to: listens_to.map(|wanted| wanted.uris).unwrap_or_default(),
         }
     }
 
@@ -55,6 +59,13 @@ impl Peek {
         let entry = self.tool?;
         entry.check(&caller.token.grant).err().map(|missing| (entry, missing))
     }
+}
+
+/// What a client wants to hear of.
+#[derive(serde::Deserialize)]
+struct Wanted {
+    #[serde(rename = "resourceSubscriptions", default)]
+    uris: Vec<String>,
 }
 
 fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
@@ -70,6 +81,7 @@ struct Fields<'a> {
     name: Option<&'a RawValue>,
     arguments: Option<&'a RawValue>,
     request: Option<&'a RawValue>,
+    notifications: Option<&'a RawValue>,
 }
 
 impl<'a> Fields<'a> {
@@ -109,6 +121,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                         "name" => fields.name = value,
                         "arguments" => fields.arguments = value,
                         "requestId" => fields.request = value,
+                        "notifications" => fields.notifications = value,
                         _ => {}
                     }
                 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use convoke_api::record::JournalQuery;
 use convoke_core::id::PeerId;
 use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter};
 use rmcp::service::{Peer, SubscriptionContext, SubscriptionSink};
@@ -16,10 +17,14 @@ use super::server::{Asker, protocol_error};
 use super::sessions::MAX_SUBSCRIPTIONS;
 use crate::clock;
 use crate::http::agents::in_reach;
+use crate::http::record::journal_page;
 use crate::hub::Hub;
+use crate::operators::Caller;
 
 /// News are gathered for so long.
 const GATHER: Duration = Duration::from_secs(1);
+/// Records that are looked at in that time for a caller who may not see all of them.
+const LOOKED_AT: u32 = 1000;
 
 /// What of a filter can be had: resources that exist, so many of them.
 pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
@@ -29,6 +34,15 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut filter = SubscriptionFilter::new();
     filter.resource_subscriptions = uris;
     filter
+}
+
+/// Whether the caller may have all of what it asks for. Looked at before the SDK acknowledges what it knows of.
+pub(super) async fn check_all(hub: &Hub, caller: &Caller, uris: &[String]) -> Result<(), ErrorData> {
+    let asker = Asker { caller: caller.clone(), session: None };
+    for uri in uris.iter().filter(|uri| Name::read(uri).is_some()).take(MAX_SUBSCRIPTIONS) {
+        check(hub, &asker, uri).await?;
+    }
+    Ok(())
 }
 
 /// A client of 2026-07-28 listens until it goes away.
@@ -117,28 +131,42 @@ async fn check(hub: &Hub, asker: &Asker, uri: &str) -> Result<(), ErrorData> {
     }
 }
 
+/// What is new since the watcher last looked.
+#[derive(Default)]
+struct Gathered {
+    /// Agents that changed and are within reach, or were.
+    agents: BTreeSet<PeerId>,
+    /// There was more than could be told: anything may have changed.
+    missed: bool,
+    /// Records that the caller may see.
+    records: bool,
+}
+
 /// Tells of changes until the token lapses or nobody hears any more.
 async fn tell(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, ear: &Ear) {
     let mut news = hub.changes.watch();
     let mut seq = hub.store.stats().journal_seq;
     let mut tick = tokio::time::interval(GATHER);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut changed, mut missed) = (BTreeSet::new(), false);
+    let mut gathered = Gathered::default();
     loop {
         tokio::select! {
             heard = news.recv() => match heard {
-                Ok(agent) => drop(changed.insert(agent)),
-                Err(RecvError::Lagged(_)) => missed = true,
+                Ok(news) => {
+                    if reaches(hub, asker, &news.agent, &news.tags_before) {
+                        gathered.agents.insert(news.agent);
+                    }
+                }
+                Err(RecvError::Lagged(_)) => gathered.missed = true,
                 Err(RecvError::Closed) => return,
             },
             _ = tick.tick() => {
                 if !asker.caller.token.is_active(clock::now()) {
                     return;
                 }
-                let now = hub.store.stats().journal_seq;
-                let recorded = std::mem::replace(&mut seq, now) != now;
-                let due = due(uris, &changed, missed, recorded);
-                (changed, missed) = (BTreeSet::new(), false);
+                gathered.records = new_records(hub, asker, uris, &mut seq).await;
+                let due = due(uris, &gathered);
+                gathered = Gathered::default();
                 for uri in due {
                     if is_reachable(hub, asker, &uri) && !ear.tell(uri).await {
                         return;
@@ -149,12 +177,34 @@ async fn tell(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, ear: &Ea
     }
 }
 
-fn due(uris: &Mutex<BTreeSet<String>>, changed: &BTreeSet<PeerId>, missed: bool, recorded: bool) -> Vec<String> {
+/// Whether there are records after this one that the caller may see. A caller whose reach is narrowed is not told of
+/// others': that something happened is news, too.
+async fn new_records(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, seq: &mut u64) -> bool {
+    let now = hub.store.stats().journal_seq;
+    let before = std::mem::replace(seq, now);
+    let is_journal = |uri: &String| matches!(Name::read(uri), Some(Name::Journal { .. }));
+    let asked = uris.lock().unwrap_or_else(PoisonError::into_inner).iter().any(is_journal);
+    let scopes = &asker.caller.token.grant.scopes;
+    if before == now || !asked || (scopes.agents.is_none() && scopes.tags.is_none()) {
+        return asked && before != now;
+    }
+    let query = JournalQuery { after: Some(before), limit: Some(LOOKED_AT), ..JournalQuery::default() };
+    match journal_page(hub, &asker.caller, query, None).await {
+        Ok(page) => {
+            // What is left is looked at next time.
+            *seq = page.next.unwrap_or(now);
+            !page.records.is_empty()
+        }
+        Err(_) => false,
+    }
+}
+
+fn due(uris: &Mutex<BTreeSet<String>>, gathered: &Gathered) -> Vec<String> {
     let uris = uris.lock().unwrap_or_else(PoisonError::into_inner);
     let is_due = |uri: &&String| match Name::read(uri) {
-        Some(Name::Journal { .. }) => recorded,
-        Some(Name::Fleet) => missed || !changed.is_empty(),
-        Some(name) => missed || name.agent().is_some_and(|id| changed.contains(id)),
+        Some(Name::Journal { .. }) => gathered.records,
+        Some(Name::Fleet) => gathered.missed || !gathered.agents.is_empty(),
+        Some(name) => gathered.missed || name.agent().is_some_and(|id| gathered.agents.contains(id)),
         None => false,
     };
     uris.iter().filter(is_due).cloned().collect()
@@ -162,8 +212,15 @@ fn due(uris: &Mutex<BTreeSet<String>>, changed: &BTreeSet<PeerId>, missed: bool,
 
 /// Tags change: what was within reach when it was subscribed to may no longer be.
 fn is_reachable(hub: &Hub, asker: &Asker, uri: &str) -> bool {
-    let Some(name) = Name::read(uri) else { return false };
-    let Some(id) = name.agent() else { return true };
+    match Name::read(uri) {
+        Some(name) => name.agent().is_none_or(|id| reaches(hub, asker, id, &[])),
+        None => false,
+    }
+}
+
+/// Whether an agent is within the caller's reach, or was with the tags it had.
+fn reaches(hub: &Hub, asker: &Asker, id: &PeerId, tags_before: &[String]) -> bool {
+    let scopes = &asker.caller.token.grant.scopes;
     let tags = hub.agents.find(id.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
-    asker.caller.token.grant.scopes.reaches(id.as_str(), &tags)
+    scopes.reaches(id.as_str(), &tags) || (!tags_before.is_empty() && scopes.reaches(id.as_str(), tags_before))
 }

@@ -145,3 +145,67 @@ async fn prompts_name_the_machine_and_only_one_within_reach() {
     let completed = client.ask("completion/complete", params).await;
     assert_eq!(completed.result()["completion"]["values"], json!(["pc-1"]));
 }
+
+/// The URI of the next news.
+async fn heard(events: &mut Events) -> String {
+    let heard = events.next().await;
+    assert_eq!(heard["method"], "notifications/resources/updated", "{heard}");
+    heard["params"]["uri"].as_str().expect("a URI").to_owned()
+}
+
+async fn listen(client: &Mcp<'_>, uris: Value) -> Events {
+    let filter = json!({ "notifications": { "resourceSubscriptions": uris } });
+    let mut events = Events::of(client.request(&client.message("subscriptions/listen", filter))).await;
+    let acknowledged = events.next().await;
+    assert_eq!(acknowledged["params"]["notifications"]["resourceSubscriptions"], uris, "{acknowledged}");
+    events
+}
+
+#[tokio::test]
+async fn what_an_operator_changes_and_a_sonde_agents_coming_are_news() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let mut events = listen(&client, json!(["convoke://agents/pc"])).await;
+    let tags = json!({ "tags": ["lab"] });
+    assert_eq!(hub.request("PATCH", "/api/agents/pc", Some(TOKEN), Some(tags)).await.status, 200);
+    assert_eq!(heard(&mut events).await, "convoke://agents/pc");
+    assert_eq!(hub.post("/api/agents/pc/revoke", json!({})).await.status, 200);
+    assert_eq!(heard(&mut events).await, "convoke://agents/pc");
+    assert_eq!(hub.request("DELETE", "/api/agents/pc", Some(TOKEN), None).await.status, 200);
+    assert_eq!(heard(&mut events).await, "convoke://agents/pc");
+
+    let mut events = listen(&client, json!(["convoke://fleet"])).await;
+    let agent = crate::sonde::enrolled(&hub, "web-1").await;
+    assert_eq!(heard(&mut events).await, "convoke://fleet");
+    let mut events = listen(&client, json!(["convoke://fleet"])).await;
+    drop(agent);
+    assert_eq!(heard(&mut events).await, "convoke://fleet");
+}
+
+#[tokio::test]
+async fn what_is_out_of_reach_is_no_news_and_is_refused_before_it_is_acknowledged() {
+    let hub = TestHub::start().await;
+    let (mut near, mut far) = (hub.agent("lab-1").await, hub.agent("hq-1").await);
+    let narrow = hub.token("narrow", "viewer", json!({ "agents": ["lab-*"] })).await;
+    let client = Mcp::stateless(&hub, &narrow);
+    let filter =
+        json!({ "notifications": { "resourceSubscriptions": ["convoke://fleet", "convoke://agents/hq-1"] } });
+    let refused = client.ask("subscriptions/listen", filter).await;
+    assert_eq!((refused.status, refused.messages.len()), (400, 1), "{refused:?}");
+    assert_eq!(refused.last()["error"]["code"], -32602, "{refused:?}");
+
+    let mut events = listen(&client, json!(["convoke://fleet", "convoke://journal"])).await;
+    let mut wide = listen(&Mcp::stateless(&hub, TOKEN), json!(["convoke://fleet", "convoke://journal"])).await;
+    telemetry(&mut far, 50).await;
+    hub.token("noise", "viewer", json!({})).await;
+    let told = [heard(&mut wide).await, heard(&mut wide).await];
+    assert_eq!(told, ["convoke://fleet", "convoke://journal"], "who may see it all hears of it");
+    let quiet = tokio::time::timeout(std::time::Duration::from_millis(2500), events.next()).await;
+    assert!(quiet.is_err(), "of others: {quiet:?}");
+    telemetry(&mut near, 50).await;
+    assert_eq!(heard(&mut events).await, "convoke://fleet");
+    assert_eq!(hub.post("/api/agents/lab-1/revoke", json!({})).await.status, 200);
+    let told: std::collections::BTreeSet<_> = [heard(&mut events).await, heard(&mut events).await].into();
+    assert_eq!(told, ["convoke://fleet".to_owned(), "convoke://journal".to_owned()].into());
+}
