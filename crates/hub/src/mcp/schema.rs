@@ -137,7 +137,17 @@ pub(super) fn result_of(tool: &Tool) -> Value {
 /// Whether what a machine answered has the shape that the schema promises; if not, it is shown elsewhere, or a client
 /// that checks would throw the whole answer away.
 pub(super) fn fits(tool: &str, value: &Value) -> bool {
+    if tool == "screen_capture" {
+        return is_capture(value);
+    }
     SHAPES.get(tool).is_none_or(|shape| shape.fits(value))
+}
+
+/// What is left of a screenshot beside its picture, as [`result_of`] has it.
+fn is_capture(value: &Value) -> bool {
+    let Some(map) = value.as_object() else { return false };
+    let is = |key: &str, fits: fn(&Value) -> bool| map.get(key).is_none_or(fits);
+    is("format", Value::is_string) && is("bytes", |bytes| bytes.is_i64() || bytes.is_u64())
 }
 
 static SHAPES: LazyLock<HashMap<&'static str, Shape>> =
@@ -281,5 +291,9 @@ mod tests {
         assert!(!fits("shell_exec", &json!("x")));
         assert!(!fits("fs_list", &json!({ "entries": [{ "name": 1 }] })));
         assert!(fits("not_a_tool", &json!(1)));
+        assert!(fits("screen_capture", &json!({ "format": "png", "bytes": 7, "width": 1.5 })));
+        for other in [json!({ "format": 7 }), json!({ "bytes": 1.5 }), json!({ "format": null }), json!("x")] {
+            assert!(!fits("screen_capture", &other), "{other}");
+        }
     }
 }
