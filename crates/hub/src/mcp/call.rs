@@ -213,6 +213,11 @@ pub(super) async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolR
     rendered.unwrap_or_else(|_| render::error("internal", "the answer could not be shown"))
 }
 
+/// Said instead of an answer to a token that was revoked, or has lapsed, while it waited for it.
+pub(super) fn too_late() -> CallToolResult {
+    render::error("unauthorized", "this token is no longer valid; what came of the call is in the journal")
+}
+
 /// A task that is dropped while it waits has nobody to answer to either.
 pub(super) struct CancelUnlessDone(pub(super) Arc<Call>);
 

@@ -14,6 +14,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::short::in_session::Handover;
 use super::{Need, call, call_many, find, fleet, prompts, render, resources, rules, sonde, visible, watch};
+use crate::clock;
 use crate::http::ApiError;
 use crate::http::doors::Visit;
 use crate::hub::Hub;
@@ -80,7 +81,19 @@ impl Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let (hub, asker) = (&self.hub, Asker::of(&context)?);
+        let asker = Asker::of(&context)?;
+        let answer = self.answer(&asker, request, context).await?;
+        // It may have taken a while.
+        Ok(if asker.caller.token.is_active(clock::now()) { answer } else { call::too_late().into() })
+    }
+
+    async fn answer(
+        &self,
+        asker: &Asker,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let hub = &self.hub;
         // A hub that stops waits for those who are being answered, within its drain time.
         let _under_way = hub.tasks.token();
         #[cfg(feature = "conformance")]
@@ -99,23 +112,23 @@ impl Server {
             if let Some(result) = Handover::go_on(hub, &context).await {
                 return Ok(result.into());
             }
-            return Ok(call::call(hub, &asker, tool, request, &context).await);
+            return Ok(call::call(hub, asker, tool, request, &context).await);
         }
         if entry.name == RULE_SEND {
-            return Ok(rules::send(hub, &asker, request, &context).await);
+            return Ok(rules::send(hub, asker, request, &context).await);
         }
         let args = request.arguments.unwrap_or_default();
         let shown = match entry.name {
-            "list_agents" => fleet::list(hub, &asker, args),
-            "select_agent" => fleet::select(hub, &asker, args).await,
-            "fleet_overview" => fleet::overview(hub, &asker, args),
-            "agent_health" => fleet::health(hub, &asker, args).await,
-            "agent_snapshot" => fleet::snapshot(hub, &asker, args).await,
-            "journal_search" => fleet::journal(hub, &asker, args).await,
-            RULE_MESSAGES => rules::messages(hub, &asker, args).await,
-            "call_status" => Ok(call::status(hub, &asker, &args, &context).await),
-            "call_agents" => Ok(call_many::call(hub, &asker, args, &context).await),
-            name => sonde::answer(hub, &asker, name, args, &context).await,
+            "list_agents" => fleet::list(hub, asker, args),
+            "select_agent" => fleet::select(hub, asker, args).await,
+            "fleet_overview" => fleet::overview(hub, asker, args),
+            "agent_health" => fleet::health(hub, asker, args).await,
+            "agent_snapshot" => fleet::snapshot(hub, asker, args).await,
+            "journal_search" => fleet::journal(hub, asker, args).await,
+            RULE_MESSAGES => rules::messages(hub, asker, args).await,
+            "call_status" => Ok(call::status(hub, asker, &args, &context).await),
+            "call_agents" => Ok(call_many::call(hub, asker, args, &context).await),
+            name => sonde::answer(hub, asker, name, args, &context).await,
         };
         Ok(shown.unwrap_or_else(|error| render::api_error(&error)).into())
     }

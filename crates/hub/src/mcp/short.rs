@@ -27,6 +27,7 @@ use super::render::Outcome;
 use super::server::Asker;
 use super::{Entry, Need, find};
 use crate::calls::{Call, Done, Placed, Run};
+use crate::clock;
 use crate::http::extract::json_bytes;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -153,12 +154,12 @@ impl Plain {
             Ok(placed) => placed,
             Err(result) => return json_bytes(reply(&id, *result, Era::Stateless)),
         };
-        let Some(token) = progress else { return json_bytes(end(hub, &id, &call, run).await) };
+        let Some(token) = progress else { return json_bytes(end(hub, caller, &id, &call, run).await) };
         let client = told::Client::of(hub, token);
-        let (hub, followed) = (hub.clone(), Arc::clone(&call));
+        let (hub, caller, followed) = (hub.clone(), caller.clone(), Arc::clone(&call));
         let ending = async move {
             let _under_way = under_way;
-            end(&hub, &id, &followed, run).await
+            end(&hub, &caller, &id, &followed, run).await
         };
         client.answer(&call, Box::pin(ending)).await
     }
@@ -186,14 +187,17 @@ async fn placed(
 }
 
 /// Follows a call to its end, and writes the reply. A client that gives up drops what waits here.
-async fn end(hub: &Hub, id: &RequestId, call: &Arc<Call>, run: Option<Run>) -> String {
+async fn end(hub: &Hub, caller: &Caller, id: &RequestId, call: &Arc<Call>, run: Option<Run>) -> String {
     let _abandoned = call::CancelUnlessDone(Arc::clone(call));
     let done = call::ended(call, run).await;
-    ended(hub, id, call, done, Era::Stateless).await
+    ended(hub, caller, id, call, done, Era::Stateless).await
 }
 
 /// The reply to a call that has ended.
-async fn ended(hub: &Hub, id: &RequestId, call: &Arc<Call>, done: &Done, era: Era) -> String {
+async fn ended(hub: &Hub, caller: &Caller, id: &RequestId, call: &Arc<Call>, done: &Done, era: Era) -> String {
+    if !caller.token.is_active(clock::now()) {
+        return reply(id, call::too_late(), era);
+    }
     match done::text(id, call, done, hub.settings.size("mcp.max_result_bytes"), era) {
         Some(text) => text,
         None => reply(id, call::shown(hub, call, done).await, era),

@@ -108,7 +108,7 @@ impl Plain {
         };
         let begun = hub.mcp.begun(session, &id, &call);
         match tokio::time::timeout(MOMENT, call::ended(&call, run.as_mut())).await {
-            Ok(done) => Ok(json_bytes(ended(hub, &id, &call, done, Era::Sessions).await)),
+            Ok(done) => Ok(json_bytes(ended(hub, caller, &id, &call, done, Era::Sessions).await)),
             Err(_) => Err(Handover::new(Running { call, run, _begun: begun, _under_way: under_way })),
         }
     }

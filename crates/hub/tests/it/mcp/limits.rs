@@ -189,3 +189,28 @@ async fn what_a_session_keeps_of_its_client_is_bounded() {
     }
     assert_eq!(client.ask("resources/subscribe", json!({ "uri": "convoke://journal/5" })).await.result(), &json!({}));
 }
+
+#[tokio::test]
+async fn a_token_that_is_revoked_while_its_call_runs_gets_nothing_of_it() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    for (n, short) in [true, false].into_iter().enumerate() {
+        let minted = hub.post("/api/tokens", json!({ "name": format!("bot-{n}"), "role": "operator" })).await.body;
+        let text = |key: &str| minted[key].as_str().expect("a text").to_owned();
+        let (token, id) = (text("token"), text("id"));
+        let client = Mcp::stateless(&hub, &token);
+        let mut params = json!({ "name": "net_config", "arguments": { "agent": "pc" } });
+        if !short {
+            params["_meta"] = json!({ "traceparent": "x" });
+        }
+        let revoke = async {
+            let request = agent.request().await;
+            let revoked = hub.request("DELETE", &format!("/api/tokens/{id}"), Some(TOKEN), None).await;
+            assert_eq!(revoked.status, 200, "{revoked:?}");
+            agent.answer(&request.id, json!({ "dns": ["what nobody may hear"] })).await;
+        };
+        let (reply, ()) = tokio::join!(client.ask("tools/call", params), revoke);
+        assert_eq!(reply.structured()["error"]["code"], "unauthorized", "{reply:?}");
+        assert!(!format!("{reply:?}").contains("nobody may hear"), "{reply:?}");
+    }
+}
