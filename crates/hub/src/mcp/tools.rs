@@ -67,17 +67,34 @@ impl Entry {
             Need::Named(effect) => grant.check_tool(effect, self.name),
             Need::Probes => sonde::check(grant),
             Need::Calls => {
-                let mut any = kenny::TOOLS.iter().map(|tool| grant.check_tool(tool.effect, tool.name));
-                if any.any(|allowed| allowed.is_ok()) { Ok(()) } else { Err(Missing::Scope("tools")) }
+                let mut all: Vec<_> = kenny::TOOLS.iter().collect();
+                // What is missing for a tool that only looks is the least that would help.
+                all.sort_by_key(|tool| tool.effect);
+                let mut missing = None;
+                for tool in all {
+                    match grant.check_tool(tool.effect, tool.name) {
+                        Ok(()) => return Ok(()),
+                        Err(why) => missing = missing.or(Some(why)),
+                    }
+                }
+                Err(missing.unwrap_or(Missing::Scope("tools")))
             }
         }
     }
 
-    /// The scope a caller would need, as `WWW-Authenticate` names it.
+    /// The scope a caller would need, as `WWW-Authenticate` names it: with it, and nothing else, this would be allowed.
     pub(super) fn scope(&self, missing: &Missing) -> String {
+        let effect = match self.need {
+            Need::Call(tool) => tool.effect,
+            Need::Named(effect) => effect,
+            // Others are there for calls of several kinds; to look is the least of them.
+            Need::View | Need::Reach | Need::Calls | Need::Probes => Effect::Observe,
+        };
         match (self.need, missing) {
-            (Need::Call(tool), Missing::Role { .. } | Missing::Scope("effects")) => tool.effect.name().into(),
-            (Need::Named(effect), Missing::Role { .. } | Missing::Scope("effects")) => effect.name().into(),
+            (_, Missing::Role { .. } | Missing::Scope("effects")) => effect.name().into(),
+            // A token is narrowed to what such a tool asks machines for, and not to the tool.
+            (Need::Calls, _) => "tools:*".into(),
+            (Need::Probes, _) => "tools:*.*".into(),
             _ => format!("tools:{}", self.name),
         }
     }
@@ -316,5 +333,32 @@ mod tests {
         let scopes = Scopes { tools: Some(vec![]), ..Scopes::default() };
         let none = Grant { role: Role::Operator, scopes };
         assert_eq!(entry.scope(&entry.check(&none).expect_err("left out")), "tools:shell_exec");
+    }
+
+    #[test]
+    fn the_scope_that_is_named_helps() {
+        for (scopes, name, scope) in [
+            (r#"{"tools":["probe"]}"#, "probe", "tools:*.*"),
+            (r#"{"tools":["diagnose"]}"#, "diagnose", "tools:*.*"),
+            (r#"{"tools":["call_agents"]}"#, "call_agents", "tools:*"),
+            (r#"{"tools":[]}"#, "fs_list", "tools:fs_list"),
+            (r#"{"effects":[]}"#, "probe", "observe"),
+            (r#"{"effects":[]}"#, "call_agents", "observe"),
+            (r#"{"effects":["observe"]}"#, "shell_exec", "manage"),
+        ] {
+            let scopes: Scopes = serde_json::from_str(scopes).expect("scopes");
+            let mut grant = Grant { role: Role::Operator, scopes };
+            let entry = find(name).expect("in the list");
+            let named = entry.scope(&entry.check(&grant).expect_err("left out"));
+            assert_eq!(named, scope, "{name}");
+            match named.strip_prefix("tools:") {
+                Some(glob) => grant.scopes.tools.get_or_insert_default().push(glob.into()),
+                None => {
+                    let effect = Effect::ALL.into_iter().find(|effect| effect.name() == named).expect("an effect");
+                    grant.scopes.effects.get_or_insert_default().push(effect);
+                }
+            }
+            assert!(entry.check(&grant).is_ok(), "{name} with {named}");
+        }
     }
 }

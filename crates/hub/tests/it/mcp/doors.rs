@@ -99,14 +99,13 @@ async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
                 ("distant", &distant, Refusal::Nothing),
             ],
             Need::Calls => vec![
-                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
+                ("toolless", &toolless, Refusal::Door("tools:*".into())),
                 ("viewer", &viewer, Refusal::Tool),
                 ("distant", &distant, Refusal::EachMachine),
             ],
-            Need::Probes => vec![
-                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
-                ("distant", &distant, Refusal::Tool),
-            ],
+            Need::Probes => {
+                vec![("toolless", &toolless, Refusal::Door("tools:*.*".into())), ("distant", &distant, Refusal::Tool)]
+            }
             Need::Reach => vec![("distant", &distant, Refusal::Tool)],
             // Every token may look; it sees only what is within its reach.
             Need::View => vec![("distant", &distant, Refusal::Nothing)],
