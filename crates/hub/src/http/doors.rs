@@ -220,12 +220,16 @@ pub(super) fn authenticate(hub: &Hub, request: &Request, address: IpAddr) -> Res
             let at = if door == Door::Mcp { Door::Mcp } else { Door::Http };
             hub.strangers.refused(address, at);
             hub.metrics.refused(at.name(), "stranger");
+            let has_token = matches!(why, AuthError::Unknown);
             let refused = match why {
                 AuthError::Missing => ApiError::unauthorized("no token was given"),
                 AuthError::Unknown => ApiError::unauthorized("this token is not valid here"),
                 AuthError::Throttled => return Err(ApiError::throttled()),
             };
-            Err(if at == Door::Mcp { refused.challenge(crate::mcp::challenge(hub, headers)) } else { refused })
+            if at != Door::Mcp {
+                return Err(refused);
+            }
+            Err(refused.challenge(crate::mcp::challenge(hub, headers, has_token)))
         }
     }
 }

@@ -81,6 +81,11 @@ impl Door {
             return Ok(self.service.handle(request).await.map(Body::new));
         }
         let (mut parts, body) = request.into_parts();
+        if !is_json(&parts.headers) {
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return Err(ApiError::new(status, "bad_request", "`Content-Type` must be application/json"));
+        }
+        parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         let body = extract::body(Request::new(body), hub).await?;
         let elicitation = hub.settings.flag("approvals.elicitation");
         if let Some(plain) = short::read(elicitation, &parts.headers, &body) {
@@ -110,7 +115,7 @@ impl Door {
         if let Some((entry, missing)) = peek.forbidden(caller) {
             return Ok(refuse(hub, caller, &parts.headers, entry, &missing, &peek.id).await);
         }
-        if let Some(fault) = peek.malformed.filter(|_| is_json(&parts.headers)) {
+        if let Some(fault) = peek.malformed {
             return Ok(malformed(fault, &peek.id, session.is_some()));
         }
         if session.is_none()
@@ -125,7 +130,7 @@ impl Door {
                 hub.mcp.give_up(session, &request);
             }
         }
-        let (is_json, id) = (is_json(&parts.headers), peek.id);
+        let id = peek.id;
         let answering = self.service.handle(Request::from_parts(parts, Full::new(body.clone())));
         let response = match session {
             Some(_) => answering.await,
@@ -135,15 +140,19 @@ impl Door {
                 .await
                 .ok_or_else(|| ApiError::busy("as many MCP sessions are open as may be (mcp.max_sessions)"))?,
         };
-        if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return Ok(unreadable(&body, &id));
         }
         Ok(if held { held::back(response).await } else { response.map(Body::new) })
     }
 }
 
+/// The media type of JSON, as the SDK looks for it: it takes whatever begins so, and only in small letters.
+const JSON: &str = "application/json";
+
 fn is_json(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(JSON))
 }
 
 /// What JSON-RPC says to a body that is none of its messages. The SDK finds fault with the media type then, in plain
@@ -231,9 +240,10 @@ async fn record(hub: &Hub, caller: &Caller, tool: &str, target: Option<String>, 
     }
 }
 
-/// What a caller without a token is told (RFC 9728, 5.1).
-pub fn challenge(hub: &Hub, headers: &HeaderMap) -> String {
-    format!("Bearer realm=\"convoke\", resource_metadata=\"{}\"", metadata_url(hub, headers))
+/// What a caller without a token is told (RFC 9728, 5.1), or with one that is not valid (RFC 6750, 3.1).
+pub fn challenge(hub: &Hub, headers: &HeaderMap, has_token: bool) -> String {
+    let error = if has_token { " error=\"invalid_token\"," } else { "" };
+    format!("Bearer realm=\"convoke\",{error} resource_metadata=\"{}\"", metadata_url(hub, headers))
 }
 
 fn metadata_url(hub: &Hub, headers: &HeaderMap) -> String {

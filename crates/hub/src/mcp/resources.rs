@@ -77,7 +77,11 @@ fn resource(uri: String, name: String, about: &str) -> Resource {
 }
 
 /// What there is, agents page by page.
-pub(super) fn list(hub: &Hub, asker: &Asker, cursor: Option<String>) -> ListResourcesResult {
+pub(super) fn list(hub: &Hub, asker: &Asker, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
+    // The last agent of the page before, which may be gone by now.
+    if cursor.as_deref().is_some_and(|cursor| PeerId::parse(cursor).is_err()) {
+        return Err(ErrorData::invalid_params("no list has given this cursor", None));
+    }
     let mut resources = Vec::new();
     if cursor.is_none() {
         resources.push(resource("convoke://fleet".into(), "fleet".into(), "Every machine's health at a glance."));
@@ -109,7 +113,7 @@ pub(super) fn list(hub: &Hub, asker: &Asker, cursor: Option<String>) -> ListReso
             }),
         );
     }
-    ListResourcesResult { next_cursor: next, ..ListResourcesResult::with_all_items(resources) }
+    Ok(ListResourcesResult { next_cursor: next, ..ListResourcesResult::with_all_items(resources) })
 }
 
 /// The templates.

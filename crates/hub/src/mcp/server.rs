@@ -7,7 +7,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
     GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    Reference, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -70,6 +71,14 @@ pub(super) fn protocol_error(error: &ApiError) -> ErrorData {
         "not_found" | "forbidden" => ErrorData::resource_not_found(message, None),
         "bad_request" => ErrorData::invalid_params(message, None),
         _ => ErrorData::internal_error(message, None),
+    }
+}
+
+/// For lists that come whole: none of their answers had a cursor.
+fn whole(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        Some(_) => Err(ErrorData::invalid_params("no list has given this cursor", None)),
+        None => Ok(()),
     }
 }
 
@@ -158,6 +167,16 @@ impl Server {
         watch::subscribe(&self.hub, &Asker::of(&context)?, &request.uri, context.peer.clone()).await
     }
 
+    fn prompts(&self) -> ListPromptsResult {
+        let list = prompts::list();
+        #[cfg(feature = "conformance")]
+        let list = match self.fixtures() {
+            Some(fixtures) => fixtures.prompts(list),
+            None => list,
+        };
+        list
+    }
+
     async fn prompt(
         &self,
         request: GetPromptRequestParams,
@@ -203,9 +222,10 @@ impl ServerHandler for Server {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        whole(request)?;
         let asker = Asker::of(&context)?;
         let tools: Vec<Tool> = visible(&asker.caller.token.grant).map(|entry| entry.tool.clone()).collect();
         #[cfg(feature = "conformance")]
@@ -231,7 +251,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let list = resources::list(&self.hub, &Asker::of(&context)?, request.and_then(|r| r.cursor));
+        let list = resources::list(&self.hub, &Asker::of(&context)?, request.and_then(|r| r.cursor))?;
         #[cfg(feature = "conformance")]
         let list = match self.fixtures() {
             Some(fixtures) => fixtures.resources(list),
@@ -242,9 +262,10 @@ impl ServerHandler for Server {
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        whole(request)?;
         let list = resources::templates();
         #[cfg(feature = "conformance")]
         let list = match self.fixtures() {
@@ -289,16 +310,11 @@ impl ServerHandler for Server {
 
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let list = prompts::list();
-        #[cfg(feature = "conformance")]
-        let list = match self.fixtures() {
-            Some(fixtures) => fixtures.prompts(list),
-            None => list,
-        };
-        Ok(list)
+        whole(request)?;
+        Ok(self.prompts())
     }
 
     fn get_prompt(
@@ -315,6 +331,11 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let asker = Asker::of(&context)?;
+        if let Reference::Prompt(prompt) = &request.r#ref
+            && !self.prompts().prompts.iter().any(|known| known.name == prompt.name)
+        {
+            return Err(ErrorData::invalid_params("there is no such prompt", None));
+        }
         Ok(prompts::complete(&self.hub, &asker, &request))
     }
 

@@ -174,3 +174,36 @@ async fn foreign_pages_and_hosts_do_not_reach_the_server() {
     assert_eq!(with("origin", &hub.http).await, 200);
     assert_eq!(with("host", "evil.example").await, 421);
 }
+
+#[tokio::test]
+async fn what_is_not_quite_right_is_told_as_the_protocol_has_it() {
+    let hub = TestHub::start().await;
+    for client in [Mcp::stateless(&hub, TOKEN), Mcp::open(&hub, TOKEN).await] {
+        for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+            let forged = client.ask(method, json!({ "cursor": "made up!" })).await;
+            assert_eq!(forged.last()["error"]["code"], -32602, "{method}: {forged:?}");
+        }
+        let unknown = json!({ "ref": { "type": "ref/prompt", "name": "nothing" },
+            "argument": { "name": "agent", "value": "" } });
+        let unknown = client.ask("completion/complete", unknown).await;
+        assert_eq!(unknown.last()["error"]["code"], -32602, "{unknown:?}");
+    }
+    for (token, told) in [("", false), ("cvk_wrong", true)] {
+        let refused = Mcp::stateless(&hub, token).ask("tools/list", json!({})).await;
+        let challenge = refused.challenge.expect("a challenge");
+        assert_eq!((refused.status, challenge.contains("error=\"invalid_token\"")), (401, told), "{challenge}");
+    }
+    let client = Mcp::stateless(&hub, TOKEN);
+    for (kind, status) in [
+        ("application/json", 200),
+        ("Application/JSON", 200),
+        ("application/json; charset=utf-8", 200),
+        ("application/jsonx", 415),
+        ("text/plain", 415),
+    ] {
+        let mut request = client.request(&client.message("tools/list", json!({}))).build().expect("a request");
+        request.headers_mut().insert("content-type", kind.parse().expect("a value"));
+        let reply = hub.http_client.execute(request).await.expect("answers");
+        assert_eq!(reply.status().as_u16(), status, "{kind}");
+    }
+}
