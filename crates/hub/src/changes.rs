@@ -1,5 +1,5 @@
-//! News about agents for whoever watches: an agent came, went, sent telemetry, or was changed by an operator. What changed is looked up by the
-//! watcher; a watcher that is slow misses news, never blocks who has them.
+//! News about agents for whoever watches: an agent came, went, sent telemetry, or was changed by an operator. What
+//! changed is looked up by the watcher; a watcher that is slow misses news, never blocks who has them.
 
 use std::sync::Arc;
 
