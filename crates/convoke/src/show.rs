@@ -1,5 +1,7 @@
 //! Texts of others on a person's terminal.
 
+use convoke_core::hidden::is_hidden;
+
 /// A text from elsewhere on one line. A machine names itself and writes its own log lines: neither may move the
 /// operator's cursor, recolour a line or turn its reading order around.
 pub(crate) fn clean(text: &str) -> String {
@@ -7,7 +9,9 @@ pub(crate) fn clean(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\t' => out.push(' '),
-            c if c.is_control() || is_reordering(c) => out.extend(c.escape_unicode()),
+            // Makes a sign before it a coloured one, as log lines like to have it, and nothing else.
+            '\u{fe0f}' => out.push(c),
+            c if c.is_control() || is_hidden(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
@@ -18,10 +22,6 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn clean_lines(text: &str) -> String {
     let line = |line: &str| line.split('\t').map(clean).collect::<Vec<_>>().join("\t");
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
-}
-
-const fn is_reordering(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
 /// Bytes in a unit that fits.
@@ -52,6 +52,7 @@ mod tests {
     fn a_machine_cannot_drive_the_operators_terminal() {
         assert_eq!(clean("pc\u{1b}[2J\u{7}"), "pc\\u{1b}[2J\\u{7}");
         assert_eq!(clean("a\u{202e}b\nc"), "a\\u{202e}b c");
+        assert_eq!(clean("rm\u{200b} \u{3164}/"), "rm\\u{200b} \\u{3164}/");
         assert_eq!(clean("Grüße 你好"), "Grüße 你好");
         assert_eq!(clean_lines("a\n\tb\r"), "a\n\tb\\u{d}");
     }

@@ -15,6 +15,7 @@ pub mod glob;
 pub mod grant;
 pub mod guard;
 pub mod health;
+pub mod hidden;
 pub mod id;
 pub mod journal;
 pub mod peer;

@@ -1,7 +1,7 @@
 //! A person at the client's own screen approves: only where `approvals.elicitation` allows it. A client of 2026-07-28
-//! is given the question with a state that is sealed, and bound to caller, machine, tool and exact arguments; it decides
-//! once, because an approval is decided once, and is answered with what became of the call ever after. A client with a
-//! session is asked within it, for as long as nobody else has decided.
+//! is given the question with a state that is sealed, bound to caller, machine, tool and exact arguments, and lapses
+//! with the approval; used once, because an approval is decided once. A client with a session is asked within it, for as
+//! long as nobody else has decided.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub(super) enum Asked {
 
 /// What a client's answer came to.
 pub(super) enum Answer {
-    /// Its person has decided, or someone had before.
+    /// Its person has decided.
     Decided(Arc<Call>),
     /// Its person did not say: the call still waits.
     Open(Box<Outcome>),
@@ -112,8 +112,7 @@ fn sealed(
 ) -> Option<InputRequiredResult> {
     let Waiting { call, approval, expires_at } = waiting;
     let ttl = u64::try_from(expires_at.millis() - clock::now().millis()).unwrap_or(0);
-    // Good for longer than the approval: who answers too late is told what became of the call.
-    let ttl = Duration::from_millis(ttl).saturating_add(calls::KEEP);
+    let ttl = Duration::from_millis(ttl);
     let bound = binding(hub, asker, wanted);
     let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(ttl);
     let state = codec(hub)?.seal_with(approval.to_string().as_bytes(), &options);
@@ -179,7 +178,7 @@ pub(super) async fn answered(
         match calls::decide_at_client(hub, &asker.caller, approval, approve).await {
             Ok(call) => return Ok(Answer::Decided(call)),
             Err(DecideError::Store(why)) => return refuse("store", &why.to_string()),
-            // It has been decided, or it is too late: then this is about what came of it.
+            // It has been decided, or it is too late: the client is told which call it was.
             Err(DecideError::Refused(ApprovalError::NotPending(_) | ApprovalError::Expired)) => {}
             Err(why) => return refuse("bad_state", &why.to_string()),
         }
@@ -191,7 +190,16 @@ pub(super) async fn answered(
                 let outcome = Outcome::pending(&call, approval, kept.expires_at, &hub.base_url());
                 return Ok(Answer::Open(Box::new(outcome)));
             }
-            Ok(Answer::Decided(call))
+            // A state is good once. Which call it was about is no secret from who asked for it.
+            let (state, id) = (kept.state.name(), call.id);
+            let message = format!(
+                "this approval has been decided already ({state}); what became of the call {id} is what `call_status` tells"
+            );
+            let mut refused = render::error("bad_state", &message);
+            if let Some(structured) = refused.structured_content.as_mut() {
+                structured["call_id"] = json!(id);
+            }
+            Err(Box::new(refused))
         }
         Ok(None) => refuse("bad_state", "there is no such approval any more"),
         Err(why) => refuse("store", &why.to_string()),

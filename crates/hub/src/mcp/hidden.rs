@@ -4,16 +4,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use convoke_core::hidden::is_hidden;
+
 /// Bytes of one unit when it is written out: `\u200b`.
 const UNIT: usize = 6;
-
-/// Whether nothing, or nothing but an empty place, is seen of a character.
-fn is_hidden(c: char) -> bool {
-    matches!(c, '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}'
-        | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
 
 /// Whether a text has nothing to write out, as most have.
 fn is_plain(json: &str) -> bool {

@@ -98,8 +98,8 @@ async fn where_it_counts_the_clients_person_approves_once() {
     let (done, ()) = tokio::join!(reply(&client, shell("uptime"), &state, yes()), answer);
     assert_eq!((&done.structured()["state"], &done.structured()["result"]["stdout"]), (&json!("done"), &json!("up")));
     let replayed = reply(&client, shell("uptime"), &state, yes()).await;
-    assert_eq!(replayed.structured()["call_id"], done.structured()["call_id"], "it runs once: {replayed:?}");
-    assert_eq!(replayed.structured()["result"]["stdout"], "up", "and is told again");
+    assert_eq!(replayed.structured()["error"]["code"], "bad_state", "it is good once: {replayed:?}");
+    assert_eq!(replayed.structured()["call_id"], done.structured()["call_id"], "and the call can be found");
     let records = hub.journal("kind=approval").await;
     let decided = records.iter().find(|r| r["decision"] == "confirmed").expect("a decision");
     assert_eq!((&decided["who"], &decided["detail"]["how"]), (&json!("asker"), &json!("elicitation")));
@@ -138,7 +138,8 @@ async fn a_state_is_good_for_nothing_but_its_own_call() {
     let unsure = reply(&client, shell("uptime"), &state, json!({ "action": "accept", "content": {} })).await;
     assert_eq!(unsure.structured()["error"]["code"], "rejected", "a form without a yes is a no");
     let again = reply(&client, shell("uptime"), &state, yes()).await;
-    assert_eq!(again.structured()["error"]["code"], "rejected", "which stands: {again:?}");
+    assert_eq!(again.structured()["error"]["code"], "bad_state", "{again:?}");
+    assert_eq!(again.structured()["call_id"], unsure.structured()["call_id"], "{again:?}");
 }
 
 #[tokio::test]
@@ -149,7 +150,7 @@ async fn a_state_decides_nothing_once_its_approval_has_lapsed() {
     let state = question(&client).await;
     hub.until("/api/approvals?state=expired", |a| a["approvals"].as_array().is_some_and(|a| a.len() == 1)).await;
     let late = reply(&client, shell("uptime"), &state, yes()).await;
-    assert_eq!(late.structured()["error"]["code"], "expired", "{late:?}");
+    assert_eq!(late.structured()["error"]["code"], "bad_state", "{late:?}");
 }
 
 #[tokio::test]
@@ -177,7 +178,7 @@ async fn only_approval(hub: &TestHub) -> String {
 }
 
 #[tokio::test]
-async fn a_question_names_its_call_and_an_answer_after_another_s_gets_what_came_of_it() {
+async fn a_question_names_its_call_and_so_does_the_refusal_of_an_answer_that_comes_too_late() {
     let (hub, asker) = eliciting(&[]).await;
     let mut agent = hub.agent("pc").await;
     let client = capable(&hub, &asker);
@@ -190,11 +191,14 @@ async fn a_question_names_its_call_and_an_answer_after_another_s_gets_what_came_
     assert_eq!(named["approval"]["id"], approval);
     assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
     let request = agent.request().await;
-    let answering = agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 }));
-    let (late, ()) = tokio::join!(reply(&client, shell("uptime"), &state, yes()), answering);
-    assert_eq!((&late.structured()["state"], &late.structured()["result"]["stdout"]), (&json!("done"), &json!("up")));
-    let closed = reply(&client, shell("uptime"), &state, json!({ "action": "cancel" })).await;
-    assert_eq!(closed.structured()["state"], "done", "{closed:?}");
+    agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
+    for answer in [yes(), json!({ "action": "cancel" })] {
+        let late = reply(&client, shell("uptime"), &state, answer).await;
+        assert_eq!(late.structured()["error"]["code"], "bad_state", "{late:?}");
+        assert_eq!(late.structured()["call_id"], named["call_id"], "{late:?}");
+    }
+    let status = client.call("call_status", json!({ "call_id": named["call_id"], "wait_s": 20 })).await;
+    assert_eq!(status.structured()["result"]["stdout"], "up", "{status:?}");
 }
 
 #[tokio::test]
