@@ -20,8 +20,9 @@ use super::ApiError;
 use super::doors::record_refusal;
 use super::extract::{Json, PathOf, QueryOf, json_bytes};
 use crate::calls::{self, Ask, Call, Done, MAX_IDEMPOTENCY_KEY, PlaceError, Placed};
+use crate::clock;
 use crate::hub::Hub;
-use crate::operators::Caller;
+use crate::operators::{Caller, Token};
 
 /// Longest wait on a call.
 pub(crate) const MAX_WAIT_S: f64 = 300.0;
@@ -58,14 +59,27 @@ pub(super) async fn call(
 
 /// Places a call and answers with its end, or with the approval it waits for.
 pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
+    let token = Arc::clone(&ask.caller.token);
     match calls::place_here(hub, ask).await {
-        Ok(Placed::Running(call)) => Ok(answered(&call, call.wait().await)),
+        Ok(Placed::Running(call)) => {
+            let done = call.wait().await;
+            still_valid(&token)?;
+            Ok(answered(&call, done))
+        }
         Ok(Placed::Pending { call, approval, expires_at }) => {
             let approval = PendingApproval { id: approval, expires_at };
             Ok((StatusCode::ACCEPTED, Json(CallPending { approval, call_id: call.id })).into_response())
         }
         Err(error) => Err(refused(error)),
     }
+}
+
+/// Whether a token that waited may still hear what it waited for: it may have been revoked, or have lapsed.
+fn still_valid(token: &Token) -> Result<(), ApiError> {
+    if token.is_active(clock::now()) {
+        return Ok(());
+    }
+    Err(ApiError::unauthorized("this token is no longer valid; what came of the call is in the journal"))
 }
 
 /// Why a call was not placed.
@@ -145,6 +159,7 @@ pub(super) async fn show(
         Found::Kept(call) => {
             if let Some(wait) = wait {
                 let _ = tokio::time::timeout(wait, call.wait()).await;
+                still_valid(&caller.token)?;
             }
             Ok(Json(status(&call)).into_response())
         }
@@ -244,7 +259,6 @@ mod tests {
     use convoke_core::id::TokenId;
 
     use super::*;
-    use crate::clock;
 
     #[test]
     fn a_success_is_written_as_it_serialises() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{TestHub, key_of};
+use crate::support::{TOKEN, TestHub, key_of};
 
 const LIST: &str = r#"{"tool":"fs_list","args":{"path":"/"}}"#;
 
@@ -326,4 +326,24 @@ async fn a_stop_tells_agents_and_a_restart_keeps_what_was_acknowledged() {
         (&json!("trusted"), &json!(["lab"]), &json!(false))
     );
     hub.connect("pc", key_of("pc")).await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_while_it_waits_hears_nothing_of_what_came() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let token = hub.token("brief", "operator", json!({})).await;
+    let listed = hub.get("/api/tokens").await.body;
+    let found = listed["tokens"].as_array().expect("a list").iter().find(|t| t["name"] == "brief").expect("there");
+    let revoke = format!("/api/tokens/{}", found["id"].as_str().expect("an id"));
+    let meanwhile = async {
+        let request = agent.request().await;
+        assert_eq!(hub.request("DELETE", &revoke, Some(TOKEN), None).await.status, 200);
+        agent.answer(&request.id, json!({ "entries": [] })).await;
+    };
+    let call = json!({ "tool": "fs_list", "args": { "path": "/" } });
+    let (reply, ()) = tokio::join!(hub.post_as(&token, "/api/agents/pc/call", call), meanwhile);
+    assert_eq!(reply.status, 401, "{reply:?}");
+    let outcomes = hub.journal("kind=call&agent=pc").await;
+    assert_eq!(outcomes.last().map(|r| &r["outcome"]), Some(&json!("ok")), "it is recorded all the same");
 }
