@@ -103,6 +103,9 @@ pub struct EnrolToken {
     pub expires_at: Timestamp,
     /// The hub's public key, which the agent pins.
     pub hub_public_key: String,
+    /// Why the token may not do what was hoped for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 impl std::fmt::Debug for EnrolToken {

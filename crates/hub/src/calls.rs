@@ -30,7 +30,7 @@ use convoke_store::{CallRow, Reservation};
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub use approve::{DecideError, decide, decide_at_client, expire_due, view, withdraw};
+pub use approve::{DecideError, decide, decide_at_client, expire_due, take_back, view, withdraw};
 pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
 pub use recover::recover;
 

@@ -87,6 +87,7 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::GET, "/api/agents/{id}/health", View, fleet::health)
         .open(Method::GET, "/api/fleet", View, fleet::overview)
         .open(Method::GET, "/api/calls/{id}", View, calls::show)
+        .open(Method::DELETE, "/api/calls/{id}", View, calls::take_back)
         .open(Method::GET, "/api/approvals", View, approvals::list)
         .open(Method::POST, "/api/approvals/{id}", Approve, approvals::decide)
         .open(Method::GET, "/api/policy/rules", View, policy::deny_rules)

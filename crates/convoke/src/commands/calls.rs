@@ -1,4 +1,4 @@
-//! `convoke calls`: where a call stands, and its end.
+//! `convoke calls`: where a call stands, its end, and taking back one that waits.
 
 use std::time::{Duration, Instant};
 
@@ -25,11 +25,24 @@ pub(crate) enum CallsCommand {
         #[arg(long, value_name = "SECONDS", num_args = 0..=1, value_parser = parse::seconds)]
         wait: Option<Option<f64>>,
     },
+    /// Take back a call of your own that waits for a person
+    Cancel { id: CallId },
 }
 
 pub(crate) async fn run(verb: Verb<'_>, command: CallsCommand) -> Result<Exit> {
     let client = verb.client()?;
-    let CallsCommand::Show { id, wait } = command;
+    let (id, wait) = match command {
+        CallsCommand::Show { id, wait } => (id, wait),
+        CallsCommand::Cancel { id } => {
+            let json: Box<RawValue> = client.delete(&format!("/api/calls/{id}")).await?;
+            if verb.output.json {
+                verb.output.raw_json(&json)?;
+            } else {
+                verb.output.text(&format!("cancelled: {id}"))?;
+            }
+            return Ok(Exit::Done);
+        }
+    };
     let (json, status) = match wait {
         None => ask(&client, id, None).await?,
         Some(limit) => self::wait(&client, id, limit.map(Duration::from_secs_f64)).await?,

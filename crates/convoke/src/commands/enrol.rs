@@ -56,6 +56,9 @@ pub(super) async fn show(verb: Verb<'_>, client: &Client, json: &RawValue, what:
     // `0.0.0.0` is where it listens, not where it is; how we came is a better guess.
     let http = if Reach::of(&about.http) == Reach::Unspecified { client.base() } else { &about.http };
     verb.output.text(&text(&token, http, what, when::now()))?;
+    if let Some(hint) = &token.hint {
+        verb.output.note(format_args!("note: {}", clean(hint)));
+    }
     match (Reach::of(&about.http), Reach::of(http)) {
         (Reach::ThisMachine, _) => verb.output.note(
             "note: this hub only answers on this machine. For others, listen on an address of the network with TLS \
@@ -153,6 +156,7 @@ mod tests {
             token: "cve_abc".into(),
             expires_at: at("2026-06-04T19:00:00Z"),
             hub_public_key: "a+b/c=".into(),
+            hint: None,
         };
         let shown = text(&token, "https://hub.example", What::Invitation, at("2026-06-04T18:00:00Z"));
         insta::assert_snapshot!(shown, @r"

@@ -195,8 +195,9 @@ async fn run_approved(
     let fail = async |code, message: String, decision| {
         // Nobody may take it for one that can still be used; not even a hub that is started again.
         let (from, to) = (ApprovalState::Approved, ApprovalState::Expired);
-        hub.store.move_approval(approval_id, from, to, None, lapsed.clone()).await?;
-        if row.state == CallState::Done {
+        let moved = hub.store.move_approval(approval_id, from, to, None, lapsed.clone()).await?;
+        // If it has moved on, the call is someone else's to end.
+        if !moved || row.state == CallState::Done {
             return Ok(());
         }
         end(hub, row, call, code, message, decision, approval_id).await
@@ -363,19 +364,42 @@ fn is_another(hub: &Hub, agent: &Agent, row: &CallRow) -> bool {
 /// Ends the calls that wait for a person and would go to an agent that is trusted no longer.
 pub async fn withdraw(hub: &Hub, by: &Caller, target: &PeerId, why: &str) -> Result<(), convoke_store::StoreError> {
     for (approval, row) in super::recover::all(hub, ApprovalState::Pending).await? {
-        if row.target != *target {
-            continue;
-        }
-        let mut record = record_of(&approval, &row, clock::now(), by).detail(&json!({ "reason": why }));
-        record.decision = Some(Decision::Rejected);
-        let (from, to) = (ApprovalState::Pending, ApprovalState::Denied);
-        if hub.store.move_approval(approval.id, from, to, Some(by.token.id), record).await? {
-            hub.calls.no_longer_waits(approval.id);
-            let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
-            end(hub, &row, &call, code::DENIED, why.to_owned(), Decision::Rejected, approval.id).await?;
+        if row.target == *target {
+            end_waiting(hub, by, &approval, &row, code::DENIED, why).await?;
         }
     }
     Ok(())
+}
+
+/// Who asked takes a call back that waits for a person. False when it waits no longer.
+pub async fn take_back(hub: &Hub, by: &Caller, id: ApprovalId) -> Result<bool, convoke_store::StoreError> {
+    let (task_hub, by) = (hub.clone(), by.clone());
+    let taking_back = async move {
+        let Some((approval, row)) = task_hub.store.approval(id).await? else { return Ok(false) };
+        end_waiting(&task_hub, &by, &approval, &row, code::CANCELLED, "who asked took the call back").await
+    };
+    Detach::new(&hub.tasks, taking_back).await
+}
+
+/// Ends one call that waits for a person. False when it waits no longer.
+async fn end_waiting(
+    hub: &Hub,
+    by: &Caller,
+    approval: &Approval,
+    row: &CallRow,
+    code: &'static str,
+    why: &str,
+) -> Result<bool, convoke_store::StoreError> {
+    let mut record = record_of(approval, row, clock::now(), by).detail(&json!({ "reason": why }));
+    record.decision = Some(Decision::Rejected);
+    let (from, to) = (ApprovalState::Pending, ApprovalState::Denied);
+    if !hub.store.move_approval(approval.id, from, to, Some(by.token.id), record).await? {
+        return Ok(false);
+    }
+    hub.calls.no_longer_waits(approval.id);
+    let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(row));
+    end(hub, row, &call, code, why.to_owned(), Decision::Rejected, approval.id).await?;
+    Ok(true)
 }
 
 /// An approval as the API shows it. Who decides, and who asked, sees the arguments as they are: a person must see all of

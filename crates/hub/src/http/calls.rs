@@ -167,6 +167,37 @@ pub(super) async fn show(
     }
 }
 
+#[utoipa::path(delete, path = "/api/calls/{id}", params(("id" = String, Path)),
+    responses((status = 200, body = CallStatus), (status = 403), (status = 404), (status = 409)), tag = "calls")]
+/// Take back a call of one's own that waits for a person. One that is under way cannot be called back.
+pub(super) async fn take_back(
+    State(hub): State<Hub>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<CallStatus>, ApiError> {
+    let id: CallId = id.parse().map_err(|_| ApiError::not_found("there is no such call"))?;
+    Ok(Json(status(&taken_back(&hub, &caller, id).await?)))
+}
+
+/// Takes back a call that waits, for who asked.
+pub(crate) async fn taken_back(hub: &Hub, caller: &Caller, id: CallId) -> Result<Arc<Call>, ApiError> {
+    let done = || ApiError::conflict("the call is done: there is nothing to take back");
+    let Found::Kept(call) = find(hub, caller, id).await? else { return Err(done()) };
+    if call.caller != caller.token.id {
+        let message = "only who asked takes a call back; whoever may approve can say no to it";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message));
+    }
+    if let Some((approval, _)) = call.approval()
+        && calls::take_back(hub, caller, approval).await?
+    {
+        return Ok(call);
+    }
+    match call.state() {
+        CallState::Done => Err(done()),
+        _ => Err(ApiError::conflict("the call is under way: the agent cannot be told to stop")),
+    }
+}
+
 /// A call that someone asks after.
 pub(crate) enum Found {
     /// The hub still has it.

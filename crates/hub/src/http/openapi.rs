@@ -15,7 +15,7 @@ use super::extract::json_bytes;
     paths(
         super::agents::list, super::agents::show, super::agents::patch, super::agents::remove, super::agents::mint_token,
         super::agents::enrol, super::agents::revoke, super::agents::rotate_key, super::downloads::update,
-        super::downloads::binary, super::calls::call, super::calls::show, super::fleet::overview, super::fleet::snapshot,
+        super::downloads::binary, super::calls::call, super::calls::show, super::calls::take_back, super::fleet::overview, super::fleet::snapshot,
         super::fleet::history, super::fleet::health, super::approvals::list, super::approvals::decide,
         super::policy::deny_rules, super::policy::put_deny_rule, super::policy::delete_deny_rule,
         super::policy::confirm_rules, super::policy::put_confirm_rule, super::policy::delete_confirm_rule,

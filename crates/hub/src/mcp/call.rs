@@ -10,8 +10,8 @@ use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, InputResponses, JsonObject};
 use rmcp::service::RequestContext;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use super::render::{self, Outcome};
 use super::server::Asker;
@@ -19,8 +19,9 @@ use super::tools::{AGENT, TIMEOUT};
 use super::{approve, progress};
 use crate::agents::Agent;
 use crate::calls::{self, Ask, Call, Done, PlaceError, Placed, Run};
+use crate::http::ApiError;
 use crate::http::agents::in_reach;
-use crate::http::calls::{Found, MAX_WAIT_S, find};
+use crate::http::calls::{Found, MAX_WAIT_S, find, taken_back};
 use crate::hub::Hub;
 
 /// How long `call_status` waits when nobody says.
@@ -269,4 +270,20 @@ pub(super) async fn status(
         (None, _) => Outcome::running(&call),
     };
     outcome.into_result()
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelArgs {
+    call_id: String,
+}
+
+/// `call_cancel`.
+pub(super) async fn take_back(hub: &Hub, asker: &Asker, args: JsonObject) -> Result<CallToolResult, ApiError> {
+    let CancelArgs { call_id } = super::fleet::args(args)?;
+    let id = call_id.parse::<CallId>();
+    let id = id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id, as an answer named it"))?;
+    let call = taken_back(hub, &asker.caller, id).await?;
+    let line = format!("The call {id} ({} on {}) will not run.", call.tool, call.target.as_str());
+    Ok(render::own_words(&line, json!({ "cancelled": id })))
 }

@@ -70,7 +70,7 @@ pub(super) fn list(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     page::fit(&mut shown, "agents", budget(hub), Keep::First { next: "id" });
     let agents = listed(&shown, "agents");
     let online = agents.iter().filter(|agent| agent["online"] == true).count();
-    let line = format!("{} machines, {online} of them online.{}", agents.len(), more(&shown));
+    let line = format!("{}, {online} of them online.{}", machines(agents.len()), more(&shown));
     Ok(render::listing(&line, shown, budget(hub)))
 }
 
@@ -109,10 +109,15 @@ pub(super) fn overview(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let overall = shown["overall"].as_str().unwrap_or("unknown");
     let count = listed(&shown, "agents").len();
     let line = match shown.get("next") {
-        None if after.is_none() => format!("The fleet's health is {overall}: {count} machines shown."),
-        _ => format!("The health of these {count} machines is {overall}.{}", more(&shown)),
+        None if after.is_none() => format!("The fleet's health is {overall}: {} shown.", machines(count)),
+        _ => format!("The health of the {} shown here is {overall}.{}", machines(count), more(&shown)),
     };
     Ok(render::listing(&line, shown, budget(hub)))
+}
+
+/// So many machines, in words.
+pub(super) fn machines(count: usize) -> String {
+    if count == 1 { "1 machine".into() } else { format!("{count} machines") }
 }
 
 /// So many machines after that one, as far as they fit.

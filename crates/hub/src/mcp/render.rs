@@ -305,7 +305,7 @@ pub(super) fn many(tool: &str, mut outcomes: Vec<Outcome>) -> CallToolResult {
     }
     let all: Vec<_> = counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
     let is_error = outcomes.iter().all(Outcome::is_error);
-    let line = format!("{tool} on {} machines: {}.", outcomes.len(), all.join(", "));
+    let line = format!("{tool} on {}: {}.", super::fleet::machines(outcomes.len()), all.join(", "));
     let mut content = vec![ContentBlock::text(line)];
     let counts: Map<_, _> = counts.into_iter().map(|(state, n)| (state.to_owned(), n.into())).collect();
     let outcomes: Vec<_> = outcomes.into_iter().map(|mut o| o.structured()).collect();

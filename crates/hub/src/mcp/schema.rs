@@ -79,6 +79,10 @@ pub(super) fn selected() -> Value {
             "description": "session: every tool of this session. token: only tools that look; others need `agent`." } }))
 }
 
+pub(super) fn cancelled() -> Value {
+    listing(json!({ "cancelled": { "type": "string", "description": "The call that will not run." } }))
+}
+
 pub(super) fn fleet() -> Value {
     let agent = json!({ "type": "object", "properties": {
         "agent_id": { "type": "string" }, "online": { "type": "boolean" }, "overall": { "type": "string" },

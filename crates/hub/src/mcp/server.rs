@@ -136,6 +136,7 @@ impl Server {
             "journal_search" => fleet::journal(hub, asker, args).await,
             RULE_MESSAGES => rules::messages(hub, asker, args).await,
             "call_status" => Ok(call::status(hub, asker, &args, &context).await),
+            "call_cancel" => call::take_back(hub, asker, args).await,
             "call_agents" => Ok(call_many::call(hub, asker, args, &context).await),
             name => sonde::answer(hub, asker, name, args, &context).await,
         };

@@ -233,6 +233,19 @@ fn own() -> Vec<Entry> {
             reads(),
         ),
         own(
+            "call_cancel",
+            Need::View,
+            "Takes back a call of your own that still waits for a person's approval: it will not run. One that is under \
+             way cannot be called back.",
+            args(
+                json!({ "call_id": { "type": "string", "description": "The call, as an answer named it." } }),
+                &["call_id"],
+            ),
+            schema::cancelled(),
+            // It takes nothing from any machine.
+            ToolAnnotations::from_raw(None, Some(false), Some(false), Some(false), Some(false)),
+        ),
+        own(
             "journal_search",
             Need::View,
             "Searches the hub's journal: who called what on which machine, who approved it, and what came of it.",

@@ -237,3 +237,35 @@ async fn one_token_leaves_others_room_to_wait() {
     let told: Vec<_> = told.iter().map(|(status, code)| (*status, code.as_str())).collect();
     assert_eq!(told, [(202, ""), (202, ""), (429, "limited"), (202, ""), (503, "busy")]);
 }
+
+#[tokio::test]
+async fn who_asked_takes_back_what_waits_and_nothing_else() {
+    let (hub, asker) = confirming(&[]).await;
+    let mut agent = hub.agent("pc").await;
+    let (approval, call) = ask(&hub, &asker).await;
+    let path = format!("/api/calls/{call}");
+    let other = hub.token("other", "operator", json!({})).await;
+    assert_eq!(hub.request("DELETE", &path, Some(&other), None).await.status, 404, "it is not theirs to know of");
+    let admin = hub.request("DELETE", &path, Some(TOKEN), None).await;
+    assert_eq!(admin.status, 403, "who may approve says no instead: {admin:?}");
+    let taken = hub.request("DELETE", &path, Some(&asker), None).await;
+    assert_eq!((taken.status, &taken.body["outcome"]), (200, &json!("cancelled")), "{taken:?}");
+    let approved = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+    assert_eq!(approved.status, 409, "there is nothing to approve: {approved:?}");
+    let again = hub.request("DELETE", &path, Some(&asker), None).await;
+    assert_eq!((again.status, &again.body["error"]["code"]), (409, &json!("conflict")), "{again:?}");
+    let record = &hub.journal("kind=approval&agent=pc").await[1];
+    assert_eq!((&record["who"], &record["decision"]), (&json!("asker"), &json!("rejected")), "{record}");
+    assert_eq!(hub.journal("kind=call&agent=pc").await[0]["outcome"], "cancelled");
+
+    // One that went out is not called back.
+    let (approval, call) = ask(&hub, &asker).await;
+    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+    let request = agent.request().await;
+    assert_eq!(request.id, call, "the first one never went out");
+    let late = hub.request("DELETE", &format!("/api/calls/{call}"), Some(&asker), None).await;
+    assert_eq!(late.status, 409, "{late:?}");
+    agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
+    let done = hub.request("GET", &format!("/api/calls/{call}?wait_s=20"), Some(&asker), None).await.body;
+    assert_eq!(done["outcome"], "ok");
+}

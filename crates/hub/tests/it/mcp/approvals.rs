@@ -241,3 +241,23 @@ async fn a_question_that_nobody_answers_ends_as_expired() {
         }
     }
 }
+
+#[tokio::test]
+async fn who_asked_takes_back_what_waits() {
+    let hub = TestHub::start().await;
+    let _agent = hub.agent("pc").await;
+    let asker = hub.token("asker", "operator", json!({})).await;
+    let client = Mcp::stateless(&hub, &asker);
+    let asked = client.call("shell_exec", shell("uptime")).await;
+    let call = asked.structured()["call_id"].clone();
+    let foreign = Mcp::stateless(&hub, &hub.token("other", "operator", json!({})).await)
+        .call("call_cancel", json!({ "call_id": call }))
+        .await;
+    assert_eq!(foreign.structured()["error"]["code"], "not_found", "{foreign:?}");
+    let taken = client.call("call_cancel", json!({ "call_id": call })).await;
+    assert_eq!((&taken.structured()["cancelled"], &taken.result()["isError"]), (&call, &json!(false)), "{taken:?}");
+    let status = client.call("call_status", json!({ "call_id": call })).await;
+    assert_eq!(status.structured()["error"]["code"], "cancelled", "{status:?}");
+    let again = client.call("call_cancel", json!({ "call_id": call })).await;
+    assert_eq!(again.structured()["error"]["code"], "conflict", "{again:?}");
+}

@@ -67,6 +67,8 @@ async fn wrong_arguments_are_told_so_that_a_model_can_mend_them() {
         ("call_agents", json!({ "tool": "nothing", "agents": ["pc"] }), "`tool` must be"),
         ("call_agents", json!({ "tool": "net_config" }), "either `agents` or `tag`"),
         ("call_status", json!({ "call_id": "x" }), "`call_id` must be"),
+        ("call_cancel", json!({ "call_id": "x" }), "`call_id` must be"),
+        ("call_cancel", json!({ "call": "x" }), "do not fit"),
     ] {
         let reply = client.call(tool, args).await;
         assert_eq!(reply.result()["isError"], true, "{tool} {reply:?}");
