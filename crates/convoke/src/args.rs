@@ -93,7 +93,7 @@ pub(crate) enum Command {
     EnrollToken(enrol::EnrolArgs),
     /// Ask an agent for something
     Call(call::CallArgs),
-    /// Look at calls
+    /// Look at calls, and take back one that waits
     #[command(subcommand)]
     Calls(calls::CallsCommand),
     /// Say yes or no to calls that wait for a person

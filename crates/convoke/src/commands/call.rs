@@ -80,7 +80,8 @@ pub(super) fn pending(verb: Verb<'_>, json: &RawValue, pending: &CallPending) ->
     verb.output.note(format_args!(
         "the call {call_id} waits for a person until {}\n\
          \x20 someone else approves it:  convoke approvals approve {}\n\
-         \x20 wait for its result:       convoke calls show {call_id} --wait",
+         \x20 wait for its result:       convoke calls show {call_id} --wait\n\
+         \x20 take it back:              convoke calls cancel {call_id}",
         when::shown(approval.expires_at, when::now()),
         approval.id,
     ));
