@@ -195,6 +195,11 @@ impl Grant {
         }
     }
 
+    /// Whether every right there is can be handed on with this grant: who holds it can let anyone in again.
+    pub fn hands_on_everything(&self) -> bool {
+        self.check(Right::Tokens).is_ok() && self.check(Right::Approve).is_ok()
+    }
+
     /// Whether the grant includes this call.
     pub fn check_call<T: AsRef<str>>(
         &self,

@@ -98,6 +98,8 @@ pub struct Operators {
     by_hash: RwLock<HashMap<TokenHash, Arc<Token>, RandomState>>,
     /// Slows guessing.
     pub throttle: throttle::Throttle,
+    /// The turn of one who revokes: of two who revoke each other, one must stay.
+    pub revoking: tokio::sync::Mutex<()>,
 }
 
 /// Why a bearer token was not taken.
@@ -142,6 +144,19 @@ impl Operators {
         if let Some(token) = self.find(id) {
             token.revoked.store(true, Ordering::Release);
         }
+    }
+
+    /// Whether nobody could let anyone in again without this token: no other one hands on every right, and for good.
+    pub fn is_last(&self, token: &Token, now: Timestamp) -> bool {
+        let lets_in = |t: &Token| t.is_active(now) && t.grant.hands_on_everything();
+        let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        lets_in(token) && !map.values().any(|t| t.id != token.id && lets_in(t) && t.expires_at.is_none())
+    }
+
+    /// Whether this is a token that is in force.
+    pub fn is_in_force(&self, hash: TokenHash, now: Timestamp) -> bool {
+        let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        map.get(&hash).is_some_and(|token| token.is_active(now))
     }
 
     /// A token by id.

@@ -168,22 +168,32 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, serving, upkeep })
 }
 
-/// Mints the first operator token, once per data directory.
+/// Mints the first operator token, once per data directory; and another one where nobody is left who could let anyone
+/// in: who starts the hub has its data and its key, and so owns it.
 async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Option<SecretText>, StoreError> {
     let known = store.tokens().await?;
-    if let Some(first) = known.iter().find(|t| t.name == FIRST_TOKEN) {
-        if given.is_some_and(|given| !given.hash().matches(&first.hash)) {
+    let operators = Operators::load(known.clone());
+    let now = clock::now();
+    let is_new = given.as_ref().is_some_and(|given| known.iter().all(|token| !given.hash().matches(&token.hash)));
+    if operators.list().iter().any(|token| token.is_active(now) && token.grant.hands_on_everything()) {
+        if is_new {
             tracing::warn!(
                 "CONVOKE_OPERATOR_TOKEN is not the token this data directory was made with; it is not in force"
             );
         }
         return Ok(None);
     }
-    let secret = given.unwrap_or_else(|| clock::token("cvk_"));
-    let now = clock::now();
+    let secret = given.filter(|_| is_new).unwrap_or_else(|| clock::token("cvk_"));
+    // A name is used once.
+    let numbered = (2..).map(|n| format!("{FIRST_TOKEN}-{n}"));
+    let mut names = std::iter::once(FIRST_TOKEN.to_owned()).chain(numbered);
+    let name = names.find(|name| known.iter().all(|token| token.name != *name)).unwrap_or_default();
+    if name != FIRST_TOKEN {
+        tracing::warn!(name, "no token was left with which others can be let in: a new one is minted");
+    }
     let row = TokenRow {
         id: TokenId::new(clock::uuid()),
-        name: FIRST_TOKEN.into(),
+        name,
         hash: secret.hash(),
         role: Role::Admin,
         scopes: Scopes { approve: Some(true), ..Scopes::default() },

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use convoke_core::secret::SecretText;
 use convoke_hub::hub::Hub;
-use convoke_hub::{OPERATOR_TOKEN_SECRET, Running, StartError};
+use convoke_hub::{OPERATOR_TOKEN_SECRET, Running, StartError, clock};
 use serde_json::json;
 
 use super::Verb;
@@ -160,8 +160,9 @@ async fn token(running: &Running, reveal: bool) -> Result<Option<SecretText>> {
         return Ok(running.first_token.clone());
     }
     let sealed = running.hub.store.secret(OPERATOR_TOKEN_SECRET).await.context("cannot read the operator token")?;
-    let text = sealed.and_then(|bytes| String::from_utf8(bytes.reveal().to_vec()).ok());
-    Ok(text.map(SecretText::new))
+    let text = sealed.and_then(|bytes| String::from_utf8(bytes.reveal().to_vec()).ok()).map(SecretText::new);
+    // One that was revoked since opens nothing.
+    Ok(text.filter(|token| running.hub.operators.is_in_force(token.hash(), clock::now())))
 }
 
 /// Where the hub listens, as a program on this machine writes it.

@@ -120,8 +120,8 @@ fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
     Ok(())
 }
 
-#[utoipa::path(delete, path = "/api/tokens/{id}", params(("id" = String, Path)), responses((status = 200), (status = 404)), tag = "tokens")]
-/// Revoke a token: it is refused from this moment on.
+#[utoipa::path(delete, path = "/api/tokens/{id}", params(("id" = String, Path)), responses((status = 200), (status = 404), (status = 409)), tag = "tokens")]
+/// Revoke a token: it is refused from this moment on. Not the last one with which others can be let in.
 pub(super) async fn revoke(
     State(hub): State<Hub>,
     caller: Caller,
@@ -129,13 +129,19 @@ pub(super) async fn revoke(
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let unknown = || ApiError::not_found("there is no such token");
     let id: TokenId = id.parse().map_err(|_| unknown())?;
+    let _turn = hub.operators.revoking.lock().await;
     let token = hub.operators.find(id).ok_or_else(unknown)?;
     let now = clock::now();
+    if hub.operators.is_last(&token, now) {
+        let message =
+            "this is the last token with which others can be minted and calls approved, and that does not expire";
+        return Err(ApiError::conflict(message).hint("mint another one first: role admin, no scopes but approve"));
+    }
     let mut record = Draft::new(now, Kind::Token).detail(&json!({ "what": "revoked", "id": id, "name": token.name }));
     record.who = Some(caller.token.name.clone());
     record.door = Some(caller.door);
     if !hub.store.revoke_token(id, now, record).await? {
-        return Err(unknown());
+        return Err(ApiError::conflict("this token is revoked already"));
     }
     hub.operators.revoke(id);
     hub.mcp.close_token(id).await;

@@ -1,6 +1,8 @@
 //! Every door, tried without the right it needs. The list is the router's own, so a new door is tried too.
 
 use convoke_core::grant::Right;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::time::Timestamp;
 use convoke_hub::http;
 use serde_json::json;
 
@@ -133,6 +135,49 @@ async fn tokens_are_shown_once_named_once_and_revoked_at_once() {
     let path = format!("/api/tokens/{}", id.as_str().expect("an id"));
     assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
     assert_eq!(hub.request("GET", "/api/agents", Some(&token), None).await.status, 401);
+}
+
+#[tokio::test]
+async fn the_last_token_that_lets_others_in_stays() {
+    let mut hub = TestHub::start().await;
+    let id_of = async |hub: &TestHub, name: &str| {
+        let listed = hub.get("/api/tokens").await.body;
+        let found = listed["tokens"].as_array().expect("a list").iter().find(|t| t["name"] == name);
+        format!("/api/tokens/{}", found.expect("there")["id"].as_str().expect("an id"))
+    };
+    let first = id_of(&hub, "operator").await;
+    // None of these could hand on every right for good.
+    hub.token("narrowed", "admin", json!({ "approve": true, "agents": ["pc"] })).await;
+    hub.token("no-approver", "admin", json!({})).await;
+    let short = json!({ "name": "short", "role": "admin", "scopes": { "approve": true }, "expires_in_s": 60 });
+    assert_eq!(hub.post("/api/tokens", short).await.status, 200);
+    let refused = hub.request("DELETE", &first, Some(TOKEN), None).await;
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (409, &json!("conflict")), "{refused:?}");
+    // Of two who revoke each other at once, one stays.
+    let other = hub.token("other", "admin", json!({ "approve": true })).await;
+    let second = id_of(&hub, "other").await;
+    let (one, two) = tokio::join!(
+        hub.request("DELETE", &first, Some(&other), None),
+        hub.request("DELETE", &second, Some(TOKEN), None)
+    );
+    let mut came = [one.status, two.status];
+    came.sort_unstable();
+    assert!(came == [200, 409] || came == [200, 401], "{one:?} {two:?}");
+    let left = if one.status == 200 { &other } else { TOKEN };
+    assert_eq!(hub.request("GET", "/api/tokens", Some(left), None).await.status, 200);
+    let again = hub.request("DELETE", if one.status == 200 { &first } else { &second }, Some(left), None).await;
+    assert_eq!(again.status, 409, "revoked already: {again:?}");
+    // A data directory that nobody can enter any more lets in who starts it.
+    for token in hub.hub().operators.list() {
+        let record = Draft::new(Timestamp::from_millis(1), Kind::Token);
+        hub.hub().store.revoke_token(token.id, Timestamp::from_millis(1), record).await.expect("revokes");
+    }
+    hub.restart(&[]).await;
+    let minted = hub.running.as_ref().and_then(|running| running.first_token.clone()).expect("a new token");
+    assert_ne!(minted.reveal(), TOKEN, "what was revoked stays so");
+    let listed = hub.request("GET", "/api/tokens", Some(minted.reveal()), None).await.body;
+    let names: Vec<_> = listed["tokens"].as_array().expect("a list").iter().map(|t| &t["name"]).collect();
+    assert!(names.contains(&&json!("operator-2")), "{names:?}");
 }
 
 #[tokio::test]
