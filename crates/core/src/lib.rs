@@ -18,6 +18,7 @@ pub mod health;
 pub mod hidden;
 pub mod id;
 pub mod journal;
+pub mod json;
 pub mod peer;
 pub mod redact;
 pub mod secret;

@@ -22,6 +22,7 @@ use convoke_core::grant::Missing;
 use convoke_core::guard::Surface;
 use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::json;
 use convoke_core::peer::Trust;
 use convoke_core::redact;
 use convoke_core::secret::SecretBytes;
@@ -325,6 +326,10 @@ fn plan(
     };
     if !value.is_object() {
         return Err(PlaceError::BadArgs("`args` must be a JSON object".into()));
+    }
+    // The journal shows them within a record, and pages of records have to be read.
+    if json::is_too_deep(args.get()) {
+        return Err(PlaceError::BadArgs(format!("`args` may be nested {} deep at the most", json::MAX_DEPTH)));
     }
     let effect = effect_of(hub, &agent, &tool);
     let timeout = hub.deadlines.of(timeout, value.get("timeout_s"));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use convoke_core::door::Door;
 use convoke_core::journal::{Draft, Kind};
+use convoke_core::json;
 use convoke_core::peer::Trust;
 use convoke_core::secret::SecretText;
 use convoke_kenny::frame::Register;
@@ -166,15 +167,16 @@ async fn enter<S: Stream>(
         Proof::Token => AuthWay::Token,
     };
     let version = accepted.protocol.map(|p| p.to_string());
+    // It stands among what others say of themselves, on pages that have to be read.
+    let meta_raw = accepted.meta_raw.map(json::tamed);
     let mut is_news = true;
     let entered = hub.agents.linked(
         &agent,
         &link,
         |state| {
             let meta = |raw: &Option<Box<RawValue>>| raw.as_ref().map(|m| m.get().to_owned());
-            is_news = meta(&state.meta) != meta(&accepted.meta_raw)
-                || state.protocol_version.as_deref() != version.as_deref();
-            state.meta.clone_from(&accepted.meta_raw);
+            is_news = meta(&state.meta) != meta(&meta_raw) || state.protocol_version.as_deref() != version.as_deref();
+            state.meta.clone_from(&meta_raw);
             state.protocol_version = version.as_deref().map(|version| hub.agents.text(version));
             state.os = os_named(&accepted.meta.os);
             state.remote_control = accepted.meta.remote_control.map(|r| r.is_enabled());
@@ -209,7 +211,7 @@ async fn enter<S: Stream>(
         "protocol": version,
     }));
     // An agent that reconnects mostly says what it said before; the time is kept when the link ends.
-    let hello = accepted.meta_raw.filter(|_| is_news).map(|meta| (meta, version));
+    let hello = meta_raw.filter(|_| is_news).map(|meta| (meta, version));
     let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
     for item in [Some(Lossy::Record(record)), seen].into_iter().flatten() {
         if let Err(why) = hub.store.enqueue(item).await {

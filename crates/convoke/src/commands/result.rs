@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use convoke_api::calls::CallFailure;
+use convoke_core::json;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -54,7 +55,8 @@ pub(super) fn show(output: &Output, ended: &Ended<'_>) -> Result<Exit> {
         output.note(format_args!("error: {} ({})", clean(&failure.message), clean(&failure.code)));
         return Ok(Exit::Failed);
     }
-    let json = ended.result.map_or("null", RawValue::get);
+    // JSON may say what no value here can hold. The call was done all the same, and is not to be told as failed.
+    let json = &*json::tame(ended.result.map_or("null", RawValue::get));
     match ended.tool {
         "shell_exec" | "powershell_exec" => {
             if let Ok(shell) = serde_json::from_str::<ShellResult>(json) {
@@ -104,6 +106,17 @@ fn directory(listing: Listing) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_value_can_hold_is_no_failure() {
+        for json in [r#"{"a":"\ud800"}"#, "[1e999]", &format!("{}{}", "[".repeat(500), "]".repeat(500))] {
+            for tool in ["net_config", "shell_exec"] {
+                let result = RawValue::from_string(json.to_owned()).expect("JSON");
+                let ended = Ended { tool, result: Some(&result), error: None, duration_ms: Some(1) };
+                assert_eq!(show(&Output::new(false), &ended).expect("shows"), Exit::Done, "{json}");
+            }
+        }
+    }
 
     #[test]
     fn a_directory_has_its_folders_first() {

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use crate::json::{nest_end, string_end};
 use crate::time::Timestamp;
 
 /// The text of one JSON value, if there is one.
@@ -152,34 +153,6 @@ impl<'a> Scan<'a> {
         };
         self.at = end;
         self.text.get(start..end)
-    }
-}
-
-/// The end of the string that starts at `start`.
-fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut at = start + 1;
-    loop {
-        match bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-}
-
-/// The end of the object or array that starts at `start`. Counts brackets, so that no depth costs stack.
-fn nest_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut at = start;
-    let mut depth = 0_usize;
-    loop {
-        match bytes.get(at)? {
-            b'"' => at = string_end(bytes, at)? - 1,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 1 => return Some(at + 1),
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-        at += 1;
     }
 }
 

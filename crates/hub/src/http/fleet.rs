@@ -8,6 +8,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::Response;
 use convoke_api::fleet::{Fleet, FleetQuery, History, HistoryEntry, HistoryQuery, Snapshot, SnapshotQuery};
+use convoke_core::json;
 use convoke_core::time::Timestamp;
 use convoke_store::{Before, SnapshotRow};
 use hyper::body::Frame;
@@ -61,8 +62,9 @@ async fn latest(hub: &Hub, caller: &Caller, id: &str) -> Result<SnapshotRow, Api
     row.ok_or_else(|| ApiError::not_found(format!("agent {id} has not sent telemetry yet")))
 }
 
+/// What an agent wrote, for any program to read.
 fn raw(text: String) -> Result<Box<RawValue>, ApiError> {
-    RawValue::from_string(text).map_err(|_| ApiError::internal())
+    RawValue::from_string(text).map(json::tamed).map_err(|_| ApiError::internal())
 }
 
 /// One member of a JSON object, as its exact text.

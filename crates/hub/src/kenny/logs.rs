@@ -1,7 +1,7 @@
 //! Log lines of agents, and the hub's own lines about them: bounded per agent and minute, with a count of what was
 //! dropped.
 
-use convoke_core::redact;
+use convoke_core::{json, redact};
 use convoke_kenny::frame::Log;
 use convoke_store::{LogRow, Lossy};
 
@@ -17,7 +17,8 @@ const MAX_FIELDS: usize = 16 * 1024;
 impl Tunnel<'_> {
     /// A forwarded log event.
     pub(super) async fn on_log(&mut self, log: &Log<'_>) {
-        let fields = log.fields.map(|raw| redact::args(raw).get().to_owned()).filter(|text| text.len() <= MAX_FIELDS);
+        let fields = log.fields.map(|raw| redact::args(&json::tamed(raw.to_owned())).get().to_owned());
+        let fields = fields.filter(|text| text.len() <= MAX_FIELDS);
         let message = redact::clean_text(clip(&log.message, MAX_MESSAGE));
         let row = self.line("agent", log.level.name(), &log.at, &log.target, message, fields);
         self.keep(row).await;

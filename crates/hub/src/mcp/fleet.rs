@@ -3,6 +3,7 @@
 use convoke_api::agents::AgentQuery;
 use convoke_api::record::{JournalPage, JournalQuery};
 use convoke_core::id::CallId;
+use convoke_core::json;
 use rmcp::model::{CallToolResult, JsonObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -42,8 +43,13 @@ fn clip(text: &str) -> &str {
     &text[..text.floor_char_boundary(200)]
 }
 
+/// As a value, with what machines said in it tamed.
 pub(super) fn value(of: &impl Serialize) -> Result<Value, ApiError> {
-    serde_json::to_value(of).map_err(|_| ApiError::internal())
+    let read = serde_json::to_string(of).and_then(|text| serde_json::from_str(&json::tame(&text)));
+    read.map_err(|why| {
+        tracing::error!(%why, "a page could not be shown");
+        ApiError::internal()
+    })
 }
 
 pub(super) fn budget(hub: &Hub) -> usize {

@@ -279,10 +279,14 @@ impl TestAgent {
 
     /// The same as an agent of another version.
     pub async fn handshake_as(&mut self, protocol: &str) -> Result<Value, Option<u16>> {
+        self.handshake_with(r#""protocol":"0.8""#, &format!(r#""protocol":"{protocol}""#)).await
+    }
+
+    /// The same with something else in place of a part of `register`.
+    pub async fn handshake_with(&mut self, ours: &str, theirs: &str) -> Result<Value, Option<u16>> {
         let register = self.session.register_frame(&meta());
-        let ours = r#""protocol":"0.8""#;
         assert!(register.contains(ours), "{register}");
-        self.socket.send(register.replace(ours, &format!(r#""protocol":"{protocol}""#))).await;
+        self.socket.send(register.replace(ours, theirs)).await;
         loop {
             let text = self.socket.next().await?;
             match self.session.on_text(&text, Duration::ZERO) {

@@ -155,3 +155,23 @@ async fn a_snapshot_that_is_too_large_is_dropped_and_told() {
     let metrics = hub.get("/metrics").await.body;
     assert!(metrics.as_str().is_some_and(|m| m.contains(r#"convoke_drops_total{what="snapshots"} 1"#)), "{metrics}");
 }
+
+#[tokio::test]
+async fn of_a_section_that_comes_twice_the_last_counts_everywhere() {
+    let mut hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let section = |status: &str| format!(r#""own":{{"status":"{status}","summary":"x"}}"#);
+    let frame = format!(
+        r#"{{"type":"telemetry","agent_id":"pc","collected_at":"2026-06-04T18:00:00Z","snapshot":{{{},{}}}}}"#,
+        section("crit"),
+        section("ok")
+    );
+    agent.socket.send(frame).await;
+    let health = hub.until("/api/agents/pc/health", |health| health["overall"].is_string()).await;
+    assert_eq!(health["overall"], "ok", "{health}");
+    for _ in 0..2 {
+        let fleet = hub.get("/api/fleet").await.body;
+        assert_eq!((&fleet["agents"][0]["overall"], &fleet["overall"]), (&json!("ok"), &json!("ok")), "{fleet}");
+        hub.restart(&[]).await;
+    }
+}

@@ -150,7 +150,8 @@ pub struct Telemetry<'a> {
     pub agent_id: Cow<'a, str>,
     /// When it was collected, as the agent wrote it.
     pub collected_at: Cow<'a, str>,
-    /// Section name and payload, in the order they came; a repeated name is not folded.
+    /// Section name and payload, in the order they came. Of a name that is given twice the last counts, as for who
+    /// reads the body later.
     pub snapshot: Vec<(Cow<'a, str>, &'a RawValue)>,
     /// All sections as they came: what a hub keeps.
     pub body: &'a RawValue,
@@ -209,7 +210,11 @@ impl<'de> Visitor<'de> for SectionsVisitor {
                 sections = Sections::LongName;
                 map.next_value::<IgnoredAny>()?;
             } else {
-                list.push((name, map.next_value()?));
+                let payload = map.next_value()?;
+                match list.iter_mut().find(|(known, _)| *known == name) {
+                    Some(known) => known.1 = payload,
+                    None => list.push((name, payload)),
+                }
             }
         }
         Ok(sections)

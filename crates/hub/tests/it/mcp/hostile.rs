@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::Mcp;
-use crate::support::{TOKEN, TestHub};
+use crate::support::{TOKEN, TestAgent, TestHub};
 
 #[tokio::test]
 async fn an_agent_cannot_pass_its_output_off_as_the_hubs() {
@@ -168,4 +168,49 @@ async fn nonsense_is_answered_and_nothing_is_lost() {
     assert_eq!(refused.status, 400, "{refused:?}");
     assert_ne!(refused.last()["error"]["code"], Value::Null);
     assert!(!client.tools().await.is_empty(), "and goes on");
+}
+
+#[tokio::test]
+async fn what_no_program_can_read_spoils_no_page() {
+    let hub = TestHub::start().await;
+    let mut well = hub.agent("well").await;
+    let deep = format!("{}{}", "[".repeat(1500), "]".repeat(1500));
+    let client = Mcp::stateless(&hub, TOKEN);
+    for (n, odd) in [r#""\ud800""#, "1e999", deep.as_str()].into_iter().enumerate() {
+        let id = format!("odd-{n}");
+        let mut agent = TestAgent::open(&hub, &id, hub.enrol(&id).await).await;
+        let meta = format!(r#""hostname":"TEST","odd":{odd}"#);
+        agent.handshake_with(r#""hostname":"TEST""#, &meta).await.expect("is let in");
+        let frame = format!(
+            r#"{{"type":"telemetry","agent_id":"{id}","collected_at":"2026-06-04T18:00:00Z","snapshot":{{"disk":{{"status":"crit","summary":"full","odd":{odd}}}}}}}"#
+        );
+        agent.socket.send(frame).await;
+        hub.until(&format!("/api/agents/{id}/snapshot"), |s| s["snapshot"]["disk"]["status"] == "crit").await;
+        let shown = client.call("agent_snapshot", json!({ "id": id })).await;
+        assert_eq!(shown.structured()["snapshot"]["disk"]["summary"], "full", "{shown:?}");
+        let log = format!(
+            r#"{{"type":"log","agent_id":"{id}","at":"2026-06-04T18:00:00Z","level":"warn","target":"t","message":"m","fields":{{"odd":{odd}}}}}"#
+        );
+        agent.socket.send(log).await;
+        hub.until(&format!("/api/logs?agent={id}"), |page| {
+            page["entries"].as_array().is_some_and(|all| all.iter().any(|entry| !entry["fields"]["odd"].is_null()))
+        })
+        .await;
+    }
+    let listed = client.call("list_agents", json!({})).await;
+    assert_eq!(listed.structured()["agents"].as_array().map(Vec::len), Some(4), "{listed:?}");
+
+    // Nor do the arguments of a call, within a record of the journal.
+    let nested = |depth| (0..depth).fold(json!(1), |value, _| json!([value]));
+    let ask = |depth| json!({ "tool": "fs_list", "args": { "path": "/", "x": nested(depth) } });
+    let refused = hub.post("/api/agents/well/call", ask(100)).await;
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (400, &json!("bad_request")), "{refused:?}");
+    let answer = async {
+        let request = well.request().await;
+        well.answer(&request.id, json!({ "entries": [] })).await;
+    };
+    let (placed, ()) = tokio::join!(hub.post("/api/agents/well/call", ask(60)), answer);
+    assert_eq!(placed.status, 200, "{placed:?}");
+    let found = client.call("journal_search", json!({ "kind": "call" })).await;
+    assert_eq!(found.structured()["records"].as_array().map(Vec::len), Some(1), "{found:?}");
 }
