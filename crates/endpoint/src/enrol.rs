@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use convoke_core::secret::SecretText;
 use convoke_kenny::wire_bytes;
+use ed25519_dalek::SigningKey;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -38,6 +39,9 @@ pub enum EnrolError {
         "the hub has another key for this agent ({0}); `convoke agents rotate-key ID` on the hub makes a token with which this key may replace it"
     )]
     OtherKey(String),
+    /// This key was revoked or replaced.
+    #[error("the hub takes this key no more ({0})")]
+    OldKey(String),
     /// Something else.
     #[error("the hub refuses the enrolment: {0}")]
     Refused(String),
@@ -50,54 +54,72 @@ impl EnrolError {
     }
 }
 
-/// Enrols: makes a key if there is none, presents it, and keeps who we are now. Safe to repeat with the same token: a hub
-/// answers the same key again, so a lost answer strands nobody.
+/// Enrols: makes a key if there is none, or if the hub takes the one that is there no more; presents it, and keeps who we
+/// are now. Safe to repeat with the same token: a hub answers the same key again, so a lost answer strands nobody.
 pub async fn enrol(state: &StateDir, identity: &Identity, token: &SecretText) -> Result<(), EnrolError> {
     state.create()?;
-    let key = state.key_or_new()?;
+    match present(state, identity, token, &state.key_or_new()?).await {
+        Err(EnrolError::OldKey(why)) => {
+            tracing::info!(%why, "making a new key");
+            present(state, identity, token, &state.new_key()?).await
+        }
+        other => other,
+    }
+}
+
+async fn present(
+    state: &StateDir,
+    identity: &Identity,
+    token: &SecretText,
+    key: &SigningKey,
+) -> Result<(), EnrolError> {
     let dialler = Dialler::new(identity.ca.clone(), DIAL);
     let url = identity.hub.http(&format!("/api/agents/{}/enroll", identity.id));
     let body = json!({ "public_key": wire_bytes::encode(key.verifying_key().as_bytes()) }).to_string();
-    drop(key);
     let answer =
         dialler.post_json(&url, token.reveal(), body, MAX_ANSWER, PATIENCE).await.map_err(EnrolError::Unreachable)?;
-    let words = || words(answer.status, &answer.body);
+    let (code, words) = words(answer.status, &answer.body);
     match answer.status {
         200 => {
             // What another hub has said of commands is that hub's business.
             let _ = std::fs::remove_file(state.shell_file());
             Ok(identity.save(state)?)
         }
-        401 | 403 => Err(EnrolError::BadToken(words())),
-        409 => Err(EnrolError::OtherKey(words())),
-        _ => Err(EnrolError::Refused(words())),
+        401 | 403 => Err(EnrolError::BadToken(words)),
+        409 if code.as_deref() == Some("old_key") => Err(EnrolError::OldKey(words)),
+        409 => Err(EnrolError::OtherKey(words)),
+        _ => Err(EnrolError::Refused(words)),
     }
 }
 
-/// What a hub said: ours in an object, those of the field in a text.
-fn words(status: u16, body: &[u8]) -> String {
+/// What a hub said: ours in an object with a code, those of the field in a text.
+fn words(status: u16, body: &[u8]) -> (Option<String>, String) {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Error {
-        Ours { message: String },
+        Ours { code: String, message: String },
         Plain(String),
     }
     #[derive(Deserialize)]
     struct Body {
         error: Error,
     }
-    let text = match serde_json::from_slice(body) {
-        Ok(Body { error: Error::Ours { message } }) => message,
-        Ok(Body { error: Error::Plain(text) }) => text,
-        Err(_) => return format!("HTTP {status}"),
+    let (code, text) = match serde_json::from_slice(body) {
+        Ok(Body { error: Error::Ours { code, message } }) => (Some(code), message),
+        Ok(Body { error: Error::Plain(text) }) => (None, text),
+        Err(_) => return (None, format!("HTTP {status}")),
     };
     let text: String = text.chars().filter(|c| !c.is_control()).take(300).collect();
-    format!("HTTP {status}: {text}")
+    (code, format!("HTTP {status}: {text}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::words as said;
+
+    fn words(status: u16, body: &[u8]) -> String {
+        said(status, body).1
+    }
 
     #[test]
     fn both_kinds_of_hubs_are_quoted() {

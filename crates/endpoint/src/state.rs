@@ -227,7 +227,8 @@ impl StateDir {
         }
     }
 
-    fn new_key(&self) -> Result<SigningKey, StateError> {
+    /// A new key, in place of the one that is there.
+    pub fn new_key(&self) -> Result<SigningKey, StateError> {
         let mut seed = Zeroizing::new([0; 32]);
         let failed = |why| StateError::Io { doing: "make the key", path: self.key.clone(), why };
         getrandom::fill(seed.as_mut()).map_err(|why| failed(io::Error::other(why)))?;

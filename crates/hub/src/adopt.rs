@@ -23,6 +23,8 @@ pub enum Adopted {
     Revoked,
     /// Another machine is connected under this id.
     Taken,
+    /// The key was revoked or replaced before: a new one is needed.
+    OldKey,
 }
 
 impl Hub {
@@ -66,6 +68,7 @@ impl Hub {
                 state.public_key = Some(Arc::new(key));
                 Ok(Adopted::Yes)
             }
+            EnrolOutcome::OldKey => Ok(Adopted::OldKey),
             EnrolOutcome::BadToken | EnrolOutcome::AlreadyEnrolled => Ok(Adopted::Taken),
         }
     }

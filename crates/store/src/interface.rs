@@ -75,6 +75,8 @@ pub enum EnrolOutcome {
     BadToken,
     /// A key is bound already and the token does not replace it.
     AlreadyEnrolled,
+    /// The key was revoked or replaced before, or is the one that is to be replaced. The token is still good.
+    OldKey,
 }
 
 /// An operator token as it is kept.

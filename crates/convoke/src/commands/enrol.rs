@@ -104,8 +104,8 @@ fn text(token: &EnrolToken, http: &str, what: What, now: convoke_core::time::Tim
     let before = match what {
         What::Invitation => format!("{id} may enrol once with this token. It is shown only now."),
         What::NewKey => format!(
-            "{id} may bind a new key once with this token. It is shown only now. Remove the agent's key file first, \
-             so that it makes a new one."
+            "{id} may bind a new key once with this token. It is shown only now. `convoke agent enroll` makes the key; \
+             of an original kenny agent, remove the key file first."
         ),
     };
     format!("{before}\n\n{}\n\nOn the machine:\n\n{}", facts.render_plain(), command(token, http))

@@ -97,10 +97,17 @@ impl Place {
     async fn enrol(&self) -> Result<Identity> {
         let state = StateDir::new(&self.state);
         state.create()?;
-        let key = state.key_or_new()?.verifying_key();
         let id = PeerId::kenny(ID).context("its id")?;
-        match self.hub.adopt(&id, key).await.context("it could not be enrolled")? {
+        let key = state.key_or_new()?.verifying_key();
+        let mut adopted = self.hub.adopt(&id, key).await.context("it could not be enrolled")?;
+        if adopted == Adopted::OldKey {
+            // Revoked once, and invited again or forgotten since.
+            let key = state.new_key()?.verifying_key();
+            adopted = self.hub.adopt(&id, key).await.context("it could not be enrolled")?;
+        }
+        match adopted {
             Adopted::Yes => {}
+            Adopted::OldKey => bail!("the hub does not take its new key"),
             Adopted::Revoked => bail!("an operator has revoked the agent `{ID}`"),
             Adopted::Taken => bail!("another machine is connected under the id `{ID}`"),
         }

@@ -107,6 +107,31 @@ fn up_brings_this_machine_along() {
 }
 
 #[test]
+fn a_key_that_was_replaced_or_revoked_gives_way_to_a_new_one() {
+    let hub = Hub::start();
+    let endpoint = Endpoint::at(&hub, "agent");
+    endpoint.enrol(&hub, "pc-1");
+    let fingerprint = || shown(&hub, "pc-1")["key_fingerprint"].clone();
+    let first = fingerprint();
+    assert!(first.is_string(), "{first}");
+    let rotated = hub.run(&["agents", "rotate-key", "pc-1", "--json"]).ok().json();
+    let text = |name: &str| rotated[name].as_str().expect("a text").to_owned();
+    let (token, key) = (text("token"), text("hub_public_key"));
+    let mut rotate =
+        endpoint.verb(&["enroll", "--id", "pc-1", "--hub-key", &key, "--hub", hub.http(), "--token", &token]);
+    Done::of(&mut rotate).ok().says("is enrolled at");
+    let second = fingerprint();
+    assert!(second.is_string() && first != second, "the key is another one: {second}");
+    hub.run(&["agents", "revoke", "pc-1"]).ok();
+    endpoint.enrol(&hub, "pc-1");
+    assert!(fingerprint() != second, "a revoked key does not come back");
+    let mut agent = endpoint.run(&[]);
+    until_online(&hub, "pc-1");
+    agent.signal("TERM");
+    assert!(agent.end().success());
+}
+
+#[test]
 fn enrol_run_look_pause_and_stop() {
     let hub = Hub::start();
     let endpoint = Endpoint::at(&hub, "agent");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use convoke_api::agents::{
     Agent as AgentView, AgentList, AgentPatch, AgentQuery, EnrolRequest, EnrolToken, Enrolled,
 };
@@ -320,6 +320,11 @@ pub(super) async fn enrol(
         EnrolOutcome::AlreadyEnrolled => {
             return Err(ApiError::conflict(format!("agent {peer} has a key already"))
                 .hint("`convoke agents rotate-key` gives a token that may replace it"));
+        }
+        EnrolOutcome::OldKey => {
+            let message = "this key was revoked or replaced, or is the one to be replaced: a new one is needed";
+            return Err(ApiError::new(StatusCode::CONFLICT, "old_key", message)
+                .hint("remove the agent's key file, so that it makes a new one; the token is still good"));
         }
     }
     hub.changes.agent(&peer);

@@ -72,8 +72,16 @@ async fn revocation_closes_the_link_at_once_and_only_a_new_token_brings_it_back(
     let refused = TestAgent::open(&hub, "pc", key_of("pc")).await.handshake().await;
     assert_eq!(refused, Err(Some(4401)));
     let token = mint(&hub, "/api/agents/pc/token").await;
-    assert_eq!(hub.enrol_with("pc", &token, &key_of("pc")).await.status, 200);
-    hub.connect("pc", key_of("pc")).await;
+    let old = hub.enrol_with("pc", &token, &key_of("pc")).await;
+    assert_eq!(
+        (old.status, &old.body["error"]["code"]),
+        (409, &json!("old_key")),
+        "whoever has a copy of it: {old:?}"
+    );
+    assert_eq!(hub.enrol_with("pc", &token, &key_of("new")).await.status, 200);
+    hub.connect("pc", key_of("new")).await;
+    let token = mint(&hub, "/api/agents/pc/rotate-key").await;
+    assert_eq!(hub.enrol_with("pc", &token, &key_of("new")).await.status, 409, "nothing would be replaced");
     let records = hub.journal("kind=trust&agent=pc").await;
     assert_eq!(records[0]["detail"]["what"], "revoked");
 }

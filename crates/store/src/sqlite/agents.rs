@@ -117,6 +117,14 @@ pub(super) fn enrol(
     if bound.is_some() && !replaces_key {
         return Ok(EnrolOutcome::AlreadyEnrolled);
     }
+    let retired: bool = tx
+        .conn
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM retired_keys WHERE key = ?1)")?
+        .query_row([public_key], |row| row.get(0))?;
+    if retired || bound == Some(public_key) {
+        return Ok(EnrolOutcome::OldKey);
+    }
+    retire_key(tx, num)?;
     tx.conn
         .prepare_cached("UPDATE agents SET trust = ?2, public_key = ?3, enrolled_at = ?4 WHERE num = ?1")?
         .execute(params![num, Trust::Trusted.name(), public_key, now.millis()])?;
@@ -141,6 +149,7 @@ pub(super) fn set_trust(
         .optional()?;
     let Some(num) = num else { return Ok(false) };
     if forget_key {
+        retire_key(tx, num)?;
         tx.conn
             .prepare_cached("UPDATE agents SET public_key = NULL, enrolled_at = NULL WHERE num = ?1")?
             .execute([num])?;
@@ -148,6 +157,17 @@ pub(super) fn set_trust(
     }
     tx.append(record)?;
     Ok(true)
+}
+
+/// The key that is bound is never taken again.
+fn retire_key(tx: &mut Tx<'_>, num: i64) -> Result<()> {
+    tx.conn
+        .prepare_cached(
+            "INSERT OR IGNORE INTO retired_keys
+             SELECT public_key, id FROM agents WHERE num = ?1 AND public_key IS NOT NULL",
+        )?
+        .execute([num])?;
+    Ok(())
 }
 
 /// Agents that wait for an enrolment no token allows any more.

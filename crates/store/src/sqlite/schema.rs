@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_yonexus.sql"),
     include_str!("migrations/0004_sonde.sql"),
     include_str!("migrations/0005_rooms.sql"),
+    include_str!("migrations/0006_retired_keys.sql"),
 ];
 
 /// The schema this program writes.
@@ -158,8 +159,18 @@ mod tests {
     }
 
     #[test]
+    fn step_6_adds_retired_keys_and_keeps_the_agents() {
+        check(
+            6,
+            "INSERT INTO agents (id, trust, public_key, created_at) VALUES ('pc', 'trusted', x'01', 1)",
+            "SELECT (SELECT count(*) FROM agents WHERE public_key = x'01') = 1
+                AND (SELECT count(*) FROM retired_keys) = 0",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 5, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 6, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

@@ -70,6 +70,23 @@ pub(crate) async fn a_bound_key_is_replaced_only_by_a_token_that_may(backend: &i
     assert_eq!(enrol(&*store, "pc-1", "third", 3, 5).await, EnrolOutcome::Bound);
     assert_eq!(find(&*store, "pc-1").await.expect("there").public_key, Some([3; 32]));
     assert_eq!(enrol(&*store, "pc-1", "first", 1, 5).await, EnrolOutcome::BadToken, "its key is gone");
+    mint(&*store, "pc-1", "fourth", true).await;
+    assert_eq!(enrol(&*store, "pc-1", "fourth", 3, 5).await, EnrolOutcome::OldKey, "that would replace nothing");
+    assert_eq!(enrol(&*store, "pc-1", "fourth", 1, 5).await, EnrolOutcome::OldKey, "that was replaced");
+    assert_eq!(enrol(&*store, "pc-1", "fourth", 4, 5).await, EnrolOutcome::Bound, "the token is still good");
+}
+
+pub(crate) async fn a_revoked_key_is_never_bound_again(backend: &impl Backend) {
+    let store = backend.open();
+    mint(&*store, "pc-1", "t", false).await;
+    assert_eq!(enrol(&*store, "pc-1", "t", 1, 5).await, EnrolOutcome::Bound);
+    assert!(store.set_trust(&peer("pc-1"), Trust::Revoked, true, record(Kind::Trust)).await.expect("sets"));
+    mint(&*store, "pc-1", "again", true).await;
+    assert_eq!(enrol(&*store, "pc-1", "again", 1, 5).await, EnrolOutcome::OldKey);
+    assert!(store.remove_agent(&peer("pc-1"), record(Kind::Trust)).await.expect("removes"));
+    mint(&*store, "pc-2", "other", false).await;
+    assert_eq!(enrol(&*store, "pc-2", "other", 1, 5).await, EnrolOutcome::OldKey, "under no name");
+    assert_eq!(enrol(&*store, "pc-2", "other", 2, 5).await, EnrolOutcome::Bound);
 }
 
 pub(crate) async fn lapsed_and_older_tokens_bind_nothing(backend: &impl Backend) {

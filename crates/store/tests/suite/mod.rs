@@ -29,7 +29,7 @@ macro_rules! for_backend {
     ($backend:ty) => {
         suite::for_backend!($backend;
             agents: agents_survive_a_restart, a_token_binds_one_key_once, a_lost_reply_can_be_repeated,
-                a_bound_key_is_replaced_only_by_a_token_that_may, lapsed_and_older_tokens_bind_nothing,
+                a_bound_key_is_replaced_only_by_a_token_that_may, a_revoked_key_is_never_bound_again, lapsed_and_older_tokens_bind_nothing,
                 an_invitation_that_ran_out_is_withdrawn,
                 a_revoked_agent_is_not_bound_by_its_old_token, tags_and_trust_are_kept, an_agent_goes_with_all_it_left;
             telemetry: the_latest_snapshot_and_the_history, unknown_agents_are_left_out, last_seen_and_meta_are_kept,
