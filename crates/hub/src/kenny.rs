@@ -21,6 +21,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
+use self::budget::{RECORDS_PER_MINUTE, Taken};
 use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;
@@ -39,7 +40,8 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
     match accepted {
         Ok(accepted) => enter(hub, socket, session, accepted, address).await,
         Err(Ended::Refused(refusal)) => {
-            tracing::info!(%address, %refusal, "an agent was refused");
+            // Not louder: anyone can cause it, as often as they like. They are counted.
+            tracing::debug!(%address, %refusal, "an agent was refused");
             hub.strangers.refused(address, Door::Wire);
             hub.metrics.refused("wire", "stranger");
             let close = refusal.close();
@@ -50,6 +52,8 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
             hub.metrics.refused("wire", "stranger");
             socket.say_goodbye(code, "protocol error").await;
         }
+        // A farewell is returned.
+        Err(Ended::Left(code)) => socket.say_goodbye(code.unwrap_or(1000), "").await,
         Err(Ended::Gone) => {}
     }
 }
@@ -67,6 +71,8 @@ fn config(hub: &Hub) -> HubConfig {
 enum Ended {
     Refused(Refusal),
     Broken(u16),
+    /// With this code, if with any.
+    Left(Option<u16>),
     Gone,
 }
 
@@ -98,7 +104,8 @@ async fn handshake<S: Stream>(
             Ok(WsEvent::Pong(_)) => continue,
             // Frames are text: a binary first message is no register.
             Ok(WsEvent::Binary(_)) => "not a text frame".to_owned(),
-            Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
+            Ok(WsEvent::Close(code)) => return Err(Ended::Left(code)),
+            Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
             Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
         };
         let step = match session.on_text(&text, hub.mono()) {
@@ -205,15 +212,25 @@ async fn enter<S: Stream>(
     record.door = Some(Door::Wire);
     record.target = Some(agent.id.as_str().into());
     record.outcome = Some("ok".into());
-    let record = record.detail(&json!({
+    let mut detail = json!({
         "address": address.to_string(),
         "auth": auth.name(),
         "protocol": version,
-    }));
+    });
+    let taken = hub.kenny_budgets.ask(&agent.id, |b| &mut b.connections, RECORDS_PER_MINUTE, now.millis());
+    match taken {
+        Taken::Yes | Taken::No => {}
+        Taken::After(unrecorded) => detail["unrecorded_before"] = unrecorded.into(),
+        Taken::FirstNo => detail["note"] = "more connections of this minute are only counted".into(),
+    }
+    let record = (taken != Taken::No).then(|| Lossy::Record(record.detail(&detail)));
+    if record.is_none() {
+        hub.metrics.dropped("connection_records", 1);
+    }
     // An agent that reconnects mostly says what it said before; the time is kept when the link ends.
     let hello = meta_raw.filter(|_| is_news).map(|meta| (meta, version));
     let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
-    for item in [Some(Lossy::Record(record)), seen].into_iter().flatten() {
+    for item in [record, seen].into_iter().flatten() {
         if let Err(why) = hub.store.enqueue(item).await {
             tracing::error!(%why, "a connection was not recorded");
         }

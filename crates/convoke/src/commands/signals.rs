@@ -19,6 +19,9 @@ impl Signals {
     pub(super) fn listen() -> Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).context("cannot listen for signals");
+        // Once heard of, a file that may grow no further is a write that fails, which the store can live with. The system
+        // would end the process.
+        let _ = listen(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 

@@ -58,3 +58,19 @@ fn what_could_not_be_synced_is_not_answered_for_and_the_hub_goes_on_when_it_can(
     };
     assert_eq!(done("ok"), 2, "{records}");
 }
+
+#[test]
+fn a_file_that_may_grow_no_further_does_not_end_the_hub() {
+    let hub = Hub::start();
+    let limit = |most: &str| {
+        let mut prlimit = Command::new("prlimit");
+        prlimit.args(["--pid", &hub.server.pid().to_string(), &format!("--fsize={most}:unlimited")]);
+        assert!(prlimit.status().expect("prlimit runs").success());
+    };
+    limit("0");
+    hub.run(&["enroll-token", "pc-1"]).code(1).notes("store failed");
+    hub.run(&["agents", "list"]).ok();
+    limit("unlimited");
+    hub.run(&["enroll-token", "pc-1"]).ok();
+    hub.run(&["audit", "verify"]).ok();
+}

@@ -34,7 +34,10 @@ pub(super) async fn update(
         super::doors::record_refusal(&hub, &caller, "an update of an agent", Some(&id)).await;
         return Err(ApiError::forbidden(&missing));
     }
-    let meta = agent.state().meta.as_deref().map(convoke_kenny::frame::Meta::read).unwrap_or_default();
+    let Some(meta) = agent.state().meta.as_deref().map(convoke_kenny::frame::Meta::read) else {
+        let message = format!("agent {id} has never been connected, and what it runs on is not known");
+        return Err(ApiError::conflict(message));
+    };
     let arch = meta.arch.unwrap_or_else(|| "x86_64".into());
     let Some(dir) = hub.settings.text("kenny.update_dir").map(PathBuf::from) else {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_binary", "this hub has no agent binaries")

@@ -6,6 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use convoke_core::id::PeerId;
 use foldhash::fast::RandomState;
 
+/// Records of one kind that an agent may cause in a minute. The journal is never pruned; what is beyond is counted.
+pub(super) const RECORDS_PER_MINUTE: u64 = 60;
+
 /// What of every agent's allowances is used. Beside the agents, not in them: most send nothing most of the time.
 #[derive(Debug, Default)]
 pub struct Budgets(Mutex<Used>);
@@ -22,6 +25,10 @@ pub(super) struct Used {
 pub(super) struct Budget {
     pub(super) log_lines: MinuteBudget,
     pub(super) snapshots: MinuteBudget,
+    /// Records of connections.
+    pub(super) connections: MinuteBudget,
+    /// Records of answers to calls that are not the connection's.
+    pub(super) odd_answers: MinuteBudget,
 }
 
 impl Budgets {
@@ -58,8 +65,10 @@ impl Used {
     fn tidy(&mut self, now: u32) {
         if now != self.tidied {
             self.tidied = now;
-            self.of.retain(|_, Budget { log_lines, snapshots }| {
-                log_lines.minute >= now || log_lines.untold || snapshots.minute >= now
+            self.of.retain(|_, Budget { log_lines, snapshots, connections, odd_answers }| {
+                log_lines.untold
+                    || connections.untold
+                    || [log_lines, snapshots, connections, odd_answers].iter().any(|b| b.minute >= now)
             });
         }
     }

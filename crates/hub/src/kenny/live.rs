@@ -16,6 +16,7 @@ use convoke_kenny::policy::Dialect;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::budget::{RECORDS_PER_MINUTE, Taken};
 use super::{Session, telemetry};
 use crate::agents::Agent;
 use crate::clock;
@@ -25,8 +26,6 @@ use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
 const HIGH_WATER: usize = 256 * 1024;
-/// Odd answers of one connection that are recorded one by one; the rest are counted.
-const MAX_ODD_RECORDS: u32 = 50;
 
 /// The state of one live tunnel beyond the protocol's own.
 pub(super) struct Tunnel<'a> {
@@ -40,7 +39,6 @@ pub(super) struct Tunnel<'a> {
     pings_unanswered: u32,
     /// Bytes written when a backlog was first seen.
     stalled_at: Option<u64>,
-    odd_answers: u32,
     /// What the agent did that ended the connection.
     fault: Option<String>,
 }
@@ -63,7 +61,6 @@ pub(super) async fn run<S: Stream>(
         overdue: false,
         pings_unanswered: 0,
         stalled_at: None,
-        odd_answers: 0,
         fault: None,
     };
     // There is no "accepted" frame: the policy, even an empty one, is what tells the agent that it is in.
@@ -302,15 +299,20 @@ impl Tunnel<'_> {
                 self.hub.note(record).await;
             }
             Match::Stranger => {
-                self.odd_answers += 1;
-                if self.odd_answers > MAX_ODD_RECORDS {
-                    self.hub.metrics.dropped("odd_answers", 1);
-                    return;
-                }
+                let budgets = &self.hub.kenny_budgets;
+                let now_ms = clock::now().millis();
+                let taken = budgets.ask(&self.agent.id, |b| &mut b.odd_answers, RECORDS_PER_MINUTE, now_ms);
+                let what = match taken {
+                    Taken::Yes | Taken::After(_) => "an answer to a call that is not this connection's",
+                    Taken::FirstNo => "more such answers; those of this minute are only counted from here on",
+                    Taken::No => {
+                        self.hub.metrics.dropped("odd_answers", 1);
+                        return;
+                    }
+                };
                 let mut record = self.record(id);
                 record.decision = Some(Decision::Denied);
-                let record = record.detail(&json!({ "what": "an answer to a call that is not this connection's" }));
-                self.hub.note(record).await;
+                self.hub.note(record.detail(&json!({ "what": what }))).await;
             }
         }
     }

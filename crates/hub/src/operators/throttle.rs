@@ -36,7 +36,9 @@ impl Throttle {
     /// Whether an address has used up its failures.
     pub fn is_blocked(&self, from: IpAddr, now: Timestamp) -> bool {
         let map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        map.get(&from).is_some_and(|(since, count)| now.millis() < since + WINDOW_MS && *count >= self.most)
+        // A clock that was set back would otherwise block for as long as it was set back.
+        let is_now = |since: i64| (since..since + WINDOW_MS).contains(&now.millis());
+        map.get(&from).is_some_and(|(since, count)| is_now(*since) && *count >= self.most)
     }
 
     /// Counts a failure.
@@ -56,5 +58,22 @@ impl Throttle {
             *entry = (now.millis(), 0);
         }
         entry.1 += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_blocks_nobody_for_a_day() {
+        let (throttle, from) = (Throttle::new(1), IpAddr::from([127, 0, 0, 1]));
+        let at = Timestamp::from_millis;
+        throttle.failed(from, at(86_400_000));
+        assert!(throttle.is_blocked(from, at(86_400_000 + WINDOW_MS - 1)));
+        assert!(!throttle.is_blocked(from, at(86_400_000 + WINDOW_MS)));
+        assert!(!throttle.is_blocked(from, at(0)));
+        throttle.failed(from, at(0));
+        assert!(throttle.is_blocked(from, at(1)), "and goes on counting by the new time");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{TOKEN, TestHub, key_of};
+use crate::support::{TOKEN, TestAgent, TestHub, key_of};
 
 const LIST: &str = r#"{"tool":"fs_list","args":{"path":"/"}}"#;
 
@@ -346,4 +346,23 @@ async fn a_token_that_is_revoked_while_it_waits_hears_nothing_of_what_came() {
     assert_eq!(reply.status, 401, "{reply:?}");
     let outcomes = hub.journal("kind=call&agent=pc").await;
     assert_eq!(outcomes.last().map(|r| &r["outcome"]), Some(&json!("ok")), "it is recorded all the same");
+}
+
+#[tokio::test]
+async fn an_agent_cannot_fill_the_journal() {
+    let hub = TestHub::start().await;
+    let key = hub.enrol("pc").await;
+    for _ in 0..150 {
+        let mut agent = TestAgent::open(&hub, "pc", key.clone()).await;
+        agent.handshake().await.expect("is let in");
+        agent.answer(&uuid::Uuid::new_v4().to_string(), json!({})).await;
+        // In order: what comes before the answer to a ping has been seen when the answer is.
+        agent.socket.send(json!({ "type": "ping" }).to_string()).await;
+        while agent.frame().await["type"] != "pong" {}
+    }
+    // At the worst the minute has changed once.
+    for kind in ["auth", "refusal"] {
+        let records = hub.journal(&format!("kind={kind}&agent=pc")).await.len();
+        assert!((60..=122).contains(&records), "{records} of {kind}");
+    }
 }

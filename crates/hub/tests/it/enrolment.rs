@@ -103,6 +103,9 @@ async fn an_update_offers_the_newest_binary_by_a_short_lived_link() {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join("kenny-agent-0.2.0-linux-x86_64"), b"the new agent").expect("writes");
     let hub = TestHub::with(&[("kenny.update_dir", dir.path().to_str().expect("UTF-8"))]).await;
+    hub.enrol("new").await;
+    let unknown = hub.post("/api/agents/new/update", json!({})).await;
+    assert_eq!(unknown.status, 409, "nobody knows what it runs on: {unknown:?}");
     let mut agent = hub.agent("pc").await;
     let answer = async {
         let request = agent.request().await;

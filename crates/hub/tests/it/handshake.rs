@@ -187,3 +187,11 @@ async fn a_plain_request_to_the_socket_door_is_told_to_upgrade() {
     let reply = hub.request("GET", "/agent/ws", None, None).await;
     assert_eq!((reply.status, reply.body["error"]["code"].as_str()), (426, Some("upgrade_required")));
 }
+
+#[tokio::test]
+async fn a_farewell_is_returned_before_the_handshake_too() {
+    let hub = TestHub::start().await;
+    let mut socket = hub.socket().await;
+    socket.0.close(None).await.expect("says goodbye");
+    assert_eq!(socket.closed().await, Some(1000));
+}
