@@ -81,13 +81,15 @@ fn reseal(conn: &mut Connection, old: &DataKey, new: &DataKey) -> Result<usize> 
         let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
         tx.execute("UPDATE secrets SET sealed = ?2 WHERE name = ?1", params![name, value])?;
     }
-    let calls: Vec<([u8; 16], Vec<u8>)> = tx
-        .prepare("SELECT id, args FROM calls WHERE args IS NOT NULL")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+    let calls: Vec<([u8; 16], String, String, Vec<u8>)> = tx
+        .prepare("SELECT id, target, tool, args FROM calls WHERE args IS NOT NULL")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for (id, sealed) in &calls {
-        let purpose = args_purpose(CallId::new(Uuid::from_bytes(*id)));
-        let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
+    for (id, target, tool, sealed) in &calls {
+        let purpose = args_purpose(CallId::new(Uuid::from_bytes(*id)), target, tool);
+        // What could not be opened before cannot be after.
+        let Ok(args) = old.open(&purpose, sealed) else { continue };
+        let value = new.seal(&purpose, args.reveal())?;
         tx.execute("UPDATE calls SET args = ?2 WHERE id = ?1", params![id, value])?;
     }
     let others = reseal_clients(&tx, old, new)? + reseal_rules(&tx, old, new)? + reseal_rooms(&tx, old, new)?;

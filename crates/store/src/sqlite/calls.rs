@@ -3,7 +3,7 @@
 use convoke_core::approval::{Approval, ApprovalState, Binding};
 use convoke_core::call::CallState;
 use convoke_core::door::Door;
-use convoke_core::id::{ApprovalId, CallId, TokenId};
+use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
 use convoke_core::journal::Draft;
 use convoke_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -16,28 +16,34 @@ use crate::seal::DataKey;
 
 const MAX_PAGE: u32 = 10_000;
 
-/// What a call's arguments are sealed for.
-pub(crate) fn args_purpose(id: CallId) -> String {
-    format!("call-args:{id}")
+/// What a call's arguments are sealed for: this tool of this target, and no other that someone writes beside them.
+pub(crate) fn args_purpose(id: CallId, target: &str, tool: &str) -> String {
+    format!("call-args:{id}\0{target}\0{tool}")
 }
 
 /// Reads a call; its arguments need the key.
 fn call_row(row: &Row<'_>, key: &DataKey) -> Result<CallRow> {
     let id = CallId::new(uuid(row, 0)?);
+    let (target, tool): (PeerId, String) = (peer(row, 3)?, row.get(4)?);
     let sealed: Option<Vec<u8>> = row.get(11)?;
+    // What cannot be opened is this call's loss, and not every other's: it cannot run.
+    let args = sealed.and_then(|sealed| {
+        let opened = key.open(&args_purpose(id, target.as_str(), &tool), &sealed);
+        opened.inspect_err(|_| tracing::error!(call = %id, "the arguments of a kept call cannot be opened")).ok()
+    });
     Ok(CallRow {
         id,
         caller: TokenId::new(uuid(row, 1)?),
         idempotency_key: row.get(2)?,
-        target: peer(row, 3)?,
-        tool: row.get(4)?,
+        target,
+        tool,
         args_digest: row.get(5)?,
         door: named(row, 6, Door::parse)?,
         timeout_ms: row.get::<_, Option<i64>>(7)?.map(|ms| ms as u64),
         state: named(row, 8, CallState::parse)?,
         created_at: time(row, 9)?,
         keep_until: time(row, 10)?,
-        args: sealed.map(|sealed| key.open(&args_purpose(id), &sealed)).transpose()?,
+        args,
         outcome: row.get(12)?,
     })
 }

@@ -216,8 +216,8 @@ impl Store for SqliteStore {
         record: Option<Draft>,
     ) -> Result<Reservation> {
         let key = Arc::clone(&self.key);
-        let args =
-            call.args.as_ref().map(|args| key.seal(&calls::args_purpose(call.id), args.reveal())).transpose()?;
+        let purpose = calls::args_purpose(call.id, call.target.as_str(), &call.tool);
+        let args = call.args.as_ref().map(|args| key.seal(&purpose, args.reveal())).transpose()?;
         let weight = SMALL + 2 * args.as_ref().map_or(0, Vec::len);
         let keep = move |tx: &mut super::writer::Tx<'_>| {
             calls::put(tx, &call, args.as_deref(), approval.as_ref(), record.as_ref(), &key)

@@ -53,8 +53,19 @@ pub(crate) fn open_writable(path: &Path) -> Result<Connection> {
 /// Opens the database for reading, beside a hub that writes or alone.
 pub(crate) fn open_readable(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags)?;
-    conn.execute_batch("PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;")?;
+    let mut conn = Connection::open_with_flags(path, flags)?;
+    conn.execute_batch("PRAGMA busy_timeout = 10000")?;
+    let is_readable = |conn: &Connection| conn.query_row("PRAGMA user_version", [], |_| Ok(()));
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    if is_readable(&conn).is_err() && !Path::new(&wal).exists() {
+        // Reading makes files beside a database with a log of its own, where there is none and none may be made: of a hub
+        // that has stopped, on a disk that is only read. Then there is nobody who writes, either.
+        let name: String = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let uri = format!("file:{name}?immutable=1");
+        conn = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
+    }
+    conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;")?;
     keep_plans(&conn)?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use convoke_core::id::PeerId;
+use convoke_core::call::CallState;
+use convoke_core::door::Door;
+use convoke_core::id::{CallId, PeerId, TokenId};
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::time::Timestamp;
 
 use super::*;
 use crate::audit;
-use crate::interface::{JournalFilter, Lossy, Store};
+use crate::interface::{CallRow, JournalFilter, Lossy, Store};
 
 fn record() -> Draft {
     let mut draft = Draft::new(Timestamp::from_millis(0), Kind::Hub);
@@ -207,4 +209,42 @@ async fn a_statement_is_parsed_once_whatever_it_is_asked_for() {
         Ok(tx.conn.prepare_cached(telemetry::MARKS)?.get_status(rusqlite::StatementStatus::RePrepare))
     });
     assert_eq!(asked.await.expect("asks"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arguments_are_for_one_tool_of_one_target_and_losing_them_is_one_calls_loss() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    let ids = [1, 2, 3, 4].map(|n| CallId::new(uuid::Uuid::from_u128(n)));
+    for id in ids {
+        let call = CallRow {
+            id,
+            caller: TokenId::new(uuid::Uuid::from_u128(9)),
+            idempotency_key: None,
+            target: PeerId::kenny("pc-1").expect("an id"),
+            tool: "shell_exec".into(),
+            args_digest: "x".into(),
+            door: Door::Http,
+            args: Some(SecretBytes::new(*b"{}")),
+            timeout_ms: None,
+            state: CallState::Waiting,
+            outcome: None,
+            created_at: Timestamp::from_millis(0),
+            keep_until: Timestamp::from_millis(1),
+        };
+        store.put_call(call, None, None).await.expect("keeps");
+    }
+    let meddle = |tx: &mut writer::Tx<'_>| {
+        for (n, change) in ["target = 'pc-2'", "tool = 'fs_list'", "args = zeroblob(60)"].iter().enumerate() {
+            let id = uuid::Uuid::from_u128(n as u128 + 1).into_bytes();
+            tx.conn.execute(&format!("UPDATE calls SET {change} WHERE id = ?1"), [id])?;
+        }
+        Ok(())
+    };
+    store.queue.run(0, meddle).await.expect("changes them");
+    let mut readable = Vec::new();
+    for id in ids {
+        readable.push(store.call(id).await.expect("reads").expect("is there").args.is_some());
+    }
+    assert_eq!(readable, [false, false, false, true]);
 }
