@@ -33,6 +33,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 pub use approve::{DecideError, decide, decide_at_client, expire_due, take_back, view, withdraw};
 pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
+pub(crate) use recover::INTERRUPTED;
 pub use recover::recover;
 
 pub(crate) use detach::Detach;

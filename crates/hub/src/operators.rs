@@ -3,7 +3,7 @@
 pub mod budget;
 pub mod throttle;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -157,6 +157,12 @@ impl Operators {
     pub fn is_in_force(&self, hash: TokenHash, now: Timestamp) -> bool {
         let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
         map.get(&hash).is_some_and(|token| token.is_active(now))
+    }
+
+    /// Those of these tokens that are in force.
+    pub fn in_force(&self, of: &HashSet<TokenId>, now: Timestamp) -> HashSet<TokenId> {
+        let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        map.values().filter(|t| of.contains(&t.id) && t.is_active(now)).map(|t| t.id).collect()
     }
 
     /// A token by id.

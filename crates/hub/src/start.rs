@@ -224,6 +224,7 @@ async fn upkeep(hub: Hub) {
         crate::calls::expire_due(&hub).await;
         crate::yonexus::tick(&hub).await;
         crate::rooms::tick(&hub).await;
+        hub.mcp.tidy(|tokens| hub.operators.in_force(tokens, clock::now())).await;
         seconds += 1;
         if seconds.is_multiple_of(60) {
             let now = clock::now();
@@ -272,14 +273,14 @@ impl Running {
         let drain = hub.settings.seconds("hub.drain_s");
         hub.tasks.close();
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {
-            tracing::warn!("some calls were still running at the stop; their outcome is recorded as disconnected");
+            tracing::warn!("some calls were still running at the stop; their outcome is recorded as interrupted");
         }
         for agent in hub.agents.list(None).iter() {
             hub.agents.close_link(agent, Close::Stopping);
         }
         crate::yonexus::stop(&hub);
         crate::rooms::stop(&hub);
-        // Their calls end as disconnected and are recorded before the store closes.
+        // Their calls end as interrupted and are recorded before the store closes.
         let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
         hub.mcp.close_all().await;
         let _ = serving.await;

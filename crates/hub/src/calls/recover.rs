@@ -1,18 +1,25 @@
 //! After a stop that was no stop: what waited waits again, what was approved runs, what was under way is told to have
 //! been interrupted. Every intent gets its outcome.
 
+use std::sync::Arc;
+
 use convoke_core::approval::{Approval, ApprovalState};
 use convoke_core::call::{CallState, code};
+use convoke_core::id::Protocol;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_store::CallRow;
+use tokio::sync::broadcast::error::RecvError;
 
-use super::{Done, approve};
+use super::{Call, Done, approve};
 use crate::clock;
 use crate::hub::Hub;
 
+/// What became of a call when the hub stopped.
+pub(crate) const INTERRUPTED: &str = "the hub stopped before the agent answered; the agent may have finished";
+
 /// Picks up what a hub before this one left behind.
 pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
-    let message = "the hub stopped before the agent answered; the agent may have finished".to_owned();
+    let message = INTERRUPTED.to_owned();
     let done = Done {
         outcome: code::INTERRUPTED.into(),
         result: None,
@@ -53,9 +60,35 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
         let call = hub.calls.revive(&row);
         call.set_approval(approval.id, approval.expires_at);
         call.set_state(CallState::Running);
-        approve::start(hub, approval, row, call);
+        start_when_there(hub, approval, row, call);
     }
     Ok(())
+}
+
+/// Nobody is connected yet to a hub that starts: an approved call waits for its machine, as long as its approval holds.
+fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>) {
+    let mut news = hub.changes.watch();
+    let task_hub = hub.clone();
+    hub.tasks.spawn(async move {
+        let hub = task_hub;
+        let lapses = approval.expires_at.since(clock::now());
+        let is_there = || {
+            row.target.protocol() == Protocol::Yonexus || {
+                super::target(&hub, &row.target).is_none_or(|agent| agent.state().is_online())
+            }
+        };
+        let coming = async {
+            // Whatever the news is, and if some were missed.
+            while !is_there() && !matches!(news.recv().await, Err(RecvError::Closed)) {}
+        };
+        tokio::select! {
+            () = coming => {}
+            () = tokio::time::sleep(lapses) => {}
+            // The next start picks it up.
+            () = hub.stopping.cancelled() => return,
+        }
+        approve::start(&hub, approval, row, call);
+    });
 }
 
 /// All approvals in a state: the store gives a page at a time, however many are asked for.

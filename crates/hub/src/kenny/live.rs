@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::budget::{RECORDS_PER_MINUTE, Taken};
 use super::{Session, telemetry};
 use crate::agents::Agent;
+use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
@@ -70,7 +71,10 @@ pub(super) async fn run<S: Stream>(
     let last_seen = tunnel.last_seen();
     // Every call that waits learns at once that this agent is gone; nobody else's does.
     let why = tunnel.fault.map_or_else(String::new, |fault| format!(": {fault}"));
-    let gone = || Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call{why}", agent.id));
+    let gone = || match &end {
+        Some(close) if *close == close::SHUTTING_DOWN => Failure::new(code::INTERRUPTED, INTERRUPTED),
+        _ => Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call{why}", agent.id)),
+    };
     for command in link.end() {
         if let Command::Call { reply, .. } = command {
             reply.send(Err(gone()));

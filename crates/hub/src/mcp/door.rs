@@ -2,21 +2,21 @@
 
 use std::pin::Pin;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use convoke_core::grant::Missing;
 use convoke_core::id::PeerId;
 use convoke_core::journal::{Decision, Draft, Kind};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::peek::Peek;
 use super::server::Server;
-use super::sessions::Sessions;
+use super::sessions::{Sessions, Use, Using};
 use super::{Entry, PATH, held, short, watch};
 use crate::clock;
 use crate::http::ApiError;
@@ -71,14 +71,13 @@ impl Door {
 
     async fn answer(&self, hub: &Hub, caller: &Caller, request: Request) -> Result<Response<Body>, ApiError> {
         let session = request.headers().get(SESSION).map(|v| v.to_str().unwrap_or_default().to_owned());
-        if let Some(session) = &session
-            && !hub.mcp.is_of(session, caller.token.id)
-        {
-            // To another token it does not exist: 404 tells a client whose session lapsed to open a new one.
-            return Err(ApiError::not_found("there is no such MCP session").hint("send `initialize` again"));
-        }
-        if request.method() != Method::POST {
-            return Ok(self.service.handle(request).await.map(Body::new));
+        let what = if request.method() == Method::POST { Use::Request } else { Use::Stream };
+        // To another token it does not exist: 404 tells a client whose session lapsed to open a new one.
+        let unknown = || ApiError::not_found("there is no such MCP session").hint("send `initialize` again");
+        let using = session.as_deref().map(|id| hub.mcp.using(id, caller.token.id, what).ok_or_else(unknown));
+        let using = using.transpose()?;
+        if what == Use::Stream {
+            return Ok(kept(self.service.handle(request).await.map(Body::new), using));
         }
         let (mut parts, body) = request.into_parts();
         if !is_json(&parts.headers) {
@@ -95,7 +94,7 @@ impl Door {
             });
         }
         // A client whose person may approve calls is asked by the SDK.
-        let in_session = session.as_deref().filter(|session| !elicitation && hub.mcp.is_fresh(session));
+        let in_session = session.as_deref().filter(|_| !elicitation);
         let plain = in_session.and_then(|session| Some((session, short::in_session::read(&parts.headers, &body)?)));
         let mut held = session.is_some();
         if let Some((session, plain)) = plain {
@@ -124,11 +123,8 @@ impl Door {
             // As the SDK says it to clients without sessions.
             return Ok(failed(&json!({ "code": -32602, "message": error.message }), &peek.id));
         }
-        if let Some(session) = &session {
-            hub.mcp.heard(session);
-            if let Some(request) = peek.given_up {
-                hub.mcp.give_up(session, &request);
-            }
+        if let (Some(session), Some(request)) = (&session, peek.given_up) {
+            hub.mcp.give_up(session, &request);
         }
         let id = peek.id;
         let answering = self.service.handle(Request::from_parts(parts, Full::new(body.clone())));
@@ -143,8 +139,15 @@ impl Door {
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return Ok(unreadable(&body, &id));
         }
-        Ok(if held { held::back(response).await } else { response.map(Body::new) })
+        Ok(kept(if held { held::back(response).await } else { response.map(Body::new) }, using))
     }
+}
+
+/// The session is in use until the answer is read to its end.
+fn kept(response: Response<Body>, using: Option<Using>) -> Response<Body> {
+    // One piece is on its way already.
+    let Some(using) = using.filter(|_| response.body().size_hint().exact().is_none()) else { return response };
+    response.map(|body| Body::new(body.map_frame(move |frame| (frame, &using).0)))
 }
 
 /// The media type of JSON, as the SDK looks for it: it takes whatever begins so, and only in small letters.

@@ -1,8 +1,8 @@
 //! Sessions of clients that open one (2025-11-25 and before): whose each is, which agent it selected, what it
 //! subscribed to. A session is bound to the token that opened it; to any other token it does not exist.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -47,14 +47,14 @@ pub struct Sessions {
     max_per_token: usize,
     /// How long one lives that is not used.
     idle: Duration,
+    /// From when uses are timed.
+    since: Instant,
 }
 
 #[derive(Debug)]
 struct Session {
     token: TokenId,
-    last_used: Instant,
-    /// When the SDK last heard of it.
-    last_heard: Instant,
+    usage: Arc<Usage>,
     /// Calls that the SDK has not heard of, by their requests.
     calls: HashMap<RequestId, Arc<Call>>,
     /// What was said in answer to its requests.
@@ -62,6 +62,69 @@ struct Session {
     selected: Option<PeerId>,
     subscriptions: Arc<Mutex<BTreeSet<String>>>,
     watcher: Option<AbortHandle>,
+}
+
+/// How a session is used.
+#[derive(Debug)]
+struct Usage {
+    /// Requests that are being answered.
+    requests: AtomicUsize,
+    /// Streams on which its client listens.
+    streams: AtomicUsize,
+    /// When the last use ended or began, in milliseconds since the first session could be opened.
+    last: AtomicU64,
+    since: Instant,
+}
+
+impl Usage {
+    fn note(&self) {
+        let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether it is not used, and has not been for so long.
+    fn is_idle(&self, idle: Duration, now: Instant) -> bool {
+        let unused = [&self.requests, &self.streams].iter().all(|count| count.load(Ordering::Relaxed) == 0);
+        let last = self.since + Duration::from_millis(self.last.load(Ordering::Relaxed));
+        unused && now.saturating_duration_since(last) >= idle
+    }
+
+    /// Whoever is least missed has the least: one without a request, and of those the one that was used before the others.
+    fn worth(&self) -> (bool, u64) {
+        (self.requests.load(Ordering::Relaxed) > 0, self.last.load(Ordering::Relaxed))
+    }
+}
+
+/// What a session is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// A request, until it is answered.
+    Request,
+    /// Listening.
+    Stream,
+}
+
+/// A session that is being used: it is not given up meanwhile.
+#[derive(Debug)]
+pub(super) struct Using {
+    usage: Arc<Usage>,
+    what: Use,
+}
+
+impl Using {
+    fn count(&self) -> &AtomicUsize {
+        match self.what {
+            Use::Request => &self.usage.requests,
+            Use::Stream => &self.usage.streams,
+        }
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        self.usage.note();
+        self.count().fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Session {
@@ -126,8 +189,8 @@ impl Sessions {
     pub fn new(settings: &Settings) -> Self {
         let mut inner = LocalSessionManager::default();
         let idle = settings.seconds("mcp.session_idle_s");
-        // The SDK may have missed the last quarter of a session's use.
-        inner.session_config.keep_alive = Some(idle + idle / 4);
+        // The SDK counts what comes in alone, and would close a session in the middle of a call.
+        inner.session_config.keep_alive = None;
         Self {
             inner,
             open: Mutex::default(),
@@ -138,6 +201,7 @@ impl Sessions {
             max: settings.size("mcp.max_sessions"),
             max_per_token: settings.size("mcp.max_sessions_per_token"),
             idle,
+            since: Instant::now(),
         }
     }
 
@@ -164,17 +228,22 @@ impl Sessions {
     fn bind(&self, id: &SessionId, token: TokenId) -> Result<Option<SessionId>, SessionsError> {
         let mut open = self.open();
         let mine = open.iter().filter(|(_, s)| s.token == token);
-        let oldest = mine.clone().min_by_key(|(_, s)| s.last_used).map(|(id, _)| id.clone());
+        let oldest = mine.clone().min_by_key(|(_, s)| s.usage.worth()).map(|(id, _)| id.clone());
         // A token at its own limit gives up its longest unused, so it never needs another's place.
         let displaced = oldest.filter(|_| mine.count() >= self.max_per_token);
         if displaced.is_none() && open.len() >= self.max {
             return Err(SessionsError::Full);
         }
-        let now = Instant::now();
+        let usage = Usage {
+            requests: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
+            last: AtomicU64::new(0),
+            since: self.since,
+        };
+        usage.note();
         let session = Session {
             token,
-            last_used: now,
-            last_heard: now,
+            usage: Arc::new(usage),
             calls: HashMap::new(),
             streams: Streams::default(),
             selected: None,
@@ -185,35 +254,30 @@ impl Sessions {
         Ok(displaced)
     }
 
-    /// Whether this session is this token's. Notes the use.
-    pub(super) fn is_of(&self, id: &str, token: TokenId) -> bool {
-        match self.open().get_mut(id) {
-            Some(session) if session.token == token => {
-                session.last_used = Instant::now();
-                true
-            }
-            _ => false,
+    /// Uses a session, if it is this token's.
+    pub(super) fn using(&self, id: &str, token: TokenId, what: Use) -> Option<Using> {
+        let usage = self.open().get(id).filter(|session| session.token == token).map(|s| Arc::clone(&s.usage))?;
+        usage.note();
+        let using = Using { usage, what };
+        using.count().fetch_add(1, Ordering::Relaxed);
+        Some(using)
+    }
+
+    /// Ends the sessions that were not used for long, and those of tokens that are in force no longer.
+    pub async fn tidy(&self, is_in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {
+        self.tidy_at(Instant::now(), is_in_force).await;
+    }
+
+    async fn tidy_at(&self, now: Instant, in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {
+        let tokens: HashSet<_> = self.open().values().map(|session| session.token).collect();
+        if tokens.is_empty() {
+            return;
         }
-    }
-
-    /// Whether the SDK heard of a session lately. It closes those it does not hear of, so that not every call may pass
-    /// it by.
-    pub(super) fn is_fresh(&self, id: &str) -> bool {
-        self.is_fresh_at(id, Instant::now())
-    }
-
-    fn is_fresh_at(&self, id: &str, now: Instant) -> bool {
-        self.open().get(id).is_some_and(|s| now.saturating_duration_since(s.last_heard) < self.idle / 4)
-    }
-
-    /// The SDK hears of a session now.
-    pub(super) fn heard(&self, id: &str) {
-        self.heard_at(id, Instant::now());
-    }
-
-    fn heard_at(&self, id: &str, now: Instant) {
-        if let Some(session) = self.open().get_mut(id) {
-            session.last_heard = now;
+        let in_force = in_force(&tokens);
+        let over = |s: &Session| !in_force.contains(&s.token) || s.usage.is_idle(self.idle, now);
+        let ids: Vec<_> = self.open().iter().filter(|(_, s)| over(s)).map(|(id, _)| id.clone()).collect();
+        for id in ids {
+            let _ = self.close_session(&id).await;
         }
     }
 
@@ -388,14 +452,45 @@ mod tests {
         (sessions, "s")
     }
 
-    #[test]
-    fn a_session_passes_the_sdk_by_only_while_that_has_heard_of_it_lately() {
+    #[tokio::test]
+    async fn a_session_ends_when_it_was_not_used_for_long_and_not_before() {
         let (sessions, id) = one_session();
-        assert!(sessions.is_fresh(id) && !sessions.is_fresh("another"));
-        let later = Instant::now() + sessions.idle / 2;
-        assert!(!sessions.is_fresh_at(id, later), "the SDK would close it before long");
-        sessions.heard_at(id, later);
-        assert!(sessions.is_fresh_at(id, later));
+        let token = sessions.open()[id].token;
+        let tidy = async |after: Duration| {
+            sessions.tidy_at(Instant::now() + after, HashSet::clone).await;
+            sessions.count()
+        };
+        let idle = sessions.idle;
+        assert_eq!(tidy(idle / 2).await, 1);
+        assert!(sessions.using(id, TokenId::new(clock::uuid()), Use::Request).is_none(), "another's");
+        for what in [Use::Request, Use::Stream] {
+            let using = sessions.using(id, token, what).expect("its own");
+            assert_eq!(tidy(2 * idle).await, 1, "it is being used: {what:?}");
+            drop(using);
+        }
+        assert_eq!(tidy(2 * idle).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_session_ends_with_its_token() {
+        let (sessions, _) = one_session();
+        sessions.tidy(HashSet::clone).await;
+        assert_eq!(sessions.count(), 1);
+        sessions.tidy(|_| HashSet::new()).await;
+        assert_eq!(sessions.count(), 0);
+    }
+
+    #[test]
+    fn a_session_with_a_request_goes_last() {
+        let settings = Settings::resolve(&Sources::default()).expect("the defaults are good");
+        let sessions = Sessions { max_per_token: 2, ..Sessions::new(&settings) };
+        let token = TokenId::new(clock::uuid());
+        for id in ["old", "new"] {
+            assert_eq!(sessions.bind(&id.into(), token).expect("there is room"), None);
+        }
+        let _using = sessions.using("old", token, Use::Request).expect("its own");
+        sessions.open()["new"].usage.last.store(u64::MAX / 2, Ordering::Relaxed);
+        assert_eq!(sessions.bind(&"newest".into(), token).expect("there is room").as_deref(), Some("new"));
     }
 
     #[test]

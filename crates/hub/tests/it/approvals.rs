@@ -1,5 +1,8 @@
 //! The confirm step: pending at once, bound, single-use, expiring, never by who asked, checked again before it runs.
 
+use convoke_core::approval::ApprovalState;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::support::{TOKEN, TestHub, key_of};
@@ -268,4 +271,29 @@ async fn who_asked_takes_back_what_waits_and_nothing_else() {
     agent.answer(&request.id, json!({ "stdout": "up", "stderr": "", "exit_code": 0 })).await;
     let done = hub.request("GET", &format!("/api/calls/{call}?wait_s=20"), Some(&asker), None).await.body;
     assert_eq!(done["outcome"], "ok");
+}
+
+#[tokio::test]
+async fn what_was_approved_before_a_stop_waits_for_its_machine() {
+    let (mut hub, asker) = confirming(&[]).await;
+    drop(hub.agent("pc").await);
+    hub.until_online("pc", false).await;
+    let (approval, call) = ask(&hub, &asker).await;
+    // The yes is in the store, and then the hub is gone before the call went out.
+    let id = approval.parse().expect("an id");
+    let (from, to) = (ApprovalState::Pending, ApprovalState::Approved);
+    let record = Draft::new(Timestamp::from_millis(1), Kind::Approval);
+    assert!(hub.hub().store.move_approval(id, from, to, None, record).await.expect("moves"));
+    hub.restart(&[]).await;
+    // A stop while it waits takes nothing away.
+    hub.restart(&[]).await;
+    let path = format!("/api/calls/{call}?wait_s=20");
+    let answer = async {
+        let mut agent = hub.connect("pc", key_of("pc")).await;
+        let request = agent.request().await;
+        assert_eq!((&request.id, request.args), (&call, json!({ "command": "uptime" })));
+        agent.answer(&request.id, json!({})).await;
+    };
+    let (done, ()) = tokio::join!(hub.request("GET", &path, Some(&asker), None), answer);
+    assert_eq!(done.body["outcome"], "ok", "{done:?}");
 }

@@ -366,3 +366,17 @@ async fn an_agent_cannot_fill_the_journal() {
         assert!((60..=122).contains(&records), "{records} of {kind}");
     }
 }
+
+#[tokio::test]
+async fn a_call_that_the_hub_itself_cuts_off_is_told_so() {
+    let mut hub = TestHub::with(&[("hub.drain_s", "0")]).await;
+    let mut agent = hub.agent("pc").await;
+    let request = hub.http_client.post(format!("{}/api/agents/pc/call", hub.http)).bearer_auth(TOKEN);
+    let asked = tokio::spawn(request.json(&body(LIST)).send());
+    agent.request().await;
+    hub.stop().await;
+    let answer: Value = asked.await.expect("no panic").expect("an answer").json().await.expect("JSON");
+    assert_eq!(answer["error"]["code"], "interrupted", "it is not the agent's fault: {answer}");
+    hub.restart(&[]).await;
+    assert_eq!(hub.journal("kind=call&agent=pc").await[0]["outcome"], "interrupted");
+}

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::client::{Mcp, OLD};
-use crate::support::{TOKEN, TestHub};
+use crate::support::{PATIENCE, TOKEN, TestHub};
 
 #[tokio::test]
 async fn a_session_belongs_to_the_token_that_opened_it() {
@@ -213,4 +213,20 @@ async fn a_token_that_is_revoked_while_its_call_runs_gets_nothing_of_it() {
         assert_eq!(reply.structured()["error"]["code"], "unauthorized", "{reply:?}");
         assert!(!format!("{reply:?}").contains("nobody may hear"), "{reply:?}");
     }
+}
+
+#[tokio::test]
+async fn a_session_whose_token_has_lapsed_ends() {
+    let hub = TestHub::start().await;
+    let short = json!({ "name": "short", "role": "viewer", "expires_in_s": 1 });
+    let token = hub.post("/api/tokens", short).await.body["token"].as_str().expect("a token").to_owned();
+    let client = Mcp::open(&hub, &token).await;
+    let listening = hub.http_client.get(format!("{}/mcp", hub.http)).bearer_auth(&token);
+    let listening = listening.header("accept", "text/event-stream").header("mcp-protocol-version", OLD);
+    let session = client.session.as_deref().expect("a session");
+    let stream = listening.header("mcp-session-id", session).send().await.expect("listens");
+    assert_eq!(stream.status(), 200);
+    let end = tokio::time::timeout(PATIENCE, stream.text()).await;
+    assert!(end.is_ok(), "the stream ends with the token");
+    assert_eq!(hub.hub().mcp.count(), 0);
 }
