@@ -7,6 +7,8 @@ use super::bound;
 
 /// Room for what is said beside the entries once it is known how many fit.
 const BESIDE: usize = 256;
+/// Members of one entry that are cut before all of it is.
+const MAX_CUTS: usize = 8;
 
 /// Which entries of a page stay when not all of them fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +50,7 @@ pub(super) fn fit(page: &mut Value, key: &str, budget: usize, keep: Keep) {
         }
         if kept == 0 {
             for entry in &mut entries {
-                let size = bound::shown(entry);
-                bound::shrink(entry, size, room);
+                cut(entry, room);
                 if !entry.is_object() {
                     // Nothing of it could be kept; a client that checks shapes still takes the page.
                     *entry = Value::Object(Map::new());
@@ -58,6 +59,23 @@ pub(super) fn fit(page: &mut Value, key: &str, budget: usize, keep: Keep) {
         }
     }
     page[key] = entries.into();
+}
+
+/// Cuts an entry down. Its longest members give way first: what is short is what an entry is known by.
+fn cut(entry: &mut Value, room: usize) {
+    for _ in 0..MAX_CUTS {
+        let over = bound::shown(entry).saturating_sub(room);
+        let longest = entry.as_object_mut().and_then(|members| {
+            let sized = members.values_mut().map(|member| (bound::shown(member), member));
+            sized.max_by_key(|(size, _)| *size)
+        });
+        match longest {
+            Some((size, member)) if over > 0 => bound::shrink(member, size, size.saturating_sub(over)),
+            _ => return,
+        };
+    }
+    let size = bound::shown(entry);
+    bound::shrink(entry, size, room);
 }
 
 #[cfg(test)]
@@ -111,6 +129,16 @@ mod tests {
         fit(&mut page, "records", 4096, Keep::First { next: "seq" });
         assert_eq!((seqs(&page), &page["next"]), (vec![7], &json!(7)));
         assert!(bound::shown(&page) <= 4096 && page["records"][0]["text"].to_string().contains("cut by the hub"));
+    }
+
+    #[test]
+    fn what_is_short_stays_when_what_is_long_is_cut() {
+        let agent = json!({ "id": "pc", "meta": { "a": "x".repeat(9000), "b": vec!["y"; 3000] }, "online": true, "tags": [] });
+        let mut page = json!({ "agents": [agent] });
+        fit(&mut page, "agents", 4096, Keep::First { next: "id" });
+        let cut = &page["agents"][0];
+        assert_eq!((&cut["id"], &cut["online"], &cut["tags"]), (&json!("pc"), &json!(true), &json!([])), "{cut}");
+        assert!(cut["meta"].is_object() && bound::shown(&page) <= 4096, "{cut}");
     }
 
     #[test]
