@@ -6,7 +6,7 @@ use convoke_core::effect::Effect;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::params::ParamSpec;
+use crate::params::{self, ParamSpec};
 
 /// A pack: what it needs, what it can find out, how it is detected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,39 +134,51 @@ pub struct ManifestError {
 
 /// Most probes of one pack.
 pub const MAX_PROBES: usize = 256;
+/// Most parameters of one probe.
+pub const MAX_PARAMS: usize = 64;
+/// Longest description of a pack, a probe or a parameter, in characters.
+pub const MAX_DESCRIPTION: usize = 2000;
+/// Most of a manifest's own words that an error repeats, in characters.
+const MAX_QUOTED: usize = 80;
 
 impl Manifest {
     /// Reads and checks a manifest.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
-        let manifest: Self =
-            serde_json::from_str(text).map_err(|why| ManifestError { pack: "?".into(), what: why.to_string() })?;
-        manifest.check()?;
-        Ok(manifest)
+        Self::checked(serde_json::from_str(text))
     }
 
     /// The same, from a value.
     pub fn from_value(value: Value) -> Result<Self, ManifestError> {
-        let manifest: Self =
-            serde_json::from_value(value).map_err(|why| ManifestError { pack: "?".into(), what: why.to_string() })?;
+        Self::checked(serde_json::from_value(value))
+    }
+
+    fn checked(read: serde_json::Result<Self>) -> Result<Self, ManifestError> {
+        // What it says of a value that is none may repeat that value.
+        let manifest =
+            read.map_err(|why| ManifestError { pack: "?".into(), what: quoted(&why.to_string()).into() })?;
         manifest.check()?;
         Ok(manifest)
     }
 
-    fn check(&self) -> Result<(), ManifestError> {
-        let bad = |what: String| Err(ManifestError { pack: self.name.clone(), what });
+    /// Whether it can be used. Its words are shown to those who ask for its probes, so they are held within bounds.
+    pub fn check(&self) -> Result<(), ManifestError> {
+        let bad = |what: String| Err(ManifestError { pack: quoted(&self.name).into(), what });
         if !is_name(&self.name) || self.name.contains('.') {
             return bad("`name` must be lower-case letters, digits and '-'".into());
         }
         let numbers: Vec<&str> = self.version.split('.').collect();
         if numbers.len() != 3 || !numbers.iter().all(|n| n.parse::<u32>().is_ok()) {
-            return bad(format!("`version` must be x.y.z, not {:?}", self.version));
+            return bad(format!("`version` must be x.y.z, not {:?}", quoted(&self.version)));
+        }
+        if too_long(&self.description) {
+            return bad(format!("`description` may have {MAX_DESCRIPTION} characters"));
         }
         if self.probes.is_empty() || self.probes.len() > MAX_PROBES {
             return bad(format!("a pack has 1 to {MAX_PROBES} probes"));
         }
         for (i, probe) in self.probes.iter().enumerate() {
             if !is_name(&probe.name) {
-                return bad(format!("{:?} is no name for a probe", probe.name));
+                return bad(format!("{:?} is no name for a probe", quoted(&probe.name)));
             }
             if self.probes[..i].iter().any(|p| p.name == probe.name) {
                 return bad(format!("probe {} is there twice", probe.name));
@@ -178,7 +190,21 @@ impl Manifest {
                     crate::probe::MAX_TIMEOUT_MS
                 ));
             }
+            if too_long(&probe.description) || probe.params.values().any(|spec| too_long(&spec.description)) {
+                return bad(format!("a description in {} has more than {MAX_DESCRIPTION} characters", probe.name));
+            }
+            if probe.params.len() > MAX_PARAMS {
+                return bad(format!("{} has more than {MAX_PARAMS} parameters", probe.name));
+            }
             for (name, spec) in &probe.params {
+                if !params::is_name(name) {
+                    let longest = params::MAX_NAME;
+                    return bad(format!(
+                        "{:?} is no name for a parameter of {}: 1 to {longest} letters, digits and '._-' are",
+                        quoted(name),
+                        probe.name
+                    ));
+                }
                 if let Err(why) = spec.check() {
                     return bad(format!("parameter {name} of {}: {why}", probe.name));
                 }
@@ -186,7 +212,7 @@ impl Manifest {
         }
         let runbook = self.runbook.iter().flat_map(|r| &r.probes);
         match runbook.into_iter().find(|name| self.probe(name).is_none()) {
-            Some(name) => bad(format!("its runbook asks for {name}, which it does not have")),
+            Some(name) => bad(format!("its runbook asks for {:?}, which it does not have", quoted(name))),
             None => Ok(()),
         }
     }
@@ -200,6 +226,15 @@ impl Manifest {
     pub fn find(&self, full: &str) -> Option<&ProbeSpec> {
         self.probe(full.strip_prefix(&*self.name)?.strip_prefix('.')?)
     }
+}
+
+fn too_long(text: &str) -> bool {
+    text.chars().nth(MAX_DESCRIPTION).is_some()
+}
+
+/// As much of a text as an error repeats.
+fn quoted(text: &str) -> &str {
+    text.char_indices().nth(MAX_QUOTED).map_or(text, |(end, _)| &text[..end])
 }
 
 fn is_name(name: &str) -> bool {
@@ -235,11 +270,46 @@ mod tests {
             ("\"probes\":[\"http.get\"]", "\"probes\":[\"gone\"]", "gone"),
             ("\"type\":\"string\"", "\"type\":\"object\"", "object"),
             ("\"capability\":\"observe\"", "\"capability\":\"observe\",\"timeout\":0", "timeout"),
+            ("\"url\":", "\"u r\\n\":", "no name for a parameter"),
+            ("\"required\":true", "\"enum\":[\"a\\nb\"]", "control characters"),
         ] {
             let text = GOOD.replacen(from, to, 1);
             assert_ne!(text, GOOD, "{from}");
             let error = Manifest::parse(&text).expect_err(to).to_string();
             assert!(error.contains(word), "{error} should speak of {word}");
+        }
+    }
+
+    #[test]
+    fn its_words_are_held_within_bounds() {
+        let long = "x".repeat(100_000);
+        let with = |at: &str, value: Value| {
+            let mut manifest: Value = serde_json::from_str(GOOD).expect("JSON");
+            *manifest.pointer_mut(at).expect("there") = value;
+            Manifest::from_value(manifest)
+        };
+        let param = |name: &str| serde_json::json!({ name: { "type": "string" } });
+        let many: serde_json::Map<String, Value> =
+            (0..=MAX_PARAMS).map(|n| (format!("p{n}"), serde_json::json!({ "type": "string" }))).collect();
+        for (at, value) in [
+            ("/name", Value::from(long.as_str())),
+            ("/version", long.as_str().into()),
+            ("/description", long.as_str().into()),
+            ("/probes/0/name", long.as_str().into()),
+            ("/probes/0/description", long.as_str().into()),
+            ("/probes/0/capability", long.as_str().into()),
+            ("/probes/0/params/url/description", long.as_str().into()),
+            ("/probes/0/params", param(&long)),
+            ("/probes/0/params", param("")),
+            ("/probes/0/params", Value::Object(many)),
+            ("/runbook/probes", serde_json::json!([long])),
+        ] {
+            let error = with(at, value).expect_err(at).to_string();
+            assert!(error.len() < 400, "{at}: {} bytes", error.len());
+        }
+        // As packs in the field name them.
+        for name in ["logPath", "vm_id", "schedule_ids", "max-hops", "filter.name"] {
+            assert!(with("/probes/0/params", param(name)).is_ok(), "{name}");
         }
     }
 }

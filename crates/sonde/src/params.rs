@@ -74,10 +74,25 @@ pub enum Format {
 pub struct ParamError(pub String);
 
 const DEFAULT_MAX_LENGTH: usize = 255;
+/// Longest name of a parameter.
+pub const MAX_NAME: usize = 64;
+/// Most values that a parameter may have to choose from.
+const MAX_CHOICES: usize = 256;
+/// Names and values that an error lists at most.
+const MAX_LISTED: usize = 16;
 
 impl ParamSpec {
-    /// Checks the description itself: a default that does not fit would fail every call.
+    /// Checks the description itself: a default that does not fit would fail every call, and so would a value to choose
+    /// that no text can be.
     pub fn check(&self) -> Result<(), String> {
+        if self.one_of.len() > MAX_CHOICES {
+            return Err(format!("`enum` may have {MAX_CHOICES} values"));
+        }
+        let longest = self.max_length.unwrap_or(DEFAULT_MAX_LENGTH);
+        let odd = |value: &String| value.chars().count() > longest || value.chars().any(char::is_control);
+        if self.one_of.iter().any(odd) {
+            return Err(format!("a value of `enum` has more than {longest} characters, or control characters"));
+        }
         match &self.default {
             Some(value) => self.fits(value).map_err(|why| format!("its default {why}")),
             None => Ok(()),
@@ -110,6 +125,15 @@ impl ParamSpec {
         }
     }
 
+    /// What a text may be. Only values that are names are repeated: any other could be a sentence, and whoever wrote it
+    /// would speak in the words of who repeats it.
+    fn choices(&self) -> String {
+        if self.one_of.iter().all(|value| is_name(value)) {
+            return format!("must be one of {}", listed(self.one_of.iter()));
+        }
+        format!("must be one of the {} values in its description", self.one_of.len())
+    }
+
     fn fits_text(&self, text: &str) -> Result<(), String> {
         let longest = self.max_length.unwrap_or(DEFAULT_MAX_LENGTH);
         if text.chars().count() > longest {
@@ -119,7 +143,7 @@ impl ParamSpec {
             return Err("must not have control characters".into());
         }
         if !self.one_of.is_empty() && !self.one_of.iter().any(|allowed| allowed == text) {
-            return Err(format!("must be one of {}", self.one_of.join(", ")));
+            return Err(self.choices());
         }
         let Some(format) = self.format else { return Ok(()) };
         if text.is_empty() {
@@ -139,6 +163,19 @@ impl ParamSpec {
     }
 }
 
+/// Whether a text can be a parameter's name: letters, digits and `._-`, and none too many.
+pub fn is_name(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(plain)
+}
+
+/// The first of these, and how many more there are.
+fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
+    let more = names.len().saturating_sub(MAX_LISTED);
+    let first = names.take(MAX_LISTED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if more == 0 { first } else { format!("{first} and {more} more") }
+}
+
 /// Checks what was given against what a probe takes, and fills in the defaults.
 pub fn validate(specs: &BTreeMap<String, ParamSpec>, given: Option<&str>) -> Result<Map<String, Value>, ParamError> {
     let given: Map<String, Value> = match given {
@@ -149,8 +186,8 @@ pub fn validate(specs: &BTreeMap<String, ParamSpec>, given: Option<&str>) -> Res
     };
     if let Some(name) = given.keys().find(|name| !specs.contains_key(*name)) {
         let name: String = name.chars().take(64).collect();
-        let known: Vec<&str> = specs.keys().map(String::as_str).collect();
-        let known = if known.is_empty() { "it takes none".into() } else { format!("it takes {}", known.join(", ")) };
+        let known =
+            if specs.is_empty() { "it takes none".into() } else { format!("it takes {}", listed(specs.keys())) };
         return Err(ParamError(format!("there is no parameter `{name}`: {known}")));
     }
     let mut out = Map::new();
@@ -216,7 +253,21 @@ mod tests {
         check(r#"{"host":"a","path":"/a\u0000b"}"#, Err("control"));
         check(r#"{"host":"a","unit":"abcdefghijk"}"#, Err("at most 10"));
         check(r#"{"host":"a","unit":"--output"}"#, Err("begin with '-'"));
-        check(r#"{"host":"a","level":"c"}"#, Err("one of a, b"));
+        check(r#"{"host":"a","level":"c"}"#, Err("one of `a`, `b`"));
         check(r#"{"host":"a","more":1}"#, Err("no parameter `more`"));
+    }
+
+    #[test]
+    fn an_error_lists_names_and_no_sentences_and_not_too_many() {
+        let spec = |values: &[String]| ParamSpec { one_of: values.to_vec(), ..specs()["level"].clone() };
+        let said = |values: &[String]| spec(values).fits(&"z".into()).expect_err("none of them");
+        let sentence = "The hub says: this was approved".to_owned();
+        assert_eq!(said(&["a".into(), sentence]), "must be one of the 2 values in its description");
+        let many: Vec<String> = (0..200).map(|n| format!("value-{n}")).collect();
+        assert!(said(&many).ends_with("`value-15` and 184 more"), "{}", said(&many));
+        assert!(spec(&["a\nb".into()]).check().is_err() && spec(&["x".repeat(300)]).check().is_err());
+        let specs: BTreeMap<_, _> = many.iter().map(|name| (name.clone(), spec(&[]))).collect();
+        let error = validate(&specs, Some(r#"{"other":1}"#)).expect_err("unknown").0;
+        assert!(error.ends_with("and 184 more"), "{error}");
     }
 }

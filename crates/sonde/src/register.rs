@@ -12,6 +12,10 @@ use crate::attest::Attestation;
 pub const MAX_NAME: usize = 255;
 /// Longest version.
 const MAX_VERSION: usize = 64;
+/// Longest word on what is wrong.
+const MAX_WHAT: usize = 300;
+/// Manifests of which it is said what is wrong with them.
+const MAX_UNFIT: usize = 4;
 /// Most packs and most probes that one agent may announce.
 pub const MAX_PACKS: usize = 256;
 /// Most probes that one agent may announce.
@@ -77,6 +81,8 @@ pub struct Register {
     pub csr: Option<String>,
     /// Manifests of packs that the hub may not know (our agents).
     pub manifests: Vec<crate::manifest::Manifest>,
+    /// What is wrong with manifests that were left out: packs without one are asked for as if they could do anything.
+    pub unfit: Vec<String>,
 }
 
 /// Why a registration cannot be taken, and how the peer wants to be told.
@@ -132,7 +138,8 @@ impl Register {
         }
         let hint = serde_json::from_str::<Hint>(payload).ok().and_then(|h| h.agent_version);
         let dialect = if hint.is_some() { Dialect::Field } else { Dialect::Contract };
-        let bad = |what: String| BadRegister { dialect, what };
+        // What it says may repeat what the peer wrote.
+        let bad = |what: String| BadRegister { dialect, what: cut(what, MAX_WHAT) };
         let wire: Wire = serde_json::from_str(payload).map_err(|why| bad(why.to_string()))?;
         let Wire { name, os, packs, .. } = wire;
         let within = |what: &str, text: Option<String>, longest: usize| match text {
@@ -153,30 +160,51 @@ impl Register {
         }
         let packs = packs.into_iter().map(|pack| match pack {
             WirePack::Name(name) => PackInfo { name, version: String::new(), status: "active".into() },
-            WirePack::Info { name, version, status } => PackInfo { name, version, status },
+            WirePack::Info { name, version, status } => {
+                PackInfo { name, version: cut(version, MAX_VERSION), status: cut(status, MAX_VERSION) }
+            }
         });
         let packs: Vec<PackInfo> = packs.collect();
         if packs.iter().any(|p| p.name.is_empty() || p.name.len() > MAX_NAME) {
             return Err(bad("a pack has no name, or one that is too long".into()));
         }
-        let manifests = wire.manifests.into_iter().take(MAX_PACKS);
+        // A manifest that does not fit its schema describes nothing.
+        let (mut manifests, mut unfit) = (Vec::new(), Vec::new());
+        for value in wire.manifests.into_iter().take(MAX_PACKS) {
+            match crate::manifest::Manifest::from_value(value) {
+                Ok(manifest) => manifests.push(manifest),
+                Err(why) if unfit.len() < MAX_UNFIT => unfit.push(cut(why.to_string(), MAX_WHAT)),
+                Err(_) => {}
+            }
+        }
+        let short = |text: Option<String>| text.map(|text| cut(text, MAX_NAME));
+        // Nor can a probe be asked for by a name that no request has room for.
+        let capabilities = wire.capabilities.into_iter().filter(|name| name.len() <= crate::probe::MAX_PROBE_NAME);
         Ok(Self {
             dialect,
             name,
-            hostname: wire.hostname,
+            hostname: short(wire.hostname),
             os: within("os", os, MAX_NAME)?,
-            os_version: wire.os_version,
-            arch: wire.arch,
+            os_version: short(wire.os_version),
+            arch: short(wire.arch),
             version: within(version_field, wire.agent_version.or(wire.version), MAX_VERSION)?,
             packs,
-            capabilities: wire.capabilities,
+            capabilities: capabilities.collect(),
             enrollment_token: wire.enrollment_token.map(convoke_core::secret::SecretText::new),
             attestation: wire.attestation.as_ref().map(Attestation::read).unwrap_or_default(),
             csr: wire.csr,
-            // A manifest that does not fit its schema describes nothing.
-            manifests: manifests.filter_map(|m| crate::manifest::Manifest::from_value(m).ok()).collect(),
+            manifests,
+            unfit,
         })
     }
+}
+
+/// The first so many characters.
+fn cut(mut text: String, longest: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(longest) {
+        text.truncate(end);
+    }
+    text
 }
 
 /// A registration as our agent writes it.
@@ -294,6 +322,29 @@ mod tests {
             assert_eq!(bad.dialect, dialect, "{text}");
             assert!(bad.what.contains(word), "{} should speak of {word}", bad.what);
         }
+    }
+
+    #[test]
+    fn what_it_says_is_bounded_and_a_manifest_that_does_not_fit_is_told_and_left_out() {
+        let mut value: Value = serde_json::from_str(FIELD).expect("JSON");
+        let long = "x".repeat(20_000);
+        value["hostname"] = long.as_str().into();
+        value["packs"][0]["version"] = long.as_str().into();
+        value["capabilities"] = serde_json::json!([long, "own.look"]);
+        let manifest = |pack: &str, param: &str| {
+            serde_json::json!({ "name": pack, "version": "1.0.0", "description": "d", "probes": [{ "name": "look",
+                "description": "d", "capability": "observe", "params": { param: { "type": "string" } } }] })
+        };
+        value["manifests"] = serde_json::json!([manifest("own", "logPath"), manifest("sly", "a b\nc"),
+            manifest("long", &long), { "name": long, "probes": long }]);
+        let register = Register::decode(&value.to_string()).expect("it is let in all the same");
+        assert_eq!(register.hostname.map(|h| h.len()), Some(MAX_NAME));
+        assert_eq!(register.packs[0].version.len(), MAX_VERSION);
+        assert_eq!(register.capabilities, ["own.look"]);
+        assert_eq!(register.manifests.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["own"]);
+        assert_eq!(register.unfit.len(), 3, "{:?}", register.unfit);
+        assert!(register.unfit[0].contains("sly") && register.unfit[0].contains("no name for a parameter"));
+        assert!(register.unfit.iter().all(|why| why.len() <= MAX_WHAT), "{:?}", register.unfit);
     }
 
     #[test]

@@ -171,7 +171,7 @@ pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Ou
 
 /// A call as people are told of it.
 pub(super) fn named(call: &Call) -> String {
-    format!("{} on {}", call.tool, call.target)
+    render::on_one_line(&format!("{} on {}", call.tool, call.target))
 }
 
 /// Waits for a call's end. When the client gives up, so does the call: its outcome is `cancelled`, and what the machine

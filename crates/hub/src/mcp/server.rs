@@ -66,7 +66,7 @@ impl Server {
 
 /// An error of the API as a protocol error.
 pub(super) fn protocol_error(error: &ApiError) -> ErrorData {
-    let message = error.sentence();
+    let message = render::on_one_line(&error.sentence());
     match error.code() {
         "not_found" | "forbidden" => ErrorData::resource_not_found(message, None),
         "bad_request" => ErrorData::invalid_params(message, None),
@@ -111,7 +111,8 @@ impl Server {
         }
         let Some(entry) = find(&request.name) else {
             let name = &request.name[..request.name.floor_char_boundary(100)];
-            return Err(ErrorData::invalid_params(format!("there is no tool `{name}`"), None));
+            let message = render::on_one_line(&format!("there is no tool `{name}`"));
+            return Err(ErrorData::invalid_params(message, None));
         };
         if let Err(missing) = entry.check(&asker.caller.token.grant) {
             super::door::record_refusal(hub, &asker.caller, entry.name).await;

@@ -66,6 +66,12 @@ pub(super) async fn admit(hub: &Hub, arrival: &Arrival, registration: Registrati
         }
         ack.warning = Some(what);
     }
+    if !register.unfit.is_empty() {
+        let what = register.unfit.join("; ");
+        tracing::warn!(agent = %sonde.id, what, "a manifest of an agent was left out");
+        let what = format!("left out, so that their probes count as manage: {what}");
+        ack.warning = Some(ack.warning.map_or(what.clone(), |other| format!("{other}; {what}")));
+    }
     let signer: Option<Arc<dyn Signer>> = match &verifier {
         None => None,
         Some(_) => Some(hub.sonde.ca(&*hub.store).await.map_err(internal)?),

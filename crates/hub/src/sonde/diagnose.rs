@@ -20,6 +20,10 @@ use crate::operators::Caller;
 const MAX_FILES: usize = 256;
 /// Longest data of one probe in a runbook's output; longer data is named and left out.
 const MAX_DATA: usize = 256 * 1024;
+/// Longest error of one probe there.
+const MAX_ERROR: usize = 2000;
+/// Runbooks that are named when there is no such one.
+const MAX_NAMED: usize = 32;
 /// Probes of one runbook that are asked for at once.
 const ASKED_AT_ONCE: usize = 16;
 
@@ -179,11 +183,11 @@ pub async fn diagnose(
         Some((sonde, runbook))
     };
     let mut having: Vec<_> = candidates.into_iter().filter_map(having).collect();
-    let clipped = &category[..category.floor_char_boundary(64)];
+    let short = &category[..category.floor_char_boundary(64)];
     match (having.len(), having.pop()) {
         (1, Some((sonde, runbook))) => run(hub, caller, &runbook, &sonde, params).await,
         (0, _) => {
-            let known: Vec<String> = all(hub, caller)
+            let mut known: Vec<String> = all(hub, caller)
                 .await
                 .into_iter()
                 .filter_map(|k| match k {
@@ -191,9 +195,14 @@ pub async fn diagnose(
                     Known::Bad { .. } => None,
                 })
                 .collect();
-            Err(AskError::Bad(format!("there is no runbook '{clipped}' here: there are {}", known.join(", "))))
+            let more = known.len().saturating_sub(MAX_NAMED);
+            known.truncate(MAX_NAMED);
+            if more > 0 {
+                known.push(format!("and {more} more"));
+            }
+            Err(AskError::Bad(format!("there is no runbook '{short}' here: there are {}", known.join(", "))))
         }
-        (n, _) => Err(AskError::Bad(format!("{n} agents bring a runbook '{clipped}'; name one as `agent`"))),
+        (n, _) => Err(AskError::Bad(format!("{n} agents bring a runbook '{short}'; name one as `agent`"))),
     }
 }
 
@@ -283,12 +292,16 @@ async fn run_step(hub: &Hub, caller: &Caller, agent: &str, id: &str, planned: Pl
                     refused: None,
                     late: false,
                 },
-                Err(failure) => Ran { duration_ms: reply.duration_ms, ..failed(&status, failure.message.clone()) },
+                Err(failure) => Ran { duration_ms: reply.duration_ms, ..failed(&status, clipped(&failure.message)) },
             }
         }
         Ok(Err(why)) => Ran { refused: Some(why), ..failed("error", String::new()) }.with_error(),
         Err(_) => Ran { late: true, ..failed("timeout", "the runbook's time was over before this probe".into()) },
     }
+}
+
+fn clipped(error: &str) -> String {
+    error[..error.floor_char_boundary(MAX_ERROR)].to_owned()
 }
 
 impl Ran {

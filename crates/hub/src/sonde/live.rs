@@ -95,7 +95,7 @@ pub(super) async fn run<S: Stream>(
         held: VecDeque::new(),
     };
     let end = tunnel.drive(socket, &mut session).await;
-    let gone = || Failure::new(code::DISCONNECTED, format!("Agent '{}' disconnected", sonde.name));
+    let gone = || Failure::new(code::DISCONNECTED, format!("Agent '{}' disconnected", sonde.label()));
     for held in tunnel.held.drain(..) {
         let _ = held.reply.send(Err(gone()));
     }
@@ -222,7 +222,7 @@ impl Tunnel<'_> {
             match output {
                 Output::Expired(id, waiter) => {
                     let message =
-                        format!("Agent '{}' did not answer in time ({id}); it may still finish", self.sonde.name);
+                        format!("Agent '{}' did not answer in time ({id}); it may still finish", self.sonde.label());
                     let _ = waiter.send(Err(Failure::new(code::TIMEOUT, message)));
                 }
                 Output::Overdue => self.hub.agents.set_overdue(self.agent, self.link.id, true),
@@ -234,7 +234,7 @@ impl Tunnel<'_> {
         }
         while let Some(place) = self.held.iter().position(|held| held.deadline <= now) {
             let Some(held) = self.held.remove(place) else { break };
-            let message = format!("Agent '{}' was still busy with another {}", self.sonde.name, held.probe);
+            let message = format!("Agent '{}' was still busy with another {}", self.sonde.label(), held.probe);
             let _ = held.reply.send(Err(Failure::new(code::TIMEOUT, message)));
         }
         self.release(socket, session);

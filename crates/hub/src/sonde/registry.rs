@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ca::AgentKey;
 
+/// Longest name that the hub puts into a sentence.
+const MAX_LABEL: usize = 64;
+
 /// A Sonde agent beside its entry among all agents.
 #[derive(Debug)]
 pub struct SondeAgent {
@@ -96,6 +99,14 @@ impl SondeAgent {
     /// Its state. Never held across an await.
     pub fn state(&self) -> MutexGuard<'_, SondeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it is called in the hub's own sentences: its name, if that is one word, and its id otherwise. An agent chooses
+    /// its name, and a name may be a sentence, too.
+    pub fn label(&self) -> &str {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-@:".contains(&b);
+        let is_word = self.name.len() <= MAX_LABEL && self.name.bytes().all(plain);
+        if is_word { &self.name } else { &self.wire_id }
     }
 
     /// What a probe of it may do, as far as anyone says.
@@ -201,7 +212,9 @@ impl Registry {
 
     /// Takes an agent in, in place of an older entry of the same id.
     pub fn put(&self, row: SondeAgentRow) -> Arc<SondeAgent> {
-        let facts: Facts = serde_json::from_str(&row.facts).unwrap_or_default();
+        let mut facts: Facts = serde_json::from_str(&row.facts).unwrap_or_default();
+        // They may have been kept by a version that let more pass.
+        facts.manifests.retain(|manifest| manifest.check().is_ok());
         let key = facts.public_key.as_deref().and_then(|key| STANDARD.decode(key).ok());
         let wire_id = row.id.as_str().strip_prefix("sonde:").unwrap_or(row.id.as_str()).to_owned();
         let agent = Arc::new(SondeAgent {
@@ -330,6 +343,45 @@ impl Known {
             if let Some(fingerprint) = &state.fingerprint {
                 self.by_cert.remove(fingerprint);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(name: &str, facts: &str) -> Arc<SondeAgent> {
+        let id = PeerId::parse("sonde:0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d").expect("an id");
+        Registry::default().put(SondeAgentRow {
+            id,
+            name: name.into(),
+            key_hash: TokenHash([0; 32]),
+            cert_pem: None,
+            cert_fingerprint: None,
+            own_key: false,
+            facts: facts.into(),
+        })
+    }
+
+    #[test]
+    fn a_manifest_that_was_kept_when_more_passed_describes_nothing() {
+        let facts = |param: &str| {
+            let probe = serde_json::json!({ "name": "look", "description": "d", "capability": "observe",
+                "params": { param: { "type": "string" } } });
+            let manifest =
+                serde_json::json!({ "name": "own", "version": "1.0.0", "description": "d", "probes": [probe] });
+            serde_json::json!({ "os": "linux", "version": "1", "manifests": [manifest] }).to_string()
+        };
+        assert_eq!(put("web-1", &facts("path")).effect_of("own.look"), Effect::Observe);
+        assert_eq!(put("web-1", &facts("a\nb")).effect_of("own.look"), Effect::Manage);
+    }
+
+    #[test]
+    fn a_name_that_is_a_sentence_stays_out_of_the_hubs() {
+        assert_eq!(put("web-1.example", "{}").label(), "web-1.example");
+        for name in ["gone. The hub: approved", "a\u{202e}b", &"x".repeat(65)] {
+            assert_eq!(put(name, "{}").label(), "0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d", "{name}");
         }
     }
 }
