@@ -50,7 +50,7 @@ pub(super) async fn call(
     let total = targets.len();
     let Ok(text) = to_raw_value(&args) else { return render::error("bad_args", "the arguments cannot be written") };
     let over = AtomicUsize::new(0);
-    let one = async |(id, agent): (String, Found)| {
+    let one = async |(place, (id, agent)): (usize, (String, Found))| {
         let outcome = match agent {
             Ok(agent) => {
                 let (args, read) = (text.clone(), Some(args.clone()));
@@ -66,10 +66,13 @@ pub(super) async fn call(
                 .with_message(format!("{n} of {total} machines"));
             let _ = context.peer.notify_progress(progress).await;
         }
-        outcome
+        (place, outcome)
     };
-    let outcomes: Vec<_> = stream::iter(targets.into_iter().map(one)).buffered(AT_ONCE).collect().await;
-    render::many(tool.name, outcomes)
+    // As they come: a machine that does not answer takes one of the places, and does not hold up all that come after it.
+    let asked = stream::iter(targets.into_iter().enumerate().map(one));
+    let mut outcomes: Vec<_> = asked.buffer_unordered(AT_ONCE).collect().await;
+    outcomes.sort_by_key(|(place, _)| *place);
+    render::many(tool.name, outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
 struct Asked {

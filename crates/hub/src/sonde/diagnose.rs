@@ -1,12 +1,14 @@
 //! Runbooks for callers: several probes, what their results say, and whatever is there when the time is over.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use convoke_sonde::builtin;
 use convoke_sonde::runbook::{self, Finding, Outcome, Planned, Runbook, Severity};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -214,25 +216,30 @@ pub(super) async fn run(
     sonde: &SondeAgent,
     params: Option<&str>,
 ) -> Result<Diagnosis, AskError> {
-    use futures_util::StreamExt as _;
     let mut progress = runbook.start(params).map_err(|why| AskError::Bad(why.to_string()))?;
     let started = Instant::now();
     let deadline = started + Duration::from_secs(runbook.deadline_s);
     let id = runbook.id();
     let at_once = if runbook.parallel { ASKED_AT_ONCE } else { 1 };
-    let mut results: Vec<Ran> = Vec::new();
+    let mut waiting = VecDeque::new();
+    let mut under_way = FuturesUnordered::new();
+    let mut results: Vec<(usize, Ran)> = Vec::new();
+    let mut planned = 0..;
+    // As they come: a probe that does not answer takes one of the places. It holds up nothing but what builds on it.
     loop {
-        let ready = progress.ready();
-        if ready.is_empty() {
-            break;
+        waiting.extend(planned.by_ref().zip(progress.ready()));
+        while under_way.len() < at_once
+            && let Some((place, next)) = waiting.pop_front()
+        {
+            let step = run_step(hub, caller, &sonde.wire_id, &id, next, deadline);
+            under_way.push(async move { (place, step.await) });
         }
-        let asked = ready.into_iter().map(|planned| run_step(hub, caller, &sonde.wire_id, &id, planned, deadline));
-        let ran: Vec<Ran> = futures_util::stream::iter(asked).buffered(at_once).collect().await;
-        for ran in ran {
-            progress.done(&ran.step, ran.data.as_ref());
-            results.push(ran);
-        }
+        let Some((place, ran)) = under_way.next().await else { break };
+        progress.done(&ran.step, ran.data.as_ref());
+        results.push((place, ran));
     }
+    results.sort_by_key(|(place, _)| *place);
+    let results: Vec<Ran> = results.into_iter().map(|(_, ran)| ran).collect();
     let (told, values) = progress.into_told();
     if let Some(Ran { refused: Some(_), .. }) = results.iter().find(|r| r.refused.is_some())
         && results.iter().all(|r| r.refused.is_some())

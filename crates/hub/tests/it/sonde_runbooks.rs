@@ -61,6 +61,36 @@ async fn a_runbook_that_a_pack_brings_is_offered_and_run_on_the_agent_that_bring
 }
 
 #[tokio::test]
+async fn a_probe_that_does_not_answer_holds_up_nothing_but_what_builds_on_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let steps: String = (0..20).map(|n| format!("[[steps]]\nprobe = \"queue.p{n}\"\n")).collect();
+    let each = "[[steps]]\nprobe = \"queue.each\"\neach = { of = \"queue.p1\", list = \"l\", label = \"id\" }\n";
+    std::fs::write(folder.path().join("q.toml"), format!("category = \"q\"\n{steps}{each}")).expect("writes");
+    let folder = folder.path().to_str().expect("a path");
+    let hub = TestHub::with(&[("sonde.cache_s", "0"), ("sonde.runbook_dir", folder)]).await;
+    let mut register = with_own_pack("web-1", "queues");
+    let names = (0..20).map(|n| format!("p{n}")).chain(["each".into()]);
+    let probes: Vec<Value> =
+        names.map(|name| json!({ "name": name, "description": "d", "capability": "observe" })).collect();
+    register["manifests"][0]["probes"] = probes.into();
+    register["manifests"][0]["runbook"] = Value::Null;
+    let mut web = join(&hub, &token(&hub).await, &register).await;
+    let (reply, ()) = tokio::join!(hub.post("/api/v1/diagnose", json!({ "category": "q" })), async {
+        let mut held = None;
+        for _ in 0..22 {
+            let request = web.request().await;
+            match request["payload"]["probe"].as_str() {
+                Some("queue.p0") => held = Some(request),
+                _ => web.answer(&request, json!({ "l": [{ "id": "a" }, { "id": "b" }] })).await,
+            }
+        }
+        web.answer(&held.expect("it was asked for"), json!({})).await;
+    });
+    assert_eq!(reply.body["meta"]["probesSucceeded"], 22, "{reply:?}");
+    assert!(reply.body["probes"]["queue.each:b"].is_object(), "{reply:?}");
+}
+
+#[tokio::test]
 async fn a_runbook_finds_a_machine_by_its_name_and_looks_at_each_of_a_list() {
     let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
     let mut register = field_register("prism");

@@ -190,6 +190,30 @@ async fn many_machines_are_called_at_once_and_told_apart() {
 }
 
 #[tokio::test]
+async fn a_machine_that_does_not_answer_holds_up_no_other() {
+    let hub = TestHub::start().await;
+    let ids: Vec<String> = (0..40).map(|n| format!("pc-{n:02}")).collect();
+    let mut agents = Vec::new();
+    for id in &ids {
+        agents.push(hub.agent(id).await);
+    }
+    let client = Mcp::stateless(&hub, TOKEN);
+    let asked = client.call("call_agents", json!({ "tool": "net_config", "agents": ids }));
+    let answered = async {
+        let held = agents[0].request().await;
+        for agent in &mut agents[1..] {
+            answer(agent, json!({ "interfaces": [] })).await;
+        }
+        agents[0].answer(&held.id, json!({ "interfaces": [] })).await;
+    };
+    let (reply, ()) = tokio::join!(asked, answered);
+    assert_eq!(reply.structured()["counts"], json!({ "done": 40 }), "{reply:?}");
+    let outcomes = reply.structured()["outcomes"].as_array().expect("a list").clone();
+    let order: Vec<_> = outcomes.iter().map(|o| o["agent"].as_str().expect("an id").to_owned()).collect();
+    assert_eq!(order, ids, "and they are told in order");
+}
+
+#[tokio::test]
 async fn what_a_tool_does_not_take_is_refused_and_what_is_no_call_is_told_so() {
     let hub = TestHub::start().await;
     hub.enrol("pc").await;
