@@ -101,7 +101,8 @@ async fn diagnose(hub: &Hub, asker: &Asker, given: JsonObject, context: &Request
         None => Ok(gave_up()),
         Some(Ok(diagnosis)) => {
             let (run, good, _) = diagnosis.counts;
-            let line = format!("{good} of {run} probes succeeded; {} findings.", diagnosis.findings.len());
+            let skipped = skipped(diagnosis.skipped.len());
+            let line = format!("{good} of {run} probes succeeded; {} findings.{skipped}", diagnosis.findings.len());
             Ok(render::listing(&line, diagnosis.shown, budget(hub)))
         }
         Some(Err(error)) => refused(hub, error),
@@ -160,12 +161,13 @@ async fn health_check(hub: &Hub, asker: &Asker, given: JsonObject, context: &Req
             let count = |name: &str| shown["summary"][name].as_u64().unwrap_or_default();
             let agents = |name: &str| shown["meta"][name].as_array().map_or(0, Vec::len);
             let line = format!(
-                "{} agents checked, {} offline: {} critical, {} warning, {} info.",
+                "{} agents checked, {} offline: {} critical, {} warning, {} info.{}",
                 agents("agents"),
                 agents("offlineAgents"),
                 count("critical"),
                 count("warning"),
-                count("info")
+                count("info"),
+                skipped(usize::try_from(count("probesSkipped")).unwrap_or(usize::MAX))
             );
             Ok(render::listing(&line, shown, budget(hub)))
         }
@@ -233,6 +235,14 @@ async fn audit(hub: &Hub, asker: &Asker, agent: Option<String>, params: Map<Stri
 
 fn raw(params: Map<String, Value>) -> Result<Box<RawValue>, ApiError> {
     RawValue::from_string(Value::Object(params).to_string()).map_err(|_| ApiError::internal())
+}
+
+/// Said of probes that a run has left out.
+fn skipped(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        _ => format!(" Probes left out, with the reason beside each: {count}. `probe` asks for them, one by one."),
+    }
 }
 
 fn gave_up() -> CallToolResult {

@@ -132,7 +132,7 @@ pub enum AskError {
     #[error(transparent)]
     Denied(Missing),
     /// A person must say yes first.
-    #[error("this needs a person's approval")]
+    #[error("this needs a person's approval ({approval}); the call is {call_id}")]
     Pending {
         /// The call.
         call_id: CallId,
@@ -185,11 +185,8 @@ pub(super) fn reaches(hub: &Hub, caller: &Caller, sonde: &SondeAgent) -> bool {
 }
 
 /// The one agent that can be meant when none is named: it has these packs.
-pub(super) fn only_one(hub: &Hub, caller: &Caller, packs: &[&str]) -> Result<Arc<SondeAgent>, AskError> {
-    let can = |agent: &Arc<SondeAgent>| {
-        let has = |pack: &&str| agent.state().facts.packs.iter().any(|p| p.name == *pack);
-        packs.iter().all(has) && reaches(hub, caller, agent)
-    };
+pub(crate) fn only_one(hub: &Hub, caller: &Caller, packs: &[&str]) -> Result<Arc<SondeAgent>, AskError> {
+    let can = |agent: &Arc<SondeAgent>| packs.iter().all(|pack| agent.has_pack(pack)) && reaches(hub, caller, agent);
     let mut all: Vec<_> = hub.sonde.registry.list().into_iter().filter(can).collect();
     let what = match packs {
         [one] => format!("the pack '{}'", clip(one)),

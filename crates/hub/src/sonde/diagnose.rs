@@ -1,10 +1,13 @@
 //! Runbooks for callers: several probes, what their results say, and whatever is there when the time is over.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use convoke_core::confirm::Facts;
+use convoke_core::door::Door;
+use convoke_core::effect::Effect;
 use convoke_sonde::builtin;
 use convoke_sonde::runbook::{self, Finding, Outcome, Planned, Runbook, Severity};
 use futures_util::StreamExt as _;
@@ -153,41 +156,68 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// Probes that were run, that succeeded, that failed.
     pub counts: (usize, usize, usize),
+    /// Probes that were left out, with why.
+    pub skipped: Vec<(String, &'static str)>,
 }
 
-/// Runs a runbook on an agent: the one that is named, or the only one that has what the runbook asks for.
-pub async fn diagnose(
+/// Which agent a caller means.
+#[derive(Clone, Copy, Debug)]
+pub enum Whom<'a> {
+    /// This one.
+    Named(&'a str),
+    /// The one that was chosen for whatever comes: it must have what is asked for.
+    Chosen(&'a str),
+    /// The only one that can be meant.
+    Anyone,
+}
+
+impl<'a> From<Option<&'a str>> for Whom<'a> {
+    fn from(name: Option<&'a str>) -> Self {
+        name.map_or(Self::Anyone, Self::Named)
+    }
+}
+
+/// Runs a runbook on an agent: the one that is named, or the only one that has what the runbook asks for. Through MCP it
+/// only looks: whoever asks for a diagnosis has named no probe, and the tool says of itself that it changes nothing.
+pub async fn diagnose<'a>(
     hub: &Hub,
     caller: &Caller,
-    agent: Option<&str>,
+    agent: impl Into<Whom<'a>>,
     category: &str,
     params: Option<&str>,
 ) -> Result<Diagnosis, AskError> {
+    let agent = agent.into();
+    let only_look = caller.door == Door::Mcp;
+    let short = &category[..category.floor_char_boundary(64)];
     let shared = shared(hub).await;
     if let Some(runbook) = find(&shared, category) {
+        let packs: BTreeSet<&str> = runbook.steps.iter().filter_map(|step| step.probe.split('.').next()).collect();
         let sonde = match agent {
-            Some(name) => ask::find(hub, caller, name).await?.0,
-            None => {
-                let packs: std::collections::BTreeSet<&str> =
-                    runbook.steps.iter().filter_map(|step| step.probe.split('.').next()).collect();
-                ask::only_one(hub, caller, &packs.into_iter().collect::<Vec<_>>())?
+            Whom::Named(name) => ask::find(hub, caller, name).await?.0,
+            Whom::Chosen(name) => {
+                let sonde = ask::find(hub, caller, name).await?.0;
+                if !packs.iter().all(|pack| sonde.has_pack(pack)) {
+                    let message = format!("the selected {} does not have what '{short}' asks for", sonde.id);
+                    return Err(AskError::Bad(format!("{message}; name another as `agent`")));
+                }
+                sonde
             }
+            Whom::Anyone => ask::only_one(hub, caller, &packs.into_iter().collect::<Vec<_>>())?,
         };
-        return run(hub, caller, runbook, &sonde, params).await;
+        return run(hub, caller, runbook, &sonde, params, only_look).await;
     }
     // Two agents may mean different things by one category: what is run is what the agent itself brought.
     let candidates = match agent {
-        Some(name) => vec![ask::find(hub, caller, name).await?.0],
-        None => hub.sonde.registry.list().into_iter().filter(|a| ask::reaches(hub, caller, a)).collect(),
+        Whom::Named(name) | Whom::Chosen(name) => vec![ask::find(hub, caller, name).await?.0],
+        Whom::Anyone => hub.sonde.registry.list().into_iter().filter(|a| ask::reaches(hub, caller, a)).collect(),
     };
     let having = |sonde: Arc<SondeAgent>| {
         let (_, runbook) = brought(&sonde).into_iter().find(|(_, runbook)| runbook.category == category)?;
         Some((sonde, runbook))
     };
     let mut having: Vec<_> = candidates.into_iter().filter_map(having).collect();
-    let short = &category[..category.floor_char_boundary(64)];
     match (having.len(), having.pop()) {
-        (1, Some((sonde, runbook))) => run(hub, caller, &runbook, &sonde, params).await,
+        (1, Some((sonde, runbook))) => run(hub, caller, &runbook, &sonde, params, only_look).await,
         (0, _) => {
             let mut known: Vec<String> = all(hub, caller)
                 .await
@@ -208,13 +238,15 @@ pub async fn diagnose(
     }
 }
 
-/// Runs this very runbook on this very agent.
+/// Runs this very runbook on this very agent. What would wait for a person is left out: nobody reads its outcome once the
+/// run is over, and every run would leave another call behind that waits.
 pub(super) async fn run(
     hub: &Hub,
     caller: &Caller,
     runbook: &Runbook,
     sonde: &SondeAgent,
     params: Option<&str>,
+    only_look: bool,
 ) -> Result<Diagnosis, AskError> {
     let mut progress = runbook.start(params).map_err(|why| AskError::Bad(why.to_string()))?;
     let started = Instant::now();
@@ -231,7 +263,7 @@ pub(super) async fn run(
         while under_way.len() < at_once
             && let Some((place, next)) = waiting.pop_front()
         {
-            let step = run_step(hub, caller, &sonde.wire_id, &id, next, deadline);
+            let step = run_step(hub, caller, sonde, &id, next, deadline, only_look);
             under_way.push(async move { (place, step.await) });
         }
         let Some((place, ran)) = under_way.next().await else { break };
@@ -262,10 +294,44 @@ struct Ran {
     error: Option<String>,
     duration_ms: u64,
     refused: Option<AskError>,
+    /// It was not asked for, and why.
+    skipped: Option<&'static str>,
     late: bool,
 }
 
-async fn run_step(hub: &Hub, caller: &Caller, agent: &str, id: &str, planned: Planned, deadline: Instant) -> Ran {
+const MORE_THAN_LOOKS: &str = "it does more than look: ask for it by itself, with `probe`";
+const NEEDS_A_PERSON: &str = "it needs a person's approval: ask for it by itself, with `probe`";
+
+/// Why a probe is not asked for, if it is not.
+fn left_out(hub: &Hub, caller: &Caller, sonde: &SondeAgent, probe: &str, only_look: bool) -> Option<&'static str> {
+    let effect = sonde.effect_of(probe);
+    if only_look && effect > Effect::Observe {
+        return Some(MORE_THAN_LOOKS);
+    }
+    let tags = hub.agents.find(sonde.id.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    let facts = Facts {
+        tool: probe,
+        effect,
+        agent: sonde.id.as_str(),
+        tags: &tags,
+        caller: &caller.token.name,
+        door: caller.door,
+    };
+    // What the caller has no right to is the gate's to refuse.
+    let may = caller.token.grant.check_tool(effect, probe).is_ok();
+    let asks = may && hub.policy.current().confirm.iter().any(|rule| rule.matches(&facts));
+    asks.then_some(NEEDS_A_PERSON)
+}
+
+async fn run_step(
+    hub: &Hub,
+    caller: &Caller,
+    sonde: &SondeAgent,
+    id: &str,
+    planned: Planned,
+    deadline: Instant,
+    only_look: bool,
+) -> Ran {
     let Planned { step, name, probe, params } = planned;
     let failed = |status: &str, error: String| Ran {
         step: step.clone(),
@@ -275,14 +341,18 @@ async fn run_step(hub: &Hub, caller: &Caller, agent: &str, id: &str, planned: Pl
         error: Some(error),
         duration_ms: 0,
         refused: None,
+        skipped: None,
         late: false,
     };
+    if let Some(why) = left_out(hub, caller, sonde, &probe, only_look) {
+        return Ran { skipped: Some(why), error: None, ..failed("skipped", String::new()) };
+    }
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Ran { late: true, ..failed("timeout", "the runbook's time was over before this probe began".into()) };
     }
     let params = RawValue::from_string(Value::Object(params).to_string()).ok();
-    let ask = ProbeAsk { agent: Some(agent), probe: &probe, params, timeout: Some(left), requested_by: id };
+    let ask = ProbeAsk { agent: Some(&sonde.wire_id), probe: &probe, params, timeout: Some(left), requested_by: id };
     match tokio::time::timeout(left, ask::probe(hub, caller, ask)).await {
         Ok(Ok(reply)) => {
             let mut shown = reply.shown();
@@ -297,6 +367,7 @@ async fn run_step(hub: &Hub, caller: &Caller, agent: &str, id: &str, planned: Pl
                     error: None,
                     duration_ms: shown["durationMs"].as_f64().unwrap_or_default() as u64,
                     refused: None,
+                    skipped: None,
                     late: false,
                 },
                 Err(failure) => Ran { duration_ms: reply.duration_ms, ..failed(&status, clipped(&failure.message)) },
@@ -351,15 +422,20 @@ fn report(runbook: &Runbook, agent: &str, results: &[Ran], findings: Vec<Finding
         if let Some(error) = &ran.error {
             shown["error"] = error.as_str().into();
         }
+        if let Some(why) = ran.skipped {
+            shown["reason"] = why.into();
+        }
         probes.insert(ran.name.clone(), shown);
     }
     let succeeded = results.iter().filter(|r| r.data.is_some()).count();
-    let counts = (results.len(), succeeded, results.len() - succeeded);
+    let skipped: Vec<_> = results.iter().filter_map(|r| Some((r.name.clone(), r.skipped?))).collect();
+    let run = results.len() - skipped.len();
+    let counts = (run, succeeded, run - succeeded);
     let worst = |severity| findings.iter().filter(|f| f.severity == severity).count();
     let summary = format!(
         "{} of {} probes succeeded; {} critical, {} warning, {} info",
         succeeded,
-        results.len(),
+        run,
         worst(Severity::Critical),
         worst(Severity::Warning),
         worst(Severity::Info)
@@ -367,14 +443,14 @@ fn report(runbook: &Runbook, agent: &str, results: &[Ran], findings: Vec<Finding
     let shown = json!({
         "meta": {
             "target": agent, "source": "agent", "timestamp": clock::now(), "category": runbook.category,
-            "runbookId": runbook.id(), "probesRun": counts.0, "probesSucceeded": counts.1, "probesFailed": counts.2,
+            "runbookId": runbook.id(), "probesRun": counts.0, "probesSucceeded": counts.1, "probesFailed": counts.2, "probesSkipped": skipped.len(),
             "durationMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX), "findingsCount": findings.len(),
             "summaryText": summary, "truncated": truncated, "timedOut": results.iter().any(|r| r.late),
         },
         "probes": probes,
         "findings": findings,
     });
-    Diagnosis { shown, findings, counts }
+    Diagnosis { shown, findings, counts, skipped }
 }
 
 #[cfg(test)]

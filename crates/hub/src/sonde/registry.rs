@@ -109,6 +109,17 @@ impl SondeAgent {
         if is_word { &self.name } else { &self.wire_id }
     }
 
+    /// Whether it has loaded a pack.
+    pub fn has_pack(&self, pack: &str) -> bool {
+        self.state().facts.packs.iter().any(|p| p.name == pack)
+    }
+
+    /// Whether it can be asked for a probe, as far as it says.
+    pub fn offers(&self, probe: &str) -> bool {
+        self.has_pack(probe.split('.').next().unwrap_or_default())
+            || self.state().facts.capabilities.iter().any(|name| name == probe)
+    }
+
     /// What a probe of it may do, as far as anyone says.
     pub fn effect_of(&self, probe: &str) -> Effect {
         let state = self.state();

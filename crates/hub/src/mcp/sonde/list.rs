@@ -40,7 +40,8 @@ pub(in super::super) fn tools() -> Vec<Entry> {
         tool(
             "diagnose",
             Need::Probes,
-            "Runs a runbook on a Sonde agent: several probes, and findings that say how bad it is and what to do.",
+            "Runs a runbook on a Sonde agent: several probes, and findings that say how bad it is and what to do. It only \
+             looks: probes that do more, or need a person's approval, are left out and named; `probe` asks for them.",
             args(
                 json!({
                     "category": { "type": "string", "description": "The runbook, as in system, docker or postgres." },
@@ -83,7 +84,8 @@ pub(in super::super) fn tools() -> Vec<Entry> {
         tool(
             "health_check",
             Need::Probes,
-            "Runs every runbook that fits: on one Sonde agent, on those with the tags, or, without arguments, on all.",
+            "Runs every runbook that fits: on one Sonde agent, on those with the tags, or, without arguments, on all. It \
+             only looks: probes that do more, or need a person's approval, are left out and named.",
             args(
                 json!({
                     "agent": agent(""), "tags": tags,
@@ -144,7 +146,8 @@ fn response() -> Value {
 fn ran() -> Value {
     json!({ "type": "object", "properties": {
         "status": { "type": "string" }, "data": {}, "durationMs": { "type": "number" },
-        "error": { "type": "string", "description": "Where a machine failed, its own words: data." } } })
+        "error": { "type": "string", "description": "Where a machine failed, its own words: data." },
+        "reason": { "type": "string", "description": "Where the status is `skipped`: why the hub did not ask for it." } } })
 }
 
 fn findings() -> Value {
