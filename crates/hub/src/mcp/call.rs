@@ -115,15 +115,30 @@ pub(super) async fn want(
 /// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
 /// may share: it serves only to look.
 fn selected(hub: &Hub, asker: &Asker, tool: &KennyTool) -> Result<String, Box<CallToolResult>> {
-    let refuse = |message: &str| Err(Box::new(render::error("agent_required", message)));
     let session = asker.session.as_deref();
     if session.is_none() && tool.effect > Effect::Observe {
-        return refuse("name the machine with `agent`: without a session a selection serves only tools that look");
+        return Err(Box::new(agent_required(
+            "name the machine with `agent`: without a session a selection serves only tools that look",
+        )));
     }
     match hub.mcp.selected(session, asker.caller.token.id) {
         Some(agent) => Ok(agent.as_str().to_owned()),
-        None => refuse("name the machine with `agent`, or choose one with `select_agent`; `list_agents` shows them"),
+        None => Err(Box::new(agent_required(
+            "name the machine with `agent`, or choose one with `select_agent`; `list_agents` shows them",
+        ))),
     }
+}
+
+fn agent_required(message: &str) -> CallToolResult {
+    render::error("agent_required", message)
+}
+
+/// Said of a probe that does more than look when nobody said of which machine.
+pub(super) fn say_which() -> CallToolResult {
+    agent_required(
+        "name the machine with `agent`: this does more than look, and only what `select_agent` chose in a session \
+         stands in for that",
+    )
 }
 
 /// The hub's `timeout_s`.

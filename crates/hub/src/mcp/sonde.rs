@@ -6,6 +6,7 @@ mod list;
 use convoke_api::record::JournalQuery;
 use convoke_core::effect::Effect;
 use convoke_core::grant::{Grant, Missing};
+use convoke_core::id::{PeerId, Protocol};
 use convoke_core::journal::Kind;
 use convoke_sonde::builtin;
 use rmcp::RoleServer;
@@ -23,7 +24,8 @@ use super::{call, progress};
 use crate::http::ApiError;
 use crate::hub::Hub;
 use crate::sonde::ask::{self, AskError, ProbeAsk};
-use crate::sonde::{diagnose, overview};
+use crate::sonde::diagnose::{self, Whom};
+use crate::sonde::overview;
 
 pub(super) use list::tools;
 
@@ -63,6 +65,53 @@ pub(super) async fn answer(
     }
 }
 
+/// The Sonde agent that is selected. A machine that speaks another protocol says nothing about which is meant.
+fn chosen(hub: &Hub, asker: &Asker) -> Option<PeerId> {
+    let selected = hub.mcp.selected(asker.session.as_deref(), asker.caller.token.id);
+    selected.filter(|id| id.protocol() == Protocol::Sonde)
+}
+
+/// Why nobody can be asked for a probe.
+enum NobodyMeant {
+    /// It was not said whom, and this must be said.
+    Unsaid,
+    Refused(AskError),
+}
+
+impl From<AskError> for NobodyMeant {
+    fn from(error: AskError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// The agent that a probe is asked of: the one that is named, else the selected one, else, for a probe that only looks,
+/// the only one that has it. A selection without a session is the token's, and other chats may share it: it, too, serves
+/// only to look.
+async fn meant(hub: &Hub, asker: &Asker, agent: Option<String>, probe: &str) -> Result<String, NobodyMeant> {
+    if let Some(agent) = agent {
+        return Ok(agent);
+    }
+    let (sonde, in_session) = match chosen(hub, asker) {
+        Some(id) => {
+            let sonde = ask::find(hub, &asker.caller, id.as_str()).await?.0;
+            if !sonde.offers(probe) {
+                let probe = &probe[..probe.floor_char_boundary(128)];
+                let message = format!("the selected {id} does not have `{probe}`; name another as `agent`");
+                return Err(AskError::Bad(message).into());
+            }
+            (sonde, asker.session.is_some())
+        }
+        None => {
+            let pack = probe.split('.').next().unwrap_or_default();
+            (ask::only_one(hub, &asker.caller, &[pack])?, false)
+        }
+    };
+    if !in_session && sonde.effect_of(probe) > Effect::Observe {
+        return Err(NobodyMeant::Unsaid);
+    }
+    Ok(sonde.wire_id.clone())
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProbeArgs {
@@ -76,7 +125,12 @@ async fn probe(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestCon
     let ProbeArgs { probe, agent, params, timeout_s } = args(given)?;
     let timeout = call::seconds(timeout_s).map_err(ApiError::bad_request)?;
     let params = params.map(raw).transpose()?;
-    let ask = ProbeAsk { agent: agent.as_deref(), probe: &probe, params, timeout, requested_by: "api" };
+    let agent = match meant(hub, asker, agent, &probe).await {
+        Ok(agent) => agent,
+        Err(NobodyMeant::Unsaid) => return Ok(call::say_which()),
+        Err(NobodyMeant::Refused(error)) => return refused(hub, error),
+    };
+    let ask = ProbeAsk { agent: Some(&agent), probe: &probe, params, timeout, requested_by: "api" };
     match ask::start(hub, &asker.caller, ask).await {
         Ok((_, call)) => Ok(call::follow(hub, &call, None, context).await),
         Err(error) => refused(hub, error),
@@ -96,7 +150,14 @@ struct DiagnoseArgs {
 async fn diagnose(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
     let DiagnoseArgs { category, agent, params, .. } = args(given)?;
     let params = params.map(|p| Value::Object(p).to_string());
-    let run = diagnose::diagnose(hub, &asker.caller, agent.as_deref(), &category, params.as_deref());
+    // It only looks, so that a token's selection will do.
+    let chosen = chosen(hub, asker);
+    let whom = match (&agent, &chosen) {
+        (Some(name), _) => Whom::Named(name),
+        (None, Some(id)) => Whom::Chosen(id.as_str()),
+        (None, None) => Whom::Anyone,
+    };
+    let run = diagnose::diagnose(hub, &asker.caller, whom, &category, params.as_deref());
     match progress::wait(context, || "the runbook".into(), run).await {
         None => Ok(gave_up()),
         Some(Ok(diagnosis)) => {
@@ -190,7 +251,12 @@ async fn query_logs(hub: &Hub, asker: &Asker, given: JsonObject, context: &Reque
     }
     let (probe, params) = overview::log_probe(&source, params.unwrap_or_default()).map_err(ApiError::bad_request)?;
     let params = Some(raw(params)?);
-    let ask = ProbeAsk { agent: agent.as_deref(), probe, params, timeout: None, requested_by: "api" };
+    let agent = match meant(hub, asker, agent, probe).await {
+        Ok(agent) => agent,
+        Err(NobodyMeant::Unsaid) => return Ok(call::say_which()),
+        Err(NobodyMeant::Refused(error)) => return refused(hub, error),
+    };
+    let ask = ProbeAsk { agent: Some(&agent), probe, params, timeout: None, requested_by: "api" };
     let (sonde, call) = match ask::start(hub, &asker.caller, ask).await {
         Ok(started) => started,
         Err(error) => return refused(hub, error),

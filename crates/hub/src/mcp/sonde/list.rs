@@ -26,7 +26,7 @@ pub(in super::super) fn tools() -> Vec<Entry> {
                 json!({
                     "probe": { "type": "string", "minLength": 1, "maxLength": 128,
                         "description": "Its full name: the pack, then the probe." },
-                    "agent": agent(" Without it: the only one that has the pack."),
+                    "agent": agent(" Without it: the selected one; else, for a probe that only looks, the only one that has the pack."),
                     "params": { "type": "object", "description": "Its parameters, as `list_capabilities` shows them." },
                     "timeout_s": { "type": "number", "exclusiveMinimum": 0,
                         "description": "Seconds until the hub gives up on it." },
@@ -45,7 +45,7 @@ pub(in super::super) fn tools() -> Vec<Entry> {
             args(
                 json!({
                     "category": { "type": "string", "description": "The runbook, as in system, docker or postgres." },
-                    "agent": agent(" Without it: the only one that has what the runbook asks for."),
+                    "agent": agent(" Without it: the selected one; else the only one that has what the runbook asks for."),
                     "description": { "type": "string", "description": "What is the matter. It changes nothing." },
                     "params": { "type": "object", "description": "The runbook's parameters." },
                 }),
@@ -110,7 +110,7 @@ pub(in super::super) fn tools() -> Vec<Entry> {
             args(
                 json!({
                     "source": { "type": "string", "enum": ["systemd", "docker", "nginx", "audit"], "description": "Which logs." },
-                    "agent": agent(" Without it: the only one that has the source; for audit: any."),
+                    "agent": agent(" Without it: the selected one; else the only one that has the source. For audit: any."),
                     "params": { "type": "object", "description": format!("Those of the source's probe: lines; unit (systemd); container (docker); \
                         logPath and type, access or error (nginx). For audit: limit (at most {MAX_JOURNAL_LIMIT}), probe.") },
                 }),

@@ -239,6 +239,68 @@ async fn a_runbook_only_looks_and_leaves_no_approval_behind() {
 }
 
 #[tokio::test]
+async fn what_is_selected_is_asked_and_nobody_else() {
+    let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
+    let both = json!([described("look", "observe"), described("wipe", "manage")]);
+    let runbook = |category: &str| Some(json!({ "category": category, "probes": ["look"] }));
+    let mut a = join(&hub, &token(&hub).await, &bringing("a", "both", &both, runbook("books"))).await;
+    let mut with_more = bringing("b", "both", &both, runbook("books"));
+    with_more["packs"]
+        .as_array_mut()
+        .expect("a list")
+        .push(json!({ "name": "more", "version": "1.0.0", "status": "active" }));
+    let more = bringing("b", "more", &both, runbook("more"))["manifests"][0].clone();
+    with_more["manifests"].as_array_mut().expect("a list").push(more);
+    let _b = join(&hub, &token(&hub).await, &with_more).await;
+    let _kenny = hub.agent("pc").await;
+    let operator = hub.token("assistant", "operator", json!({})).await;
+    let code = |answer: &super::client::Answer| answer.structured()["error"]["code"].clone();
+    for client in [Mcp::open(&hub, &operator).await, Mcp::stateless(&hub, &operator)] {
+        let in_session = client.session.is_some();
+        // Nothing selected, or a machine of another protocol: only what looks finds its machine by itself.
+        for _ in 0..2 {
+            assert_eq!(code(&client.call("probe", json!({ "probe": "both.look" })).await), "bad_request");
+            assert_eq!(code(&client.call("probe", json!({ "probe": "more.wipe" })).await), "agent_required");
+            client.call("select_agent", json!({ "id": "pc" })).await;
+        }
+        let selected = client.call("select_agent", json!({ "id": format!("sonde:{}", a.id) })).await;
+        assert_eq!(selected.structured()["holds_for"], if in_session { "session" } else { "token" });
+        for (tool, args, probe) in [
+            ("probe", json!({ "probe": "both.look" }), "both.look"),
+            ("diagnose", json!({ "category": "books" }), "both.look"),
+            ("query_logs", json!({ "source": "systemd" }), "system.logs.journal"),
+        ] {
+            let (asked, ()) = tokio::join!(client.call(tool, args), async {
+                let request = a.request().await;
+                assert_eq!(request["payload"]["probe"], probe);
+                a.answer(&request, json!({})).await;
+            });
+            assert_eq!(asked.result()["isError"], false, "{asked:?}");
+        }
+        // What it does not have is not asked of another.
+        for (tool, args) in [
+            ("probe", json!({ "probe": "more.look" })),
+            ("diagnose", json!({ "category": "more" })),
+            ("diagnose", json!({ "category": "docker" })),
+            ("query_logs", json!({ "source": "docker", "params": { "container": "x" } })),
+        ] {
+            let refused = client.call(tool, args).await;
+            assert_eq!(code(&refused), "bad_request", "{tool}: {refused:?}");
+        }
+        let wipe = client.call("probe", json!({ "probe": "both.wipe" })).await;
+        if in_session {
+            let target = format!("sonde:{}", a.id);
+            let shown = (&wipe.structured()["state"], &wipe.structured()["agent"]);
+            assert_eq!(shown, (&json!("waiting"), &json!(target)), "{wipe:?}");
+        } else {
+            assert_eq!(code(&wipe), "agent_required", "a token's selection serves only to look: {wipe:?}");
+        }
+        let named = client.call("probe", json!({ "probe": "both.wipe", "agent": "b" })).await;
+        assert_eq!(named.structured()["state"], "waiting", "{named:?}");
+    }
+}
+
+#[tokio::test]
 async fn capabilities_show_packs_of_an_agents_own_and_tags_and_scopes_narrow_them() {
     let hub = TestHub::start().await;
     let mut register = field_register("web-1");
