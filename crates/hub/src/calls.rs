@@ -332,6 +332,13 @@ fn plan(
     if json::is_too_deep(args.get()) {
         return Err(PlaceError::BadArgs(format!("`args` may be nested {} deep at the most", json::MAX_DEPTH)));
     }
+    // Nobody's probe is named so: it would wait for a person and then ask the agent for what it cannot know.
+    if agent.id.protocol() == Protocol::Sonde && convoke_kenny::tools::find(&tool).is_some() {
+        return Err(PlaceError::BadArgs(format!(
+            "`{tool}` is no probe, and {} is a Sonde agent: it is asked with `probe`, as in system.disk.usage",
+            agent.id
+        )));
+    }
     let effect = effect_of(hub, &agent, &tool);
     let timeout = hub.deadlines.of(timeout, value.get("timeout_s"));
     let call = Call::new(CallId::new(clock::uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);

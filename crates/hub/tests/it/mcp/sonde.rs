@@ -301,6 +301,41 @@ async fn what_is_selected_is_asked_and_nobody_else() {
 }
 
 #[tokio::test]
+async fn a_tool_of_other_agents_is_no_probe() {
+    let hub = TestHub::start().await;
+    let agent = enrolled(&hub, "web-1").await;
+    let id = format!("sonde:{}", agent.id);
+    let mut pc = hub.agent("pc").await;
+    for target in [id.as_str(), "pc"] {
+        let tags = json!({ "tags": ["lab"] });
+        let tagged = hub.request("PATCH", &format!("/api/agents/{target}"), Some(TOKEN), Some(tags)).await;
+        assert_eq!(tagged.status, 200, "{tagged:?}");
+    }
+    for client in [Mcp::stateless(&hub, TOKEN), Mcp::open(&hub, TOKEN).await] {
+        client.call("select_agent", json!({ "id": id })).await;
+        for (tool, args) in [
+            ("net_config", json!({ "agent": id })),
+            ("net_config", json!({})),
+            ("shell_exec", json!({ "agent": id, "command": "true" })),
+            ("probe", json!({ "agent": id, "probe": "net_config" })),
+        ] {
+            let refused = client.call(tool, args).await;
+            assert_eq!(refused.structured()["state"], "refused", "{tool}: {refused:?}");
+            assert!(refused.text().contains("`probe`"), "{refused:?}");
+        }
+        let (many, ()) =
+            tokio::join!(client.call("call_agents", json!({ "tool": "net_config", "tag": "lab" })), async {
+                let request = pc.request().await;
+                pc.answer(&request.id, json!({ "interfaces": [] })).await;
+            });
+        assert_eq!(many.structured()["counts"], json!({ "done": 1, "refused": 1 }), "{many:?}");
+    }
+    let over_http = hub.post(&format!("/api/agents/{id}/call"), json!({ "tool": "net_config" })).await;
+    assert_eq!(over_http.status, 400, "{over_http:?}");
+    assert!(hub.get("/api/approvals").await.body["approvals"].as_array().is_some_and(Vec::is_empty));
+}
+
+#[tokio::test]
 async fn capabilities_show_packs_of_an_agents_own_and_tags_and_scopes_narrow_them() {
     let hub = TestHub::start().await;
     let mut register = field_register("web-1");
