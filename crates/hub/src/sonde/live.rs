@@ -24,6 +24,7 @@ use super::Session;
 use super::change::{self, NotChanged};
 use super::registry::SondeAgent;
 use crate::agents::Agent;
+use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe, others_first};
@@ -95,7 +96,10 @@ pub(super) async fn run<S: Stream>(
         held: VecDeque::new(),
     };
     let end = tunnel.drive(socket, &mut session).await;
-    let gone = || Failure::new(code::DISCONNECTED, format!("Agent '{}' disconnected", sonde.label()));
+    let gone = || match &end {
+        Some((_, reason)) if *reason == Close::GoingAway.reason() => Failure::new(code::INTERRUPTED, INTERRUPTED),
+        _ => Failure::new(code::DISCONNECTED, format!("Agent '{}' disconnected", sonde.label())),
+    };
     for held in tunnel.held.drain(..) {
         let _ = held.reply.send(Err(gone()));
     }

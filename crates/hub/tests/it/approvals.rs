@@ -188,7 +188,7 @@ async fn a_call_that_waits_does_not_go_to_another_machine_of_the_same_name() {
     let (hub, asker) = confirming(&[]).await;
     let agent = hub.agent("pc").await;
     // Revoked, or removed: what waits ends at once, and cannot be approved any more.
-    for (method, path) in [("POST", "/api/agents/pc/revoke"), ("DELETE", "/api/agents/pc")] {
+    for (method, path, key) in [("POST", "/api/agents/pc/revoke", "second"), ("DELETE", "/api/agents/pc", "third")] {
         let (approval, call) = ask(&hub, &asker).await;
         assert_eq!(hub.request(method, path, Some(TOKEN), Some(json!({}))).await.status, 200);
         let path = format!("/api/calls/{call}");
@@ -196,11 +196,12 @@ async fn a_call_that_waits_does_not_go_to_another_machine_of_the_same_name() {
         assert_eq!((&ended["state"], &ended["outcome"]), (&json!("done"), &json!("denied")), "{ended}");
         let late = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
         assert_eq!(late.status, 409, "{late:?}");
-        hub.enrol("pc").await;
+        let token = hub.post("/api/agents/pc/token", json!({})).await.body;
+        assert_eq!(hub.enrol_with("pc", token["token"].as_str().expect("a token"), &key_of(key)).await.status, 200);
     }
     drop(agent);
     // Another key in its place: nothing ended, so what waits is refused when someone says yes.
-    let mut old = hub.connect("pc", key_of("pc")).await;
+    let mut old = hub.connect("pc", key_of("third")).await;
     let (approval, call) = ask(&hub, &asker).await;
     let token = hub.post("/api/agents/pc/rotate-key", json!({})).await.body;
     let token = token["token"].as_str().expect("a token");
