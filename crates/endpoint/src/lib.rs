@@ -37,6 +37,7 @@ pub mod status;
 pub mod switch;
 mod telemetry;
 pub mod update;
+mod workplace;
 mod ws;
 
 pub use convoke_kenny::frame::RemoteControl;

@@ -20,6 +20,7 @@ use crate::status::{Phase, Status, now};
 use crate::switch::Switch;
 use crate::telemetry::{Links, Telemetry, VERSION};
 use crate::update::{Settled, Supervision, Trial, Updater, settle};
+use crate::workplace;
 
 /// How often, and after what pause, the lock is tried again.
 const LOCK_TRIES: u32 = 10;
@@ -161,6 +162,7 @@ impl Runner {
             output_cap: settings.number("output_bytes"),
             tool_timeout: settings.seconds("call_timeout_s"),
             collect_with,
+            work_dir: workplace::of(std::env::current_dir().ok().as_deref(), &state),
             ..Options::default()
         });
         let dialler = Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s"));

@@ -22,6 +22,7 @@ const STATUS: &str = "status.json";
 const UPDATE: &str = "update.json";
 const LOG: &str = "agent.log";
 const SHELL: &str = "shell-policy.json";
+const WORK: &str = "work";
 
 /// Most bytes of any file here that are read.
 const MAX_FILE: u64 = 1 << 20;
@@ -133,6 +134,11 @@ impl StateDir {
     /// The kill switch's file.
     pub fn switch_file(&self) -> &Path {
         &self.switch
+    }
+
+    /// Where commands run that should run nowhere else. It need not exist.
+    pub fn work_dir(&self) -> PathBuf {
+        self.dir.join(WORK)
     }
 
     /// The configuration's file.

@@ -26,6 +26,9 @@ pub struct Options {
     /// Largest picture that `screen_capture` returns, in bytes of PNG; a larger one is halved until it fits. Base64 makes
     /// a third more of it, and the field's hubs take frames of 8 MiB.
     pub screen_cap: usize,
+    /// Where the commands of the shell tools run; otherwise where the agent does. It is made if it is not there, and where
+    /// that cannot be, they run in the system's directory for temporary files.
+    pub work_dir: Option<PathBuf>,
     /// How long a tool may take when its call says nothing.
     pub tool_timeout: Duration,
     /// Most threads that run tools, counting those that hang in the system (a file server that is gone) after their
@@ -59,6 +62,7 @@ impl Default for Options {
             search_entries: 5_000_000,
             event_cap: 1000,
             screen_cap: 5 * 1024 * 1024,
+            work_dir: None,
             tool_timeout: Duration::from_secs(30),
             tool_threads: 64,
             sample: Duration::from_millis(500),

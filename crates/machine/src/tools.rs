@@ -3,6 +3,9 @@
 mod files;
 mod search;
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use serde_json::{Map, Value, json};
 
 use crate::ToolError;
@@ -28,9 +31,26 @@ pub(crate) fn text<'a>(args: &'a Map<String, Value>, name: &str) -> Result<&'a s
 
 /// Runs a shell's command and answers in the shape of the `*_exec` tools.
 pub(crate) fn shell(facts: &Facts, command: Command) -> Result<Value, ToolError> {
+    let command = match &facts.options.work_dir {
+        Some(dir) => command.dir(made(dir)),
+        None => command,
+    };
     let limits = Limits { timeout: facts.patience, cap: facts.options.output_cap, cancel: facts.stop.clone() };
     let output = facts.wait(crate::exec::run(command, &limits)).map_err(|error| exec_error(&error))?;
     Ok(shown(output))
+}
+
+/// The directory, made for its owner alone if it is not there. A machine whose disk is full or read-only needs its shell
+/// most of all, so that the next best place is taken where that fails.
+fn made(dir: &Path) -> PathBuf {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(dir) {
+        Ok(()) => dir.to_owned(),
+        Err(_) => std::env::temp_dir(),
+    }
 }
 
 /// A command's outcome as the tools of that kind return it. What goes beyond the contract's three keys is there only

@@ -31,6 +31,24 @@ async fn a_shell_runs_a_command() {
 }
 
 #[tokio::test]
+async fn a_shell_works_where_it_is_told_to_or_among_temporary_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = dir.path().join("state/work");
+    let machine = Machine::new(Options { work_dir: Some(work.clone()), ..Options::default() });
+    let pwd = json!({"command": "pwd -P"});
+    for _ in 0..2 {
+        let result = machine.run("shell_exec", pwd.as_object().unwrap(), &Call::default()).await.unwrap();
+        let told = result["stdout"].as_str().unwrap().trim_end();
+        assert_eq!(std::path::Path::new(told), work.canonicalize().unwrap());
+        std::fs::remove_dir(&work).unwrap();
+    }
+    std::fs::write(&work, "no directory").unwrap();
+    let result = machine.run("shell_exec", pwd.as_object().unwrap(), &Call::default()).await.unwrap();
+    let told = result["stdout"].as_str().unwrap().trim_end();
+    assert_eq!(std::path::Path::new(told), std::env::temp_dir().canonicalize().unwrap());
+}
+
+#[tokio::test]
 async fn a_call_can_be_bounded_and_cancelled() {
     let args = json!({"command": "sleep 300", "timeout_s": 200});
     let call = Call { timeout: Some(Duration::from_millis(200)), ..Call::default() };

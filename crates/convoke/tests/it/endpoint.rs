@@ -106,6 +106,20 @@ fn up_brings_this_machine_along() {
     assert!(bare.end().success());
 }
 
+/// Service managers start what they start in `/`, and there a command that forgets where it works works on everything.
+#[test]
+fn an_agent_that_was_started_in_the_root_runs_commands_elsewhere() {
+    let hub = Hub::start();
+    let endpoint = Endpoint::at(&hub, "agent");
+    endpoint.enrol(&hub, "pc-1");
+    let mut agent = Server::start(endpoint.verb(&["run"]).current_dir("/"));
+    until_online(&hub, "pc-1");
+    let pwd = hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"pwd"}"#]).ok();
+    pwd.says(&endpoint.state.join("work").display().to_string());
+    agent.signal("TERM");
+    assert!(agent.end().success());
+}
+
 #[test]
 fn a_key_that_was_replaced_or_revoked_gives_way_to_a_new_one() {
     let hub = Hub::start();
