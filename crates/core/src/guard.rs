@@ -12,6 +12,7 @@
 mod expand;
 mod fetched;
 mod normal;
+mod place;
 mod portable;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 //! What a POSIX shell makes of the words of a command before it runs it, as far as the text alone tells: braces, `.`
-//! and `..`, and wildcards that fit the name of something protected. What a variable holds is not known here.
+//! and `..`, wildcards that fit the name of something protected, and where a relative word is. What a variable holds is not known.
 //!
 //! It works on the normalised text, whose quotes are gone. A quoted `{a,b}` or `*` is therefore expanded too, which
 //! matters to few commands: the text as it was sent is matched beside this form.
@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::fetched;
+use super::place::{self, Shell};
 
 /// Most words that one word with braces becomes; one that would become more is left as it is.
 const MAX_WORDS: usize = 64;
@@ -46,12 +47,15 @@ pub(super) fn expanded(text: &str) -> Option<String> {
     if let Some(run) = fetched::stand_in(&out) {
         out = run.into();
     }
+    if let Some(placed) = place::placed(&out, Shell::Posix) {
+        out = placed.into();
+    }
     (out != text).then(|| out.into_owned())
 }
 
 /// Whether a character is between words rather than in one.
 pub(super) fn ends_word(c: char) -> bool {
-    c.is_whitespace() || ";|&<>()`".contains(c)
+    matches!(c, ';' | '|' | '&' | '<' | '>' | '(' | ')' | '`') || c.is_whitespace()
 }
 
 /// The text with each word written by `write` and what is between words kept.
@@ -163,7 +167,7 @@ fn protected(part: &str) -> Option<&'static str> {
 }
 
 /// How many characters of a wildcard stand for themselves.
-fn literal(wildcard: &str) -> usize {
+pub(super) fn literal(wildcard: &str) -> usize {
     let (mut rest, mut count) = (wildcard.as_bytes(), 0);
     while let Some(first) = rest.first() {
         let width = class(rest).unwrap_or(1);

@@ -2,8 +2,8 @@
 //!
 //! | Group | Normalised |
 //! | --- | --- |
-//! | `posix` | backslash-newline joined; quotes, backslashes and the `$` of `$'…'` dropped; `$IFS`, `${IFS…}` a space; white space collapsed. Of that, once more, with its words expanded (`guard/expand.rs`) |
-//! | `powershell` | backtick-newline and caret-newline a space; backticks, carets and quotes dropped; `'a' + 'b'` joined; typographic dashes a `-`; white space collapsed |
+//! | `posix` | backslash-newline joined; quotes, backslashes and the `$` of `$'…'` dropped; `$IFS`, `${IFS…}` a space; white space collapsed. Of that, once more, with its words expanded (`guard/expand.rs`) and told where they are (`guard/place.rs`) |
+//! | `powershell` | backtick-newline and caret-newline a space; backticks, carets and quotes dropped; `'a' + 'b'` joined; typographic dashes a `-`; white space collapsed. Of that, once more, with its words told where they are |
 //! | `self_protection` | all of the above, since either kind of text is checked |
 //! | `path` | `/` a `\`; `\\?\`, `\\.\` and `\??\` prefixes dropped; separators collapsed; `.` components, trailing dots and spaces, stream suffixes such as `::$DATA` dropped; a name of three dots or more is one |
 //!
@@ -13,6 +13,7 @@
 //! A text that ends in a line break is also matched without it: `$` then means the same as in Python, where it matches
 //! before a last line break too.
 
+use super::place::{self, Shell};
 use super::{AppliesTo, expand};
 
 /// The texts to match for one surface: the raw one first, then those that differ from it.
@@ -42,8 +43,11 @@ pub(super) fn forms(group: AppliesTo, text: &str) -> Forms<'_> {
     }
     if matches!(group, AppliesTo::Powershell | AppliesTo::SelfProtection) {
         let plain = powershell(text);
-        if !normal.contains(&plain) {
-            normal.push(plain);
+        let placed = place::placed(&plain, Shell::Powershell);
+        for form in [Some(plain), placed].into_iter().flatten() {
+            if !normal.contains(&form) {
+                normal.push(form);
+            }
         }
     }
     if group == AppliesTo::Path {

@@ -178,6 +178,9 @@ fn long_texts_cost_no_more_than_their_length() {
         "*?[a-",
         "wget x/a; less a; ",
         "cd /etc; ",
+        "cd /srv/x; cat a * ",
+        "(cd a; ls | (",
+        "sudo env ls . ",
     ] {
         let text = piece.repeat((64 << 10) / piece.len());
         let surfaces = AppliesTo::ALL.map(|group| Surface { group, text: Cow::Borrowed(&text) });
