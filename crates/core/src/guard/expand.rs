@@ -33,6 +33,10 @@ const NAMES: &[(&str, usize)] = &[
     ("id_ed25519", 3),
     ("id_ecdsa", 3),
     ("id_dsa", 3),
+    ("convoke", 4),
+    ("data.key", 6),
+    ("hub.db", 5),
+    ("sonde.json", 6),
 ];
 
 /// The text with its words expanded, unless that is the same text.
