@@ -138,7 +138,20 @@ const RESERVED_VARIABLES: &[&str] = &[
     "CONVOKE_KENNY_PRIVATE_KEY",
     "CONVOKE_PASSPHRASE",
     "CONVOKE_LOG",
+    "CONVOKE_ROOM_INVITE",
+    // What this program tells the programs it starts; a hub may be started by one of those.
+    "CONVOKE_RUN",
+    "CONVOKE_COMMAND",
+    "CONVOKE_RULE",
+    "CONVOKE_FILE",
 ];
+
+/// The beginning of the agent's own variables, which may be set for an agent on the same machine.
+const AGENT_VARIABLES: &str = "CONVOKE_AGENT_";
+
+fn is_reserved(variable: &str) -> bool {
+    RESERVED_VARIABLES.contains(&variable) || variable.starts_with(AGENT_VARIABLES)
+}
 
 impl Settings {
     /// Reads all sources; tells every mistake.
@@ -194,7 +207,7 @@ impl Settings {
         }
         for (variable, value) in &sources.env {
             let Some(rest) = variable.strip_prefix("CONVOKE_") else { continue };
-            if RESERVED_VARIABLES.contains(&variable.as_str()) {
+            if is_reserved(variable) {
                 continue;
             }
             let name = rest.to_ascii_lowercase().replace("__", ".");
@@ -390,6 +403,24 @@ mod tests {
         }
         let fits = [("hub.allowed_origins", "https://a:8,vscode-webview://x"), ("sonde.tls_listen", "")];
         Settings::resolve(&sources(&fits, &[], "")).expect("fits");
+    }
+
+    #[test]
+    fn variables_of_the_other_parts_are_no_settings_of_the_hub() {
+        let others = [
+            "CONVOKE_AGENT_STATE",
+            "CONVOKE_AGENT_TELEMETRY_S",
+            "CONVOKE_ROOM_INVITE",
+            "CONVOKE_RUN",
+            "CONVOKE_COMMAND",
+            "CONVOKE_RULE",
+            "CONVOKE_LOG",
+        ];
+        for variable in others {
+            Settings::resolve(&sources(&[], &[(variable, "x")], "")).expect(variable);
+        }
+        let told = Settings::resolve(&sources(&[], &[("CONVOKE_AGENTS", "x")], "")).expect_err("no such setting");
+        assert!(told.to_string().contains("CONVOKE_AGENTS"), "{told}");
     }
 
     #[test]
