@@ -22,6 +22,13 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// Where a data key that was replaced is kept: backups that were made before need it.
+    pub fn old_key(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("data.key.{id}"))
+    }
+}
+
+impl Paths {
     /// The paths in `dir`.
     pub fn new(dir: &Path) -> Self {
         Self {

@@ -4,7 +4,7 @@
 //! one is refused at the door and a rotation that a power cut interrupted is finished or undone, never half done.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use convoke_core::id::CallId;
 use convoke_core::secret::{SecretBytes, SecretText};
@@ -28,12 +28,14 @@ pub fn parse(text: &SecretText) -> Result<SecretBytes> {
 }
 
 /// What a rotation did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotated {
     /// How many sealed values there are.
     pub values: usize,
     /// Whether the new key is in the file `data.key`. If not, it is the one that was passed in.
     pub in_file: bool,
+    /// Where the key is that was in `data.key` before. Backups made before the rotation need it.
+    pub old_key: Option<PathBuf>,
 }
 
 /// Seals everything anew. `current` is the key in force when it does not come from the file, `new` the next one when
@@ -48,6 +50,8 @@ pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretByte
     conn.pragma_update(None, "secure_delete", "ON")?;
     let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
     let old = load(&paths, current, &key_id)?;
+    // Before anything else: whatever happens from here on, it stays on the disk.
+    let old_key = keep(&paths)?;
     let next = match new {
         Some(bytes) => DataKey::from_bytes(bytes.reveal(), "the new key")?,
         None => {
@@ -66,7 +70,22 @@ pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretByte
     }
     // The log still has the old pages.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(Rotated { values, in_file: new.is_none() })
+    Ok(Rotated { values, in_file: new.is_none(), old_key })
+}
+
+/// Keeps the key that is in `data.key` under a name of its own, since a new one is about to take its place.
+fn keep(paths: &Paths) -> Result<Option<PathBuf>> {
+    let key = match read_key(&paths.key) {
+        Ok(Some(key)) => key,
+        // What is no key opens nothing.
+        Ok(None) | Err(StoreError::MalformedKey { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let kept = paths.old_key(&key.id());
+    // An attempt that was interrupted may have left half of it; the whole is still in `data.key`.
+    remove(&kept)?;
+    write_key(&kept, &key)?;
+    Ok(Some(kept))
 }
 
 /// Everything that is sealed, and the key's id, in one transaction.
@@ -156,9 +175,13 @@ pub(crate) fn peek(paths: &Paths, given: Option<&SecretBytes>, key_id: &str) -> 
 /// Writes the key as the next one.
 pub(crate) fn write_next(paths: &Paths, key: &DataKey) -> Result<()> {
     remove(&paths.next_key)?;
+    write_key(&paths.next_key, key)
+}
+
+fn write_key(path: &Path, key: &DataKey) -> Result<()> {
     let mut text = key.to_text();
     text.push('\n');
-    write_private(&paths.next_key, text.as_bytes())
+    write_private(path, text.as_bytes())
 }
 
 fn read_key(path: &Path) -> Result<Option<DataKey>> {

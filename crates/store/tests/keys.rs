@@ -170,6 +170,8 @@ async fn a_rotation_seals_everything_anew() {
     let old = fs::read(&file).expect("reads");
     let rotated = keys::rotate(dir.path(), None, None).expect("rotates");
     assert_eq!((rotated.values, rotated.in_file), (8, true));
+    let kept = rotated.old_key.expect("the old key is kept");
+    assert_eq!(fs::read(&kept).expect("reads"), old);
     assert_ne!(fs::read(&file).expect("reads"), old);
     assert!(!dir.path().join("data.key.new").exists());
     let store = open(dir.path(), None).expect("opens");
@@ -181,10 +183,37 @@ async fn a_rotation_seals_everything_anew() {
 
     // To a key from outside, and back into a file.
     let outside = SecretBytes::new([7; 32]);
-    assert!(!keys::rotate(dir.path(), None, Some(&outside)).expect("rotates").in_file);
-    assert!(!file.exists());
-    assert!(keys::rotate(dir.path(), Some(&outside), None).expect("rotates").in_file);
+    let second = fs::read(&file).expect("reads");
+    let rotated = keys::rotate(dir.path(), None, Some(&outside)).expect("rotates");
+    assert!(!rotated.in_file && !file.exists());
+    assert_eq!(fs::read(rotated.old_key.expect("kept")).expect("reads"), second);
+    // What comes from outside is not written down.
+    let rotated = keys::rotate(dir.path(), Some(&outside), None).expect("rotates");
+    assert!(rotated.in_file && rotated.old_key.is_none());
+    assert_eq!(fs::read(&kept).expect("reads"), old, "each stays");
     let store = open(dir.path(), None).expect("opens");
+    check(&store).await;
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_backup_from_before_a_rotation_opens_with_the_key_that_was_kept() {
+    let (dir, _) = filled(None).await;
+    let file = dir.path().join("backup");
+    let manifest = convoke_store::backup::create(dir.path(), &file, None, None).expect("backs up");
+    // An attempt that a power cut ended left half of the copy behind.
+    let kept = dir.path().join(format!("data.key.{}", manifest.key_id));
+    fs::write(&kept, "QUJD").expect("writes");
+    assert_eq!(keys::rotate(dir.path(), None, None).expect("rotates").old_key, Some(kept.clone()));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(&kept).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+    let restored = dir.path().join("restored");
+    convoke_store::backup::restore(&file, &restored, None).expect("restores");
+    fs::copy(&kept, restored.join("data.key")).expect("copies");
+    let store = open(&restored, None).expect("opens with the old key");
     check(&store).await;
     store.close().await.expect("closes");
 }
@@ -210,6 +239,8 @@ async fn an_interrupted_rotation_is_undone_or_finished() {
     check(&store).await;
     store.close().await.expect("closes");
     assert!(!next.exists() && fs::read(&file).expect("reads") != old);
+    let kept = fs::read_dir(dir.path()).expect("lists").flatten().any(|e| fs::read(e.path()).is_ok_and(|b| b == old));
+    assert!(kept, "the old key is there whoever finishes the rotation");
 }
 
 #[tokio::test]
