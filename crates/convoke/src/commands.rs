@@ -30,6 +30,7 @@ mod signals;
 pub(crate) mod tokens;
 mod verdict;
 
+use std::path::Path;
 use std::pin::Pin;
 
 use anyhow::{Context as _, Result};
@@ -39,7 +40,7 @@ use serde_json::value::RawValue;
 
 use crate::args::{Cli, Command, Global};
 use crate::connect;
-use crate::exit::Exit;
+use crate::exit::{Exit, usage};
 use crate::output::Output;
 
 /// What a verb works with.
@@ -55,6 +56,29 @@ impl Verb<'_> {
     /// A client of the hub in question.
     fn client(&self) -> Result<Client> {
         connect::client(self.global)
+    }
+
+    /// Refuses a hub's address for what works on files here: the answer would be about another hub than was meant.
+    fn only_here(&self, what: &str) -> Result<()> {
+        let flag =
+            [("--hub", &self.global.hub), ("--token", &self.global.token)].into_iter().find(|(_, v)| v.is_some());
+        match flag {
+            None => Ok(()),
+            Some((flag, _)) => Err(usage(format!(
+                "`{what}` works on files of this machine and asks no hub, so {flag} means nothing to it; name a data \
+                 directory with --data"
+            ))),
+        }
+    }
+
+    /// Says which directory it is about where the environment speaks of a hub elsewhere.
+    fn note_directory(&self, data: &Path) {
+        if connect::is_named(self.global) {
+            self.output.note(format_args!(
+                "this is about the data directory {}, not about the hub of CONVOKE_HUB",
+                data.display()
+            ));
+        }
     }
 }
 

@@ -167,7 +167,8 @@ async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
         Box::new(options.open(file).with_context(|| format!("cannot make the new file {}", file.display()))?)
     };
     let mut out = BufWriter::new(out);
-    let records = if connect::is_named(verb.global) {
+    // A token is for a hub: who comes with one wants what that token may see.
+    let records = if connect::is_named(verb.global) || verb.global.token.is_some() {
         let client = verb.client()?;
         export_over_http(&client, &mut out).await
     } else {
@@ -224,9 +225,14 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
 }
 
 fn verify(verb: Verb<'_>, path: Option<&Path>, expected: Expected) -> Result<Exit> {
+    verb.only_here("audit verify")?;
     let path = match path {
         Some(path) => path.to_owned(),
-        None => local::data_dir(verb.global.data.as_deref())?,
+        None => {
+            let data = local::data_dir(verb.global.data.as_deref())?;
+            verb.note_directory(&data);
+            data
+        }
     };
     let found = fs::metadata(&path).map_err(|why| usage(format!("cannot look at {}: {why}", path.display())))?;
     let verdict = if found.is_dir() {

@@ -14,7 +14,7 @@ use crate::{local, show, when};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
-    /// Copy the data directory into a new file; the hub may be running
+    /// Copy the hub's database into a new file; the hub may be running
     Create {
         /// The new file
         file: PathBuf,
@@ -38,15 +38,21 @@ pub(crate) enum BackupCommand {
 }
 
 pub(crate) fn run(verb: Verb<'_>, command: BackupCommand) -> Result<Exit> {
+    verb.only_here(match &command {
+        BackupCommand::Create { .. } => "backup create",
+        BackupCommand::Restore { .. } => "backup restore",
+        BackupCommand::Verify { .. } => "backup verify",
+    })?;
     match command {
         BackupCommand::Create { file, with_key } => {
             let data = local::data_dir(verb.global.data.as_deref())?;
+            verb.note_directory(&data);
             let passphrase = with_key.then(|| prompt::passphrase(true)).transpose()?;
             let data_key = local::data_key()?;
             let manifest = backup::create(&data, &file, passphrase.as_ref(), data_key.as_ref())
                 .with_context(|| format!("cannot back up {}", data.display()))?;
             if verb.output.json {
-                verb.output.json(&json!({ "ok": true, "file": file, "backup": manifest }))?;
+                verb.output.json(&json!({ "ok": true, "data": data, "file": file, "backup": manifest }))?;
                 return Ok(Exit::Done);
             }
             verb.output.text(&format!("{} is backed up in {}", data.display(), file.display()))?;
@@ -92,8 +98,10 @@ fn restore(verb: Verb<'_>, file: &std::path::Path, without_key: bool) -> Result<
     verb.output.table(&facts(&manifest), "")?;
     if !restored.with_key {
         verb.output.note(format_args!(
-            "Before the hub starts, put the data key into {} (readable by its owner only), or set CONVOKE_DATA_KEY.",
-            data.join("data.key").display()
+            "Before the hub starts, put the data key {id} into {} (readable by its owner only), or set CONVOKE_DATA_KEY. \
+             If it was rotated since, the hub's data directory has it as data.key.{id}.",
+            data.join("data.key").display(),
+            id = manifest.key_id,
         ));
     }
     Ok(Exit::Done)
@@ -105,6 +113,7 @@ fn facts(manifest: &Manifest) -> Grid {
     grid.fact("made", when::shown(manifest.created_at, when::now()));
     grid.fact("size", show::bytes(manifest.db_bytes));
     grid.fact("journal up to", manifest.journal_seq.to_string());
-    grid.fact("data key", if manifest.has_key() { "in it, under a passphrase" } else { "not in it" });
+    let has_key = if manifest.has_key() { "in it, under a passphrase" } else { "not in it" };
+    grid.fact("data key", format!("{}, {has_key}", manifest.key_id));
     grid
 }

@@ -50,15 +50,19 @@ async fn show(verb: Verb<'_>) -> Result<Exit> {
 }
 
 fn rotate(verb: Verb<'_>) -> Result<Exit> {
+    verb.only_here("keys rotate")?;
     let data = local::data_dir(verb.global.data.as_deref())?;
+    verb.note_directory(&data);
     let current = local::data_key()?;
     let rotated = keys::rotate(&data, current.as_ref(), None)
         .with_context(|| format!("the data key of {} was not replaced", data.display()))?;
     if verb.output.json {
-        verb.output.json(&json!({ "ok": true, "values": rotated.values }))?;
+        verb.output.json(&json!({
+            "ok": true, "data": data, "values": rotated.values, "old_key": rotated.old_key,
+        }))?;
         return Ok(Exit::Done);
     }
-    verb.output.text(&format!("{} values are sealed with a new data key", rotated.values))?;
+    verb.output.text(&format!("{} values in {} are sealed with a new data key", rotated.values, data.display()))?;
     let file = data.join("data.key");
     if current.is_some() {
         verb.output.note(format_args!(
@@ -66,6 +70,12 @@ fn rotate(verb: Verb<'_>) -> Result<Exit> {
             file.display()
         ));
     }
-    verb.output.note("Backups made before this need the old key: keep it as long as you keep them.");
+    match &rotated.old_key {
+        Some(kept) => verb.output.note(format_args!(
+            "The key before it is kept in {}, for backups made with it. When no backup needs it any more, delete it.",
+            kept.display()
+        )),
+        None => verb.output.note("Backups made before this need the old key: keep it as long as you keep them."),
+    }
     Ok(Exit::Done)
 }

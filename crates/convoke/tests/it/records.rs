@@ -68,6 +68,25 @@ fn an_export_over_the_network_has_the_signatures_too() {
 }
 
 #[test]
+fn what_works_on_files_here_takes_no_hubs_address() {
+    let hub = Hub::start();
+    let file = hub.beside("never").display().to_string();
+    for verb in [&["keys", "rotate"][..], &["backup", "create", &file], &["audit", "verify"]] {
+        hub.run(&[verb, &["--hub", "http://127.0.0.1:1"]].concat()).code(2).notes("asks no hub, so --hub");
+        hub.run(&[verb, &["--token", "x"]].concat()).code(2).notes("asks no hub, so --token");
+    }
+    let data = hub.data().display().to_string();
+    let elsewhere =
+        |args: &[&str]| Done::of(convoke(args).env("CONVOKE_HUB", "http://127.0.0.1:1").env("CONVOKE_DATA", &data));
+    elsewhere(&["audit", "verify"]).ok().notes(&data);
+    elsewhere(&["backup", "create", &file]).ok().notes(&data);
+    let json = elsewhere(&["backup", "create", &format!("{file}-2"), "--json"]).ok().json();
+    assert_eq!(json["data"], *data);
+    let _dir = hub.stop();
+    elsewhere(&["keys", "rotate"]).ok().notes(&data).says(&data);
+}
+
+#[test]
 fn a_changed_byte_is_found() {
     let hub = Hub::start();
     let _agent = Agent::join(&hub, "pc-1");
@@ -133,7 +152,8 @@ fn the_data_key_is_replaced_while_the_hub_is_down() {
     let key = hub.ready["kenny_public_key"].clone();
     let dir = hub.stop();
     let data = dir.path().join("data");
-    Done::of(&mut on(&data, &["keys", "rotate"])).ok().says("sealed with a new data key");
+    let done = Done::of(&mut on(&data, &["keys", "rotate"])).ok().says("sealed with a new data key");
+    done.says(&data.display().to_string()).notes("is kept in").notes("data.key.");
     assert_ne!(std::fs::read(data.join("data.key")).expect("the key"), before);
     let again = Server::start(&mut Hub::command(&data));
     let ready: serde_json::Value = serde_json::from_str(&again.line()).expect("JSON");
