@@ -216,12 +216,24 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
             writeln!(out, "{}", RawValue::get(record))?;
             records += 1;
             let Place { seq } = super::typed(record)?;
+            if seq != records {
+                return Err(parts_only());
+            }
             while let Some(checkpoint) = signed.next_if(|checkpoint| checkpoint.seq <= seq) {
                 writeln!(out, "{}", checkpoint_line(&checkpoint))?;
             }
         }
     }
-    Ok(records)
+    // Every journal begins with the hub's own start.
+    if records == 0 { Err(parts_only()) } else { Ok(records) }
+}
+
+/// A journal with gaps would be taken for one that somebody tampered with.
+fn parts_only() -> anyhow::Error {
+    anyhow!(
+        "this token sees only some records of the journal, and an export must have them all to be verified; export \
+         with a token that is not narrowed to some agents, or list what this one sees with `audit list`"
+    )
 }
 
 fn verify(verb: Verb<'_>, path: Option<&Path>, expected: Expected) -> Result<Exit> {

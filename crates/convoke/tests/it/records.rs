@@ -68,6 +68,21 @@ fn an_export_over_the_network_has_the_signatures_too() {
 }
 
 #[test]
+fn a_token_that_sees_some_records_exports_none() {
+    let hub = Hub::start();
+    let _agent = Agent::join(&hub, "pc-1");
+    hub.run(&["call", "pc-1", "fs_list", "--args", r#"{"path":"/tmp"}"#]).ok();
+    let narrow = hub.run(&["tokens", "create", "narrow", "--role", "operator", "--agents", "pc-1"]).ok().stdout;
+    let file = hub.beside("some.jsonl");
+    let shown = file.display().to_string();
+    hub.run_as(narrow.trim(), &["audit", "export", &shown]).code(1).notes("sees only some records");
+    // The same token, of the hub in this directory.
+    let flags = ["audit", "export", shown.as_str(), "--token", narrow.trim()];
+    hub.run(&flags).code(1).notes("sees only some records");
+    assert!(!file.exists(), "half a journal would be taken for one");
+}
+
+#[test]
 fn what_works_on_files_here_takes_no_hubs_address() {
     let hub = Hub::start();
     let file = hub.beside("never").display().to_string();
