@@ -16,7 +16,7 @@ use crate::link::{self, Ended, LinkError, Shared};
 use crate::logs::Forward;
 use crate::net::Dialler;
 use crate::state::{StateDir, StateError};
-use crate::status::{Phase, Status, now};
+use crate::status::{Phase, Teller};
 use crate::switch::Switch;
 use crate::telemetry::{Links, Telemetry, VERSION};
 use crate::update::{Settled, Supervision, Trial, Updater, settle};
@@ -138,10 +138,9 @@ async fn first_contact(
 
 struct Runner {
     shared: Shared,
-    state: StateDir,
+    teller: Teller,
     switch: Switch,
     updater: Updater,
-    supervision: Supervision,
     stop: CancellationToken,
     telemetry: Option<Telemetry>,
 }
@@ -188,7 +187,13 @@ impl Runner {
         };
         let calls = Arc::new(calls);
         let shared = Shared { identity, key, settings, dialler, guard, calls, logs, links, epoch: Instant::now() };
-        Self { shared, state, switch, updater, supervision, stop, telemetry: Some(telemetry) }
+        let teller = Teller {
+            state,
+            id: shared.identity.id.to_string(),
+            hub: shared.identity.hub.to_string(),
+            service: supervision.is_service(),
+        };
+        Self { shared, teller, switch, updater, stop, telemetry: Some(telemetry) }
     }
 
     async fn run(mut self, trial: Option<Trial>) -> End {
@@ -206,7 +211,7 @@ impl Runner {
             watch.abort();
         }
         resting.abort();
-        self.tell(Phase::Stopped, None);
+        self.teller.tell(Phase::Stopped, None);
         tracing::info!(restart = end == End::Restart, "the agent ends");
         end
     }
@@ -218,7 +223,7 @@ impl Runner {
         let mut backoff = Backoff::new(self.shared.settings.seconds("reconnect_max_s"));
         let tunnels = async {
             loop {
-                self.tell(Phase::Connecting, None);
+                self.teller.tell(Phase::Connecting, None);
                 let why = match self.attempt(&trial).await {
                     Ended::Stopped => return End::Stopped,
                     Ended::Restart => return End::Restart,
@@ -228,7 +233,7 @@ impl Runner {
                     }
                 };
                 let pause = backoff.next(random());
-                self.tell(Phase::Waiting, Some(&why));
+                self.teller.tell(Phase::Waiting, Some(why.to_string()));
                 self.complain(&why, pause);
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -260,7 +265,7 @@ impl Runner {
             Err(why) => return Ended::Lost(why, Duration::ZERO),
         };
         let confirmed = || {
-            self.tell(Phase::Connected, None);
+            self.teller.tell(Phase::Connected, None);
             tracing::info!(hub = %self.shared.identity.hub, "connected");
             if let Some(trial) = take(trial) {
                 trial.succeed();
@@ -280,25 +285,6 @@ impl Runner {
             LinkError::Refused => tracing::error!(%hub, %why, pause_s, "not connected"),
             why => tracing::warn!(%hub, %why, pause_s, "not connected"),
         }
-    }
-
-    fn tell(&self, state: Phase, why: Option<&LinkError>) {
-        // While it tries, what went wrong before is still what a person wants to know.
-        let problem = why.map(ToString::to_string).or_else(|| {
-            let before = Status::read(&self.state).ok().flatten()?;
-            before.problem.filter(|_| state == Phase::Connecting)
-        });
-        let status = Status {
-            pid: std::process::id(),
-            version: VERSION.to_owned(),
-            id: self.shared.identity.id.to_string(),
-            hub: self.shared.identity.hub.to_string(),
-            state,
-            since: now(),
-            problem,
-            service: self.supervision.is_service(),
-        };
-        status.write(&self.state);
     }
 }
 

@@ -21,6 +21,7 @@ use url::Url;
 use crate::backoff::Backoff;
 use crate::net::DialError;
 use crate::state::{StateDir, StateError, is_superuser};
+use crate::status::{Phase, Teller};
 use crate::ws::{SocketError, UpgradeError};
 
 pub use convoke_probes::{check_pack, check_packs};
@@ -138,13 +139,43 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
     Ok(saved)
 }
 
+/// How the tunnel runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    /// Also as root.
+    pub allow_root: bool,
+    /// Without a kenny tunnel in the same process. That one tells how the agent stands, where there is one.
+    pub alone: bool,
+    /// As a service.
+    pub service: bool,
+}
+
 /// Runs the tunnel until `stop`: one connection after another. Fails only for what somebody must mend first.
-pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) -> Result<(), SondeError> {
-    if is_superuser() && !allow_root {
+pub async fn run(state: &StateDir, running: Running, stop: CancellationToken) -> Result<(), SondeError> {
+    if is_superuser() && !running.allow_root {
         return Err(SondeError::Root);
     }
     let saved = Saved::read(state)?;
-    let probes = Arc::new(load(state, &saved)?);
+    let (id, hub) = (saved.name.clone(), saved.hub.clone());
+    let teller = running.alone.then(|| Teller { state: state.clone(), id, hub, service: running.service });
+    let tell = |phase, problem: Option<String>| {
+        if let Some(teller) = &teller {
+            teller.tell(phase, problem);
+        }
+    };
+    let ended = tunnels(state, &saved, &tell, &stop).await;
+    tell(Phase::Stopped, None);
+    ended
+}
+
+/// One connection after another.
+async fn tunnels(
+    state: &StateDir,
+    saved: &Saved,
+    tell: &(impl Fn(Phase, Option<String>) + Sync),
+    stop: &CancellationToken,
+) -> Result<(), SondeError> {
+    let probes = Arc::new(load(state, saved)?);
     let config = AgentConfig {
         heartbeat: saved.heartbeat()?,
         signer: saved.signer()?,
@@ -155,10 +186,13 @@ pub async fn run(state: &StateDir, allow_root: bool, stop: CancellationToken) ->
     let mut dialect = saved.dialect;
     while !stop.is_cancelled() {
         let started = Instant::now();
+        tell(Phase::Connecting, None);
+        let connected = || tell(Phase::Connected, None);
         let ended = tokio::select! {
-            ended = link::run(&saved, &probes, config.clone(), dialect, &stop) => ended,
+            ended = link::run(saved, &probes, config.clone(), dialect, stop, connected) => ended,
             () = stop.cancelled() => return Ok(()),
         };
+        tell(Phase::Waiting, ended.as_ref().err().map(ToString::to_string));
         match ended {
             Ok(()) => tracing::info!(hub = saved.hub, "the Sonde tunnel ended"),
             Err(SondeError::Refused(reason)) if reason.starts_with(link::OTHER_SHAPE) => {

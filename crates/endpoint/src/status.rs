@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::state::{StateDir, StateError, read, write_whole};
+use crate::telemetry::VERSION;
 
 /// How the agent stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +69,37 @@ impl Status {
         if let Ok(Err(why)) = told {
             tracing::debug!(%why, "the status was not written");
         }
+    }
+}
+
+/// Who tells how it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Teller {
+    pub(crate) state: StateDir,
+    pub(crate) id: String,
+    pub(crate) hub: String,
+    pub(crate) service: bool,
+}
+
+impl Teller {
+    /// Tells what it does now, and why the last attempt failed.
+    pub(crate) fn tell(&self, phase: Phase, problem: Option<String>) {
+        // While it tries, what went wrong before is still what a person wants to know.
+        let problem = problem.or_else(|| {
+            let before = Status::read(&self.state).ok().flatten()?;
+            before.problem.filter(|_| phase == Phase::Connecting)
+        });
+        let status = Status {
+            pid: std::process::id(),
+            version: VERSION.to_owned(),
+            id: self.id.clone(),
+            hub: self.hub.clone(),
+            state: phase,
+            since: now(),
+            problem,
+            service: self.service,
+        };
+        status.write(&self.state);
     }
 }
 

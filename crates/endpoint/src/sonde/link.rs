@@ -177,6 +177,7 @@ pub(super) async fn run(
     config: AgentConfig,
     dialect: Dialect,
     stop: &CancellationToken,
+    connected: impl Fn(),
 ) -> Result<(), SondeError> {
     let about = {
         let (saved, probes) = (saved.clone(), Arc::clone(probes));
@@ -198,6 +199,7 @@ pub(super) async fn run(
         Event::Refused(refused) => return Err(SondeError::Refused(refused.reason)),
         _ => return Err(SondeError::NoAck),
     }
+    connected();
     tracing::info!(hub = saved.hub, name = saved.name, "the Sonde tunnel is up");
     let Connection { socket, started } = connection;
     // What still runs at the end is dropped, and with it every process that it started.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use convoke_core::secret::SecretText;
-use convoke_endpoint::sonde::{self, Enrolment};
+use convoke_endpoint::sonde::{self, Enrolment, Running};
 use convoke_endpoint::state::StateDir;
+use convoke_endpoint::status::{Phase, Status};
 use convoke_hub::Running as Hub;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -21,15 +22,22 @@ fn enrolment(url: &str, token: SecretText, ca: Option<&Path>) -> Enrolment {
     Enrolment { hub: url.into(), token, name: Some("web-1".into()), ca: ca.map(Into::into) }
 }
 
+const ALONE: Running = Running { allow_root: true, alone: true, service: false };
+
 /// Runs the tunnel until the future is done.
 async fn while_running<T>(state: &StateDir, work: impl Future<Output = T>) -> T {
     let stop = CancellationToken::new();
     let (state, stopped) = (state.clone(), stop.clone());
-    let tunnel = tokio::spawn(async move { sonde::run(&state, true, stopped).await });
+    let tunnel = tokio::spawn(async move { sonde::run(&state, ALONE, stopped).await });
     let done = work.await;
     stop.cancel();
     tunnel.await.expect("does not panic").expect("ends in order");
     done
+}
+
+#[track_caller]
+fn status(state: &StateDir) -> Status {
+    Status::read(state).expect("reads").expect("it told")
 }
 
 async fn probe(hub: &Hub, probe: &str, params: Value) -> Value {
@@ -55,8 +63,12 @@ async fn enrol_and_be_probed_with_signatures_over_the_plain_port() {
         assert_eq!(outside["status"], "unauthorized", "{outside}");
         let book = ask(&hub, "POST", "/api/v1/diagnose", json!({"agent": "web-1", "category": "system"})).await;
         assert_eq!(book["meta"]["probesSucceeded"], 3, "{book}");
+        let told = status(&state);
+        assert_eq!((told.state, told.id.as_str(), told.problem), (Phase::Connected, "web-1", None));
+        assert!(told.hub.starts_with("ws://") && told.pid == std::process::id());
     })
     .await;
+    assert_eq!(status(&state).state, Phase::Stopped);
     // The same after a restart: no false alarm.
     while_running(&state, async {
         let shown = until(&hub, "/api/v1/agents/web-1", |a| a["status"] != "offline").await;
@@ -112,8 +124,16 @@ async fn a_hub_that_froze_is_noticed_and_tried_again() {
             socket.send(Message::text(ack.to_string())).await.expect("sends");
             frozen.push(socket);
         }
+        // Before it came again it told why.
+        assert!(status(&state).problem.is_none_or(|why| why.contains("silent")));
     })
     .await;
+    let nobody = Running { alone: false, ..ALONE };
+    std::fs::remove_file(dir.path().join("agent/status.json")).expect("it told");
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    sonde::run(&state, nobody, stopped).await.expect("ends in order");
+    assert!(Status::read(&state).expect("reads").is_none(), "beside a kenny tunnel, that one tells");
 }
 
 /// Enrolling anew on the same machine needs no token for the name: the key that it has proves whose it is.

@@ -109,9 +109,10 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
     let ended: Result<_> = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         if has_sonde {
-            let (state, stop, allow_root) = (state.clone(), stop.clone(), args.allow_root);
+            let running = sonde::Running { allow_root: args.allow_root, alone: false, service: args.service };
+            let (state, stop) = (state.clone(), stop.clone());
             tokio::spawn(async move {
-                if let Err(why) = sonde::run(&state, allow_root, stop).await {
+                if let Err(why) = sonde::run(&state, running, stop).await {
                     tracing::error!(%why, "there is no Sonde tunnel");
                 }
             });
@@ -151,7 +152,8 @@ fn run_sonde_alone(verb: Verb<'_>, state: &StateDir, args: &RunArgs, stop: Cance
     let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let _lock = state.lock().map_err(denied)?;
-        let running = sonde::run(state, args.allow_root, stop.clone());
+        let how = sonde::Running { allow_root: args.allow_root, alone: true, service: args.service };
+        let running = sonde::run(state, how, stop.clone());
         tokio::pin!(running);
         tokio::select! {
             ended = &mut running => return Ok(ended),
