@@ -4,22 +4,50 @@ use std::io::IsTerminal as _;
 
 use anyhow::Result;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::usage;
 use crate::output::wants_colour;
 
+/// Libraries that show whole messages in their details: arguments of calls, headers with tokens, frames.
+const TALKATIVE: [&str; 10] = [
+    "axum",
+    "h2",
+    "hyper",
+    "hyper_util",
+    "reqwest",
+    "rmcp",
+    "rustls",
+    "sse_stream",
+    "tokio_tungstenite",
+    "tungstenite",
+];
+
 /// Begins to write what happens at `level` and above; `CONVOKE_LOG` (`warn,convoke_hub=debug`) says it in more detail.
 pub(crate) fn start(level: &str) -> Result<()> {
-    let filter = match std::env::var("CONVOKE_LOG").ok().filter(|text| !text.is_empty()) {
-        Some(text) => EnvFilter::try_new(&text).map_err(|why| usage(format!("CONVOKE_LOG: {why}")))?,
-        None => EnvFilter::new(directives(level)),
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let text = std::env::var("CONVOKE_LOG").ok().filter(|text| !text.is_empty());
+    let text = text.unwrap_or_else(|| directives(level));
+    let filter = EnvFilter::try_new(&text).map_err(|why| usage(format!("CONVOKE_LOG: {why}")))?;
+    let cap = cap(&text, &filter);
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && wants_colour())
-        .init();
+        .with_ansi(std::io::stderr().is_terminal() && wants_colour());
+    tracing_subscriber::registry().with(filter).with(cap).with(lines).init();
     Ok(())
+}
+
+/// What is told of the talkative libraries, however much the filter asks for in general: `CONVOKE_LOG=debug` must not
+/// put passwords into a log. A library that the filter names tells what it is asked to: who does that knows why.
+fn cap(text: &str, filter: &EnvFilter) -> Targets {
+    let named: Vec<&str> =
+        text.split(',').map(|part| part.split(['=', '[', ':']).next().unwrap_or_default()).collect();
+    let named = |library: &str| named.iter().any(|name| name.trim() == library);
+    let capped = TALKATIVE.into_iter().filter(|library| !named(library));
+    // The filter's own most: this one must not make the others look as if more were wanted.
+    let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
+    Targets::new().with_default(most).with_targets(capped.map(|library| (library, LevelFilter::INFO)))
 }
 
 /// Details are told of our own crates only: those of the libraries below drown them. The MCP library tells three lines
@@ -60,5 +88,38 @@ mod tests {
         assert_eq!(told("info"), [false, true, true, false]);
         assert_eq!(told("debug"), [false, true, true, true]);
         assert_eq!(told("error"), [false; 4]);
+    }
+
+    /// Which of some events a filter lets through.
+    fn through(text: &str) -> [bool; 6] {
+        use tracing::{Level, enabled};
+        let filter = EnvFilter::try_new(text).expect(text);
+        let cap = cap(text, &filter);
+        let subscriber = tracing_subscriber::registry().with(filter).with(cap);
+        tracing::subscriber::with_default(subscriber, || {
+            [
+                enabled!(target: "rmcp::service", Level::DEBUG),
+                enabled!(target: "rmcp::service", Level::INFO),
+                enabled!(target: "tungstenite::protocol", Level::TRACE),
+                enabled!(target: "hyper::proto", Level::DEBUG),
+                enabled!(target: "convoke_hub::http", Level::DEBUG),
+                enabled!(target: "convoke_hub::http", Level::INFO),
+            ]
+        })
+    }
+
+    #[test]
+    fn libraries_that_show_whole_messages_do_so_only_by_name() {
+        assert_eq!(through("debug"), [false, true, false, false, true, true]);
+        assert_eq!(through("trace"), [false, true, false, false, true, true]);
+        assert_eq!(through("trace,convoke_hub=info"), [false, true, false, false, false, true]);
+        assert_eq!(through("info,rmcp=debug"), [true, true, false, false, false, true]);
+        assert_eq!(through("debug,rmcp::service=trace"), [true, true, false, false, true, true]);
+        assert_eq!(through("trace,hyper=trace"), [false, true, false, true, true, true]);
+        // Nobody is made to tell more than was asked for.
+        assert_eq!(through("warn"), [false; 6]);
+        assert_eq!(through("warn,convoke_hub=debug"), [false, false, false, false, true, true]);
+        // Nor is a way around it a part of the filter that names no library.
+        assert_eq!(through("info,[call]=trace"), [false, true, false, false, false, true]);
     }
 }
