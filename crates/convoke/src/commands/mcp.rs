@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use self::hub::Hub;
 use super::Verb;
@@ -22,7 +23,7 @@ use crate::exit::Exit;
 
 /// Requests under way; one more waits, and holds up nothing else: what comes after it may be what lets another end.
 const AT_ONCE: usize = 64;
-/// Requests under way or waiting; one more is refused.
+/// Messages under way or waiting; one more is refused.
 const MAX_REQUESTS: usize = 1024;
 /// Messages that wait for a client that reads slowly; past it, the hub's streams wait.
 const MAX_WAITING: usize = 256;
@@ -43,20 +44,27 @@ pub(crate) async fn run(verb: Verb<'_>) -> Result<Exit> {
         write(from_hub);
         let _ = wrote.send(());
     });
+    let read = serve(hub, lines, FAREWELL).await;
+    let _ = tokio::time::timeout(FAREWELL, written).await;
+    read.map(|()| Exit::Done)
+}
+
+/// Carries messages to and fro until the client closes its end, or no longer reads. Answers may take `farewell` more.
+async fn serve(hub: Arc<Hub>, lines: mpsc::Receiver<std::io::Result<Vec<u8>>>, farewell: Duration) -> Result<()> {
     let closed = hub.closed();
-    let mut bridge =
-        Bridge { hub, running: Arc::default(), tasks: JoinSet::new(), places: Arc::new(Semaphore::new(AT_ONCE)) };
+    let through = CancellationToken::new();
+    through.cancel();
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut bridge = Bridge { hub, running: Arc::default(), tasks: JoinSet::new(), places, through };
     let read = tokio::select! {
         read = bridge.take_all(lines) => read,
         // Nobody hears us any more.
         () = closed => Ok(()),
     };
-    let _ = tokio::time::timeout(FAREWELL, async { while bridge.tasks.join_next().await.is_some() {} }).await;
+    let _ = tokio::time::timeout(farewell, async { while bridge.tasks.join_next().await.is_some() {} }).await;
     bridge.tasks.shutdown().await;
     bridge.hub.end().await;
-    drop(bridge);
-    let _ = tokio::time::timeout(FAREWELL, written).await;
-    read.map(|()| Exit::Done)
+    read
 }
 
 /// Writes what the hub says, a line each.
@@ -85,8 +93,26 @@ fn read(mut stdin: impl BufRead, lines: &mpsc::Sender<std::io::Result<Vec<u8>>>)
 /// A request of the client's that has no answer yet.
 struct Request {
     task: AbortHandle,
+    stand: Arc<Stand>,
+}
+
+/// How a request stands.
+#[derive(Default)]
+struct Stand {
     /// The hub knows of it.
-    sent: Arc<AtomicBool>,
+    sent: AtomicBool,
+    /// The client wants no answer any more.
+    cancelled: AtomicBool,
+}
+
+impl Stand {
+    fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Acquire)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
 }
 
 struct Bridge {
@@ -94,6 +120,9 @@ struct Bridge {
     running: Arc<Mutex<HashMap<String, Request>>>,
     tasks: JoinSet<()>,
     places: Arc<Semaphore>,
+    /// Cancelled once the last of the messages that go in order is through. What comes after it waits for that, and the
+    /// reading goes on: a hub that says nothing must not keep the bridge from seeing that its client is gone.
+    through: CancellationToken,
 }
 
 impl Bridge {
@@ -120,71 +149,96 @@ impl Bridge {
 
     async fn take(&mut self, message: Value) {
         let method = message["method"].as_str();
-        match (method, message.get("id")) {
+        let id = message.get("id").filter(|_| method.is_some()).cloned();
+        if self.tasks.len() >= MAX_REQUESTS {
+            let why = format!("{MAX_REQUESTS} messages have no answer yet; wait for one");
+            match id {
+                Some(id) => self.hub.say(failure(&id, -32000, &why)).await,
+                None => eprintln!("convoke mcp: a message was dropped: {why}"),
+            }
+            return;
+        }
+        match (method, id) {
+            // Everything after it needs what it brings.
             (Some("initialize"), Some(id)) => {
-                // Everything after it needs what it brings.
-                if let Err(trouble) = self.hub.initialize(&message).await {
-                    self.hub.say(failure(id, trouble.code(), &trouble.to_string())).await;
-                }
+                let hub = Arc::clone(&self.hub);
+                self.in_order(async move {
+                    if let Err(trouble) = hub.initialize(&message).await {
+                        hub.say(failure(&id, trouble.code(), &trouble.to_string())).await;
+                    }
+                });
             }
             (Some(method), Some(id)) => {
-                if self.tasks.len() >= MAX_REQUESTS {
-                    let why = format!("{MAX_REQUESTS} requests have no answer yet; wait for one");
-                    self.hub.say(failure(id, -32000, &why)).await;
-                    return;
-                }
-                let (id, at_once) = (id.clone(), method == "ping");
+                let at_once = method == "ping";
                 self.start(id, at_once, message);
             }
             (Some("notifications/cancelled"), None) => {
-                let was_ours = self.give_up(&message["params"]["requestId"].to_string());
-                if !was_ours && self.hub.has_session() {
-                    self.notify(&message).await;
+                if self.cancel(&message["params"]["requestId"].to_string()) {
+                    self.notify(message);
                 }
             }
             // Notifications and answers go in order, and nobody waits for what becomes of them.
-            _ => self.notify(&message).await,
+            _ => self.notify(message),
         }
     }
 
-    async fn notify(&self, message: &Value) {
-        if let Err(trouble) = self.hub.notify(message).await {
-            eprintln!("convoke mcp: {trouble}");
-        }
+    fn notify(&mut self, message: Value) {
+        let hub = Arc::clone(&self.hub);
+        self.in_order(async move {
+            if let Err(trouble) = hub.notify(&message).await {
+                eprintln!("convoke mcp: {trouble}");
+            }
+        });
     }
 
-    /// Gives up a request that the hub need not hear of: without a session, going away is how one is cancelled, and what
-    /// was not sent need not be.
-    fn give_up(&self, id: &str) -> bool {
+    /// Does it once what went before is through, and before what comes after.
+    fn in_order(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        let through = CancellationToken::new();
+        let before = std::mem::replace(&mut self.through, through.clone());
+        self.tasks.spawn(async move {
+            let _through = through.drop_guard();
+            before.cancelled().await;
+            work.await;
+        });
+    }
+
+    /// Sees to it that a request gets no answer. Whether the hub must hear of it: without a session, going away is how
+    /// one is cancelled, and what was not sent need not be.
+    fn cancel(&self, id: &str) -> bool {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_ours = |request: &Request| !self.hub.has_session() || !request.sent.load(Ordering::Acquire);
-        if !running.get(id).is_some_and(is_ours) {
-            return false;
+        let Some(request) = running.get(id) else { return self.hub.has_session() };
+        request.stand.cancelled.store(true, Ordering::Release);
+        if self.hub.has_session() && request.stand.is_sent() {
+            return true;
         }
         if let Some(request) = running.remove(id) {
             request.task.abort();
         }
-        true
+        false
     }
 
     /// Sends a request when there is a place for it.
     fn start(&mut self, id: Value, at_once: bool, message: Value) {
         let key = id.to_string();
         let (hub, running, places) = (Arc::clone(&self.hub), Arc::clone(&self.running), Arc::clone(&self.places));
-        let sent = Arc::new(AtomicBool::new(false));
-        let (done, sending) = (key.clone(), Arc::clone(&sent));
+        let (stand, before) = (Arc::<Stand>::default(), self.through.clone());
+        let (done, standing) = (key.clone(), Arc::clone(&stand));
         // Held until it is in there: a task that has ended takes itself out.
         let mut list = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let task = self.tasks.spawn(async move {
+            before.cancelled().await;
             // Never closed, so there is always a place sooner or later.
             let _place = if at_once { None } else { places.acquire_owned().await.ok() };
-            sending.store(true, Ordering::Release);
-            if let Err(trouble) = hub.request(&message).await {
+            standing.sent.store(true, Ordering::Release);
+            let outcome = hub.request(&message, || !standing.is_cancelled()).await;
+            if let Err(trouble) = outcome
+                && !standing.is_cancelled()
+            {
                 hub.say(failure(&id, trouble.code(), &trouble.to_string())).await;
             }
             running.lock().unwrap_or_else(PoisonError::into_inner).remove(&done);
         });
-        list.insert(key, Request { task, sent });
+        list.insert(key, Request { task, stand });
     }
 }
 
@@ -212,4 +266,63 @@ fn read_line(stdin: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<us
 /// An error as the client expects one.
 fn failure(id: &Value, code: i64, message: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::secret::SecretText;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A hub that takes every connection, reads what comes, and says nothing; it tells how much it was sent.
+    async fn silent() -> (String, mpsc::UnboundedReceiver<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = format!("http://{}", listener.local_addr().expect("bound"));
+        let (told, heard) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let told = told.clone();
+                tokio::spawn(async move {
+                    let mut bytes = [0; 4096];
+                    while let Ok(read @ 1..) = socket.read(&mut bytes).await {
+                        let _ = told.send(read);
+                    }
+                });
+            }
+        });
+        (address, heard)
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_says_nothing_keeps_nobody() {
+        let opening = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} });
+        let note = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+        for first in [opening, note] {
+            // Only a failure waits for it.
+            tokio::time::timeout(Duration::from_secs(60), says_nothing_after(&first)).await.expect("it ends");
+        }
+    }
+
+    async fn says_nothing_after(first: &Value) {
+        let (address, mut heard) = silent().await;
+        let (out, mut said) = mpsc::channel(MAX_WAITING);
+        let hub = Arc::new(Hub::new(&address, SecretText::new("t"), out).expect("a client"));
+        let (to_bridge, lines) = mpsc::channel(1);
+        let bridge = tokio::spawn(serve(hub, lines, Duration::ZERO));
+        let line = |message: &Value| Ok(message.to_string().into_bytes());
+        to_bridge.send(line(first)).await.expect("reads");
+        heard.recv().await.expect("the hub is asked");
+        // It goes on reading: more than the channel takes is taken.
+        for id in 1..10 {
+            let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
+            to_bridge.send(line(&request)).await.expect("reads");
+            to_bridge.send(line(&json!({ "jsonrpc": "2.0", "method": "notifications/x" }))).await.expect("reads");
+        }
+        to_bridge.send(Ok(b"{".to_vec())).await.expect("reads");
+        assert!(said.recv().await.is_some_and(|m| m.contains("-32700")), "and answers what it can");
+        drop(to_bridge);
+        bridge.await.expect("does not panic").expect("in order");
+    }
 }

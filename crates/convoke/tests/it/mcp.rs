@@ -199,6 +199,46 @@ fn however_many_requests_wait_answers_and_cancellations_come_through() {
     bridge.end();
 }
 
+/// A call that waits for an answer of the client's.
+fn waiting_call(bridge: &mut Bridge) -> Value {
+    bridge.open(json!({ "elicitation": {} }));
+    bridge.say(&call(1, "shell_exec", json!({ "agent": "pc-1", "command": "uptime" })));
+    let asked = bridge.next();
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    asked
+}
+
+#[test]
+fn a_request_that_was_cancelled_gets_no_answer() {
+    let hub = Hub::start_with(&["--set", "approvals.elicitation=true"]);
+    let _agent = Agent::join(&hub, "pc-1");
+    let mut bridge = Bridge::of(&hub);
+    waiting_call(&mut bridge);
+    let given_up = json!({ "requestId": 1, "reason": "changed its mind" });
+    bridge.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up }));
+    drop(bridge.stdin.take());
+    // Whatever it still says: it says nothing more when it has ended.
+    let rest: Vec<Value> = bridge.lines.iter().collect();
+    assert!(rest.iter().all(|message| message.get("id").is_none()), "{rest:?}");
+    bridge.end();
+}
+
+#[test]
+fn a_token_that_is_revoked_during_a_call_is_named_as_the_reason() {
+    let hub = Hub::start_with(&["--set", "approvals.elicitation=true"]);
+    let _agent = Agent::join(&hub, "pc-1");
+    let minted = hub.run(&["tokens", "create", "short", "--role", "operator"]).ok();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_convoke"));
+    command.args(["mcp", "--hub", hub.http(), "--token", minted.stdout.trim()]);
+    let mut bridge = Bridge::start(&mut command);
+    waiting_call(&mut bridge);
+    hub.run(&["tokens", "revoke", "short"]).ok();
+    let told = std::iter::from_fn(|| Some(bridge.next())).find(|m| m["id"] == 1).expect("an answer");
+    assert_eq!(told["error"]["code"], -32001, "{told}");
+    assert!(told["error"]["message"].as_str().is_some_and(|m| m.contains("no longer takes this token")), "{told}");
+    bridge.end();
+}
+
 #[test]
 fn what_stands_in_the_way_is_said_clearly() {
     let hub = Hub::start();

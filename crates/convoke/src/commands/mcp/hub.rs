@@ -34,6 +34,7 @@ const MAX_SUBSCRIBED: usize = 100;
 /// The hub.
 pub(super) struct Hub {
     http: reqwest::Client,
+    base: String,
     url: String,
     token: SecretText,
     out: mpsc::Sender<String>,
@@ -70,6 +71,10 @@ pub(super) enum Trouble {
     Refused { status: u16, said: String },
     #[error("the hub went away before it answered; what it was asked may still have happened")]
     Lost,
+    #[error(
+        "the hub no longer takes this token: it was revoked or has expired; what was asked may still have happened"
+    )]
+    Revoked,
     #[error("this session has ended, and the hub opens no other; start the client again")]
     SessionEnded,
 }
@@ -79,7 +84,7 @@ impl Trouble {
     pub(super) fn code(&self) -> i64 {
         match self {
             Self::Away { .. } | Self::Lost => -32000,
-            Self::Token { .. } => -32001,
+            Self::Token { .. } | Self::Revoked => -32001,
             Self::Refused { .. } => -32002,
             Self::SessionEnded => -32004,
         }
@@ -92,6 +97,7 @@ impl Hub {
         let http = http.context("cannot make an HTTP client")?;
         Ok(Self {
             http,
+            base: base.to_owned(),
             url: format!("{base}/mcp"),
             token,
             out,
@@ -184,8 +190,8 @@ impl Hub {
         Err(Trouble::Lost)
     }
 
-    /// A request: its answer, and whatever the hub says on the way.
-    pub(super) async fn request(self: &Arc<Self>, message: &Value) -> Result<(), Trouble> {
+    /// A request: its answer, if it is `wanted` when it comes, and whatever the hub says on the way.
+    pub(super) async fn request(self: &Arc<Self>, message: &Value, wanted: impl Fn() -> bool) -> Result<(), Trouble> {
         let session = self.session();
         let reply = self.post(message, session.as_deref()).await?;
         let reply = match (reply.status(), session) {
@@ -205,10 +211,23 @@ impl Hub {
             if is_answer(&text) {
                 answered = true;
                 self.note_subscription(message, &text);
+                if !wanted() {
+                    continue;
+                }
             }
             self.say(text).await;
         }
-        if answered { Ok(()) } else { Err(Trouble::Lost) }
+        if answered || !wanted() {
+            return Ok(());
+        }
+        Err(if self.is_refused().await { Trouble::Revoked } else { Trouble::Lost })
+    }
+
+    /// Whether the hub is there and does not take the token: it may have been revoked since.
+    async fn is_refused(&self) -> bool {
+        let asked = self.http.get(format!("{}/api/hub", self.base)).bearer_auth(self.token.reveal());
+        let reply = asked.timeout(Duration::from_secs(2)).send().await;
+        reply.is_ok_and(|reply| reply.status() == StatusCode::UNAUTHORIZED)
     }
 
     /// Opens a session in place of one that the hub has forgotten, and asks again for what the client subscribed to.
