@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use convoke_api::Client;
 use convoke_core::secret::SecretText;
+use convoke_endpoint::COMMAND_MARK;
 
 use crate::args::Global;
 use crate::exit::usage;
@@ -58,6 +59,12 @@ fn choose(
     let base = base_of(global, env_hub.as_ref(), here.as_ref(), data)?;
     let token = match token {
         Some(token) => token,
+        // A command that an agent was asked for must not come back as the hub's owner: whoever may ask for commands on the
+        // hub's own machine could then approve them as well. A hurdle against doing so by accident, not a wall: whoever
+        // can read the data directory has the token, and the mark can be taken away.
+        None if environment(COMMAND_MARK).is_some() => {
+            return Err(usage("this runs inside an agent's command; give a token of your own with CONVOKE_TOKEN"));
+        }
         // The local hub's token goes to the local hub and to nobody else.
         None if here.is_some_and(|here| here.http == base) => local::operator_token(data)
             .with_context(|| format!("cannot read the operator token in {}", data.display()))?,

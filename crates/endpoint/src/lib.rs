@@ -42,6 +42,7 @@ mod ws;
 
 pub use convoke_kenny::frame::RemoteControl;
 pub use convoke_machine::apart;
+pub use convoke_machine::exec::MARK as COMMAND_MARK;
 pub use net::{DialError, ProxyError, TlsError};
 
 /// The runtime of an agent: one thread for everything that waits, threads that come and go for what blocks.

@@ -37,7 +37,7 @@ const AFTER_EXIT: Duration = Duration::from_millis(300);
 const OWN_VARIABLES: [&str; 2] = ["KENNY_", "CONVOKE_"];
 
 /// The variable that marks every process of a run.
-pub(crate) const MARK: &str = "CONVOKE_RUN";
+pub const MARK: &str = "CONVOKE_RUN";
 
 /// What to run.
 #[derive(Clone, Debug)]

@@ -176,6 +176,14 @@ fn enrol_run_look_pause_and_stop() {
     until_online(&hub, "pc-1");
     endpoint.ask(&["status"]).ok().says("connected since").says("pc-1");
     hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"echo hello"}"#]).ok().says("hello");
+    // Its commands are not the hub's owner, though they run on the hub's machine.
+    let back = format!("'{}' agents list --data '{}'", env!("CARGO_BIN_EXE_convoke"), hub.data().display());
+    let call = |command: &str| {
+        hub.run(&["call", "pc-1", "shell_exec", "--args", &serde_json::json!({ "command": command }).to_string()])
+    };
+    call(&format!("{back} 2>&1")).ok().says("inside an agent's command");
+    let token = hub.ready["operator_token"].as_str().expect("a token");
+    call(&format!("CONVOKE_TOKEN={token} {back}")).ok().says("pc-1");
     until("its log is at the hub", || hub.run(&["logs", "--agent", "pc-1"]).ok().stdout.contains("connected"));
     endpoint.ask(&["logs"]).ok().says("the agent runs");
 
