@@ -4,6 +4,7 @@
 //! (`CONVOKE_KENNY__HEARTBEAT_S`), the TOML file, the default. A value that does not fit names the setting, the value,
 //! where it came from and what is allowed, and all such mistakes are told at once.
 
+mod nearest;
 mod table;
 mod value;
 
@@ -46,14 +47,14 @@ impl fmt::Display for Source {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// No such setting.
-    #[error("{from}: there is no setting `{name}`{}", .like.as_ref().map(|l| format!("; did you mean `{l}`?")).unwrap_or_default())]
+    #[error("{from}: there is no setting `{name}`{}", nearest::hint(.like))]
     Unknown {
         /// As given.
         name: String,
         /// Where.
         from: Source,
-        /// The nearest name.
-        like: Option<String>,
+        /// The names that may be meant, as they are written there.
+        like: Vec<String>,
     },
     /// A value that does not fit.
     #[error("{from}: `{name}` cannot be {value}; allowed: {allowed}")]
@@ -161,7 +162,11 @@ impl Settings {
             SETTINGS.iter().map(|s| (s.name, (s.kind.default(s.default), Source::Default))).collect();
         let mut apply = |name: &str, text: Option<&str>, toml: Option<&toml::Value>, from: Source| {
             let Some(setting) = find(name) else {
-                errors.push(SettingError::Unknown { name: name.into(), from, like: nearest(name) });
+                let like = nearest::to(name).into_iter().map(|like| match &from {
+                    Source::Env(_) => variable(like),
+                    _ => like.to_owned(),
+                });
+                errors.push(SettingError::Unknown { name: name.into(), like: like.collect(), from });
                 return;
             };
             let parsed = match (text, toml) {
@@ -195,7 +200,8 @@ impl Settings {
                     }
                 }
                 Err(why) => {
-                    let why = why.message().to_owned();
+                    let place = why.span().map(|span| place(text, span.start)).unwrap_or_default();
+                    let why = format!("{place}{}", why.message());
                     broken_file = Some(SettingError::File { path: path.clone(), why });
                 }
             }
@@ -226,8 +232,11 @@ impl Settings {
     /// What does not fit together, or not what it is for. Secrets are not in it.
     fn conflicts(&self) -> Vec<String> {
         let mut found = Vec::new();
-        if self.text("tls.cert").is_some() != self.text("tls.key").is_some() {
-            found.push("`tls.cert` and `tls.key` go together: set both or neither".into());
+        for (set, missing) in [("tls.cert", "tls.key"), ("tls.key", "tls.cert")] {
+            if self.text(set).is_some() && self.text(missing).is_none() {
+                let from = &self.entry(set).1;
+                found.push(format!("{from}: `{set}` and `{missing}` go together: set both or neither"));
+            }
         }
         for (smaller, larger) in [
             ("calls.default_timeout_s", "calls.max_timeout_s"),
@@ -235,21 +244,29 @@ impl Settings {
         ] {
             let (few, many) = (self.number(smaller), self.number(larger));
             if few > many {
-                found.push(format!("`{smaller}` ({few}) must not be more than `{larger}` ({many})"));
+                let ((_, from), (_, other)) = (self.entry(smaller), self.entry(larger));
+                found.push(format!(
+                    "{from}: `{smaller}` ({few}) must not be more than `{larger}` ({many}, from {other})"
+                ));
             }
         }
+        let from = &self.entry("hub.allowed_origins").1;
         for origin in self.list("hub.allowed_origins") {
             let parts = origin.split_once("://").filter(|(scheme, _)| !scheme.is_empty());
             if !parts.is_some_and(|(_, host)| !host.is_empty() && !host.contains(['/', '@', '?', '#', ' '])) {
                 found.push(format!(
-                    "`hub.allowed_origins`: `{origin}` is no origin: write it as https://name, or with :port"
+                    "{from}: `hub.allowed_origins`: `{origin}` is no origin: write it as https://name, or with :port"
                 ));
             }
         }
+        let from = &self.entry("kenny.agent_tokens").1;
         for (n, entry) in self.list("kenny.agent_tokens").iter().enumerate() {
             let parts = entry.split_once('=').filter(|(_, token)| !token.is_empty());
             if parts.is_none_or(|(id, _)| PeerId::kenny(id).is_err()) {
-                found.push(format!("`kenny.agent_tokens`: entry {} is not `id=token` with an agent's id", n + 1));
+                let entry = n + 1;
+                found.push(format!(
+                    "{from}: `kenny.agent_tokens`: entry {entry} is not `id=token` with an agent's id"
+                ));
             }
         }
         found
@@ -314,20 +331,21 @@ impl Settings {
     }
 }
 
+/// Where in a text a byte is, in words for who wrote it.
+fn place(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    format!("line {}, column {}: ", before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
+/// The variable of a setting.
+fn variable(name: &str) -> String {
+    format!("CONVOKE_{}", name.to_ascii_uppercase().replace('.', "__"))
+}
+
 /// The setting of that name.
 pub fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|s| s.name == name)
-}
-
-/// The name that shares the longest run of characters with a mistyped one.
-fn nearest(name: &str) -> Option<String> {
-    let score = |candidate: &str| {
-        let last = |n: &str| n.rsplit('.').next().unwrap_or_default().to_owned();
-        let same = candidate.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
-        if last(candidate) == last(name) { same + 8 } else { same }
-    };
-    let best = SETTINGS.iter().max_by_key(|s| score(s.name))?;
-    (score(best.name) >= 5).then(|| best.name.to_owned())
 }
 
 fn flatten(table: &toml::Table) -> Vec<(String, toml::Value)> {
@@ -382,7 +400,7 @@ mod tests {
         );
         let text = Settings::resolve(&all).expect_err("three mistakes").to_string();
         assert!(text.contains("`kenny.heartbeat_s` cannot be \"soon\"; allowed: a whole number from 1 to"), "{text}");
-        assert!(text.contains("did you mean `kenny.heartbeat_s`?"), "{text}");
+        assert!(text.contains("did you mean `CONVOKE_KENNY__HEARTBEAT_S`?"), "{text}");
         assert!(text.contains("`hub.listen` cannot be \"nowhere\""), "{text}");
     }
 
@@ -421,6 +439,35 @@ mod tests {
         }
         let told = Settings::resolve(&sources(&[], &[("CONVOKE_AGENTS", "x")], "")).expect_err("no such setting");
         assert!(told.to_string().contains("CONVOKE_AGENTS"), "{told}");
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_told_with_where_it_came_from() {
+        let told = |flags: &[(&str, &str)], env: &[(&str, &str)], file: &str| {
+            Settings::resolve(&sources(flags, env, file)).expect_err("it does not fit").to_string()
+        };
+        let order = told(&[("calls.max_timeout_s", "10")], &[("CONVOKE_CALLS__DEFAULT_TIMEOUT_S", "500")], "");
+        assert!(order.starts_with("environment CONVOKE_CALLS__DEFAULT_TIMEOUT_S: `calls.default_timeout_s` (500)"));
+        assert!(order.ends_with("`calls.max_timeout_s` (10, from command line)"), "{order}");
+        let origin = told(&[], &[], "[hub]\nallowed_origins = [\"foo\"]\n");
+        assert!(origin.starts_with("file convoke.toml: `hub.allowed_origins`: `foo`"), "{origin}");
+        let token = told(&[], &[("KENNY_AGENT_TOKENS", "canary")], "");
+        assert!(token.starts_with("environment KENNY_AGENT_TOKENS: `kenny.agent_tokens`: entry 1"), "{token}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_is_told_with_the_place() {
+        let told =
+            Settings::resolve(&sources(&[], &[], "[kenny]\nheartbeat_s = \n")).expect_err("no TOML").to_string();
+        assert!(told.contains("convoke.toml: line 2, column 15: "), "{told}");
+    }
+
+    #[test]
+    fn an_address_that_is_needed_is_not_emptied() {
+        let told = Settings::resolve(&sources(&[("yonexus.discord_base_url", "")], &[], "")).expect_err("empty");
+        assert!(told.to_string().contains("an http:// or https:// address"), "{told}");
+        let fits = [("hub.public_url", ""), ("yonexus.webhook_url", "")];
+        Settings::resolve(&sources(&fits, &[], "")).expect("these may be unset");
     }
 
     #[test]

@@ -21,14 +21,18 @@ pub enum Kind {
     Secret,
     /// Texts, separated by commas.
     List,
-    /// Secret texts, separated by commas.
-    SecretList,
+    /// Browser origins, separated by commas.
+    Origins,
+    /// `id=token` each, separated by commas; never shown.
+    AgentTokens,
     /// An IP address and port.
     Address,
     /// An IP address and port; empty means unset.
     MaybeAddress,
-    /// An http or https address; empty means unset.
+    /// An http or https address.
     Url,
+    /// An http or https address; empty means unset.
+    MaybeUrl,
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -64,17 +68,19 @@ impl Kind {
                 text.trim().parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
             Self::Text | Self::Secret => Some(Value::Text(text.to_owned())),
-            Self::List | Self::SecretList => Some(Value::List(
+            // What each may be is looked at when all is read, so that the wrong one is named.
+            Self::List | Self::Origins | Self::AgentTokens => Some(Value::List(
                 text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect(),
             )),
             Self::Address => text.parse::<SocketAddr>().ok().map(|_| Value::Text(text.to_owned())),
             Self::MaybeAddress if text.is_empty() => Some(Value::Text(String::new())),
             Self::MaybeAddress => Self::Address.parse(text),
+            Self::MaybeUrl if text.is_empty() => Some(Value::Text(String::new())),
+            Self::MaybeUrl => Self::Url.parse(text),
             Self::Url => {
                 // Paths and tokens are put behind it, so that nothing else may be there.
                 let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
-                let fits = text.is_empty()
-                    || rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['@', '?', '#', ' ']));
+                let fits = rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['@', '?', '#', ' ']));
                 fits.then(|| Value::Text(text.trim_end_matches('/').to_owned()))
             }
             Self::Word(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
@@ -87,7 +93,7 @@ impl Kind {
             (_, toml::Value::String(text)) => self.parse(text),
             (Self::Bool, toml::Value::Boolean(b)) => Some(Value::Bool(*b)),
             (Self::Number { .. }, toml::Value::Integer(n)) => self.parse(&n.to_string()),
-            (Self::List | Self::SecretList, toml::Value::Array(items)) => {
+            (Self::List | Self::Origins | Self::AgentTokens, toml::Value::Array(items)) => {
                 items.iter().map(|i| i.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().map(Value::List)
             }
             _ => None,
@@ -100,16 +106,18 @@ impl Kind {
             Self::Bool => "true or false".into(),
             Self::Number { min, max } => format!("a whole number from {min} to {max}"),
             Self::Text | Self::Secret => "a text".into(),
-            Self::List | Self::SecretList => "a list of texts, separated by commas".into(),
+            Self::List => "a list of texts, separated by commas".into(),
+            Self::Origins => "origins, such as https://name or https://name:8443, separated by commas".into(),
+            Self::AgentTokens => "`id=token` for each agent, separated by commas".into(),
             Self::Address | Self::MaybeAddress => "an IP address and a port, such as 127.0.0.1:7410".into(),
-            Self::Url => "an http:// or https:// address, without a user, `?` or `#`".into(),
+            Self::Url | Self::MaybeUrl => "an http:// or https:// address, without a user, `?` or `#`".into(),
             Self::Word(words) => words.join(", "),
         }
     }
 
     /// Whether the value must never be shown.
     pub const fn is_secret(self) -> bool {
-        matches!(self, Self::Secret | Self::SecretList)
+        matches!(self, Self::Secret | Self::AgentTokens)
     }
 }
 
