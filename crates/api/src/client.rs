@@ -36,6 +36,14 @@ pub enum ClientError {
         /// The HTTP status.
         status: u16,
     },
+    /// Something answered that cannot prove who it is.
+    #[error("the certificate of {url} is not trusted here: {why}{}", authority(.why))]
+    Distrusted {
+        /// What was asked.
+        url: String,
+        /// Why not.
+        why: String,
+    },
     /// Nothing answered.
     #[error("no hub answers at {url}: {why}; is it running?")]
     Unreachable {
@@ -55,10 +63,33 @@ fn refusal(status: &u16, body: &ErrorBody) -> String {
     text
 }
 
+/// How every TLS library below begins to say it.
+const DISTRUST: &str = "invalid peer certificate: ";
+
+/// What may help, where the authority is unknown.
+fn authority(why: &str) -> &'static str {
+    if why.contains("UnknownIssuer") {
+        "; if a private authority signed it, name that one's certificate with SSL_CERT_FILE=ca.pem"
+    } else {
+        ""
+    }
+}
+
+impl ClientError {
+    /// Why a request to `url` got no answer.
+    pub fn of(url: &str, why: &reqwest::Error) -> Self {
+        let (url, why) = (url.to_owned(), chain(why));
+        match why.strip_prefix(DISTRUST) {
+            Some(why) => Self::Distrusted { url, why: why.to_owned() },
+            None => Self::Unreachable { url, why },
+        }
+    }
+}
+
 impl Client {
     /// A client of the hub at `base` (`http://127.0.0.1:7410`).
     pub fn new(base: &str, token: SecretText) -> Result<Self, ClientError> {
-        let unreachable = |why: reqwest::Error| ClientError::Unreachable { url: base.into(), why: chain(&why) };
+        let unreachable = |why: reqwest::Error| ClientError::of(base, &why);
         // A hub on this machine is never behind a proxy.
         let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy();
         if base.starts_with("http://") {
@@ -113,11 +144,11 @@ impl Client {
         let url = self.base.clone();
         let reply = match request.send().await {
             Ok(reply) => reply,
-            Err(why) => return Err(ClientError::Unreachable { url, why: chain(&why) }),
+            Err(why) => return Err(ClientError::of(&url, &why)),
         };
         let status = reply.status().as_u16();
         let success = reply.status().is_success();
-        let bytes = reply.bytes().await.map_err(|why| ClientError::Unreachable { url, why: chain(&why) })?;
+        let bytes = reply.bytes().await.map_err(|why| ClientError::of(&url, &why))?;
         if success && let Ok(value) = serde_json::from_slice(&bytes) {
             return Ok(value);
         }

@@ -55,6 +55,10 @@ fn choose(
     data: &Path,
 ) -> Result<(String, SecretText)> {
     let token = global.token.as_ref().or(env_token.as_ref()).map(SecretText::new);
+    if token.as_ref().is_some_and(|token| !token.reveal().bytes().all(|b| b.is_ascii_graphic())) {
+        let from = if global.token.is_some() { "--token" } else { "CONVOKE_TOKEN" };
+        return Err(usage(format!("{from} has a line break, a space or another character in it that no token has")));
+    }
     let here = Whereabouts::read(data)?;
     let base = base_of(global, env_hub.as_ref(), here.as_ref(), data)?;
     let token = match token {
@@ -126,6 +130,14 @@ mod tests {
         check(&global(Some("http://elsewhere"), None, false), None, None, Err("needs a token"));
         // There is no data in the directory, so the look for the token itself fails; that it looked is the point.
         check(&global(Some("http://127.0.0.1:1"), None, false), None, None, Err("cannot read the operator token"));
+    }
+
+    #[test]
+    fn what_is_no_token_is_told_before_anyone_is_asked() {
+        for bad in ["t\n", "a b", "ü", "\u{1b}"] {
+            check(&global(None, Some(bad), false), None, None, Err("--token has a line break"));
+            check(&global(None, None, false), None, Some(bad), Err("CONVOKE_TOKEN has a line break"));
+        }
     }
 
     #[test]

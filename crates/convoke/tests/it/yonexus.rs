@@ -216,6 +216,8 @@ fn a_client_checks_the_certificate_of_a_hub_with_tls() {
         command
     };
     Done::of(&mut begin()).code(1).notes("could not prove itself");
+    // The same is said of the operator's verbs and of the bridge, and not that the hub were away.
+    hub.run(&["agents", "list"]).code(1).notes("is not trusted here").notes("SSL_CERT_FILE");
     let trusted = |args: &[&str]| {
         let mut verb = hub.verb(args);
         verb.env("SSL_CERT_FILE", &cert);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use convoke_api::ClientError;
 use convoke_core::secret::SecretText;
 use convoke_sse::{Decoder, TooLong};
 use futures_util::future::BoxFuture;
@@ -63,8 +64,8 @@ impl Drop for Session {
 /// Why a message did not get through, in words for who reads the client's log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
-    #[error("no hub answers at {url}: {why}; is it running?")]
-    Away { url: String, why: String },
+    #[error(transparent)]
+    Away(ClientError),
     #[error("the hub at {url} does not take this token; give another with --token or CONVOKE_TOKEN")]
     Token { url: String },
     #[error("the hub refused the message ({status}): {said}")]
@@ -83,7 +84,7 @@ impl Trouble {
     /// Codes of JSON-RPC's range for servers.
     pub(super) fn code(&self) -> i64 {
         match self {
-            Self::Away { .. } | Self::Lost => -32000,
+            Self::Away(_) | Self::Lost => -32000,
             Self::Token { .. } | Self::Revoked => -32001,
             Self::Refused { .. } => -32002,
             Self::SessionEnded => -32004,
@@ -152,11 +153,7 @@ impl Hub {
     }
 
     fn away(&self, why: &reqwest::Error) -> Trouble {
-        let mut cause: &dyn std::error::Error = why;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        Trouble::Away { url: self.url.clone(), why: cause.to_string() }
+        Trouble::Away(ClientError::of(&self.url, why))
     }
 
     /// Opens the client's session: its answer says which.
