@@ -82,6 +82,11 @@ pub(crate) async fn run(verb: Verb<'_>, command: AgentsCommand) -> Result<Exit> 
         AgentsCommand::List { online, offline, tag, protocol } => {
             let online = (online || offline).then_some(online);
             let protocol = protocol.map(|p| p.name().to_owned());
+            let empty = if online.is_some() || tag.is_some() || protocol.is_some() {
+                "no agent matches; `convoke agents list` shows all"
+            } else {
+                "no agents; invite one with `convoke enroll-token ID`"
+            };
             let query = AgentQuery { protocol, tag, online, ..AgentQuery::default() };
             let items = Pages::new(&client, "/api/agents", "agents", &query, None)?.all().await?;
             if output.json {
@@ -89,7 +94,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: AgentsCommand) -> Result<Exit> 
                 return Ok(Exit::Done);
             }
             let agents = items.iter().map(|item| typed(item)).collect::<Result<Vec<Agent>>>()?;
-            output.table(&list(&agents, when::now()), "no agents; invite one with `convoke enroll-token ID`")?;
+            output.table(&list(&agents, when::now()), empty)?;
         }
         AgentsCommand::Show { id } => {
             let json: Box<RawValue> = client.get(&path(&id), &NO_QUERY).await?;

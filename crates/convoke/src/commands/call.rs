@@ -38,7 +38,7 @@ pub(crate) struct CallArgs {
 pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
     let request = CallRequest {
         tool: args.tool.clone(),
-        args: args.args.as_deref().map(read_args).transpose()?,
+        args: args.args.as_deref().map(|given| read_args("--args", given)).transpose()?,
         timeout_s: args.timeout,
         idempotency_key: args.idempotency_key,
     };
@@ -50,8 +50,8 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
         }
         let expires = when::relative(pending.approval.expires_at, when::now());
         verb.output.note(format_args!(
-            "waiting for a person to approve: convoke approvals approve {} (expires {expires})",
-            pending.approval.id
+            "the call {} waits for a person: convoke approvals approve {} (expires {expires})",
+            pending.call_id, pending.approval.id
         ));
         let (json, status) = calls::wait(&client, pending.call_id, None).await?;
         return calls::ended(verb, &json, &status);
@@ -88,10 +88,12 @@ pub(super) fn pending(verb: Verb<'_>, json: &RawValue, pending: &CallPending) ->
     Ok(Exit::Pending)
 }
 
-/// Reads the arguments and checks what can be checked here, so that a slip costs no call.
-pub(super) fn read_args(given: &str) -> Result<Box<RawValue>> {
+/// Reads the arguments that `flag` gives and checks what can be checked here, so that a slip costs no call.
+pub(super) fn read_args(flag: &str, given: &str) -> Result<Box<RawValue>> {
     let text = match given.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?,
+        Some(file) => {
+            std::fs::read_to_string(file).map_err(|why| usage(format!("{flag}: cannot read {file}: {why}")))?
+        }
         None if given == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from standard input")?;
@@ -102,8 +104,8 @@ pub(super) fn read_args(given: &str) -> Result<Box<RawValue>> {
     let text = text.trim();
     match serde_json::from_str::<&RawValue>(text) {
         Ok(args) if args.get().starts_with('{') => Ok(args.to_owned()),
-        Ok(_) => Err(usage("--args must be a JSON object, such as {\"path\": \"/tmp\"}")),
-        Err(why) => Err(usage(format!("--args is not JSON: {why}"))),
+        Ok(_) => Err(usage(format!("{flag} must be a JSON object, such as {{\"path\": \"/tmp\"}}"))),
+        Err(why) => Err(usage(format!("{flag} is not JSON: {why}"))),
     }
 }
 
@@ -116,14 +118,16 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("args.json");
         std::fs::write(&file, "{\"path\": \"/tmp\"}\n").expect("written");
-        let read = |text: &str| read_args(text).map(|args| args.get().to_owned());
+        let read = |text: &str| read_args("--params", text).map(|args| args.get().to_owned());
         assert_eq!(read("{\"a\":1}").expect("fits"), "{\"a\":1}");
         assert_eq!(read(&format!("@{}", file.display())).expect("fits"), "{\"path\": \"/tmp\"}");
         for (bad, expect) in
             [("[1]", "must be a JSON object"), ("{a:1}", "not JSON"), ("@/no/such/file", "cannot read")]
         {
-            let why = format!("{:#}", read(bad).expect_err(bad));
-            assert!(why.contains(expect), "{why}");
+            let why = read(bad).expect_err(bad);
+            assert_eq!(crate::exit::of(&why), Exit::Usage, "{why:#}");
+            let why = format!("{why:#}");
+            assert!(why.contains(expect) && why.contains("--params"), "{why}");
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct ProbeArgs {
 }
 
 pub(crate) async fn run(verb: Verb<'_>, args: ProbeArgs) -> Result<Exit> {
-    let params = args.params.as_deref().map(read_args).transpose()?;
+    let params = read_params(args.params.as_deref())?;
     let body = json!({
         "agent": args.agent, "probe": args.probe, "params": params, "timeout": args.timeout.map(|s| s * 1000.0),
     });
@@ -43,6 +43,10 @@ pub(crate) async fn run(verb: Verb<'_>, args: ProbeArgs) -> Result<Exit> {
         verb.output.note(format_args!("{} in {} ms", text(&shown["status"]), shown["durationMs"]));
     }
     Ok(if shown["status"] == "success" { Exit::Done } else { Exit::Failed })
+}
+
+fn read_params(given: Option<&str>) -> Result<Option<Box<RawValue>>> {
+    given.map(|given| read_args("--params", given)).transpose()
 }
 
 #[derive(Debug, Subcommand)]
@@ -125,7 +129,7 @@ async fn list(verb: Verb<'_>) -> Result<Exit> {
 }
 
 async fn run_one(verb: Verb<'_>, args: RunbookArgs) -> Result<Exit> {
-    let params = args.params.as_deref().map(read_args).transpose()?;
+    let params = read_params(args.params.as_deref())?;
     let body = json!({ "agent": args.agent, "category": args.category, "params": params });
     let shown: Value = verb.client()?.post("/api/v1/diagnose", &body).await?;
     let failed = shown["meta"]["probesFailed"].as_u64() != Some(0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 use convoke_api::Client;
 use convoke_api::tokens::{TokenMinted, TokenQuery, TokenRequest, TokenView};
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::pages::{Pages, joined};
 use super::{Verb, typed};
-use crate::exit::{Exit, usage};
+use crate::exit::Exit;
 use crate::parse;
 use crate::show::clean;
 use crate::table::{Field, Grid, Tone};
@@ -136,7 +136,7 @@ async fn find(client: &Client, wanted: &str) -> Result<(TokenId, String)> {
     let found = tokens.iter().find(|t| Some(t.id) == id).or_else(|| tokens.iter().find(|t| t.name == wanted));
     found
         .map(|token| (token.id, token.name.clone()))
-        .ok_or_else(|| usage(format!("there is no token `{wanted}`; `convoke tokens list` shows those there are")))
+        .ok_or_else(|| anyhow!("there is no token `{wanted}`; `convoke tokens list` shows those there are"))
 }
 
 fn list(tokens: &[TokenView], now: Timestamp) -> Grid {

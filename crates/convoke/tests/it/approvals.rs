@@ -46,6 +46,8 @@ fn a_caller_can_wait_for_the_person() {
     let bela = second_person(&hub);
     let mut caller = Server::start(hub.verb(&CALL).arg("--wait"));
     let told = caller.told("approvals approve");
+    let call = told.split_once("the call ").expect("its id").1.split_whitespace().next().expect("an id");
+    hub.run(&["calls", "show", call]).code(3);
     let approval = told.split_once("approvals approve").expect("told").1.split_whitespace().next().expect("an id");
     hub.run_as(&bela, &["approvals", "approve", approval]).ok();
     assert_eq!(caller.line(), "ran reboot-later");

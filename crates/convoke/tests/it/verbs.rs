@@ -16,7 +16,7 @@ fn an_agent_is_invited_connects_and_answers() {
     let hub_key = hub.ready["kenny_public_key"].as_str().expect("a key").to_owned();
     let agent = Agent::enrol_and_connect(&hub, "pc-1", token, &hub_key);
     hub.run(&["agents", "list"]).ok().says("pc-1").says("online").says("trusted").says("TEST-PC");
-    hub.run(&["agents", "list", "--offline"]).ok().notes("no agents");
+    hub.run(&["agents", "list", "--offline"]).ok().notes("no agent matches");
     let shown = hub.run(&["agents", "show", "pc-1"]).ok().says("last seen").says("key (sha256)");
     assert!(shown.stdout.contains(" ago)") || shown.stdout.contains("(just now)"), "{}", shown.stdout);
 
@@ -166,5 +166,7 @@ fn tokens_are_minted_narrowed_and_revoked() {
     hub.run_as(&token, &["tokens", "list"]).code(1).notes("forbidden");
     hub.run(&["tokens", "revoke", "anna"]).ok().says("anna is revoked");
     hub.run_as(&token, &["agents", "list"]).code(1).notes("not valid here");
-    hub.run(&["tokens", "revoke", "nobody"]).code(2).notes("no token `nobody`");
+    hub.run(&["tokens", "revoke", "nobody"]).code(1).notes("no token `nobody`");
+    // As with every other name that the hub does not know.
+    hub.run(&["agents", "show", "nobody"]).code(1);
 }
