@@ -61,12 +61,41 @@ pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     print(verb.output, newest.make_contiguous())?;
-    loop {
-        match cursor.advance().await? {
-            Some(page) => print(verb.output, &page)?,
-            None => tokio::time::sleep(ASK_EVERY).await,
+    let following = async {
+        loop {
+            match cursor.advance().await? {
+                Some(page) => print(verb.output, &page)?,
+                None => tokio::time::sleep(ASK_EVERY).await,
+            }
         }
+    };
+    tokio::select! {
+        ended = following => ended,
+        () = nobody_reads() => Ok(Exit::Done),
     }
+}
+
+/// Resolves when nobody reads standard output any more (`logs -f | head -1`): without a line to write, nothing else
+/// would tell.
+#[cfg(unix)]
+async fn nobody_reads() {
+    use std::os::fd::AsFd as _;
+    use tokio::io::Interest;
+    use tokio::net::unix::pipe::Sender;
+    // Unchecked: to make it a pipe that does not block would make it so for what is written here, too. What cannot be
+    // watched is a file, which has no reader.
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned();
+    if let Ok(pipe) = stdout.and_then(|fd| Sender::from_file_unchecked(fd.into()))
+        && pipe.ready(Interest::ERROR).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+#[cfg(not(unix))]
+async fn nobody_reads() {
+    std::future::pending().await
 }
 
 /// Where in the logs we are.

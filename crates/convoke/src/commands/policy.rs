@@ -97,7 +97,11 @@ pub(crate) async fn run(verb: Verb<'_>, command: PolicyCommand) -> Result<Exit> 
         }
         PolicyCommand::Add { id, applies_to, pattern, reason } => {
             let rule = Rule { id, applies_to, pattern, reason };
-            (client.post(RULES, &rule).await?, format!("the rule {} is in force, here and at every agent", rule.id))
+            let at_agents = match applies_to {
+                AppliesTo::Posix => "and at agents that know this group, which kenny agents do from 0.14 on",
+                _ => "and at every agent",
+            };
+            (client.post(RULES, &rule).await?, format!("the rule {} is in force here, {at_agents}", rule.id))
         }
         PolicyCommand::Remove { id } => {
             (client.delete(&format!("{RULES}/{id}")).await?, format!("the rule {id} is gone"))

@@ -67,6 +67,11 @@ fn a_listener_that_would_be_refused_is_found_by_the_check() {
 #[test]
 fn shells_get_their_completions() {
     Done::of(&mut convoke(["completions", "bash"])).ok().says("_convoke").says("enroll-token");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = Done::of(&mut convoke(["completions", shell])).ok().says("--hub").says("rotate-key").stdout;
+        assert!(!script.contains("simulated") && !script.contains("Simulated"), "{shell}");
+        assert!(!script.contains("convoke__subcmd__sim") && !script.contains(" sim "), "{shell}");
+    }
     Done::of(&mut convoke(["completions", "fish"])).ok().says("complete -c convoke");
 }
 

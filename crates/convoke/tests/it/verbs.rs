@@ -137,11 +137,28 @@ fn a_follower_sees_lines_as_they_come() {
 }
 
 #[test]
+fn a_follower_ends_when_nobody_reads_it() {
+    let hub = Hub::start();
+    let mut command = hub.verb(&["logs", "--follow", "--agent", "pc-1"]);
+    let mut follower = command.stdout(std::process::Stdio::piped()).spawn().expect("runs");
+    drop(follower.stdout.take());
+    // There is no line that it could fail to write. Only a failure waits so long.
+    let (done, ended) = std::sync::mpsc::channel();
+    let pid = follower.id();
+    std::thread::spawn(move || done.send(follower.wait().expect("ends").success()));
+    let ended = ended.recv_timeout(std::time::Duration::from_secs(30));
+    if ended.is_err() {
+        let _ = std::process::Command::new("kill").arg(pid.to_string()).status();
+    }
+    assert_eq!(ended, Ok(true));
+}
+
+#[test]
 fn deny_rules_are_added_and_enforced() {
     let hub = Hub::start();
     let _agent = Agent::join(&hub, "pc-1");
     let add = ["policy", "add", "--id", "no-uptime", "--applies-to", "posix", "--pattern", r"\buptime\b", "--reason"];
-    hub.run(&[&add[..], &["not today"]].concat()).ok();
+    hub.run(&[&add[..], &["not today"]].concat()).ok().says("at agents that know this group");
     hub.run(&["policy", "list"]).ok().says("no-uptime").says("not today").says("built in");
     let call = ["call", "pc-1", "shell_exec", "--args", r#"{"command":"uptime"}"#];
     hub.run(&call).code(1).notes("not today").notes("blocked");
