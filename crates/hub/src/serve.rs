@@ -1,13 +1,11 @@
 //! The listener: accepts connections, within a bound, plain or TLS, and serves HTTP/1.1 on them.
 
 mod quiet;
+mod tls;
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io;
 use std::net::IpAddr;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
@@ -18,12 +16,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
+
+pub(crate) use self::tls::tls;
 
 use self::quiet::{QuietBody, QuietTask};
 use crate::http::{self, Router};
@@ -143,24 +141,4 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// Reads a certificate chain and its key.
-pub(crate) fn tls(cert: &Path, key: &Path) -> io::Result<TlsAcceptor> {
-    let named = |path: &Path, why: &dyn std::fmt::Display| io::Error::other(format!("{}: {why}", path.display()));
-    let chain: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_file_iter(cert).and_then(Iterator::collect).map_err(|why| named(cert, &why))?;
-    if chain.is_empty() {
-        return Err(named(cert, &"there is no certificate in it"));
-    }
-    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|why| named(key, &why))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_no_client_auth()
-        .with_single_cert(chain, key_der)
-        .map_err(|why| named(cert, &why))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -53,6 +53,12 @@ impl Config {
 
 fn sources(global: &Global, args: &ServeArgs) -> Result<(PathBuf, Sources)> {
     let data = local::data_dir(global.data.as_deref())?;
+    if std::fs::metadata(&data).is_ok_and(|found| !found.is_dir()) {
+        return Err(usage(format!(
+            "the data directory {} is no directory; name another with --data",
+            data.display()
+        )));
+    }
     let mut flags = args.set.clone();
     let mut flag =
         |name: &str, value: Option<&str>| flags.extend(value.map(|value| (name.to_owned(), value.to_owned())));

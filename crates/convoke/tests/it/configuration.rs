@@ -60,6 +60,13 @@ fn a_settings_file_that_is_named_must_be_there() {
 }
 
 #[test]
+fn a_data_directory_that_is_a_file_is_named_as_such() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    Done::of(convoke(["hub", "--data"]).arg(file.path())).code(2).notes("is no directory");
+    Done::of(convoke(["hub", "--check-config", "--data"]).arg(file.path())).code(2).notes("is no directory");
+}
+
+#[test]
 fn a_listener_that_would_be_refused_is_found_by_the_check() {
     Done::of(&mut check_config(&["--listen", "0.0.0.0:7410"])).code(2).notes("--insecure-listen");
 }
