@@ -130,7 +130,17 @@ pub(crate) struct Visit {
 
 impl Router {
     /// Answers a request from that address.
-    pub async fn answer(&self, from: IpAddr, mut request: Request) -> Response<Body> {
+    pub async fn answer(&self, from: IpAddr, request: Request) -> Response<Body> {
+        let page = origin::page(&self.0.hub, &request);
+        let is_page = page.is_some();
+        let mut response = self.enter(from, request, is_page).await;
+        if let Some(page) = page {
+            origin::share(&mut response, page);
+        }
+        response
+    }
+
+    async fn enter(&self, from: IpAddr, mut request: Request, is_page: bool) -> Response<Body> {
         let Routes { hub, paths } = &*self.0;
         let Ok(found) = paths.at(request.uri().path()) else {
             return ApiError::not_found("there is nothing at this address").into_response();
@@ -139,7 +149,8 @@ impl Router {
         let head = request.method() == Method::HEAD;
         let method = if head { &Method::GET } else { request.method() };
         let Some((_, room)) = found.value.iter().find(|(taken, _)| taken == method) else {
-            return wrong_method(found.value);
+            let preflight = is_page.then(|| origin::preflight(&request, &taken(found.value)));
+            return preflight.flatten().unwrap_or_else(|| wrong_method(found.value));
         };
         let mut names = Vec::with_capacity(found.params.len());
         for (_, name) in found.params.iter() {
@@ -160,13 +171,18 @@ impl Router {
     }
 }
 
-fn wrong_method(rooms: &[(Method, Room)]) -> Response<Body> {
-    let mut response = ApiError::method_not_allowed().into_response();
+/// The methods that are taken here.
+fn taken(rooms: &[(Method, Room)]) -> String {
     let mut taken: Vec<&str> = rooms.iter().map(|(method, _)| method.as_str()).collect();
     if taken.contains(&"GET") {
         taken.push("HEAD");
     }
-    if let Ok(taken) = HeaderValue::try_from(taken.join(",")) {
+    taken.join(",")
+}
+
+fn wrong_method(rooms: &[(Method, Room)]) -> Response<Body> {
+    let mut response = ApiError::method_not_allowed().into_response();
+    if let Ok(taken) = HeaderValue::try_from(taken(rooms)) {
         response.headers_mut().insert(header::ALLOW, taken);
     }
     response

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -48,21 +48,29 @@ impl<T: DeserializeOwned> FromRequest<Hub> for MaybeJson<T> {
 /// A request's body, within the hub's bound and patience.
 pub(crate) async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
     let limit = hub.limits.body;
+    let too_large = || {
+        let message = format!("the body is over the limit of {limit} bytes (hub.max_body_bytes)");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    };
+    if request.body().size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
     let collected = Limited::new(request.into_body(), limit).collect();
     let Ok(collected) = tokio::time::timeout(BODY_PATIENCE, collected).await else {
         return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time"));
     };
     match collected {
         Ok(body) => Ok(body.to_bytes()),
-        Err(why) if why.is::<LengthLimitError>() => {
-            let message = format!("the body is over the limit of {limit} bytes (hub.max_body_bytes)");
-            Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message))
-        }
+        Err(why) if why.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err(ApiError::bad_request("the body could not be read to its end")),
     }
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // A list would be taken as an object's values in their order.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(ApiError::bad_request("the body does not fit: it must be an object"));
+    }
     serde_json::from_slice(bytes).map_err(|why| {
         // serde's text names the field and the place, and quotes a wrong value: enough to act on. Values of secret
         // fields are texts of the right type, so they are not among those quoted.

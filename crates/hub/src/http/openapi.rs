@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::http::Response;
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr};
 
 use super::extract::json_bytes;
 
@@ -44,33 +45,81 @@ impl utoipa::Modify for Bearer {
         let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+        components.schemas.insert(SONDE_ERROR.into(), sonde_error());
         for (path, item) in &mut document.paths.paths {
+            let methods = ["get", "post", "put", "patch", "delete"];
             let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
-            for operation in operations.into_iter().flatten() {
+            for (method, operation) in methods.into_iter().zip(operations) {
+                let Some(operation) = operation else { continue };
+                operation.operation_id = Some(id_of(method, path));
                 add_refusals(path, operation);
+                complete(path, operation);
             }
         }
     }
 }
 
+/// A name for an operation that no other has: handlers have short names that several share.
+fn id_of(method: &str, path: &str) -> String {
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
+}
+
+/// The name of what Sonde's own doors answer instead of [`convoke_api::ErrorBody`].
+const SONDE_ERROR: &str = "SondeError";
+
+fn sonde_error() -> RefOr<Schema> {
+    ObjectBuilder::new().property("error", Object::with_type(Type::String)).required("error").into()
+}
+
 /// What every door may answer besides what it is for, so that no handler has to repeat it.
+const REFUSALS: [(&str, &str); 9] = [
+    ("400", "A parameter or the body is not as it must be."),
+    ("401", "No token, or none that is known here."),
+    ("403", "The token's role or scopes do not include this."),
+    ("404", "There is nothing of this name, or not within reach."),
+    ("408", "The body did not come in time."),
+    ("409", "It does not fit what is there."),
+    ("413", "The body is too large."),
+    ("429", "Too many calls, or too many wrong tokens from this address."),
+    ("503", "The hub is busy, stopping, or cannot write."),
+];
+
 fn add_refusals(path: &str, operation: &mut Operation) {
-    let has_body = operation.request_body.is_some();
-    let refusals = [
-        ("400", true, "A parameter or the body is not as it must be."),
-        ("401", !path.starts_with("/d/"), "No token, or none that is known here."),
-        ("403", path.starts_with("/api/"), "The token's role or scopes do not include this."),
-        ("404", path.contains('{'), "There is nothing of this name, or not within reach."),
-        ("408", has_body, "The body did not come in time."),
-        ("413", has_body, "The body is too large."),
-        ("429", path.starts_with("/api/"), "Too many calls, or too many wrong tokens from this address."),
-        ("503", path.starts_with("/api/"), "The hub is busy, stopping, or cannot write."),
-    ];
-    for (status, may_be, words) in refusals {
+    let (is_api, has_body) = (path.starts_with("/api/"), operation.request_body.is_some());
+    for (status, _) in REFUSALS {
+        let may_be = match status {
+            "401" => !path.starts_with("/d/"),
+            "403" | "429" | "503" => is_api,
+            "404" => path.contains('{'),
+            "408" | "413" => has_body,
+            "409" => false,
+            _ => true,
+        };
         if may_be && !operation.responses.responses.contains_key(status) {
-            let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-            let response = ResponseBuilder::new().description(words).content("application/json", content).build();
-            operation.responses.responses.insert(status.into(), response.into());
+            operation.responses.responses.insert(status.into(), utoipa::openapi::Response::default().into());
+        }
+    }
+}
+
+/// Says of every answer what it is, where its handler does not.
+fn complete(path: &str, operation: &mut Operation) {
+    let error = if path.starts_with("/api/v1/") { SONDE_ERROR } else { "ErrorBody" };
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        let words = REFUSALS.iter().find(|(known, _)| known == status).map(|(_, words)| *words);
+        if response.description.is_empty() {
+            let done = if status == "202" { "It waits for a person." } else { "As asked." };
+            response.description = words.unwrap_or(done).into();
+        }
+        if response.content.is_empty() {
+            let (kind, schema) = match (words, path.starts_with("/d/")) {
+                (Some(_), _) => ("application/json", Ref::from_schema_name(error).into()),
+                (None, true) => ("application/octet-stream", RefOr::from(Object::with_type(Type::String))),
+                (None, false) => ("application/json", RefOr::from(Object::with_type(Type::Object))),
+            };
+            let schema: RefOr<Schema> = schema;
+            response.content.insert(kind.into(), ContentBuilder::new().schema(Some(schema)).build().into());
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use super::ApiError;
 use crate::hub::Hub;
@@ -27,9 +27,7 @@ pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> 
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or("null");
     let same = origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host));
-    let listed = hub.settings.list("hub.allowed_origins").iter().any(|o| o.eq_ignore_ascii_case(origin));
-    let public = hub.settings.text("hub.public_url").is_some_and(|url| url.eq_ignore_ascii_case(origin));
-    if same || listed || public {
+    if same || is_listed(hub, origin) {
         return Ok(());
     }
     Err(ApiError::new(
@@ -38,6 +36,47 @@ pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> 
         format!("pages of `{}` may not use this hub", super::error::clip(origin)),
     )
     .hint("add the origin to hub.allowed_origins"))
+}
+
+fn is_listed(hub: &Hub, origin: &str) -> bool {
+    let public = hub.settings.text("hub.public_url").is_some_and(|url| url.eq_ignore_ascii_case(origin));
+    public || hub.settings.list("hub.allowed_origins").iter().any(|o| o.eq_ignore_ascii_case(origin))
+}
+
+/// The origin of the page that makes a request, if it is one that may.
+pub(super) fn page(hub: &Hub, request: &Request<Body>) -> Option<HeaderValue> {
+    let origin = request.headers().get(header::ORIGIN)?;
+    let listed = origin.to_str().is_ok_and(|origin| is_listed(hub, origin));
+    (listed && check(hub, request).is_ok()).then(|| origin.clone())
+}
+
+/// What a browser asks before a page's request that is more than a form could send: whether the page may. Pages that may
+/// not, and all else, get the answer of any method that is not taken.
+pub(super) fn preflight(request: &Request<Body>, methods: &str) -> Option<Response<Body>> {
+    if request.method() != Method::OPTIONS || !request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
+        return None;
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_str(methods).ok()?);
+    // Whichever they are: tokens and sessions come in headers that the page has to have.
+    if let Some(wanted) = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    Some(response)
+}
+
+/// What a page may read of an answer beside its body.
+const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, x-request-id";
+
+/// Lets a browser hand an answer to the page. Without credentials: a page has a token of its own.
+pub(super) fn share(response: &mut Response<Body>, page: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, page);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
 }
 
 /// The one host that a request names, with its port.

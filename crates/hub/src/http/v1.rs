@@ -178,6 +178,7 @@ pub(super) async fn diagnose(
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct TagQuery {
     /// Only agents with all of these, separated by commas.
     tags: Option<String>,

@@ -235,3 +235,76 @@ async fn the_openapi_document_names_every_door_of_the_api() {
         assert!(in_document || !documented, "{door:?} is not in the document");
     }
 }
+
+#[tokio::test]
+async fn the_openapi_document_is_one() {
+    let hub = TestHub::start().await;
+    let document = hub.get("/api/openapi.json").await.body;
+    let mut ids = std::collections::BTreeSet::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            let id = operation["operationId"].as_str().expect("an id");
+            assert!(ids.insert(id.to_owned()), "{id} names two operations");
+            for parameter in operation["parameters"].as_array().unwrap_or(&vec![]) {
+                let name = parameter["name"].as_str().expect("a name");
+                assert_eq!(
+                    parameter["in"] == "path",
+                    path.contains(&format!("{{{name}}}")),
+                    "{method} {path} {name}"
+                );
+            }
+            for (status, response) in operation["responses"].as_object().expect("responses") {
+                let of = format!("{method} {path} {status}");
+                assert!(response["description"].as_str().is_some_and(|words| !words.is_empty()), "{of} says nothing");
+                let content = response["content"].as_object().unwrap_or_else(|| panic!("{of} has no content"));
+                assert!(content.values().all(|kind| kind["schema"].is_object()), "{of} has no schema");
+                let error = &content.values().next().expect("one")["schema"]["$ref"];
+                let expected = if path.starts_with("/api/v1/") { "SondeError" } else { "ErrorBody" };
+                if status.starts_with('4') || status.starts_with('5') {
+                    assert_eq!(error, &json!(format!("#/components/schemas/{expected}")), "{of}");
+                }
+            }
+        }
+    }
+    // Every reference leads somewhere.
+    let text = document.to_string();
+    for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(document.pointer(reference).is_some(), "{reference} leads nowhere");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_may_is_let_in_by_its_browser() {
+    let hub = TestHub::with(&[("hub.allowed_origins", "https://app.example")]).await;
+    let ask = async |method: reqwest::Method, origin: &str, path: &str| {
+        let request = hub.http_client.request(method, format!("{}{path}", hub.http)).header("origin", origin);
+        let request = request.header("access-control-request-method", "POST");
+        request.header("access-control-request-headers", "authorization,mcp-method").send().await.expect("answers")
+    };
+    let header = |reply: &reqwest::Response, name: &str| {
+        reply.headers().get(name).map(|value| value.to_str().expect("a text").to_owned())
+    };
+    for path in ["/api/agents/pc/call", "/mcp"] {
+        let may = ask(reqwest::Method::OPTIONS, "https://app.example", path).await;
+        assert_eq!(may.status(), 204, "{may:?}");
+        assert_eq!(header(&may, "access-control-allow-origin").as_deref(), Some("https://app.example"));
+        assert_eq!(header(&may, "access-control-allow-headers").as_deref(), Some("authorization,mcp-method"));
+        assert!(header(&may, "access-control-allow-methods").is_some_and(|methods| methods.contains("POST")));
+        let may_not = ask(reqwest::Method::OPTIONS, "https://evil.example", path).await;
+        assert_eq!((may_not.status().as_u16(), header(&may_not, "access-control-allow-origin")), (405, None));
+    }
+    // What a page asks for is answered, and the page can read it: refusals, too.
+    let refused = ask(reqwest::Method::GET, "https://app.example", "/api/agents").await;
+    assert_eq!((refused.status().as_u16(), header(&refused, "vary").as_deref()), (401, Some("origin")));
+    assert_eq!(header(&refused, "access-control-allow-origin").as_deref(), Some("https://app.example"));
+    assert!(header(&refused, "access-control-allow-credentials").is_none(), "a page has a token of its own");
+    let foreign = ask(reqwest::Method::GET, "https://evil.example", "/api/agents").await;
+    assert_eq!((foreign.status().as_u16(), header(&foreign, "access-control-allow-origin")), (403, None));
+}
+
+#[tokio::test]
+async fn a_list_is_not_taken_for_an_object() {
+    let hub = TestHub::start().await;
+    let refused = hub.post("/api/tokens", json!(["arr", "viewer"])).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+}
