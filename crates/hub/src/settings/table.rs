@@ -63,7 +63,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("mcp.max_result_bytes", number(4096, 16 * MIB), "262144", "Most of a machine's answer an assistant is given; what is cut is marked."),
     setting("mcp.max_sessions", number(1, 100_000), "1000", "Most MCP sessions open at once; one more is refused with `busy`."),
     setting("mcp.max_sessions_per_token", number(1, 100_000), "64", "Most MCP sessions of one token; one more closes its longest unused."),
-    setting("mcp.session_idle_s", number(10, 7 * DAY_S), "7200", "How long an MCP session lives without a message."),
+    setting("mcp.session_idle_s", number(10, 7 * DAY_S), "7200", "How long an MCP session lives that is not used."),
     setting("retention.logs_days", number(0, 36_500), "30", "Days log lines are kept; 0 keeps them for ever."),
     setting("retention.messages_days", number(0, 36_500), "30", "Days messages are kept in the inbox; 0 keeps them for ever."),
     setting("retention.telemetry_days", number(0, 36_500), "30", "Days snapshots are kept; 0 keeps them for ever. Each agent's latest stays."),
