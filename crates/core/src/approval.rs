@@ -90,6 +90,9 @@ pub enum ApprovalError {
     /// Used for something else than it was given for.
     #[error("this approval was given for another call")]
     OtherCall,
+    /// What would be approved is not there any more.
+    #[error("the call's arguments cannot be read back, so it cannot run; ask again")]
+    Unreadable,
 }
 
 impl Approval {

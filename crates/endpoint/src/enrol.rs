@@ -58,11 +58,22 @@ impl EnrolError {
 /// are now. Safe to repeat with the same token: a hub answers the same key again, so a lost answer strands nobody.
 pub async fn enrol(state: &StateDir, identity: &Identity, token: &SecretText) -> Result<(), EnrolError> {
     state.create()?;
-    match present(state, identity, token, &state.key_or_new()?).await {
-        Err(EnrolError::OldKey(why)) => {
-            tracing::info!(%why, "making a new key");
-            present(state, identity, token, &state.new_key()?).await
+    let next = state.next();
+    let refused = match present(state, identity, token, &state.key_or_new()?).await {
+        Err(why @ EnrolError::OldKey(_)) => why,
+        // The answer to the next key may have been lost.
+        Err(why @ EnrolError::BadToken(_)) if next.has_key() => why,
+        Ok(()) => {
+            state.drop_next();
+            return Ok(());
         }
+        other => return other,
+    };
+    tracing::info!(why = %refused, "presenting a new key");
+    // The key that is there holds until the hub has taken the other.
+    match present(state, identity, token, &next.key_or_new()?).await {
+        Ok(()) => Ok(state.take_next()?),
+        Err(EnrolError::BadToken(_)) => Err(refused),
         other => other,
     }
 }
@@ -115,16 +126,59 @@ fn words(status: u16, body: &[u8]) -> (Option<String>, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::words as said;
+    use super::*;
 
-    fn words(status: u16, body: &[u8]) -> String {
-        said(status, body).1
+    fn told(status: u16, body: &[u8]) -> String {
+        words(status, body).1
     }
 
     #[test]
     fn both_kinds_of_hubs_are_quoted() {
-        assert_eq!(words(401, br#"{"error":{"code":"x","message":"no"}}"#), "HTTP 401: no");
-        assert_eq!(words(409, br#"{"error":"already \u001b[31menrolled"}"#), "HTTP 409: already [31menrolled");
-        assert_eq!(words(502, b"<html>"), "HTTP 502");
+        assert_eq!(told(401, br#"{"error":{"code":"x","message":"no"}}"#), "HTTP 401: no");
+        assert_eq!(told(409, br#"{"error":"already \u001b[31menrolled"}"#), "HTTP 409: already [31menrolled");
+        assert_eq!(told(502, b"<html>"), "HTTP 502");
+    }
+
+    /// A hub that answers so, one request after the other.
+    async fn hub(answers: [(u16, &'static str); 2]) -> Identity {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listens");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(async move {
+            for (status, body) in answers {
+                let (mut stream, _) = listener.accept().await.expect("comes");
+                let mut read = Vec::new();
+                while !read.ends_with(b"}") {
+                    assert!(stream.read_buf(&mut read).await.expect("reads") > 0, "the whole request");
+                }
+                let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close", body.len());
+                stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.expect("writes");
+            }
+        });
+        Identity {
+            id: convoke_core::id::PeerId::kenny("pc").expect("an id"),
+            hub: crate::address::HubAddress::parse(&format!("http://{address}")).expect("an address"),
+            hub_key: SigningKey::from_bytes(&[7; 32]).verifying_key(),
+            ca: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_holds_until_the_hub_has_taken_another() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = StateDir::new(dir.path());
+        state.create().expect("is made");
+        let first = state.key_or_new().expect("a key");
+        let token = SecretText::new("cve_x");
+        let old = r#"{"error":{"code":"old_key","message":"old"}}"#;
+        let no = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
+        let refused = enrol(&state, &hub([(409, old), (401, no)]).await, &token).await;
+        assert!(matches!(refused, Err(EnrolError::OldKey(_))), "{refused:?}");
+        assert_eq!(state.key().expect("a key"), first, "nothing took its place");
+        let second = state.next().key().expect("is kept");
+        // The answer to the second one was lost: the token is used, and bound that one.
+        enrol(&state, &hub([(401, no), (200, "{}")]).await, &token).await.expect("enrols");
+        assert_eq!(state.key().expect("a key"), second);
+        assert!(!state.next().has_key());
     }
 }

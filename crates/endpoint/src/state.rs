@@ -233,6 +233,24 @@ impl StateDir {
         }
     }
 
+    /// The same, with the key that shall take the place of this one's: beside it until a hub has taken it.
+    pub fn next(&self) -> Self {
+        let mut key = self.key.clone().into_os_string();
+        key.push(".new");
+        Self { key: key.into(), ..self.clone() }
+    }
+
+    /// Puts the next key in its place.
+    pub fn take_next(&self) -> Result<(), StateError> {
+        let failed = |why| StateError::Io { doing: "put the new key into place", path: self.key.clone(), why };
+        fs::rename(self.next().key, &self.key).map_err(failed)
+    }
+
+    /// Forgets a next key that was never taken.
+    pub fn drop_next(&self) {
+        let _ = fs::remove_file(self.next().key);
+    }
+
     /// A new key, in place of the one that is there.
     pub fn new_key(&self) -> Result<SigningKey, StateError> {
         let mut seed = Zeroizing::new([0; 32]);

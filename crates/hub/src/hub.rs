@@ -73,7 +73,7 @@ pub struct HubState {
     /// Refusals of strangers.
     pub strangers: Strangers,
     /// How much each kenny agent may log and push.
-    pub kenny_budgets: Budgets,
+    pub budgets: Budgets,
     /// What is particular to Sonde agents.
     pub sonde: Sonde,
     /// Short-lived download links.
@@ -226,7 +226,7 @@ impl Hub {
             rooms,
             deadlines,
             strangers: Strangers::default(),
-            kenny_budgets: Budgets::default(),
+            budgets: Budgets::default(),
             metrics: Metrics::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -217,7 +217,7 @@ async fn enter<S: Stream>(
         "auth": auth.name(),
         "protocol": version,
     });
-    let taken = hub.kenny_budgets.ask(&agent.id, |b| &mut b.connections, RECORDS_PER_MINUTE, now.millis());
+    let taken = hub.budgets.ask(&agent.id, |b| &mut b.connections, RECORDS_PER_MINUTE, now.millis());
     match taken {
         Taken::Yes | Taken::No => {}
         Taken::After(unrecorded) => detail["unrecorded_before"] = unrecorded.into(),

@@ -43,6 +43,7 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;
+use crate::kenny::budget::Record;
 use crate::link::{Answer, Link};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 use admit::Admitted;
@@ -237,6 +238,10 @@ async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
             record.target = hub.sonde.registry.of_name(name).map(|agent| agent.id.as_str().into());
         }
         Credential::Key(agent) | Credential::Certificate(agent) => {
+            if !hub.budgets.keeps(&agent.id, Record::Refusal, record.at.millis()) {
+                hub.metrics.dropped("refusal_records", 1);
+                return;
+            }
             record.who = Some(format!("agent:{}", agent.id));
             record.target = Some(agent.id.as_str().into());
         }
@@ -296,7 +301,11 @@ async fn enter<S: Stream>(
     }));
     let hello: Option<(Box<RawValue>, Option<String>)> = is_news.then(|| (meta, Some(version.clone())));
     let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
-    for item in [Some(Lossy::Record(record)), seen].into_iter().flatten() {
+    let kept = hub.budgets.keeps(&agent.id, Record::Connection, now.millis());
+    if !kept {
+        hub.metrics.dropped("connection_records", 1);
+    }
+    for item in [kept.then_some(Lossy::Record(record)), seen].into_iter().flatten() {
         if let Err(why) = hub.store.enqueue(item).await {
             tracing::error!(%why, "a connection was not recorded");
         }

@@ -64,6 +64,17 @@ pub struct EnrolToken {
     pub replaces_key: bool,
 }
 
+/// The end of a kept call.
+#[derive(Clone, Debug)]
+pub struct CallEnd {
+    /// Which.
+    pub id: CallId,
+    /// Its outcome, as it is kept.
+    pub outcome: String,
+    /// Its record.
+    pub record: Draft,
+}
+
 /// What came of an enrolment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnrolOutcome {
@@ -408,6 +419,16 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
         to: ApprovalState,
         decided_by: Option<TokenId>,
         record: Draft,
+    ) -> Result<bool>;
+    /// Moves an approval, only if it is still in `from`, and ends its call, in one transaction. False when it was not.
+    async fn end_approval(
+        &self,
+        id: ApprovalId,
+        from: ApprovalState,
+        to: ApprovalState,
+        decided_by: Option<TokenId>,
+        record: Draft,
+        call: CallEnd,
     ) -> Result<bool>;
     /// Marks a kept call as running: its approval is used, its arguments stay until it is done.
     async fn start_call(&self, id: CallId) -> Result<()>;

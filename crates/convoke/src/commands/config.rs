@@ -46,9 +46,21 @@ impl Config {
                 Some(SecretBytes::new(bytes))
             }
         };
-        let operator_token = variable("CONVOKE_OPERATOR_TOKEN").map(SecretText::new);
+        let operator_token = variable("CONVOKE_OPERATOR_TOKEN").map(|text| operator_token(&text)).transpose()?;
         Ok(HubOptions { data, settings, data_key: local::data_key()?, hub_seed, operator_token })
     }
+}
+
+/// A token that can be sent. Files with secrets commonly end with a line break, which is not meant.
+fn operator_token(text: &str) -> Result<SecretText> {
+    let text = text.trim_ascii();
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(usage("CONVOKE_OPERATOR_TOKEN may have letters, digits and signs of ASCII only, and no spaces"));
+    }
+    if text.len() < 16 {
+        tracing::warn!("CONVOKE_OPERATOR_TOKEN is short enough to be guessed");
+    }
+    Ok(SecretText::new(text))
 }
 
 fn sources(global: &Global, args: &ServeArgs) -> Result<(PathBuf, Sources)> {
@@ -154,6 +166,14 @@ fn table(settings: &Settings) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_that_cannot_be_sent_is_refused() {
+        assert_eq!(operator_token(" cvk_abc\n").expect("fits").reveal(), "cvk_abc");
+        for text in [" \n", "a b", "a\nb", "t\u{f6}k\u{e9}n"] {
+            assert!(operator_token(text).is_err(), "{text:?}");
+        }
+    }
     use crate::exit;
 
     #[test]

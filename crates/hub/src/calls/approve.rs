@@ -13,7 +13,7 @@ use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::time::Timestamp;
-use convoke_store::CallRow;
+use convoke_store::{CallEnd, CallRow};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -147,19 +147,22 @@ async fn settle(
         record = record.detail(&detail);
     }
     // The store moves it only if it is still pending: of two people who decide at once, one is told it is decided.
-    let moved =
-        hub.store.move_approval(id, ApprovalState::Pending, approval.state, Some(by.token.id), record).await?;
-    if !moved {
-        return Err(ApprovalError::NotPending(ApprovalState::Used).into());
+    let decided = || DecideError::from(ApprovalError::NotPending(ApprovalState::Used));
+    if !approve {
+        let moved = Moved { from: ApprovalState::Pending, to: approval.state, by: Some(by), record };
+        let call = end_approval(hub, id, &row, moved, code::REJECTED, how.no(by), Decision::Rejected).await?;
+        return call.ok_or_else(decided);
+    }
+    if row.args.is_none() {
+        return Err(ApprovalError::Unreadable.into());
+    }
+    if !hub.store.move_approval(id, ApprovalState::Pending, approval.state, Some(by.token.id), record).await? {
+        return Err(decided());
     }
     hub.calls.no_longer_waits(id);
     let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
-    if approve {
-        call.set_state(CallState::Running);
-        start(hub, approval, row, Arc::clone(&call));
-    } else {
-        end(hub, &row, &call, code::REJECTED, how.no(by), Decision::Rejected, id).await?;
-    }
+    call.set_state(CallState::Running);
+    start(hub, approval, row, Arc::clone(&call));
     Ok(call)
 }
 
@@ -195,12 +198,12 @@ async fn run_approved(
     let fail = async |code, message: String, decision| {
         // Nobody may take it for one that can still be used; not even a hub that is started again.
         let (from, to) = (ApprovalState::Approved, ApprovalState::Expired);
-        let moved = hub.store.move_approval(approval_id, from, to, None, lapsed.clone()).await?;
-        // If it has moved on, the call is someone else's to end.
-        if !moved || row.state == CallState::Done {
-            return Ok(());
+        if row.state == CallState::Done {
+            return hub.store.move_approval(approval_id, from, to, None, lapsed.clone()).await.map(drop);
         }
-        end(hub, row, call, code, message, decision, approval_id).await
+        // If it has moved on, the call is someone else's to end.
+        let moved = Moved { from, to, by: None, record: lapsed.clone() };
+        end_approval(hub, approval_id, row, moved, code, message, decision).await.map(drop)
     };
     if row.state == CallState::Done {
         return fail(code::EXPIRED, String::new(), Decision::Expired).await;
@@ -259,16 +262,15 @@ async fn run_approved(
     Ok(())
 }
 
-/// Ends a kept call that never went out.
-async fn end(
+/// The end of a kept call that never went out: what is told, and what is kept.
+fn ending(
     hub: &Hub,
     row: &CallRow,
-    call: &Call,
     code: &'static str,
     message: String,
     decision: Decision,
     approval: ApprovalId,
-) -> Result<(), convoke_store::StoreError> {
+) -> (Done, CallEnd) {
     let done =
         Done { outcome: code.into(), result: None, message: Some(message), duration_ms: None, by_agent: false };
     let mut record = Draft::new(clock::now(), Kind::Call);
@@ -282,11 +284,55 @@ async fn end(
     record.decision = Some(decision);
     record.approval = Some(approval);
     record.outcome = Some(code.into());
-    let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
-    hub.store.finish_call(row.id, &text, record).await?;
+    let outcome = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
+    (done, CallEnd { id: row.id, outcome, record })
+}
+
+/// Ends a kept call whose approval is used.
+async fn end(
+    hub: &Hub,
+    row: &CallRow,
+    call: &Call,
+    code: &'static str,
+    message: String,
+    decision: Decision,
+    approval: ApprovalId,
+) -> Result<(), convoke_store::StoreError> {
+    let (done, CallEnd { id, outcome, record }) = ending(hub, row, code, message, decision, approval);
+    hub.store.finish_call(id, &outcome, record).await?;
     hub.metrics.call(code, effect_of(hub, row), 0.0);
     hub.calls.finish(call, done);
     Ok(())
+}
+
+/// How an approval moves, by whom, and what is recorded of it.
+struct Moved<'a> {
+    from: ApprovalState,
+    to: ApprovalState,
+    by: Option<&'a Caller>,
+    record: Draft,
+}
+
+/// Ends an approval and its call with it: a hub that is killed has done both, or neither. Nothing when it had moved on.
+async fn end_approval(
+    hub: &Hub,
+    id: ApprovalId,
+    row: &CallRow,
+    moved: Moved<'_>,
+    code: &'static str,
+    message: String,
+    decision: Decision,
+) -> Result<Option<Arc<Call>>, convoke_store::StoreError> {
+    let (done, end) = ending(hub, row, code, message, decision, id);
+    let Moved { from, to, by, record } = moved;
+    if !hub.store.end_approval(id, from, to, by.map(|by| by.token.id), record, end).await? {
+        return Ok(None);
+    }
+    hub.calls.no_longer_waits(id);
+    hub.metrics.call(code, effect_of(hub, row), 0.0);
+    let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(row));
+    hub.calls.finish(&call, done);
+    Ok(Some(call))
 }
 
 async fn expire(
@@ -296,14 +342,10 @@ async fn expire(
     now: Timestamp,
 ) -> Result<(), convoke_store::StoreError> {
     let record = Draft { decision: Some(Decision::Expired), ..about(approval.id, row, now) };
-    let moved =
-        hub.store.move_approval(approval.id, ApprovalState::Pending, ApprovalState::Expired, None, record).await?;
+    let moved = Moved { from: ApprovalState::Pending, to: ApprovalState::Expired, by: None, record };
+    let message = "nobody approved the call in time".to_owned();
+    end_approval(hub, approval.id, row, moved, code::EXPIRED, message, Decision::Expired).await?;
     hub.calls.no_longer_waits(approval.id);
-    if moved {
-        let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(row));
-        let message = "nobody approved the call in time".to_owned();
-        end(hub, row, &call, code::EXPIRED, message, Decision::Expired, approval.id).await?;
-    }
     Ok(())
 }
 
@@ -344,7 +386,7 @@ fn about(approval: ApprovalId, row: &CallRow, at: Timestamp) -> Draft {
 }
 
 /// What the call may do, as far as anyone can say now: of an agent that is gone, anything.
-fn effect_of(hub: &Hub, row: &CallRow) -> Effect {
+pub(super) fn effect_of(hub: &Hub, row: &CallRow) -> Effect {
     if row.target.protocol() == Protocol::Yonexus {
         return message::EFFECT;
     }
@@ -361,17 +403,19 @@ fn is_another(hub: &Hub, agent: &Agent, row: &CallRow) -> bool {
     since.is_some_and(|since| since > row.created_at)
 }
 
-/// Ends the calls that wait for a person and would go to an agent that is trusted no longer.
+/// Ends the calls that wait, for a person or their machine, and would go to an agent that is trusted no longer.
 pub async fn withdraw(hub: &Hub, by: &Caller, target: &PeerId, why: &str) -> Result<(), convoke_store::StoreError> {
-    for (approval, row) in super::recover::all(hub, ApprovalState::Pending).await? {
-        if row.target == *target {
-            end_waiting(hub, by, &approval, &row, code::DENIED, why).await?;
+    for state in OPEN {
+        for (approval, row) in super::recover::all(hub, state).await? {
+            if row.target == *target {
+                end_waiting(hub, by, &approval, &row, code::DENIED, why).await?;
+            }
         }
     }
     Ok(())
 }
 
-/// Who asked takes a call back that waits for a person. False when it waits no longer.
+/// Who asked takes a call back that has not gone out. False when it has, or has ended.
 pub async fn take_back(hub: &Hub, by: &Caller, id: ApprovalId) -> Result<bool, convoke_store::StoreError> {
     let (task_hub, by) = (hub.clone(), by.clone());
     let taking_back = async move {
@@ -381,7 +425,10 @@ pub async fn take_back(hub: &Hub, by: &Caller, id: ApprovalId) -> Result<bool, c
     Detach::new(&hub.tasks, taking_back).await
 }
 
-/// Ends one call that waits for a person. False when it waits no longer.
+/// The states in which an approval's call has not gone out: it waits for a person, or after a stop for its machine.
+const OPEN: [ApprovalState; 2] = [ApprovalState::Pending, ApprovalState::Approved];
+
+/// Ends one call that has not gone out. False when it has, or has ended.
 async fn end_waiting(
     hub: &Hub,
     by: &Caller,
@@ -390,16 +437,16 @@ async fn end_waiting(
     code: &'static str,
     why: &str,
 ) -> Result<bool, convoke_store::StoreError> {
-    let mut record = record_of(approval, row, clock::now(), by).detail(&json!({ "reason": why }));
-    record.decision = Some(Decision::Rejected);
-    let (from, to) = (ApprovalState::Pending, ApprovalState::Denied);
-    if !hub.store.move_approval(approval.id, from, to, Some(by.token.id), record).await? {
-        return Ok(false);
+    for from in OPEN {
+        let mut record = record_of(approval, row, clock::now(), by).detail(&json!({ "reason": why }));
+        record.decision = Some(Decision::Rejected);
+        let moved = Moved { from, to: ApprovalState::Denied, by: Some(by), record };
+        let ended = end_approval(hub, approval.id, row, moved, code, why.to_owned(), Decision::Rejected).await?;
+        if ended.is_some() {
+            return Ok(true);
+        }
     }
-    hub.calls.no_longer_waits(approval.id);
-    let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(row));
-    end(hub, row, &call, code, why.to_owned(), Decision::Rejected, approval.id).await?;
-    Ok(true)
+    Ok(false)
 }
 
 /// An approval as the API shows it. Who decides, and who asked, sees the arguments as they are: a person must see all of

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use convoke_core::approval::{Approval, ApprovalState};
 use convoke_core::call::{CallState, code};
+use convoke_core::effect::Effect;
 use convoke_core::id::Protocol;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_store::CallRow;
@@ -19,15 +20,17 @@ pub(crate) const INTERRUPTED: &str = "the hub stopped before the agent answered;
 
 /// Picks up what a hub before this one left behind.
 pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
-    let message = INTERRUPTED.to_owned();
-    let done = Done {
-        outcome: code::INTERRUPTED.into(),
-        result: None,
-        message: Some(message),
-        duration_ms: None,
-        by_agent: false,
+    let told = |message: &str| {
+        let done = Done {
+            outcome: code::INTERRUPTED.into(),
+            result: None,
+            message: Some(message.to_owned()),
+            duration_ms: None,
+            by_agent: false,
+        };
+        serde_json::to_string(&done).unwrap_or_else(|_| "{}".into())
     };
-    let text = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
+    let (text, not_sent) = (told(INTERRUPTED), told("the hub stopped before the call was sent"));
     for mut intent in hub.store.open_intents().await? {
         intent.kind = Kind::Call;
         intent.at = clock::now();
@@ -49,7 +52,9 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
         record.call_id = Some(row.id);
         record.args_digest = Some(row.args_digest.clone());
         record.outcome = Some(code::INTERRUPTED.into());
-        hub.store.finish_call(row.id, &text, record).await?;
+        // What does more than look is not sent without an intent.
+        let looks = approve::effect_of(hub, &row) == Effect::Observe;
+        hub.store.finish_call(row.id, if looks { &text } else { &not_sent }, record).await?;
     }
     for (approval, row) in all(hub, ApprovalState::Pending).await? {
         let call = hub.calls.revive(&row);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody as _};
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -52,9 +52,6 @@ pub(crate) async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError>
         let message = format!("the body is over the limit of {limit} bytes (hub.max_body_bytes)");
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
     };
-    if request.body().size_hint().lower() > limit as u64 {
-        return Err(too_large());
-    }
     let collected = Limited::new(request.into_body(), limit).collect();
     let Ok(collected) = tokio::time::timeout(BODY_PATIENCE, collected).await else {
         return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time"));

@@ -29,6 +29,19 @@ pub(super) struct Budget {
     pub(super) connections: MinuteBudget,
     /// Records of answers to calls that are not the connection's.
     pub(super) odd_answers: MinuteBudget,
+    /// Records of what it was refused.
+    refusals: MinuteBudget,
+}
+
+/// What a record tells of an agent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Record {
+    /// It came.
+    Connection,
+    /// It answered what it was not asked.
+    OddAnswer,
+    /// It was refused.
+    Refusal,
 }
 
 impl Budgets {
@@ -49,6 +62,16 @@ impl Budgets {
         which(budget).ask(per_minute, now_ms)
     }
 
+    /// Whether one more record of this kind is kept.
+    pub(crate) fn keeps(&self, agent: &PeerId, record: Record, now_ms: i64) -> bool {
+        let which: fn(&mut Budget) -> &mut MinuteBudget = match record {
+            Record::Connection => |budget| &mut budget.connections,
+            Record::OddAnswer => |budget| &mut budget.odd_answers,
+            Record::Refusal => |budget| &mut budget.refusals,
+        };
+        !matches!(self.ask(agent, which, RECORDS_PER_MINUTE, now_ms), Taken::FirstNo | Taken::No)
+    }
+
     /// How many log lines were dropped and nobody was told.
     pub(super) fn lines_dropped(&self, agent: &PeerId, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
         let mut used = self.lock();
@@ -65,10 +88,10 @@ impl Used {
     fn tidy(&mut self, now: u32) {
         if now != self.tidied {
             self.tidied = now;
-            self.of.retain(|_, Budget { log_lines, snapshots, connections, odd_answers }| {
+            self.of.retain(|_, Budget { log_lines, snapshots, connections, odd_answers, refusals }| {
                 log_lines.untold
                     || connections.untold
-                    || [log_lines, snapshots, connections, odd_answers].iter().any(|b| b.minute >= now)
+                    || [log_lines, snapshots, connections, odd_answers, refusals].iter().any(|b| b.minute >= now)
             });
         }
     }

@@ -303,7 +303,7 @@ impl Tunnel<'_> {
                 self.hub.note(record).await;
             }
             Match::Stranger => {
-                let budgets = &self.hub.kenny_budgets;
+                let budgets = &self.hub.budgets;
                 let now_ms = clock::now().millis();
                 let taken = budgets.ask(&self.agent.id, |b| &mut b.odd_answers, RECORDS_PER_MINUTE, now_ms);
                 let what = match taken {

@@ -35,7 +35,7 @@ impl Tunnel<'_> {
         let now = row.received_at;
         let mut rows = Vec::with_capacity(1);
         let (most, now_ms) = (self.log_lines_per_minute(), now.millis());
-        match self.hub.kenny_budgets.ask(&self.agent.id, |budget| &mut budget.log_lines, most, now_ms) {
+        match self.hub.budgets.ask(&self.agent.id, |budget| &mut budget.log_lines, most, now_ms) {
             Taken::FirstNo | Taken::No => {
                 self.hub.metrics.dropped("log_lines", 1);
                 return;
@@ -56,7 +56,7 @@ impl Tunnel<'_> {
     /// Says how many lines were dropped, if any were: of the minutes before, and at the end of a link of this one, too.
     pub(super) async fn tell_dropped(&self, so_far: bool) {
         let (most, now_ms) = (self.log_lines_per_minute(), clock::now().millis());
-        let dropped = self.hub.kenny_budgets.lines_dropped(&self.agent.id, most, now_ms, so_far);
+        let dropped = self.hub.budgets.lines_dropped(&self.agent.id, most, now_ms, so_far);
         if dropped > 0 {
             let rows = vec![self.dropped_line(dropped)];
             if let Err(why) = self.hub.store.enqueue(Lossy::Logs(rows)).await {

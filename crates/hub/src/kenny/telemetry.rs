@@ -16,7 +16,7 @@ impl Tunnel<'_> {
     pub(super) async fn may_push(&mut self) -> bool {
         let per_minute = self.hub.settings.number("kenny.snapshots_per_minute");
         let now_ms = clock::now().millis();
-        match self.hub.kenny_budgets.ask(&self.agent.id, |budget| &mut budget.snapshots, per_minute, now_ms) {
+        match self.hub.budgets.ask(&self.agent.id, |budget| &mut budget.snapshots, per_minute, now_ms) {
             // How many were dropped is a number of the metrics; that some were was said.
             Taken::Yes | Taken::After(_) => return true,
             Taken::FirstNo => {

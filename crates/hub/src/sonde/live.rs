@@ -27,6 +27,7 @@ use crate::agents::Agent;
 use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
+use crate::kenny::budget::Record;
 use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe, others_first};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
@@ -377,8 +378,7 @@ impl Tunnel<'_> {
     }
 
     async fn on_stranger(&mut self, probe: &str) {
-        self.odd += 1;
-        if self.odd > MAX_ODD {
+        if !self.hub.budgets.keeps(&self.agent.id, Record::OddAnswer, clock::now().millis()) {
             self.hub.metrics.dropped("odd_answers", 1);
             return;
         }

@@ -288,6 +288,14 @@ async fn what_was_approved_before_a_stop_waits_for_its_machine() {
     hub.restart(&[]).await;
     // A stop while it waits takes nothing away.
     hub.restart(&[]).await;
+    // Another one, which is taken back before its machine comes.
+    let (second, other) = ask(&hub, &asker).await;
+    let id = second.parse().expect("an id");
+    let record = Draft::new(Timestamp::from_millis(1), Kind::Approval);
+    assert!(hub.hub().store.move_approval(id, from, to, None, record).await.expect("moves"));
+    hub.restart(&[]).await;
+    let taken = hub.request("DELETE", &format!("/api/calls/{other}"), Some(&asker), None).await;
+    assert_eq!((taken.status, &taken.body["outcome"]), (200, &json!("cancelled")), "{taken:?}");
     let path = format!("/api/calls/{call}?wait_s=20");
     let answer = async {
         let mut agent = hub.connect("pc", key_of("pc")).await;
