@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use convoke_core::json;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: ProbeArgs) -> Result<Exit> {
         "agent": args.agent, "probe": args.probe, "params": params, "timeout": args.timeout.map(|s| s * 1000.0),
     });
     let reply: Box<RawValue> = verb.client()?.post("/api/v1/probe", &body).await?;
-    let shown: Value = serde_json::from_str(reply.get())?;
+    let shown: Value = serde_json::from_str(&json::tame(reply.get()))?;
     if verb.output.json {
         verb.output.raw_json(&reply)?;
     } else if let Some(approval) = shown.get("approval") {

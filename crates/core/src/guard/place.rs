@@ -170,6 +170,10 @@ pub(super) fn placed(text: &str, shell: Shell) -> Option<String> {
         rest = &tail[between.len_utf8()..];
         if ends_command(shell, between, rest) {
             walk.command(text, &words, between == '|' && !rest.starts_with('|'));
+            // ``cd `mktemp -d` `` goes where that says, and not home.
+            if between == '`' && words.len() == 1 && program(&words).is_some_and(|(kind, _)| kind == Kind::Go) {
+                walk.place = Place::Somewhere;
+            }
             words.clear();
             walk.cross(between);
         }
@@ -244,6 +248,15 @@ impl Walk {
     /// Goes where a command goes, or writes what its words stand for.
     fn command(&mut self, text: &str, words: &[Word<'_>], piped: bool) {
         let Some((kind, mut args)) = program(words) else { return };
+        let before_env = self.place.clone();
+        // `env` can go somewhere for the one command that it runs.
+        let by_env = words.iter().position(|word| word.text == "env" || word.text.ends_with("/env"));
+        let mut options = by_env.map_or(&[][..], |at| &words[at + 1..]);
+        while let Some((word, rest)) = options.split_first().filter(|(word, _)| word.text.contains(['-', '='])) {
+            let went = self.goes_by_option(word, rest, &["-C", "--chdir"]);
+            options = options.get(went.max(1)..).unwrap_or_default();
+        }
+        let elsewhere = self.place != before_env;
         let before = self.place.clone();
         match kind {
             Kind::Go => self.go(args),
@@ -251,12 +264,17 @@ impl Walk {
             Kind::Drive if self.shell == Shell::Powershell => self.go(words),
             Kind::Find if before != Place::Somewhere => self.find(text, args, piped),
             Kind::Pack => {
-                args = args.get(1..).unwrap_or_default();
-                if let Some(at) = args.iter().position(|word| word.text == "-C") {
-                    self.go(args.get(at + 1..at + 2).unwrap_or_default());
-                    args = args.get(at + 2..).unwrap_or_default();
+                // `czf` without a hyphen is no path.
+                if args.first().is_some_and(|mode| !mode.text.starts_with('-')) {
+                    args = &args[1..];
                 }
-                self.words(text, kind, args, piped);
+                while let Some((word, rest)) = args.split_first() {
+                    let went = self.goes_by_option(word, rest, &["-C", "--directory"]);
+                    if went == 0 {
+                        self.words(text, kind, &args[..1], piped);
+                    }
+                    args = args.get(went.max(1)..).unwrap_or_default();
+                }
                 self.place = before;
             }
             _ => {
@@ -269,6 +287,21 @@ impl Walk {
                 }
             }
         }
+        if elsewhere {
+            self.place = before_env;
+        }
+    }
+
+    /// Goes where an option says, as `-C /etc`, `-C/etc`, `--directory /etc` or `--directory=/etc`. How many words that took.
+    fn goes_by_option(&mut self, word: &Word<'_>, rest: &[Word<'_>], [short, long]: &[&str; 2]) -> usize {
+        if word.text == *short || word.text == *long {
+            self.go(rest.get(..1).unwrap_or_default());
+            return 2;
+        }
+        let long = word.text.strip_prefix(long).and_then(|rest| rest.strip_prefix('='));
+        let Some(to) = long.or_else(|| word.text.strip_prefix(short)) else { return 0 };
+        self.go(&[Word { at: word.at, text: to }]);
+        1
     }
 
     /// Writes what the words of a command stand for.
@@ -427,6 +460,11 @@ mod tests {
             ("cd /etc && cat shadow > out", "cd /etc && cat /etc/shadow > /etc/out"),
             ("cd /srv/a && (cd /etc && ls) && rm -rf *", "cd /srv/a && (cd /etc && ls) && rm -rf /srv/a/*"),
             ("cd / && ls | xargs rm -rf", "cd / && ls / | xargs rm -rf"),
+            ("tar -C /etc -cf - shadow", "tar -C /etc -cf - /etc/shadow"),
+            ("tar --directory=/ -czf - etc/shadow", "tar --directory=/ -czf - /etc/shadow"),
+            ("tar cz -C /etc shadow -C /x y; ls z", "tar cz -C /etc /etc/shadow -C /x /x/y; ls z"),
+            ("env -C / rm -rf etc; rm -rf x", "env -C / rm -rf /etc; rm -rf x"),
+            ("env A=b --chdir=/etc cat shadow", "env A=/etc/b --chdir=/etc /etc/cat /etc/shadow"),
         ] {
             becomes(Shell::Posix, text, expect);
         }
@@ -475,6 +513,9 @@ mod tests {
             "echo rm -rf *",
             "ls; find . -name x; chmod 755 ./run",
             "cd build; cd ..; rm -rf *",
+            "cd `mktemp -d` && rm -rf *",
+            "cd `git rev-parse --show-toplevel` && find . -delete",
+            "tar czf x.tgz a b",
         ] {
             becomes(Shell::Posix, text, text);
         }

@@ -89,9 +89,11 @@ impl Usage {
         unused && now.saturating_duration_since(last) >= idle
     }
 
-    /// Whoever is least missed has the least: one without a request, and of those the one that was used before the others.
-    fn worth(&self) -> (bool, u64) {
-        (self.requests.load(Ordering::Relaxed) > 0, self.last.load(Ordering::Relaxed))
+    /// Whoever is least missed has the least: one without a request, without a listener, and of those the one that was used
+    /// before the others.
+    fn worth(&self) -> (bool, bool, u64) {
+        let some = |count: &AtomicUsize| count.load(Ordering::Relaxed) > 0;
+        (some(&self.requests), some(&self.streams), self.last.load(Ordering::Relaxed))
     }
 }
 
@@ -112,6 +114,13 @@ pub(super) struct Using {
 }
 
 impl Using {
+    fn of(usage: &Arc<Usage>, what: Use) -> Self {
+        usage.note();
+        let using = Self { usage: Arc::clone(usage), what };
+        using.count().fetch_add(1, Ordering::Relaxed);
+        using
+    }
+
     fn count(&self) -> &AtomicUsize {
         match self.what {
             Use::Request => &self.usage.requests,
@@ -256,11 +265,8 @@ impl Sessions {
 
     /// Uses a session, if it is this token's.
     pub(super) fn using(&self, id: &str, token: TokenId, what: Use) -> Option<Using> {
-        let usage = self.open().get(id).filter(|session| session.token == token).map(|s| Arc::clone(&s.usage))?;
-        usage.note();
-        let using = Using { usage, what };
-        using.count().fetch_add(1, Ordering::Relaxed);
-        Some(using)
+        let open = self.open();
+        open.get(id).filter(|session| session.token == token).map(|session| Using::of(&session.usage, what))
     }
 
     /// Ends the sessions that were not used for long, and those of tokens that are in force no longer.
@@ -407,9 +413,11 @@ impl SessionManager for Sessions {
         let events = self.inner.create_stream(id, message).await?;
         let mut open = self.open();
         // A session that has been closed meanwhile has nobody who could come back.
-        let streams = &mut Streams::default();
-        let streams = open.get_mut(id).map_or(streams, |session| &mut session.streams);
-        Ok(streams.read(events.boxed(), &self.kept))
+        let Some(session) = open.get_mut(id) else {
+            return Ok(Streams::default().read(events.boxed(), &self.kept, None));
+        };
+        let using = Using::of(&session.usage, Use::Request);
+        Ok(session.streams.read(events.boxed(), &self.kept, Some(using)))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionsError> {
@@ -469,6 +477,28 @@ mod tests {
             drop(using);
         }
         assert_eq!(tidy(2 * idle).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_session_is_in_use_until_its_request_is_answered_whoever_is_connected() {
+        let (sessions, id) = one_session();
+        let (say, mut said) = tokio::sync::mpsc::unbounded_channel::<ServerSseMessage>();
+        let events = futures_util::stream::poll_fn(move |cx| said.poll_recv(cx)).boxed();
+        let stream = {
+            let mut open = sessions.open();
+            let session = open.get_mut(id).expect("is open");
+            let using = Using::of(&session.usage, Use::Request);
+            session.streams.read(events, &sessions.kept, Some(using))
+        };
+        // The client's connection breaks.
+        drop(stream);
+        let usage = Arc::clone(&sessions.open()[id].usage);
+        assert!(!usage.is_idle(Duration::ZERO, Instant::now()));
+        drop(say);
+        while usage.requests.load(Ordering::Relaxed) > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(usage.is_idle(Duration::ZERO, Instant::now()));
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
 
 use super::bound;
+use super::sessions::Using;
 
 /// Streams of one session that are kept, ended or not.
 const MAX_STREAMS: usize = 32;
@@ -109,6 +110,7 @@ impl Streams {
         &mut self,
         mut events: BoxStream<'static, ServerSseMessage>,
         kept: &Kept,
+        using: Option<Using>,
     ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
         let said = Arc::new(Said { state: Mutex::default(), kept: kept.clone() });
         while self.0.len() >= MAX_STREAMS {
@@ -121,6 +123,8 @@ impl Streams {
                 said.push(event);
             }
             said.end();
+            // Until here the session is in use, whether or not anybody is connected: its client may come back.
+            drop(using);
             said.kept.has_ended(&said);
             said.kept.shed();
         });
@@ -219,7 +223,7 @@ mod tests {
     async fn who_comes_back_hears_the_rest_whether_or_not_it_has_ended() {
         let (mut streams, kept) = (Streams::default(), Kept::default());
         let (say, mut said) = mpsc::unbounded_channel();
-        let first = streams.read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept);
+        let first = streams.read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept, None);
         say.send(event(0)).expect("read");
         let mut first = Box::pin(first);
         assert_eq!(first.next().await.and_then(|it| it.event_id).as_deref(), Some("0"));
@@ -243,10 +247,11 @@ mod tests {
     async fn what_is_kept_is_bounded() {
         let (mut streams, kept) = (Streams::default(), Kept::default());
         for n in 0..3 * MAX_STREAMS {
-            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept)).await, [n.to_string()]);
+            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept, None)).await, [n.to_string()]);
         }
         assert_eq!(streams.0.len(), MAX_STREAMS);
-        let long = ids(streams.read(stream::iter((1000..1000 + 3 * MAX_EVENTS).map(event)).boxed(), &kept)).await;
+        let long =
+            ids(streams.read(stream::iter((1000..1000 + 3 * MAX_EVENTS).map(event)).boxed(), &kept, None)).await;
         assert_eq!(long.len(), 3 * MAX_EVENTS, "who listens hears all of it");
         assert!(streams.after("1000").is_none(), "the oldest are forgotten");
         assert_eq!(streams.0.back().expect("there").state().events.len(), MAX_EVENTS);
@@ -257,11 +262,12 @@ mod tests {
         let kept = Kept::default();
         let mut sessions: Vec<_> = (0..4).map(|_| Streams::default()).collect();
         for (n, streams) in sessions.iter_mut().enumerate() {
-            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept)).await.len(), 1);
+            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept, None)).await.len(), 1);
         }
         tokio::task::yield_now().await;
         let (say, mut said) = mpsc::unbounded_channel();
-        let under_way = Box::pin(sessions[0].read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept));
+        let under_way =
+            Box::pin(sessions[0].read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept, None));
         say.send(event(9)).expect("read");
         tokio::task::yield_now().await;
         let known = |sessions: &[Streams]| -> Vec<bool> {
@@ -271,7 +277,7 @@ mod tests {
         // As if others kept all that these five events leave: two of them have to go when two more come.
         kept.changed(MAX_BYTES.cast_signed() - 5 * size(&event(0)).cast_signed());
         let mut another = Streams::default();
-        assert_eq!(ids(another.read(stream::iter([event(5), event(6)]).boxed(), &kept)).await.len(), 2);
+        assert_eq!(ids(another.read(stream::iter([event(5), event(6)]).boxed(), &kept, None)).await.len(), 2);
         tokio::task::yield_now().await;
         assert_eq!(known(&sessions), [false, false, true, true], "of whichever session");
         assert!(kept.bytes() <= MAX_BYTES && another.after("5").is_some());
@@ -279,7 +285,7 @@ mod tests {
         drop((say, under_way));
         for n in 0..3 * LEAST_SWEPT {
             let mut gone = Streams::default();
-            let _ = ids(gone.read(stream::iter([event(n)]).boxed(), &kept)).await;
+            let _ = ids(gone.read(stream::iter([event(n)]).boxed(), &kept, None)).await;
             tokio::task::yield_now().await;
         }
         assert!(kept.ended().streams.len() <= 2 * LEAST_SWEPT, "{}", kept.ended().streams.len());
