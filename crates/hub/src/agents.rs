@@ -1,6 +1,8 @@
 //! The agents the hub knows: who they are, whether they are there, how they do. All in memory, written through to
 //! the store, so that a look at the fleet reads no disk.
 
+pub(crate) mod budget;
+
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
 use std::ops::Deref;

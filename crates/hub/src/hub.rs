@@ -20,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
+use crate::agents::budget::Budgets;
 use crate::calls::{Deadlines, MaxWaiting, Recent};
 use crate::changes::Changes;
 use crate::clock;
 use crate::downloads::Downloads;
-use crate::kenny::budget::Budgets;
 use crate::key::HubKey;
 use crate::mcp::Sessions;
 use crate::metrics::{Gauges, Metrics};

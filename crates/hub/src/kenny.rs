@@ -1,6 +1,5 @@
 //! The kenny door: `/agent/ws`. Drives [`convoke_kenny::hub::HubSession`] over a socket.
 
-pub(crate) mod budget;
 mod live;
 mod logs;
 mod telemetry;
@@ -21,7 +20,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::budget::{RECORDS_PER_MINUTE, Taken};
+use crate::agents::budget::{RECORDS_PER_MINUTE, Taken};
 use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;

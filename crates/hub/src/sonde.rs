@@ -40,10 +40,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::agents::budget::Record;
 use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;
-use crate::kenny::budget::Record;
 use crate::link::{Answer, Link};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 use admit::Admitted;

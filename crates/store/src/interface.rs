@@ -64,6 +64,21 @@ pub struct EnrolToken {
     pub replaces_key: bool,
 }
 
+/// How an approval moves, by whom, and what is recorded of it.
+#[derive(Clone, Debug)]
+pub struct ApprovalMove {
+    /// Which.
+    pub id: ApprovalId,
+    /// Where it is, or nothing happens.
+    pub from: ApprovalState,
+    /// Where it will be.
+    pub to: ApprovalState,
+    /// Who decided, if someone did.
+    pub decided_by: Option<TokenId>,
+    /// Its record.
+    pub record: Draft,
+}
+
 /// The end of a kept call.
 #[derive(Clone, Debug)]
 pub struct CallEnd {
@@ -411,25 +426,11 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     -> Result<Reservation>;
     /// One kept call.
     async fn call(&self, id: CallId) -> Result<Option<CallRow>>;
-    /// Moves an approval, only if it is still in `from`. False when it was not.
-    async fn move_approval(
-        &self,
-        id: ApprovalId,
-        from: ApprovalState,
-        to: ApprovalState,
-        decided_by: Option<TokenId>,
-        record: Draft,
-    ) -> Result<bool>;
-    /// Moves an approval, only if it is still in `from`, and ends its call, in one transaction. False when it was not.
-    async fn end_approval(
-        &self,
-        id: ApprovalId,
-        from: ApprovalState,
-        to: ApprovalState,
-        decided_by: Option<TokenId>,
-        record: Draft,
-        call: CallEnd,
-    ) -> Result<bool>;
+    /// Moves an approval, only if it is still where the move begins. False when it was not.
+    async fn move_approval(&self, moved: ApprovalMove) -> Result<bool>;
+    /// Moves an approval and ends its call, in one transaction, only if it is still where the move begins. False when it
+    /// was not.
+    async fn end_approval(&self, moved: ApprovalMove, call: CallEnd) -> Result<bool>;
     /// Marks a kept call as running: its approval is used, its arguments stay until it is done.
     async fn start_call(&self, id: CallId) -> Result<()>;
     /// Ends a kept call with its outcome, in one transaction with the record; its arguments go.

@@ -13,7 +13,7 @@ use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::time::Timestamp;
-use convoke_store::{CallEnd, CallRow};
+use convoke_store::{ApprovalMove, CallEnd, CallRow};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -148,15 +148,16 @@ async fn settle(
     }
     // The store moves it only if it is still pending: of two people who decide at once, one is told it is decided.
     let decided = || DecideError::from(ApprovalError::NotPending(ApprovalState::Used));
+    let (from, to) = (ApprovalState::Pending, approval.state);
+    let moved = ApprovalMove { id, from, to, decided_by: Some(by.token.id), record };
     if !approve {
-        let moved = Moved { from: ApprovalState::Pending, to: approval.state, by: Some(by), record };
-        let call = end_approval(hub, id, &row, moved, code::REJECTED, how.no(by), Decision::Rejected).await?;
+        let call = end_approval(hub, &row, moved, code::REJECTED, how.no(by), Decision::Rejected).await?;
         return call.ok_or_else(decided);
     }
     if row.args.is_none() {
         return Err(ApprovalError::Unreadable.into());
     }
-    if !hub.store.move_approval(id, ApprovalState::Pending, approval.state, Some(by.token.id), record).await? {
+    if !hub.store.move_approval(moved).await? {
         return Err(decided());
     }
     hub.calls.no_longer_waits(id);
@@ -198,12 +199,12 @@ async fn run_approved(
     let fail = async |code, message: String, decision| {
         // Nobody may take it for one that can still be used; not even a hub that is started again.
         let (from, to) = (ApprovalState::Approved, ApprovalState::Expired);
+        let moved = ApprovalMove { id: approval_id, from, to, decided_by: None, record: lapsed.clone() };
         if row.state == CallState::Done {
-            return hub.store.move_approval(approval_id, from, to, None, lapsed.clone()).await.map(drop);
+            return hub.store.move_approval(moved).await.map(drop);
         }
         // If it has moved on, the call is someone else's to end.
-        let moved = Moved { from, to, by: None, record: lapsed.clone() };
-        end_approval(hub, approval_id, row, moved, code, message, decision).await.map(drop)
+        end_approval(hub, row, moved, code, message, decision).await.map(drop)
     };
     if row.state == CallState::Done {
         return fail(code::EXPIRED, String::new(), Decision::Expired).await;
@@ -243,9 +244,8 @@ async fn run_approved(
         return fail(code::EXPIRED, why.to_string(), Decision::Expired).await;
     }
     let record = Draft { outcome: Some(ApprovalState::Used.name().into()), ..about(approval.id, row, now) };
-    let used =
-        hub.store.move_approval(approval.id, ApprovalState::Approved, ApprovalState::Used, None, record).await?;
-    if !used {
+    let (from, to) = (ApprovalState::Approved, ApprovalState::Used);
+    if !hub.store.move_approval(ApprovalMove { id: approval_id, from, to, decided_by: None, record }).await? {
         // Someone else set it going: it must not go out twice.
         return Ok(());
     }
@@ -305,27 +305,18 @@ async fn end(
     Ok(())
 }
 
-/// How an approval moves, by whom, and what is recorded of it.
-struct Moved<'a> {
-    from: ApprovalState,
-    to: ApprovalState,
-    by: Option<&'a Caller>,
-    record: Draft,
-}
-
 /// Ends an approval and its call with it: a hub that is killed has done both, or neither. Nothing when it had moved on.
 async fn end_approval(
     hub: &Hub,
-    id: ApprovalId,
     row: &CallRow,
-    moved: Moved<'_>,
+    moved: ApprovalMove,
     code: &'static str,
     message: String,
     decision: Decision,
 ) -> Result<Option<Arc<Call>>, convoke_store::StoreError> {
+    let id = moved.id;
     let (done, end) = ending(hub, row, code, message, decision, id);
-    let Moved { from, to, by, record } = moved;
-    if !hub.store.end_approval(id, from, to, by.map(|by| by.token.id), record, end).await? {
+    if !hub.store.end_approval(moved, end).await? {
         return Ok(None);
     }
     hub.calls.no_longer_waits(id);
@@ -342,9 +333,10 @@ async fn expire(
     now: Timestamp,
 ) -> Result<(), convoke_store::StoreError> {
     let record = Draft { decision: Some(Decision::Expired), ..about(approval.id, row, now) };
-    let moved = Moved { from: ApprovalState::Pending, to: ApprovalState::Expired, by: None, record };
+    let (from, to) = (ApprovalState::Pending, ApprovalState::Expired);
+    let moved = ApprovalMove { id: approval.id, from, to, decided_by: None, record };
     let message = "nobody approved the call in time".to_owned();
-    end_approval(hub, approval.id, row, moved, code::EXPIRED, message, Decision::Expired).await?;
+    end_approval(hub, row, moved, code::EXPIRED, message, Decision::Expired).await?;
     hub.calls.no_longer_waits(approval.id);
     Ok(())
 }
@@ -440,8 +432,9 @@ async fn end_waiting(
     for from in OPEN {
         let mut record = record_of(approval, row, clock::now(), by).detail(&json!({ "reason": why }));
         record.decision = Some(Decision::Rejected);
-        let moved = Moved { from, to: ApprovalState::Denied, by: Some(by), record };
-        let ended = end_approval(hub, approval.id, row, moved, code, why.to_owned(), Decision::Rejected).await?;
+        let (to, decided_by) = (ApprovalState::Denied, Some(by.token.id));
+        let moved = ApprovalMove { id: approval.id, from, to, decided_by, record };
+        let ended = end_approval(hub, row, moved, code, why.to_owned(), Decision::Rejected).await?;
         if ended.is_some() {
             return Ok(true);
         }

@@ -16,9 +16,9 @@ use convoke_kenny::policy::Dialect;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::budget::{RECORDS_PER_MINUTE, Taken};
 use super::{Session, telemetry};
 use crate::agents::Agent;
+use crate::agents::budget::{RECORDS_PER_MINUTE, Taken};
 use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;

@@ -5,8 +5,8 @@ use convoke_core::{json, redact};
 use convoke_kenny::frame::Log;
 use convoke_store::{LogRow, Lossy};
 
-use super::budget::Taken;
 use super::live::Tunnel;
+use crate::agents::budget::Taken;
 use crate::clock;
 
 /// Longest message kept.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use convoke_kenny::frame::Telemetry;
 use convoke_store::{Lossy, SnapshotRow};
 
-use super::budget::Taken;
 use super::live::Tunnel;
+use crate::agents::budget::Taken;
 use crate::clock;
 use crate::fleet;
 

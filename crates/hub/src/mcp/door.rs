@@ -75,9 +75,10 @@ impl Door {
         // To another token it does not exist: 404 tells a client whose session lapsed to open a new one.
         let unknown = || ApiError::not_found("there is no such MCP session").hint("send `initialize` again");
         let using = session.as_deref().map(|id| hub.mcp.using(id, caller.token.id, what).ok_or_else(unknown));
+        // From here on until there is an answer; one that comes in pieces uses the session for itself (`sessions.rs`).
         let using = using.transpose()?;
         if what == Use::Stream {
-            return Ok(kept(self.service.handle(request).await.map(Body::new), using));
+            return Ok(listened(self.service.handle(request).await.map(Body::new), using));
         }
         let (mut parts, body) = request.into_parts();
         if !is_json(&parts.headers) {
@@ -139,13 +140,15 @@ impl Door {
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return Ok(unreadable(&body, &id));
         }
-        Ok(kept(if held { held::back(response).await } else { response.map(Body::new) }, using))
+        let response = if held { held::back(response).await } else { response.map(Body::new) };
+        drop(using);
+        Ok(response)
     }
 }
 
-/// The session is in use until the answer is read to its end.
-fn kept(response: Response<Body>, using: Option<Using>) -> Response<Body> {
-    // One piece is on its way already.
+/// The session is in use for as long as its client listens.
+fn listened(response: Response<Body>, using: Option<Using>) -> Response<Body> {
+    // What is in one piece is a refusal.
     let Some(using) = using.filter(|_| response.body().size_hint().exact().is_none()) else { return response };
     response.map(|body| Body::new(body.map_frame(move |frame| (frame, &using).0)))
 }

@@ -270,8 +270,8 @@ impl Sessions {
     }
 
     /// Ends the sessions that were not used for long, and those of tokens that are in force no longer.
-    pub async fn tidy(&self, is_in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {
-        self.tidy_at(Instant::now(), is_in_force).await;
+    pub async fn tidy(&self, in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {
+        self.tidy_at(Instant::now(), in_force).await;
     }
 
     async fn tidy_at(&self, now: Instant, in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {

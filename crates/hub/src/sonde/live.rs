@@ -24,10 +24,10 @@ use super::Session;
 use super::change::{self, NotChanged};
 use super::registry::SondeAgent;
 use crate::agents::Agent;
+use crate::agents::budget::Record;
 use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
-use crate::kenny::budget::Record;
 use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe, others_first};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 

@@ -3,6 +3,7 @@
 use convoke_core::approval::ApprovalState;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::time::Timestamp;
+use convoke_store::ApprovalMove;
 use serde_json::{Value, json};
 
 use crate::support::{TOKEN, TestHub, key_of};
@@ -282,17 +283,21 @@ async fn what_was_approved_before_a_stop_waits_for_its_machine() {
     let (approval, call) = ask(&hub, &asker).await;
     // The yes is in the store, and then the hub is gone before the call went out.
     let id = approval.parse().expect("an id");
-    let (from, to) = (ApprovalState::Pending, ApprovalState::Approved);
-    let record = Draft::new(Timestamp::from_millis(1), Kind::Approval);
-    assert!(hub.hub().store.move_approval(id, from, to, None, record).await.expect("moves"));
+    let yes = |id| ApprovalMove {
+        id,
+        from: ApprovalState::Pending,
+        to: ApprovalState::Approved,
+        decided_by: None,
+        record: Draft::new(Timestamp::from_millis(1), Kind::Approval),
+    };
+    assert!(hub.hub().store.move_approval(yes(id)).await.expect("moves"));
     hub.restart(&[]).await;
     // A stop while it waits takes nothing away.
     hub.restart(&[]).await;
     // Another one, which is taken back before its machine comes.
     let (second, other) = ask(&hub, &asker).await;
     let id = second.parse().expect("an id");
-    let record = Draft::new(Timestamp::from_millis(1), Kind::Approval);
-    assert!(hub.hub().store.move_approval(id, from, to, None, record).await.expect("moves"));
+    assert!(hub.hub().store.move_approval(yes(id)).await.expect("moves"));
     hub.restart(&[]).await;
     let taken = hub.request("DELETE", &format!("/api/calls/{other}"), Some(&asker), None).await;
     assert_eq!((taken.status, &taken.body["outcome"]), (200, &json!("cancelled")), "{taken:?}");

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::row::{named, peer, time, uuid};
 use super::writer::Tx;
 use crate::error::StoreError;
-use crate::interface::{CallRow, Reservation, Result};
+use crate::interface::{ApprovalMove, CallRow, Reservation, Result};
 use crate::seal::DataKey;
 
 const MAX_PAGE: u32 = 10_000;
@@ -139,28 +139,22 @@ fn binding(call: &CallRow) -> Binding {
     }
 }
 
-pub(super) fn move_approval(
-    tx: &mut Tx<'_>,
-    id: ApprovalId,
-    (from, to): (ApprovalState, ApprovalState),
-    decided_by: Option<TokenId>,
-    record: &Draft,
-) -> Result<bool> {
-    let moved = tx
+pub(super) fn move_approval(tx: &mut Tx<'_>, moved: &ApprovalMove) -> Result<bool> {
+    let changed = tx
         .conn
         .prepare_cached(
             "UPDATE approvals SET state = ?3, decided_by = coalesce(?4, decided_by) WHERE id = ?1 AND state = ?2",
         )?
         .execute(params![
-            id.uuid().into_bytes(),
-            from.name(),
-            to.name(),
-            decided_by.map(|by| by.uuid().into_bytes())
+            moved.id.uuid().into_bytes(),
+            moved.from.name(),
+            moved.to.name(),
+            moved.decided_by.map(|by| by.uuid().into_bytes())
         ])?;
-    if moved > 0 {
-        tx.append(record)?;
+    if changed > 0 {
+        tx.append(&moved.record)?;
     }
-    Ok(moved > 0)
+    Ok(changed > 0)
 }
 
 /// Marks the call as running and its approval as used: once.

@@ -19,8 +19,8 @@ use super::writer::Op;
 use super::{SqliteStore, agents, calls, journal, operators, sonde, telemetry};
 use crate::backup;
 use crate::interface::{
-    AgentRow, Before, CallEnd, CallRow, EnrolOutcome, EnrolToken, Expected, JournalFilter, JournalRow, LogFilter,
-    LogRow, Lossy, Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
+    AgentRow, ApprovalMove, Before, CallEnd, CallRow, EnrolOutcome, EnrolToken, Expected, JournalFilter, JournalRow,
+    LogFilter, LogRow, Lossy, Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
 };
 use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
@@ -230,32 +230,17 @@ impl Store for SqliteStore {
         self.readers.read(move |conn| calls::call(conn, id, &key)).await
     }
 
-    async fn move_approval(
-        &self,
-        id: ApprovalId,
-        from: ApprovalState,
-        to: ApprovalState,
-        decided_by: Option<TokenId>,
-        record: Draft,
-    ) -> Result<bool> {
-        self.queue.run(SMALL, move |tx| calls::move_approval(tx, id, (from, to), decided_by, &record)).await
+    async fn move_approval(&self, moved: ApprovalMove) -> Result<bool> {
+        self.queue.run(SMALL, move |tx| calls::move_approval(tx, &moved)).await
     }
 
-    async fn end_approval(
-        &self,
-        id: ApprovalId,
-        from: ApprovalState,
-        to: ApprovalState,
-        decided_by: Option<TokenId>,
-        record: Draft,
-        call: CallEnd,
-    ) -> Result<bool> {
+    async fn end_approval(&self, moved: ApprovalMove, call: CallEnd) -> Result<bool> {
         let end = move |tx: &mut super::writer::Tx<'_>| {
-            let moved = calls::move_approval(tx, id, (from, to), decided_by, &record)?;
-            if moved {
+            let has_moved = calls::move_approval(tx, &moved)?;
+            if has_moved {
                 calls::finish(tx, call.id, &call.outcome, &call.record)?;
             }
-            Ok(moved)
+            Ok(has_moved)
         };
         self.queue.run(2 * SMALL, end).await
     }

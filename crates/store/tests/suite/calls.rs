@@ -4,7 +4,7 @@ use convoke_core::door::Door;
 use convoke_core::id::{ApprovalId, CallId, TokenId};
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_core::secret::SecretBytes;
-use convoke_store::{CallRow, Reservation, Retention, StoreError};
+use convoke_store::{ApprovalMove, CallRow, Reservation, Retention, StoreError};
 use uuid::Uuid;
 
 use super::{Backend, at, peer, record, records};
@@ -83,6 +83,10 @@ pub(crate) async fn a_waiting_call_survives_a_restart(backend: &impl Backend) {
     assert!(store.approval(ApprovalId::new(Uuid::from_u128(9))).await.expect("reads").is_none());
 }
 
+fn decided(id: ApprovalId, from: ApprovalState, to: ApprovalState) -> ApprovalMove {
+    ApprovalMove { id, from, to, decided_by: Some(OTHER), record: record(Kind::Approval) }
+}
+
 pub(crate) async fn an_approval_moves_once(backend: &impl Backend) {
     use ApprovalState::{Approved, Denied, Pending};
     let store = backend.open();
@@ -91,9 +95,7 @@ pub(crate) async fn an_approval_moves_once(backend: &impl Backend) {
         store.put_call(asked.clone(), Some(approval(&asked)), None).await.expect("keeps");
     }
     let first = ApprovalId::new(Uuid::from_u128(1));
-    let step = async |from, to| {
-        store.move_approval(first, from, to, Some(OTHER), record(Kind::Approval)).await.expect("answers")
-    };
+    let step = async |from, to| store.move_approval(decided(first, from, to)).await.expect("answers");
     assert!(step(Pending, Approved).await);
     assert!(!step(Pending, Denied).await, "someone was faster");
     assert_eq!(records(&*store).await, 1);
@@ -120,10 +122,8 @@ pub(crate) async fn a_call_starts_and_ends_once(backend: &impl Backend) {
     let approval_id = approval(&asked).id;
     store.put_call(asked.clone(), Some(approval(&asked)), None).await.expect("keeps");
     assert!(store.start_call(id(1)).await.is_err(), "nobody approved it");
-    let yes = (ApprovalState::Pending, ApprovalState::Approved);
-    assert!(
-        store.move_approval(approval_id, yes.0, yes.1, Some(OTHER), record(Kind::Approval)).await.expect("moves")
-    );
+    let yes = decided(approval_id, ApprovalState::Pending, ApprovalState::Approved);
+    assert!(store.move_approval(yes).await.expect("moves"));
     store.start_call(id(1)).await.expect("starts");
     let (kept, row) = store.approval(approval_id).await.expect("reads").expect("there");
     assert_eq!((kept.state, row.state), (ApprovalState::Used, CallState::Running));
@@ -160,8 +160,8 @@ pub(crate) async fn calls_that_nobody_will_end_are_found(backend: &impl Backend)
         let asked = CallRow { state: CallState::Waiting, ..call(n, CALLER, None) };
         store.put_call(asked.clone(), Some(approval(&asked)), None).await.expect("keeps");
         if let Some(to) = to {
-            let by = (approval(&asked).id, ApprovalState::Pending, to, Some(OTHER), record(Kind::Approval));
-            assert!(store.move_approval(by.0, by.1, by.2, by.3, by.4).await.expect("moves"));
+            let moved = decided(approval(&asked).id, ApprovalState::Pending, to);
+            assert!(store.move_approval(moved).await.expect("moves"));
         }
     }
     store.finish_call(id(2), "{}", record(Kind::Call)).await.expect("ends");

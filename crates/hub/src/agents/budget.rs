@@ -7,14 +7,14 @@ use convoke_core::id::PeerId;
 use foldhash::fast::RandomState;
 
 /// Records of one kind that an agent may cause in a minute. The journal is never pruned; what is beyond is counted.
-pub(super) const RECORDS_PER_MINUTE: u64 = 60;
+pub(crate) const RECORDS_PER_MINUTE: u64 = 60;
 
 /// What of every agent's allowances is used. Beside the agents, not in them: most send nothing most of the time.
 #[derive(Debug, Default)]
 pub struct Budgets(Mutex<Used>);
 
 #[derive(Debug, Default)]
-pub(super) struct Used {
+pub(crate) struct Used {
     of: HashMap<PeerId, Budget, RandomState>,
     /// When those that are as new were last forgotten.
     tidied: u32,
@@ -22,13 +22,13 @@ pub(super) struct Used {
 
 /// What of one agent's allowances is used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Budget {
-    pub(super) log_lines: MinuteBudget,
-    pub(super) snapshots: MinuteBudget,
+pub(crate) struct Budget {
+    pub(crate) log_lines: MinuteBudget,
+    pub(crate) snapshots: MinuteBudget,
     /// Records of connections.
-    pub(super) connections: MinuteBudget,
+    pub(crate) connections: MinuteBudget,
     /// Records of answers to calls that are not the connection's.
-    pub(super) odd_answers: MinuteBudget,
+    pub(crate) odd_answers: MinuteBudget,
     /// Records of what it was refused.
     refusals: MinuteBudget,
 }
@@ -46,7 +46,7 @@ pub(crate) enum Record {
 
 impl Budgets {
     /// Whether one more of something is taken.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         agent: &PeerId,
         which: fn(&mut Budget) -> &mut MinuteBudget,
@@ -73,7 +73,7 @@ impl Budgets {
     }
 
     /// How many log lines were dropped and nobody was told.
-    pub(super) fn lines_dropped(&self, agent: &PeerId, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
+    pub(crate) fn lines_dropped(&self, agent: &PeerId, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
         let mut used = self.lock();
         used.of.get_mut(agent).map_or(0, |budget| budget.log_lines.dropped(per_minute, now_ms, so_far))
     }
@@ -104,7 +104,7 @@ fn minute(now_ms: i64) -> u32 {
 
 /// How much of a minute's allowance is used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MinuteBudget {
+pub(crate) struct MinuteBudget {
     /// Minutes since 1970. Nothing is used in the first one there ever was.
     minute: u32,
     used: u32,
@@ -114,7 +114,7 @@ pub(super) struct MinuteBudget {
 
 /// Whether something is taken.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     /// Yes.
     Yes,
     /// Yes, and first say how many were dropped in the minute before.
@@ -126,7 +126,7 @@ pub(super) enum Taken {
 }
 
 impl MinuteBudget {
-    pub(super) fn ask(&mut self, per_minute: u64, now_ms: i64) -> Taken {
+    pub(crate) fn ask(&mut self, per_minute: u64, now_ms: i64) -> Taken {
         let dropped = self.dropped(per_minute, now_ms, false);
         self.used = self.used.saturating_add(1);
         let over = u64::from(self.used).saturating_sub(per_minute);
@@ -140,7 +140,7 @@ impl MinuteBudget {
     }
 
     /// How many were dropped and nobody was told; of this minute only if nothing more is awaited in it.
-    pub(super) fn dropped(&mut self, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
+    pub(crate) fn dropped(&mut self, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
         let minute = minute(now_ms);
         if minute == self.minute && !so_far {
             return 0;
