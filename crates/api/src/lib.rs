@@ -7,6 +7,7 @@ pub mod calls;
 pub mod client;
 pub mod error;
 pub mod fleet;
+mod object;
 pub mod policy;
 pub mod record;
 pub mod rooms;

@@ -4,6 +4,8 @@ use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::object;
+
 /// A room to be made.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +34,7 @@ pub struct NewAgentKey {
     #[schema(value_type = Object)]
     pub key: serde_json::Value,
     /// What its holder may. Absent: what every agent may, which is to read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     pub caps: Option<GrantChange>,
     /// Whose it is, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,8 @@ use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::object;
+
 /// Mint a token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -16,7 +18,7 @@ pub struct TokenRequest {
     #[schema(value_type = String)]
     pub role: Role,
     /// What narrows the role.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub scopes: Option<Scopes>,
     /// How long it lives; for ever when absent.

@@ -110,7 +110,10 @@ pub enum AuthError {
     /// Not a token of this hub, or lapsed, or revoked.
     Unknown,
     /// Too many wrong ones from this address; not even looked at.
-    Throttled,
+    Throttled {
+        /// For how long.
+        seconds: u32,
+    },
 }
 
 impl Operators {
@@ -188,11 +191,11 @@ impl Operators {
     ) -> Result<Arc<Token>, AuthError> {
         let Some(bearer) = bearer else { return Err(AuthError::Missing) };
         let found = self.by_hash.read().unwrap_or_else(PoisonError::into_inner).get(&bearer).cloned();
-        if self.throttle.is_blocked(from, now) {
+        if let Some(seconds) = self.throttle.blocked_for(from, now) {
             // Someone guesses from this address. Whoever has been working from it goes on; nobody else is looked at.
             return match found {
                 Some(token) if token.is_active(now) && token.is_known_at(from) => Ok(token),
-                _ => Err(AuthError::Throttled),
+                _ => Err(AuthError::Throttled { seconds }),
             };
         }
         match found {
@@ -252,10 +255,13 @@ mod tests {
         token.used(at(0), HERE);
         let wrong = SecretText::new("w");
         for address in [HERE, THERE] {
-            while all.authenticate(Some(wrong.hash()), address, at(1)).err() != Some(AuthError::Throttled) {}
+            while all.authenticate(Some(wrong.hash()), address, at(1)).err() == Some(AuthError::Unknown) {}
         }
         assert!(all.authenticate(Some(secret.hash()), HERE, at(2)).is_ok());
-        assert_eq!(all.authenticate(Some(secret.hash()), THERE, at(2)).err(), Some(AuthError::Throttled));
+        assert_eq!(
+            all.authenticate(Some(secret.hash()), THERE, at(2)).err(),
+            Some(AuthError::Throttled { seconds: 60 })
+        );
         assert!(all.authenticate(Some(secret.hash()), THERE, at(2 + 60_000)).is_ok(), "a minute later all is well");
     }
 

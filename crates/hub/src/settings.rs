@@ -252,11 +252,8 @@ impl Settings {
         }
         let from = &self.entry("hub.allowed_origins").1;
         for origin in self.list("hub.allowed_origins") {
-            let parts = origin.split_once("://").filter(|(scheme, _)| !scheme.is_empty());
-            if !parts.is_some_and(|(_, host)| !host.is_empty() && !host.contains(['/', '@', '?', '#', ' '])) {
-                found.push(format!(
-                    "{from}: `hub.allowed_origins`: `{origin}` is no origin: write it as https://name, or with :port"
-                ));
+            if let Err(why) = check_origin(origin) {
+                found.push(format!("{from}: `hub.allowed_origins`: `{origin}` {why}"));
             }
         }
         let from = &self.entry("kenny.agent_tokens").1;
@@ -363,6 +360,22 @@ fn flatten(table: &toml::Table) -> Vec<(String, toml::Value)> {
     out
 }
 
+/// Whether a browser could ever name this origin; if not, why.
+fn check_origin(origin: &str) -> Result<(), String> {
+    let none = || "is no origin: write it as https://name, or with :port".to_owned();
+    let (scheme, host) = origin.split_once("://").ok_or_else(none)?;
+    if scheme.is_empty() || host.is_empty() || host.contains(['/', '@', '?', '#', ' ']) {
+        return Err(none());
+    }
+    let url = reqwest::Url::parse(origin).map_err(|_| none())?;
+    // Programs with schemes of their own write what they like; of the web's there is one way.
+    let written = url.origin().ascii_serialization();
+    if matches!(url.scheme(), "http" | "https") && !written.eq_ignore_ascii_case(origin) {
+        return Err(format!("would never match: browsers write it as {written}"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -411,6 +424,9 @@ mod tests {
             (&[("yonexus.unstable_after_s", "500"), ("yonexus.offline_after_s", "10")], "yonexus.offline_after_s"),
             (&[("hub.allowed_origins", "foo")], "`foo` is no origin"),
             (&[("hub.allowed_origins", "https://a/b")], "no origin"),
+            (&[("hub.allowed_origins", "https://a:b")], "no origin"),
+            (&[("hub.allowed_origins", "https://a:443")], "browsers write it as https://a"),
+            (&[("hub.allowed_origins", "https://bücher")], "browsers write it as https://xn--bcher-kva"),
             (&[("kenny.agent_tokens", "a=ok,canary")], "entry 2 is not"),
             (&[("kenny.agent_tokens", "a b=canary")], "entry 1 is not"),
             (&[("hub.public_url", "https://u:p@a")], "without a user"),

@@ -265,8 +265,8 @@ pub(super) async fn enrol(
     MaybeJson(body): MaybeJson<serde_json::Value>,
 ) -> Result<Json<Enrolled>, ApiError> {
     let now = clock::now();
-    if hub.operators.throttle.is_blocked(address, now) {
-        return Err(ApiError::throttled());
+    if let Some(seconds) = hub.operators.throttle.blocked_for(address, now) {
+        return Err(ApiError::throttled(seconds));
     }
     let text = |key: &str| body.as_ref().and_then(|b| b.get(key)).and_then(serde_json::Value::as_str);
     let token = bearer(&headers).or_else(|| text("token")).map(TokenHash::of);

@@ -240,7 +240,7 @@ pub(super) fn authenticate(hub: &Hub, request: &Request, address: IpAddr) -> Res
             let refused = match why {
                 AuthError::Missing => ApiError::unauthorized("no token was given"),
                 AuthError::Unknown => ApiError::unauthorized("this token is not valid here"),
-                AuthError::Throttled => return Err(ApiError::throttled()),
+                AuthError::Throttled { seconds } => return Err(ApiError::throttled(seconds)),
             };
             if at != Door::Mcp {
                 return Err(refused);

@@ -89,10 +89,10 @@ impl ApiError {
     }
 
     /// 429, for an address that presented too many wrong tokens.
-    pub fn throttled() -> Self {
-        let message = "too many wrong tokens or proofs came from this address; it is not listened to for a minute";
+    pub fn throttled(retry_after_s: u32) -> Self {
+        let message = "too many wrong tokens or proofs came from this address; it is not listened to for a while";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "throttled", message);
-        Self { retry_after: Some(60), ..error }
+        Self { retry_after: Some(retry_after_s), ..error }
     }
 
     /// 429, for a token that has used up what it may use.

@@ -42,8 +42,8 @@ pub(super) async fn kenny(State(hub): State<Hub>, From(address): From, mut reque
 
 /// `/yonexus`: Yonexus clients. No token here: pairing and proof on the socket are the credential.
 pub(super) async fn yonexus(State(hub): State<Hub>, From(address): From, mut request: Request) -> Response<Body> {
-    if hub.yonexus.throttle.is_blocked(address, crate::clock::now()) {
-        return ApiError::throttled().into_response();
+    if let Some(seconds) = hub.yonexus.throttle.blocked_for(address, clock::now()) {
+        return ApiError::throttled(seconds).into_response();
     }
     let Ok(place) = Arc::clone(&hub.yonexus.handshakes).try_acquire_owned() else {
         hub.metrics.dropped("handshakes", 1);
@@ -65,8 +65,8 @@ pub(super) async fn room(
     PathOf(name): PathOf<String>,
     mut request: Request,
 ) -> Response<Body> {
-    if hub.rooms.throttle.is_blocked(address, clock::now()) {
-        return ApiError::throttled().into_response();
+    if let Some(seconds) = hub.rooms.throttle.blocked_for(address, clock::now()) {
+        return ApiError::throttled(seconds).into_response();
     }
     // A page from elsewhere must not speak in the name of who looks at it; and what an agent asserts is bound to the
     // host it dialled, which therefore must be one that this hub is.
@@ -150,8 +150,8 @@ pub(crate) async fn sonde(State(hub): State<Hub>, From(address): From, mut reque
     let Some(credential) = sonde::credential(&hub, bearer.as_ref(), certificate) else {
         // Only who has nothing good is slowed down: one agent with an old key must not shut out those beside it.
         let now = clock::now();
-        if hub.operators.throttle.is_blocked(address, now) {
-            return ApiError::throttled().into_response();
+        if let Some(seconds) = hub.operators.throttle.blocked_for(address, now) {
+            return ApiError::throttled(seconds).into_response();
         }
         if bearer.is_some() {
             hub.operators.throttle.failed(address, now);

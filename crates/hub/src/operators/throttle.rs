@@ -33,12 +33,13 @@ impl Throttle {
         Self { most, failures: Mutex::default() }
     }
 
-    /// Whether an address has used up its failures.
-    pub fn is_blocked(&self, from: IpAddr, now: Timestamp) -> bool {
+    /// How many seconds, begun ones included, an address that has used up its failures is not listened to.
+    pub fn blocked_for(&self, from: IpAddr, now: Timestamp) -> Option<u32> {
         let map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, _) = map.get(&from).filter(|(_, count)| *count >= self.most)?;
         // A clock that was set back would otherwise block for as long as it was set back.
-        let is_now = |since: i64| (since..since + WINDOW_MS).contains(&now.millis());
-        map.get(&from).is_some_and(|(since, count)| is_now(*since) && *count >= self.most)
+        let left_ms = Some(since + WINDOW_MS - now.millis()).filter(|left| (1..=WINDOW_MS).contains(left))?;
+        u32::try_from((left_ms + 999) / 1_000).ok()
     }
 
     /// Counts a failure.
@@ -70,10 +71,11 @@ mod tests {
         let (throttle, from) = (Throttle::new(1), IpAddr::from([127, 0, 0, 1]));
         let at = Timestamp::from_millis;
         throttle.failed(from, at(86_400_000));
-        assert!(throttle.is_blocked(from, at(86_400_000 + WINDOW_MS - 1)));
-        assert!(!throttle.is_blocked(from, at(86_400_000 + WINDOW_MS)));
-        assert!(!throttle.is_blocked(from, at(0)));
+        assert_eq!(throttle.blocked_for(from, at(86_400_000)), Some(60));
+        assert_eq!(throttle.blocked_for(from, at(86_400_000 + WINDOW_MS - 1)), Some(1));
+        assert_eq!(throttle.blocked_for(from, at(86_400_000 + WINDOW_MS)), None);
+        assert_eq!(throttle.blocked_for(from, at(0)), None);
         throttle.failed(from, at(0));
-        assert!(throttle.is_blocked(from, at(1)), "and goes on counting by the new time");
+        assert_eq!(throttle.blocked_for(from, at(1)), Some(60), "and goes on counting by the new time");
     }
 }

@@ -38,7 +38,12 @@ pub(crate) fn tls(cert: &Path, key: &Path) -> io::Result<TlsAcceptor> {
         .map_err(io::Error::other)?
         .with_no_client_auth()
         .with_single_cert(chain, key_der)
-        .map_err(|why| named(cert, &why))?;
+        .map_err(|why| match why {
+            rustls::Error::InconsistentKeys(_) => {
+                named(cert, &format!("it does not belong to the key in {}", key.display()))
+            }
+            other => named(cert, &other),
+        })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
@@ -96,11 +101,13 @@ mod tests {
     fn what_is_wrong_with_a_file_is_said_in_words() {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
         let (cert, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let other = rcgen::KeyPair::generate().expect("a key").serialize_pem();
         for (cert, key, file, why) in [
             (cert.split_once("-----END").expect("an end").0, key.as_str(), "cert.pem", "cut off"),
             (&cert, key.split_once("-----END").expect("an end").0, "key.pem", "`-----END PRIVATE KEY-----`"),
             ("", &key, "cert.pem", "no certificate"),
             (&cert, "", "key.pem", "no private key"),
+            (&cert, &other, "cert.pem", "does not belong to the key"),
             (&cert, &key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"), "key.pem", "openssl pkey"),
             (&cert, "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n", "key.pem", "is encrypted"),
             (&cert, "-----BEGIN PRIVATE KEY-----\n!canary!\n-----END PRIVATE KEY-----\n", "key.pem", "no base64"),

@@ -1,7 +1,7 @@
 //! The HTTP side of a WebSocket: checking the request, answering 101, and getting the stream back.
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -29,6 +29,10 @@ pub enum Upgraded {
 
 /// Answers a WebSocket request: with 101 and the connection to come, or with what is wrong with it.
 pub fn upgrade(request: &mut Request<Body>) -> Result<(Response<Body>, Upgrade), (StatusCode, &'static str)> {
+    // Whatever answers to GET answers to HEAD.
+    if request.method() != Method::GET {
+        return Err((StatusCode::BAD_REQUEST, "a WebSocket is opened with GET"));
+    }
     let headers = request.headers();
     let has = |name, word: &str| {
         headers.get_all(name).iter().any(|value: &HeaderValue| {

@@ -189,6 +189,20 @@ async fn a_plain_request_to_the_socket_door_is_told_to_upgrade() {
 }
 
 #[tokio::test]
+async fn a_socket_is_opened_with_get_alone() {
+    let hub = TestHub::start().await;
+    let open = async |method: reqwest::Method| {
+        let request = hub.http_client.request(method, format!("{}/agent/ws", hub.http));
+        let upgrade = request.header("connection", "upgrade").header("upgrade", "websocket");
+        let upgrade =
+            upgrade.header("sec-websocket-version", "13").header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        upgrade.send().await.expect("the hub answers").status().as_u16()
+    };
+    assert_eq!(open(reqwest::Method::HEAD).await, 400);
+    assert_eq!(open(reqwest::Method::GET).await, 101);
+}
+
+#[tokio::test]
 async fn a_farewell_is_returned_before_the_handshake_too() {
     let hub = TestHub::start().await;
     let mut socket = hub.socket().await;
