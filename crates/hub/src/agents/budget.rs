@@ -31,6 +31,8 @@ pub(crate) struct Budget {
     pub(crate) odd_answers: MinuteBudget,
     /// Records of what it was refused.
     refusals: MinuteBudget,
+    /// Records that it is not what it was.
+    attestations: MinuteBudget,
 }
 
 /// What a record tells of an agent.
@@ -42,6 +44,8 @@ pub(crate) enum Record {
     OddAnswer,
     /// It was refused.
     Refusal,
+    /// It is not what it was.
+    Attestation,
 }
 
 impl Budgets {
@@ -68,6 +72,7 @@ impl Budgets {
             Record::Connection => |budget| &mut budget.connections,
             Record::OddAnswer => |budget| &mut budget.odd_answers,
             Record::Refusal => |budget| &mut budget.refusals,
+            Record::Attestation => |budget| &mut budget.attestations,
         };
         !matches!(self.ask(agent, which, RECORDS_PER_MINUTE, now_ms), Taken::FirstNo | Taken::No)
     }
@@ -88,10 +93,10 @@ impl Used {
     fn tidy(&mut self, now: u32) {
         if now != self.tidied {
             self.tidied = now;
-            self.of.retain(|_, Budget { log_lines, snapshots, connections, odd_answers, refusals }| {
-                log_lines.untold
-                    || connections.untold
-                    || [log_lines, snapshots, connections, odd_answers, refusals].iter().any(|b| b.minute >= now)
+            self.of.retain(|_, used| {
+                let Budget { log_lines, snapshots, connections, odd_answers, refusals, attestations } = used;
+                let all = [&*log_lines, snapshots, connections, odd_answers, refusals, attestations];
+                log_lines.untold || connections.untold || all.iter().any(|b| b.minute >= now)
             });
         }
     }

@@ -25,6 +25,7 @@ use super::ca::Issued;
 use super::change::{self, NotChanged};
 use super::registry::{Facts, SondeAgent};
 use super::{Arrival, Credential};
+use crate::agents::budget::Record;
 use crate::clock;
 use crate::hub::Hub;
 
@@ -129,10 +130,19 @@ async fn return_of(
         facts.take(register);
         let is = facts.changed.as_ref().map(|c| &c.changes);
         let news = is.filter(|is| was.as_ref() != Some(is));
-        Ok::<_, Infallible>(news.map(|changes| {
+        let now = clock::now();
+        // The first says it all: from then on it is not asked anything. One that changes with every connection is counted.
+        let kept = news.filter(|_| {
+            let keeps = hub.budgets.keeps(&agent.id, Record::Attestation, now.millis());
+            if !keeps {
+                hub.metrics.dropped("attestation_records", 1);
+            }
+            keeps
+        });
+        Ok::<_, Infallible>(kept.map(|changes| {
             tracing::warn!(agent = %agent.id, name = agent.name, ?changes, "an agent is not what it was");
-            let mut record = Draft::new(clock::now(), Kind::Trust)
-                .detail(&json!({ "what": "attestation changed", "changes": changes }));
+            let mut record =
+                Draft::new(now, Kind::Trust).detail(&json!({ "what": "attestation changed", "changes": changes }));
             record.who = Some(format!("agent:{}", agent.id));
             record.door = Some(Door::Wire);
             record.target = Some(agent.id.as_str().into());

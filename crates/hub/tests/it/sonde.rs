@@ -520,6 +520,24 @@ async fn a_first_start_raises_no_alarm_and_a_change_stays_flagged_until_accepted
 }
 
 #[tokio::test]
+async fn an_agent_that_changes_with_every_connection_does_not_fill_the_journal() {
+    let hub = TestHub::start().await;
+    let agent = enrolled(&hub, "web-1").await;
+    let key = key(&agent);
+    let mut register = field_register("web-1");
+    drop(join(&hub, &key, &register).await);
+    // Twice what is recorded in a minute, and some: one minute may end meanwhile.
+    for n in 0..130 {
+        register["attestation"]["binaryHash"] = format!("binary {n}").into();
+        drop(join(&hub, &key, &register).await);
+    }
+    let records = hub.journal("kind=trust").await.len();
+    assert!((60..=120).contains(&records), "{records}");
+    let shown = hub.get("/api/v1/agents/web-1").await.body;
+    assert_eq!(shown["attestation"]["changed"]["changes"][0]["now"], "binary 129");
+}
+
+#[tokio::test]
 async fn the_same_question_is_asked_once_and_rights_are_checked_first() {
     let hub = TestHub::start().await;
     let mut agent = enrolled(&hub, "web-1").await;
