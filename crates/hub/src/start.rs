@@ -224,7 +224,7 @@ async fn upkeep(hub: Hub) {
         crate::calls::expire_due(&hub).await;
         crate::yonexus::tick(&hub).await;
         crate::rooms::tick(&hub).await;
-        hub.mcp.tidy(|tokens| hub.operators.in_force(tokens, clock::now())).await;
+        hub.mcp.tidy(|tokens| hub.operators.in_force(tokens, clock::now()));
         seconds += 1;
         if seconds.is_multiple_of(60) {
             let now = clock::now();

@@ -133,8 +133,7 @@ pub(super) async fn revoke(
     let token = hub.operators.find(id).ok_or_else(unknown)?;
     let now = clock::now();
     if hub.operators.is_last(&token, now) {
-        let message =
-            "this is the last token with which others can be minted and calls approved, and that does not expire";
+        let message = "no other token, of those that do not expire, can mint tokens and approve calls";
         return Err(ApiError::conflict(message).hint("mint another one first: role admin, no scopes but approve"));
     }
     let mut record = Draft::new(now, Kind::Token).detail(&json!({ "what": "revoked", "id": id, "name": token.name }));
@@ -144,6 +143,6 @@ pub(super) async fn revoke(
         return Err(ApiError::conflict("this token is revoked already"));
     }
     hub.operators.revoke(id);
-    hub.mcp.close_token(id).await;
+    hub.mcp.close_token(id);
     Ok(Json(json!({ "ok": true, "id": id })))
 }

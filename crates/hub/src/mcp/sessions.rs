@@ -6,17 +6,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::http::request::Parts;
 use convoke_core::id::{PeerId, TokenId};
-use futures_util::{Stream, StreamExt as _};
-use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use futures_util::{Stream, StreamExt as _, future, stream};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, Extensions, GetExtensions as _, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::streams::{Kept, Streams};
+use super::short::in_session::Handover;
+use super::streams::{self, Kept, Streams};
 use crate::calls::Call;
 use crate::settings::Settings;
+
+/// Another request of the session has the id, and is not answered yet. The SDK would give the second one's stream to
+/// both, and the first would never end.
+#[derive(Debug)]
+pub(super) struct Repeated;
+
+impl Repeated {
+    /// What its client is told.
+    pub(super) const MESSAGE: &str = "another request of this session has this id, and is not answered yet";
+}
+
+/// How long the hub's stop waits for the SDK to end its sessions.
+const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Most resources one session may subscribe to.
 pub(super) const MAX_SUBSCRIPTIONS: usize = 100;
@@ -36,7 +51,7 @@ struct Opening {
 /// All sessions, and the selections of tokens that use none.
 #[derive(Debug)]
 pub struct Sessions {
-    inner: LocalSessionManager,
+    inner: Arc<LocalSessionManager>,
     open: Mutex<HashMap<SessionId, Session>>,
     selections: Mutex<HashMap<TokenId, PeerId>>,
     listeners: Arc<Mutex<HashMap<TokenId, usize>>>,
@@ -62,6 +77,8 @@ struct Session {
     selected: Option<PeerId>,
     subscriptions: Arc<Mutex<BTreeSet<String>>>,
     watcher: Option<AbortHandle>,
+    /// It has ended, and so has all that its client listens to.
+    closed: CancellationToken,
 }
 
 /// How a session is used.
@@ -74,6 +91,8 @@ struct Usage {
     /// When the last use ended or began, in milliseconds since the first session could be opened.
     last: AtomicU64,
     since: Instant,
+    /// The ids of requests that are not answered yet.
+    ids: Mutex<HashSet<RequestId>>,
 }
 
 impl Usage {
@@ -87,6 +106,10 @@ impl Usage {
         let unused = [&self.requests, &self.streams].iter().all(|count| count.load(Ordering::Relaxed) == 0);
         let last = self.since + Duration::from_millis(self.last.load(Ordering::Relaxed));
         unused && now.saturating_duration_since(last) >= idle
+    }
+
+    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whoever is least missed has the least: one without a request, without a listener, and of those the one that was used
@@ -136,8 +159,29 @@ impl Drop for Using {
     }
 }
 
+/// The id of a request that is not answered yet: no other of its session has it meanwhile.
+#[derive(Debug)]
+pub(super) struct Turn {
+    usage: Arc<Usage>,
+    id: RequestId,
+}
+
+impl Turn {
+    /// None when another has it.
+    fn of(usage: &Arc<Usage>, id: &RequestId) -> Option<Self> {
+        usage.ids().insert(id.clone()).then(|| Self { usage: Arc::clone(usage), id: id.clone() })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.usage.ids().remove(&self.id);
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
+        self.closed.cancel();
         if let Some(watcher) = &self.watcher {
             watcher.abort();
         }
@@ -201,7 +245,7 @@ impl Sessions {
         // The SDK counts what comes in alone, and would close a session in the middle of a call.
         inner.session_config.keep_alive = None;
         Self {
-            inner,
+            inner: Arc::new(inner),
             open: Mutex::default(),
             selections: Mutex::default(),
             listeners: Arc::default(),
@@ -232,9 +276,9 @@ impl Sessions {
         (!full.load(Ordering::Relaxed)).then_some(answer)
     }
 
-    /// A session has been opened with this token: from now on it is that token's. The one that has to go for it, if any;
+    /// A session has been opened with this token: from now on it is that token's. The one that had to go for it, if any;
     /// an error when there is no room.
-    fn bind(&self, id: &SessionId, token: TokenId) -> Result<Option<SessionId>, SessionsError> {
+    fn bind(&self, id: &SessionId, token: TokenId) -> Result<Option<(SessionId, Session)>, SessionsError> {
         let mut open = self.open();
         let mine = open.iter().filter(|(_, s)| s.token == token);
         let oldest = mine.clone().min_by_key(|(_, s)| s.usage.worth()).map(|(id, _)| id.clone());
@@ -248,6 +292,7 @@ impl Sessions {
             streams: AtomicUsize::new(0),
             last: AtomicU64::new(0),
             since: self.since,
+            ids: Mutex::default(),
         };
         usage.note();
         let session = Session {
@@ -258,7 +303,9 @@ impl Sessions {
             selected: None,
             subscriptions: Arc::default(),
             watcher: None,
+            closed: CancellationToken::new(),
         };
+        let displaced = displaced.and_then(|id| open.remove_entry(&id));
         open.insert(id.clone(), session);
         Ok(displaced)
     }
@@ -269,22 +316,42 @@ impl Sessions {
         open.get(id).filter(|session| session.token == token).map(|session| Using::of(&session.usage, what))
     }
 
-    /// Ends the sessions that were not used for long, and those of tokens that are in force no longer.
-    pub async fn tidy(&self, in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {
-        self.tidy_at(Instant::now(), in_force).await;
+    /// The turn of a request. One of a session that is gone needs none.
+    pub(super) fn turn(&self, session: &str, id: &RequestId) -> Result<Option<Turn>, Repeated> {
+        let open = self.open();
+        open.get(session).map(|session| Turn::of(&session.usage, id).ok_or(Repeated)).transpose()
     }
 
-    async fn tidy_at(&self, now: Instant, in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {
+    /// Ends the sessions that were not used for long, and those of tokens that are in force no longer.
+    pub fn tidy(&self, in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {
+        self.tidy_at(Instant::now(), in_force);
+    }
+
+    fn tidy_at(&self, now: Instant, in_force: impl FnOnce(&HashSet<TokenId>) -> HashSet<TokenId>) {
         let tokens: HashSet<_> = self.open().values().map(|session| session.token).collect();
         if tokens.is_empty() {
             return;
         }
         let in_force = in_force(&tokens);
-        let over = |s: &Session| !in_force.contains(&s.token) || s.usage.is_idle(self.idle, now);
-        let ids: Vec<_> = self.open().iter().filter(|(_, s)| over(s)).map(|(id, _)| id.clone()).collect();
-        for id in ids {
-            let _ = self.close_session(&id).await;
-        }
+        // One that was opened meanwhile is of a token that nobody has asked about yet.
+        let lapsed = |token: &_| tokens.contains(token) && !in_force.contains(token);
+        self.end(|session| lapsed(&session.token) || session.usage.is_idle(self.idle, now));
+    }
+
+    /// Ends the sessions of which this is so, from this moment on. What the SDK has to do with it is not waited for: it
+    /// does what a client lets it do.
+    fn end(&self, is_over: impl Fn(&Session) -> bool) -> Vec<JoinHandle<()>> {
+        let over: Vec<_> = self.open().extract_if(|_, session| is_over(session)).collect();
+        self.forget(over)
+    }
+
+    fn forget(&self, over: Vec<(SessionId, Session)>) -> Vec<JoinHandle<()>> {
+        let forget = |(id, session): (SessionId, Session)| {
+            drop(session);
+            let inner = Arc::clone(&self.inner);
+            tokio::spawn(async move { drop(inner.close_session(&id).await) })
+        };
+        over.into_iter().map(forget).collect()
     }
 
     /// A call that passes the SDK by.
@@ -301,6 +368,27 @@ impl Sessions {
         if let Some(call) = call {
             call.cancel();
         }
+    }
+
+    /// The turn of a request that came to the SDK: its own, or the one it had before it was handed over.
+    fn turn_of(&self, session: &str, id: &RequestId, extensions: &Extensions) -> Result<Option<Turn>, Repeated> {
+        let handover = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Handover>());
+        match handover.and_then(Handover::turn) {
+            Some(turn) => Ok(Some(turn)),
+            None => self.turn(session, id),
+        }
+    }
+
+    /// What tells that a session has ended; one that is not there has.
+    fn closed(&self, id: &SessionId) -> CancellationToken {
+        self.open().get(id).map_or_else(
+            || {
+                let closed = CancellationToken::new();
+                closed.cancel();
+                closed
+            },
+            |session| session.closed.clone(),
+        )
     }
 
     /// Selects an agent: for the session, or, without one, for the token.
@@ -339,12 +427,9 @@ impl Sessions {
     }
 
     /// Ends every session of a token, and forgets what it selected.
-    pub async fn close_token(&self, token: TokenId) {
+    pub fn close_token(&self, token: TokenId) {
         self.selections.lock().unwrap_or_else(PoisonError::into_inner).remove(&token);
-        let ids: Vec<_> = self.open().iter().filter(|(_, s)| s.token == token).map(|(id, _)| id.clone()).collect();
-        for id in ids {
-            let _ = self.close_session(&id).await;
-        }
+        self.end(|session| session.token == token);
     }
 
     /// A place among the streams on which a token without a session listens; as many as it may have sessions.
@@ -361,10 +446,8 @@ impl Sessions {
     /// Ends every session and stream: the hub stops.
     pub async fn close_all(&self) {
         self.ended.cancel();
-        let ids: Vec<_> = self.open().keys().cloned().collect();
-        for id in ids {
-            let _ = self.close_session(&id).await;
-        }
+        let ending = self.end(|_| true);
+        let _ = tokio::time::timeout(END_PATIENCE, future::join_all(ending)).await;
     }
 }
 
@@ -378,7 +461,7 @@ impl SessionManager for Sessions {
         let (id, transport) = self.inner.create_session().await?;
         match self.bind(&id, token) {
             Ok(None) => {}
-            Ok(Some(displaced)) => drop(self.close_session(&displaced).await),
+            Ok(Some(displaced)) => drop(self.forget(vec![displaced])),
             Err(error) => {
                 full.store(true, Ordering::Relaxed);
                 let _ = self.inner.close_session(&id).await;
@@ -410,14 +493,32 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        let events = self.inner.create_stream(id, message).await?;
+        let turn = match &message {
+            ClientJsonRpcMessage::Request(request) => {
+                let turn = self.turn_of(id, &request.id, request.request.extensions());
+                turn.map_err(|Repeated| request.id.clone())
+            }
+            _ => Ok(None),
+        };
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(request) => {
+                let repeated = ErrorData::invalid_request(Repeated::MESSAGE, None);
+                let answer = ServerJsonRpcMessage::error(repeated, Some(request));
+                return Ok(stream::iter([ServerSseMessage::from_message(answer)]).left_stream());
+            }
+        };
+        let events = self.inner.create_stream(id, message).await?.boxed();
         let mut open = self.open();
         // A session that has been closed meanwhile has nobody who could come back.
-        let Some(session) = open.get_mut(id) else {
-            return Ok(Streams::default().read(events.boxed(), &self.kept, None));
+        let heard = match open.get_mut(id) {
+            Some(session) => {
+                let using = Using::of(&session.usage, Use::Request);
+                session.streams.read(events, &self.kept, Some(using), turn)
+            }
+            None => Streams::default().read(events, &self.kept, None, turn),
         };
-        let using = Using::of(&session.usage, Use::Request);
-        Ok(session.streams.read(events.boxed(), &self.kept, Some(using)))
+        Ok(heard.right_stream())
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionsError> {
@@ -428,7 +529,8 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        Ok(self.inner.create_standalone_stream(id).await?)
+        let closed = self.closed(id);
+        Ok(streams::listened(self.inner.create_standalone_stream(id).await?.boxed(), closed))
     }
 
     async fn resume(
@@ -437,10 +539,12 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
         let known = self.open().get(id).and_then(|session| session.streams.after(&last_event_id));
-        match known {
-            Some(events) => Ok(events.left_stream()),
-            None => Ok(self.inner.resume(id, last_event_id).await?.right_stream()),
+        if let Some(events) = known {
+            return Ok(events.left_stream());
         }
+        let closed = self.closed(id);
+        let events = self.inner.resume(id, last_event_id).await?.boxed();
+        Ok(streams::listened(events, closed).right_stream())
     }
 }
 
@@ -465,7 +569,7 @@ mod tests {
         let (sessions, id) = one_session();
         let token = sessions.open()[id].token;
         let tidy = async |after: Duration| {
-            sessions.tidy_at(Instant::now() + after, HashSet::clone).await;
+            sessions.tidy_at(Instant::now() + after, HashSet::clone);
             sessions.count()
         };
         let idle = sessions.idle;
@@ -488,7 +592,7 @@ mod tests {
             let mut open = sessions.open();
             let session = open.get_mut(id).expect("is open");
             let using = Using::of(&session.usage, Use::Request);
-            session.streams.read(events, &sessions.kept, Some(using))
+            session.streams.read(events, &sessions.kept, Some(using), None)
         };
         // The client's connection breaks.
         drop(stream);
@@ -504,9 +608,9 @@ mod tests {
     #[tokio::test]
     async fn a_session_ends_with_its_token() {
         let (sessions, _) = one_session();
-        sessions.tidy(HashSet::clone).await;
+        sessions.tidy(HashSet::clone);
         assert_eq!(sessions.count(), 1);
-        sessions.tidy(|_| HashSet::new()).await;
+        sessions.tidy(|_| HashSet::new());
         assert_eq!(sessions.count(), 0);
     }
 
@@ -516,11 +620,12 @@ mod tests {
         let sessions = Sessions { max_per_token: 2, ..Sessions::new(&settings) };
         let token = TokenId::new(clock::uuid());
         for id in ["old", "new"] {
-            assert_eq!(sessions.bind(&id.into(), token).expect("there is room"), None);
+            assert!(sessions.bind(&id.into(), token).expect("there is room").is_none());
         }
         let _using = sessions.using("old", token, Use::Request).expect("its own");
         sessions.open()["new"].usage.last.store(u64::MAX / 2, Ordering::Relaxed);
-        assert_eq!(sessions.bind(&"newest".into(), token).expect("there is room").as_deref(), Some("new"));
+        let displaced = sessions.bind(&"newest".into(), token).expect("there is room");
+        assert_eq!(displaced.map(|(id, _)| id).as_deref(), Some("new"));
     }
 
     #[test]

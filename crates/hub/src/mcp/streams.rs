@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _, stream};
+use rmcp::model::JsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::bound;
-use super::sessions::Using;
+use super::sessions::{Turn, Using};
 
 /// Streams of one session that are kept, ended or not.
 const MAX_STREAMS: usize = 32;
@@ -111,6 +113,7 @@ impl Streams {
         mut events: BoxStream<'static, ServerSseMessage>,
         kept: &Kept,
         using: Option<Using>,
+        mut turn: Option<Turn>,
     ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
         let said = Arc::new(Said { state: Mutex::default(), kept: kept.clone() });
         while self.0.len() >= MAX_STREAMS {
@@ -120,9 +123,14 @@ impl Streams {
         let heard = said.after(None);
         tokio::spawn(async move {
             while let Some(event) = events.next().await {
+                if is_answer(&event) {
+                    // Who has the answer may use the id again.
+                    turn = None;
+                }
                 said.push(event);
             }
             said.end();
+            drop(turn);
             // Until here the session is in use, whether or not anybody is connected: its client may come back.
             drop(using);
             said.kept.has_ended(&said);
@@ -136,6 +144,33 @@ impl Streams {
         let said = self.0.iter().find(|said| said.position(event).is_some())?;
         Some(said.after(Some(event)))
     }
+}
+
+/// Events that wait for a client who does not read them.
+const MAX_UNREAD: usize = 64;
+
+/// A stream on which a client listens for whatever comes. The SDK waits for whoever reads it, with all of the session; so
+/// it is read here, and a client that does not keep up is no longer told: it can come back for the last of it.
+pub(super) fn listened(
+    mut events: BoxStream<'static, ServerSseMessage>,
+    closed: CancellationToken,
+) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
+    let (say, mut heard) = mpsc::channel(MAX_UNREAD);
+    tokio::spawn(async move {
+        let telling = async {
+            while let Some(event) = events.next().await {
+                if say.try_send(event).is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = telling => {}
+            () = say.closed() => {}
+            () = closed.cancelled() => {}
+        }
+    });
+    stream::poll_fn(move |cx| heard.poll_recv(cx))
 }
 
 impl Said {
@@ -196,6 +231,10 @@ impl Said {
     }
 }
 
+fn is_answer(event: &ServerSseMessage) -> bool {
+    matches!(event.message.as_deref(), Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)))
+}
+
 /// About what an event takes.
 fn size(event: &ServerSseMessage) -> usize {
     128 + event.message.as_ref().map_or(0, |message| bound::written(message.as_ref()).min(MAX_BYTES))
@@ -223,7 +262,7 @@ mod tests {
     async fn who_comes_back_hears_the_rest_whether_or_not_it_has_ended() {
         let (mut streams, kept) = (Streams::default(), Kept::default());
         let (say, mut said) = mpsc::unbounded_channel();
-        let first = streams.read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept, None);
+        let first = streams.read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept, None, None);
         say.send(event(0)).expect("read");
         let mut first = Box::pin(first);
         assert_eq!(first.next().await.and_then(|it| it.event_id).as_deref(), Some("0"));
@@ -247,11 +286,12 @@ mod tests {
     async fn what_is_kept_is_bounded() {
         let (mut streams, kept) = (Streams::default(), Kept::default());
         for n in 0..3 * MAX_STREAMS {
-            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept, None)).await, [n.to_string()]);
+            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept, None, None)).await, [n.to_string()]);
         }
         assert_eq!(streams.0.len(), MAX_STREAMS);
         let long =
-            ids(streams.read(stream::iter((1000..1000 + 3 * MAX_EVENTS).map(event)).boxed(), &kept, None)).await;
+            ids(streams.read(stream::iter((1000..1000 + 3 * MAX_EVENTS).map(event)).boxed(), &kept, None, None))
+                .await;
         assert_eq!(long.len(), 3 * MAX_EVENTS, "who listens hears all of it");
         assert!(streams.after("1000").is_none(), "the oldest are forgotten");
         assert_eq!(streams.0.back().expect("there").state().events.len(), MAX_EVENTS);
@@ -262,12 +302,12 @@ mod tests {
         let kept = Kept::default();
         let mut sessions: Vec<_> = (0..4).map(|_| Streams::default()).collect();
         for (n, streams) in sessions.iter_mut().enumerate() {
-            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept, None)).await.len(), 1);
+            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept, None, None)).await.len(), 1);
         }
         tokio::task::yield_now().await;
         let (say, mut said) = mpsc::unbounded_channel();
         let under_way =
-            Box::pin(sessions[0].read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept, None));
+            Box::pin(sessions[0].read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept, None, None));
         say.send(event(9)).expect("read");
         tokio::task::yield_now().await;
         let known = |sessions: &[Streams]| -> Vec<bool> {
@@ -277,7 +317,7 @@ mod tests {
         // As if others kept all that these five events leave: two of them have to go when two more come.
         kept.changed(MAX_BYTES.cast_signed() - 5 * size(&event(0)).cast_signed());
         let mut another = Streams::default();
-        assert_eq!(ids(another.read(stream::iter([event(5), event(6)]).boxed(), &kept, None)).await.len(), 2);
+        assert_eq!(ids(another.read(stream::iter([event(5), event(6)]).boxed(), &kept, None, None)).await.len(), 2);
         tokio::task::yield_now().await;
         assert_eq!(known(&sessions), [false, false, true, true], "of whichever session");
         assert!(kept.bytes() <= MAX_BYTES && another.after("5").is_some());
@@ -285,9 +325,35 @@ mod tests {
         drop((say, under_way));
         for n in 0..3 * LEAST_SWEPT {
             let mut gone = Streams::default();
-            let _ = ids(gone.read(stream::iter([event(n)]).boxed(), &kept, None)).await;
+            let _ = ids(gone.read(stream::iter([event(n)]).boxed(), &kept, None, None)).await;
             tokio::task::yield_now().await;
         }
         assert!(kept.ended().streams.len() <= 2 * LEAST_SWEPT, "{}", kept.ended().streams.len());
+    }
+
+    #[tokio::test]
+    async fn a_listener_who_does_not_read_holds_up_nobody() {
+        let (say, said) = mpsc::channel(1);
+        let events = stream::unfold(said, async |mut said| said.recv().await.map(|event| (event, said)));
+        let unread = listened(events.boxed(), CancellationToken::new());
+        let mut told = 0;
+        while say.send(event(told)).await.is_ok() {
+            told += 1;
+        }
+        assert!(told >= MAX_UNREAD, "{told}");
+        assert_eq!(ids(unread).await.len(), MAX_UNREAD, "what it was told is still there, and then it ends");
+    }
+
+    #[tokio::test]
+    async fn a_listeners_stream_ends_with_its_session_and_its_reading_with_the_listener() {
+        let (say, closed) = (mpsc::channel::<ServerSseMessage>(1), CancellationToken::new());
+        let events = |mut said: mpsc::Receiver<_>| stream::poll_fn(move |cx| said.poll_recv(cx)).boxed();
+        let heard = listened(events(say.1), closed.clone());
+        closed.cancel();
+        assert!(ids(heard).await.is_empty());
+        say.0.closed().await;
+        let say = mpsc::channel::<ServerSseMessage>(1);
+        drop(listened(events(say.1), CancellationToken::new()));
+        say.0.closed().await;
     }
 }

@@ -16,12 +16,13 @@ use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, JsonObject, ProgressToken, RequestId};
 use rmcp::service::RequestContext;
 use serde::Deserialize;
+use serde_json::json;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::super::call;
 use super::super::held::MOMENT;
 use super::super::server::Asker;
-use super::super::sessions::Begun;
+use super::super::sessions::{Begun, Repeated, Turn};
 use super::super::{Entry, Need, find};
 use super::{Era, METHOD, OF_MCP, ended, placed, reply, takes_either};
 use crate::calls::{Call, Run};
@@ -99,6 +100,11 @@ impl Plain {
         session: &str,
     ) -> Result<Response<Body>, Handover> {
         let Self { id, tool, arguments, .. } = self;
+        let Ok(turn) = hub.mcp.turn(session, &id) else {
+            let error = json!({ "code": -32600, "message": Repeated::MESSAGE });
+            let id = super::written(&id);
+            return Ok(json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}")));
+        };
         // A hub that stops waits for those who are being answered, within its drain time.
         let under_way = hub.tasks.token();
         let asker = Asker { caller: caller.clone(), session: Some(session.to_owned()) };
@@ -109,14 +115,14 @@ impl Plain {
         let begun = hub.mcp.begun(session, &id, &call);
         match tokio::time::timeout(MOMENT, call::ended(&call, run.as_mut())).await {
             Ok(done) => Ok(json_bytes(ended(hub, caller, &id, &call, done, Era::Sessions).await)),
-            Err(_) => Err(Handover::new(Running { call, run, _begun: begun, _under_way: under_way })),
+            Err(_) => Err(Handover::new(Running { call, run, _begun: begun, _under_way: under_way }, turn)),
         }
     }
 }
 
 /// A call that the SDK is to go on with. It travels with the request.
 #[derive(Clone)]
-pub(in super::super) struct Handover(Arc<Mutex<Option<Running>>>);
+pub(in super::super) struct Handover(Arc<Mutex<(Option<Running>, Option<Turn>)>>);
 
 struct Running {
     call: Arc<Call>,
@@ -126,14 +132,19 @@ struct Running {
 }
 
 impl Handover {
-    fn new(running: Running) -> Self {
-        Self(Arc::new(Mutex::new(Some(running))))
+    fn new(running: Running, turn: Option<Turn>) -> Self {
+        Self(Arc::new(Mutex::new((Some(running), turn))))
+    }
+
+    /// The turn of the request that asked for it.
+    pub(in super::super) fn turn(&self) -> Option<Turn> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.take()
     }
 
     /// Goes on with the call that came with this request, if one did.
     pub(in super::super) async fn go_on(hub: &Hub, context: &RequestContext<RoleServer>) -> Option<CallToolResult> {
         let handover = context.extensions.get::<Parts>()?.extensions.get::<Self>()?;
-        let running = handover.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let running = handover.0.lock().unwrap_or_else(PoisonError::into_inner).0.take()?;
         // From here on the SDK knows it by its request.
         let Running { call, run, _begun: begun, _under_way } = running;
         drop(begun);

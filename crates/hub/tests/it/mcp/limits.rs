@@ -230,3 +230,25 @@ async fn a_session_whose_token_has_lapsed_ends() {
     assert!(end.is_ok(), "the stream ends with the token");
     assert_eq!(hub.hub().mcp.count(), 0);
 }
+
+#[tokio::test]
+async fn an_id_is_one_requests_until_it_is_answered() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    // The first begins on the short way, or with the SDK.
+    for meta in [json!({}), json!({ "traceparent": "x" })] {
+        let params = json!({ "name": "net_config", "arguments": { "agent": "pc" }, "_meta": meta });
+        let others = async {
+            let request = agent.request().await;
+            for (method, params) in [("ping", json!({})), ("tools/list", json!({})), ("tools/call", params.clone())] {
+                let repeated = client.ask(method, params).await;
+                assert_eq!(repeated.messages[0]["error"]["code"], -32600, "{method}: {repeated:?}");
+            }
+            agent.answer(&request.id, json!({ "dns": [] })).await;
+        };
+        let (first, ()) = tokio::join!(client.ask("tools/call", params.clone()), others);
+        assert_eq!(first.structured()["state"], "done", "{first:?}");
+        assert_eq!(client.ask("ping", json!({})).await.result(), &json!({}), "it is free again");
+    }
+}
