@@ -392,7 +392,9 @@ async fn ask_a_person(
     record.phase = None;
     record.decision = Some(Decision::Pending);
     record.rule = Some(rule);
-    let row = planned.row(idempotency_key, CallState::Waiting);
+    let mut row = planned.row(idempotency_key, CallState::Waiting);
+    // Who asked can still learn of its end, however long it waited.
+    row.keep_until = expires_at.after(KEEP);
     let kept = planned.keep(&hub, row, Some(approval.clone()), Some(record)).await;
     if !matches!(kept, Ok(None)) {
         hub.calls.no_longer_waits(approval.id);

@@ -20,7 +20,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::agents::budget::{RECORDS_PER_MINUTE, Taken};
+use crate::agents::budget::Record;
 use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;
@@ -216,13 +216,10 @@ async fn enter<S: Stream>(
         "auth": auth.name(),
         "protocol": version,
     });
-    let taken = hub.budgets.ask(&agent.id, |b| &mut b.connections, RECORDS_PER_MINUTE, now.millis());
-    match taken {
-        Taken::Yes | Taken::No => {}
-        Taken::After(unrecorded) => detail["unrecorded_before"] = unrecorded.into(),
-        Taken::FirstNo => detail["note"] = "more connections of this minute are only counted".into(),
-    }
-    let record = (taken != Taken::No).then(|| Lossy::Record(record.detail(&detail)));
+    let record = hub.budgets.keep(&agent.id, Record::Connection, now.millis()).map(|note| {
+        note.tell(&mut detail);
+        Lossy::Record(record.detail(&detail))
+    });
     if record.is_none() {
         hub.metrics.dropped("connection_records", 1);
     }

@@ -223,9 +223,10 @@ async fn register<S: Stream>(
 async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
     tracing::info!(address = %arrival.address, name, reason, "a Sonde agent was refused");
     hub.metrics.refused("wire", "known");
-    let mut record = Draft::new(clock::now(), Kind::Refusal).detail(&json!({
+    let mut detail = json!({
         "what": "registration", "name": name, "reason": reason, "address": arrival.address.to_string(),
-    }));
+    });
+    let mut record = Draft::new(clock::now(), Kind::Refusal);
     record.door = Some(Door::Wire);
     record.decision = Some(convoke_core::journal::Decision::Denied);
     match &arrival.credential {
@@ -238,15 +239,16 @@ async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
             record.target = hub.sonde.registry.of_name(name).map(|agent| agent.id.as_str().into());
         }
         Credential::Key(agent) | Credential::Certificate(agent) => {
-            if !hub.budgets.keeps(&agent.id, Record::Refusal, record.at.millis()) {
+            let Some(note) = hub.budgets.keep(&agent.id, Record::Refusal, record.at.millis()) else {
                 hub.metrics.dropped("refusal_records", 1);
                 return;
-            }
+            };
+            note.tell(&mut detail);
             record.who = Some(format!("agent:{}", agent.id));
             record.target = Some(agent.id.as_str().into());
         }
     }
-    hub.note(record).await;
+    hub.note(record.detail(&detail)).await;
 }
 
 /// The agent is who it says: it speaks for its id from now on.
@@ -296,16 +298,19 @@ async fn enter<S: Stream>(
     record.door = Some(Door::Wire);
     record.target = Some(agent.id.as_str().into());
     record.outcome = Some("ok".into());
-    let record = record.detail(&json!({
+    let mut detail = json!({
         "address": arrival.address.to_string(), "auth": auth.name(), "name": sonde.name, "version": version,
-    }));
+    });
     let hello: Option<(Box<RawValue>, Option<String>)> = is_news.then(|| (meta, Some(version.clone())));
     let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
-    let kept = hub.budgets.keeps(&agent.id, Record::Connection, now.millis());
-    if !kept {
+    let record = hub.budgets.keep(&agent.id, Record::Connection, now.millis()).map(|note| {
+        note.tell(&mut detail);
+        Lossy::Record(record.detail(&detail))
+    });
+    if record.is_none() {
         hub.metrics.dropped("connection_records", 1);
     }
-    for item in [kept.then_some(Lossy::Record(record)), seen].into_iter().flatten() {
+    for item in [record, seen].into_iter().flatten() {
         if let Err(why) = hub.store.enqueue(item).await {
             tracing::error!(%why, "a connection was not recorded");
         }

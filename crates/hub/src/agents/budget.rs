@@ -5,9 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoke_core::id::PeerId;
 use foldhash::fast::RandomState;
+use serde_json::Value;
 
-/// Records of one kind that an agent may cause in a minute. The journal is never pruned; what is beyond is counted.
-pub(crate) const RECORDS_PER_MINUTE: u64 = 60;
+/// Records of one kind that an agent may cause in a minute. The journal is never pruned: one more says that what is beyond
+/// is only counted, and the first of a later minute how many those were.
+const RECORDS_PER_MINUTE: u64 = 60;
 
 /// What of every agent's allowances is used. Beside the agents, not in them: most send nothing most of the time.
 #[derive(Debug, Default)]
@@ -48,6 +50,28 @@ pub(crate) enum Record {
     Attestation,
 }
 
+/// What a record says of those of its kind that were not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// There were none.
+    Nothing,
+    /// So many, before this one.
+    Before(u64),
+    /// Those that follow in this minute are only counted.
+    Last,
+}
+
+impl Note {
+    /// Writes it into a record's detail.
+    pub(crate) fn tell(self, detail: &mut Value) {
+        match self {
+            Self::Nothing | Self::Before(0) => {}
+            Self::Before(count) => detail["unrecorded_before"] = count.into(),
+            Self::Last => detail["note"] = "more of these in this minute are only counted".into(),
+        }
+    }
+}
+
 impl Budgets {
     /// Whether one more of something is taken.
     pub(crate) fn ask(
@@ -66,15 +90,21 @@ impl Budgets {
         which(budget).ask(per_minute, now_ms)
     }
 
-    /// Whether one more record of this kind is kept.
-    pub(crate) fn keeps(&self, agent: &PeerId, record: Record, now_ms: i64) -> bool {
+    /// Whether one more record of this kind is kept, and what it says of those that were not.
+    pub(crate) fn keep(&self, agent: &PeerId, record: Record, now_ms: i64) -> Option<Note> {
         let which: fn(&mut Budget) -> &mut MinuteBudget = match record {
             Record::Connection => |budget| &mut budget.connections,
             Record::OddAnswer => |budget| &mut budget.odd_answers,
             Record::Refusal => |budget| &mut budget.refusals,
             Record::Attestation => |budget| &mut budget.attestations,
         };
-        !matches!(self.ask(agent, which, RECORDS_PER_MINUTE, now_ms), Taken::FirstNo | Taken::No)
+        match self.ask(agent, which, RECORDS_PER_MINUTE, now_ms) {
+            Taken::Yes => Some(Note::Nothing),
+            // The first beyond was recorded.
+            Taken::After(beyond) => Some(Note::Before(beyond - 1)),
+            Taken::FirstNo => Some(Note::Last),
+            Taken::No => None,
+        }
     }
 
     /// How many log lines were dropped and nobody was told.
@@ -185,6 +215,18 @@ mod tests {
         assert_eq!(budgets.lines_dropped(&pc(0), 1, 120_000, false), 1);
         assert_eq!(ask(3, 180_000), Taken::Yes);
         assert_eq!(budgets.lock().of.len(), 1, "it was told");
+    }
+
+    #[test]
+    fn records_say_how_many_of_them_are_missing() {
+        let (budgets, pc) = (Budgets::default(), PeerId::kenny("pc").expect("an id"));
+        let keep = |ms| budgets.keep(&pc, Record::Connection, ms);
+        assert!((0..60).all(|ms| keep(ms) == Some(Note::Nothing)));
+        assert_eq!([keep(60), keep(61), keep(62)], [Some(Note::Last), None, None]);
+        let mut detail = serde_json::json!({});
+        keep(60_000).expect("kept").tell(&mut detail);
+        assert_eq!(detail, serde_json::json!({ "unrecorded_before": 2 }));
+        assert_eq!(keep(60_001), Some(Note::Nothing));
     }
 
     #[test]

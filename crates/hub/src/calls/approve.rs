@@ -127,7 +127,7 @@ async fn settle(
     how: Answered<'_>,
 ) -> Result<Arc<Call>, DecideError> {
     let (now, id) = (clock::now(), approval.id);
-    match decided {
+    match decided.and_then(|()| if approve && row.args.is_none() { Err(ApprovalError::Unreadable) } else { Ok(()) }) {
         Ok(()) => {}
         Err(ApprovalError::Expired) => {
             expire(hub, &approval, &row, now).await?;
@@ -153,9 +153,6 @@ async fn settle(
     if !approve {
         let call = end_approval(hub, &row, moved, code::REJECTED, how.no(by), Decision::Rejected).await?;
         return call.ok_or_else(decided);
-    }
-    if row.args.is_none() {
-        return Err(ApprovalError::Unreadable.into());
     }
     if !hub.store.move_approval(moved).await? {
         return Err(decided());
@@ -337,6 +334,7 @@ async fn expire(
     let moved = ApprovalMove { id: approval.id, from, to, decided_by: None, record };
     let message = "nobody approved the call in time".to_owned();
     end_approval(hub, row, moved, code::EXPIRED, message, Decision::Expired).await?;
+    // Also of one that had moved on, or it would be looked at every second.
     hub.calls.no_longer_waits(approval.id);
     Ok(())
 }
@@ -347,6 +345,7 @@ pub async fn expire_due(hub: &Hub) {
     for id in hub.calls.lapsed(now) {
         let outcome = match hub.store.approval(id).await {
             Ok(Some((approval, row))) => expire(hub, &approval, &row, now).await,
+            // Nothing removes one that waits; if something did, nobody waits for it any more.
             Ok(None) => {
                 hub.calls.no_longer_waits(id);
                 Ok(())

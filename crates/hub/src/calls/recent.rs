@@ -91,6 +91,8 @@ impl Call {
     /// Where it stands.
     pub fn state(&self) -> CallState {
         match self.state.load(Ordering::Acquire) {
+            // Someone may move it just as another ends it.
+            _ if self.done.get().is_some() => CallState::Done,
             s if s == CallState::Waiting as u8 => CallState::Waiting,
             s if s == CallState::Running as u8 => CallState::Running,
             _ => CallState::Done,

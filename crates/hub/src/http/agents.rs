@@ -1,5 +1,6 @@
 //! Agents over HTTP: the list, enrolment, trust.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::peer::{Trust, TrustEvent};
 use convoke_core::secret::TokenHash;
 use convoke_store::EnrolOutcome;
+use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -21,6 +23,7 @@ use super::doors::{bearer, record_refusal};
 use super::extract::{Json, MaybeJson, PathOf, QueryOf, limit};
 use super::{ApiError, From};
 use crate::agents::Agent;
+use crate::agents::budget::Record;
 use crate::calls;
 use crate::clock;
 use crate::hub::Hub;
@@ -284,7 +287,7 @@ pub(super) async fn enrol(
     let Ok(peer) = PeerId::kenny(&id) else { return Err(refused("this enrolment token is not valid here")) };
     let mut draft = Draft::new(now, Kind::Enrol).detail(&json!({
         "what": "key bound",
-        "fingerprint": hex::encode(Sha256::digest(key.as_bytes())),
+        "fingerprint": fingerprint(&key),
         "address": address.to_string(),
     }));
     draft.who = Some(format!("agent:{peer}"));
@@ -318,10 +321,12 @@ pub(super) async fn enrol(
         }
         EnrolOutcome::BadToken => return Err(refused("this enrolment token is not valid here")),
         EnrolOutcome::AlreadyEnrolled => {
+            record_no(&hub, &peer, &key, address, "the agent has a key already").await;
             return Err(ApiError::conflict(format!("agent {peer} has a key already"))
                 .hint("`convoke agents rotate-key` gives a token that may replace it"));
         }
         EnrolOutcome::OldKey => {
+            record_no(&hub, &peer, &key, address, "the key was revoked or replaced").await;
             let message = "this key was revoked or replaced, or is the one to be replaced: a new one is needed";
             return Err(ApiError::new(StatusCode::CONFLICT, "old_key", message)
                 .hint("remove the agent's key file, so that it makes a new one; the token is still good"));
@@ -329,6 +334,30 @@ pub(super) async fn enrol(
     }
     hub.changes.agent(&peer);
     Ok(Json(Enrolled { ok: true, agent_id: id }))
+}
+
+/// Someone with a good token was not enrolled.
+async fn record_no(hub: &Hub, peer: &PeerId, key: &VerifyingKey, address: IpAddr, why: &str) {
+    let now = clock::now();
+    hub.metrics.refused(Door::Http.name(), "known");
+    let Some(note) = hub.budgets.keep(peer, Record::Refusal, now.millis()) else {
+        hub.metrics.dropped("refusal_records", 1);
+        return;
+    };
+    let mut detail = json!({
+        "what": "enrolment", "reason": why, "address": address.to_string(), "fingerprint": fingerprint(key),
+    });
+    note.tell(&mut detail);
+    let mut record = Draft::new(now, Kind::Refusal).detail(&detail);
+    record.who = Some(format!("agent:{peer}"));
+    record.door = Some(Door::Http);
+    record.target = Some(peer.as_str().into());
+    record.decision = Some(Decision::Denied);
+    hub.note(record).await;
+}
+
+fn fingerprint(key: &VerifyingKey) -> String {
+    hex::encode(Sha256::digest(key.as_bytes()))
 }
 
 #[utoipa::path(post, path = "/api/agents/{id}/revoke", params(("id" = String, Path)), responses((status = 200, body = AgentView)), tag = "agents")]

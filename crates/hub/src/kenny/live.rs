@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::{Session, telemetry};
 use crate::agents::Agent;
-use crate::agents::budget::{RECORDS_PER_MINUTE, Taken};
+use crate::agents::budget::Record;
 use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
@@ -303,20 +303,16 @@ impl Tunnel<'_> {
                 self.hub.note(record).await;
             }
             Match::Stranger => {
-                let budgets = &self.hub.budgets;
                 let now_ms = clock::now().millis();
-                let taken = budgets.ask(&self.agent.id, |b| &mut b.odd_answers, RECORDS_PER_MINUTE, now_ms);
-                let what = match taken {
-                    Taken::Yes | Taken::After(_) => "an answer to a call that is not this connection's",
-                    Taken::FirstNo => "more such answers; those of this minute are only counted from here on",
-                    Taken::No => {
-                        self.hub.metrics.dropped("odd_answers", 1);
-                        return;
-                    }
+                let Some(note) = self.hub.budgets.keep(&self.agent.id, Record::OddAnswer, now_ms) else {
+                    self.hub.metrics.dropped("odd_answers", 1);
+                    return;
                 };
                 let mut record = self.record(id);
                 record.decision = Some(Decision::Denied);
-                self.hub.note(record.detail(&json!({ "what": what }))).await;
+                let mut detail = json!({ "what": "an answer to a call that is not this connection's" });
+                note.tell(&mut detail);
+                self.hub.note(record.detail(&detail)).await;
             }
         }
     }

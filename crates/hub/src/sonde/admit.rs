@@ -132,14 +132,16 @@ async fn return_of(
         let news = is.filter(|is| was.as_ref() != Some(is));
         let now = clock::now();
         // The first says it all: from then on it is not asked anything. One that changes with every connection is counted.
-        let kept = news.filter(|_| {
-            let keeps = hub.budgets.keeps(&agent.id, Record::Attestation, now.millis());
-            if !keeps {
+        let kept = news.and_then(|changes| {
+            let note = hub.budgets.keep(&agent.id, Record::Attestation, now.millis());
+            if note.is_none() {
                 hub.metrics.dropped("attestation_records", 1);
             }
-            keeps
+            Some((changes, note?))
         });
-        Ok::<_, Infallible>(kept.map(|changes| {
+        Ok::<_, Infallible>(kept.map(|(changes, note)| {
+            let mut detail = json!({ "what": "attestation changed", "changes": changes });
+            note.tell(&mut detail);
             tracing::warn!(agent = %agent.id, name = agent.name, ?changes, "an agent is not what it was");
             let mut record =
                 Draft::new(now, Kind::Trust).detail(&json!({ "what": "attestation changed", "changes": changes }));

@@ -378,14 +378,16 @@ impl Tunnel<'_> {
     }
 
     async fn on_stranger(&mut self, probe: &str) {
-        if !self.hub.budgets.keeps(&self.agent.id, Record::OddAnswer, clock::now().millis()) {
+        let Some(note) = self.hub.budgets.keep(&self.agent.id, Record::OddAnswer, clock::now().millis()) else {
             self.hub.metrics.dropped("odd_answers", 1);
             return;
-        }
+        };
         let mut record = self.record(Kind::Refusal);
         record.decision = Some(Decision::Denied);
         let what = "an answer to a probe that this connection was not asked for";
-        self.hub.note(record.detail(&serde_json::json!({ "what": what, "probe": probe }))).await;
+        let mut detail = serde_json::json!({ "what": what, "probe": probe });
+        note.tell(&mut detail);
+        self.hub.note(record.detail(&detail)).await;
     }
 
     fn record(&self, kind: Kind) -> Draft {

@@ -532,7 +532,7 @@ async fn an_agent_that_changes_with_every_connection_does_not_fill_the_journal()
         drop(join(&hub, &key, &register).await);
     }
     let records = hub.journal("kind=trust").await.len();
-    assert!((60..=120).contains(&records), "{records}");
+    assert!((61..=122).contains(&records), "{records}");
     let shown = hub.get("/api/v1/agents/web-1").await.body;
     assert_eq!(shown["attestation"]["changed"]["changes"][0]["now"], "binary 129");
 }

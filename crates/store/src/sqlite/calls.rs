@@ -67,20 +67,22 @@ pub(super) fn put(
     key: &DataKey,
 ) -> Result<Reservation> {
     if let Some(idempotency_key) = &call.idempotency_key {
-        let used: Option<(CallId, Timestamp)> = tx
+        let used: Option<(CallId, Timestamp, bool)> = tx
             .conn
-            .prepare_cached("SELECT id, keep_until FROM calls WHERE caller = ?1 AND idempotency_key = ?2")?
+            .prepare_cached(
+                "SELECT id, keep_until, state = 'done' FROM calls WHERE caller = ?1 AND idempotency_key = ?2",
+            )?
             .query_row(params![call.caller.uuid().into_bytes(), idempotency_key], |row| {
-                Ok((CallId::new(uuid(row, 0)?), time(row, 1)?))
+                Ok((CallId::new(uuid(row, 0)?), time(row, 1)?, row.get(2)?))
             })
             .optional()?;
         match used {
-            Some((id, keep_until)) if keep_until > call.created_at => {
+            Some((id, keep_until, is_done)) if keep_until > call.created_at || !is_done => {
                 let first = self::call(tx.conn, id, key)?;
                 return Ok(first.map_or(Reservation::Fresh, |row| Reservation::Existing(Box::new(row))));
             }
             // Its time is over and only the pruning has not come by yet.
-            Some((id, _)) => {
+            Some((id, ..)) => {
                 tx.conn.prepare_cached("DELETE FROM calls WHERE id = ?1")?.execute([id.uuid().into_bytes()])?;
             }
             None => {}
@@ -270,14 +272,17 @@ pub(super) fn stranded(conn: &Connection, key: &DataKey) -> Result<Vec<CallRow>>
     Ok(found)
 }
 
-/// Lapsed enrolment tokens and calls whose time is over. One piece; answers how many went.
+/// Lapsed enrolment tokens, and calls that have ended and whose time is over. One piece; answers how many went.
 pub(super) fn prune(tx: &mut Tx<'_>, now: Timestamp) -> Result<(u64, bool)> {
     const PIECE: i64 = 200;
     let tokens =
         tx.conn.prepare_cached("DELETE FROM enrol_tokens WHERE expires_at <= ?1")?.execute([now.millis()])?;
     let calls = tx
         .conn
-        .prepare_cached("DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE keep_until <= ?1 LIMIT ?2)")?
+        .prepare_cached(
+            "DELETE FROM calls WHERE id IN
+             (SELECT id FROM calls WHERE keep_until <= ?1 AND state = 'done' LIMIT ?2)",
+        )?
         .execute(params![now.millis(), PIECE])?;
     Ok(((tokens + calls) as u64, calls as i64 == PIECE))
 }

@@ -64,6 +64,8 @@ pub(crate) async fn an_idempotency_key_finds_its_first_call(backend: &impl Backe
     assert_eq!(records(&*store).await, 4);
     assert!(store.call(id(2)).await.expect("reads").is_none());
     let later = CallRow { created_at: at(1_000), keep_until: at(2_000), ..call(6, CALLER, Some("k")) };
+    assert_eq!(put(later.clone()).await, Some(id(1)), "it has not ended");
+    store.finish_call(id(1), "{}", record(Kind::Call)).await.expect("ends");
     assert_eq!(put(later).await, None, "the key's life is over, pruned or not");
 }
 
@@ -145,6 +147,13 @@ pub(crate) async fn kept_calls_are_forgotten_in_time(backend: &impl Backend) {
     for n in 1..=450 {
         let asked = CallRow { keep_until: at(n as i64), ..call(n, CALLER, Some(&format!("key {n}"))) };
         store.put_call(asked.clone(), Some(approval(&asked)), None).await.expect("keeps");
+    }
+    let again = CallRow { created_at: at(500), ..call(451, CALLER, Some("key 1")) };
+    let first = store.put_call(again, None, None).await.expect("answers");
+    assert!(matches!(first, Reservation::Existing(row) if row.id == id(1)), "it is still the first's key");
+    assert_eq!(store.prune(Retention::default(), at(440)).await.expect("prunes").other, 0, "they have not ended");
+    for n in 1..=450 {
+        store.finish_call(id(n), "{}", record(Kind::Call)).await.expect("ends");
     }
     assert_eq!(store.prune(Retention::default(), at(440)).await.expect("prunes").other, 440);
     assert_eq!(store.approvals(None, None, 1_000).await.expect("reads").len(), 10, "approvals go with their calls");
