@@ -28,6 +28,7 @@ mod server;
 mod sessions;
 mod short;
 mod sonde;
+mod standing;
 mod streams;
 mod tools;
 mod watch;

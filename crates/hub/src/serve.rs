@@ -32,6 +32,9 @@ use crate::sonde::listen::Client;
 /// How long a client may take over a request's head (the pause between two requests counts), and over a TLS handshake.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long answers are written after the last call has ended.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
 /// How a listener serves TLS.
 #[derive(Clone)]
 pub(crate) struct Tls {
@@ -81,7 +84,9 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
     }
     drop(listener);
     connections.close();
-    let _ = tokio::time::timeout(hub.settings.seconds("hub.drain_s"), connections.wait()).await;
+    // Also calls that were waited for in vain are answered.
+    let patience = hub.settings.seconds("hub.drain_s") + LAST_WORDS;
+    let _ = tokio::time::timeout(patience, connections.wait()).await;
 }
 
 /// Serves one connection until it ends, is upgraded, or the hub stops: then the request under way is finished.

@@ -283,7 +283,12 @@ impl Running {
         // Their calls end as interrupted and are recorded before the store closes.
         let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
         hub.mcp.close_all().await;
-        let _ = serving.await;
+        // Streams end by themselves now, with what they still have to say; whose client does not read is cut off.
+        let mut serving = serving;
+        if tokio::time::timeout(Duration::from_secs(2), &mut serving).await.is_err() {
+            hub.mcp.break_off();
+            let _ = serving.await;
+        }
         let now = clock::now();
         for record in hub.strangers.drain(now) {
             hub.note(record).await;

@@ -46,6 +46,8 @@ impl Door {
     pub fn new(hub: &Hub) -> Self {
         let mut config = StreamableHttpServerConfig::default()
             .with_json_response(true)
+            // Its events would all have one id; ours have their own (`standing.rs`).
+            .with_sse_retry(None)
             .with_max_request_body_bytes(hub.settings.size("hub.max_body_bytes"))
             .with_cancellation_token(hub.mcp.ended.clone());
         // The keeper of all doors has checked both, with the hub's own lists (`http/origin.rs`).

@@ -91,6 +91,8 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let asker = Asker::of(&context)?;
+        // A hub that stops waits for those who are being answered, within its drain time.
+        let _under_way = self.hub.tasks.token();
         let answer = self.answer(&asker, request, context).await?;
         // It may have taken a while.
         Ok(if asker.caller.token.is_active(clock::now()) { answer } else { call::too_late().into() })

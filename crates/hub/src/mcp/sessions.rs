@@ -16,7 +16,8 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::short::in_session::Handover;
-use super::streams::{self, Kept, Streams};
+use super::standing::{self, Standing};
+use super::streams::{Kept, Streams};
 use crate::calls::Call;
 use crate::settings::Settings;
 
@@ -30,8 +31,8 @@ impl Repeated {
     pub(super) const MESSAGE: &str = "another request of this session has this id, and is not answered yet";
 }
 
-/// How long the hub's stop waits for the SDK to end its sessions.
-const END_PATIENCE: Duration = Duration::from_secs(1);
+/// How long the hub's stop waits for the last answers, and for the SDK to end its sessions.
+const END_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Most resources one session may subscribe to.
 pub(super) const MAX_SUBSCRIPTIONS: usize = 100;
@@ -74,6 +75,8 @@ struct Session {
     calls: HashMap<RequestId, Arc<Call>>,
     /// What was said in answer to its requests.
     streams: Streams,
+    /// What was said besides, once someone has listened.
+    standing: Option<Standing>,
     selected: Option<PeerId>,
     subscriptions: Arc<Mutex<BTreeSet<String>>>,
     watcher: Option<AbortHandle>,
@@ -229,6 +232,9 @@ pub enum SessionsError {
     /// As many are open as may be.
     #[error("as many MCP sessions are open as may be (mcp.max_sessions)")]
     Full,
+    /// Nobody knows what came after that event.
+    #[error("nothing is kept of what came after this event")]
+    UnknownEvent,
     /// Opened by no request.
     #[error("a session is opened by the request of a token")]
     Nobodys,
@@ -300,6 +306,7 @@ impl Sessions {
             usage: Arc::new(usage),
             calls: HashMap::new(),
             streams: Streams::default(),
+            standing: None,
             selected: None,
             subscriptions: Arc::default(),
             watcher: None,
@@ -379,16 +386,18 @@ impl Sessions {
         }
     }
 
-    /// What tells that a session has ended; one that is not there has.
-    fn closed(&self, id: &SessionId) -> CancellationToken {
-        self.open().get(id).map_or_else(
-            || {
-                let closed = CancellationToken::new();
-                closed.cancel();
-                closed
-            },
-            |session| session.closed.clone(),
-        )
+    /// The stream of what belongs to no request. Whoever listens first has the SDK begin it.
+    async fn standing(&self, id: &SessionId) -> Result<Standing, SessionsError> {
+        let (standing, begin) = {
+            let mut open = self.open();
+            let session = open.get_mut(id).ok_or(SessionsError::UnknownEvent)?;
+            let is_first = session.standing.is_none();
+            (session.standing.get_or_insert_default().clone(), is_first.then(|| session.closed.clone()))
+        };
+        if let Some(closed) = begin {
+            standing.read(self.inner.create_standalone_stream(id).await?.boxed(), closed);
+        }
+        Ok(standing)
     }
 
     /// Selects an agent: for the session, or, without one, for the token.
@@ -443,11 +452,23 @@ impl Sessions {
         Some(Listener { token, listeners: Arc::clone(&self.listeners) })
     }
 
-    /// Ends every session and stream: the hub stops.
+    /// Ends every session, and with it what its client listens to, once its requests are answered: the hub stops, and
+    /// what they asked for has ended.
     pub async fn close_all(&self) {
-        self.ended.cancel();
+        let is_answering = || self.open().values().any(|s| s.usage.requests.load(Ordering::Relaxed) > 0);
+        let answered = async {
+            while is_answering() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = tokio::time::timeout(END_PATIENCE, answered).await;
         let ending = self.end(|_| true);
         let _ = tokio::time::timeout(END_PATIENCE, future::join_all(ending)).await;
+    }
+
+    /// Breaks off whatever streams are left.
+    pub fn break_off(&self) {
+        self.ended.cancel();
     }
 }
 
@@ -529,8 +550,7 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        let closed = self.closed(id);
-        Ok(streams::listened(self.inner.create_standalone_stream(id).await?.boxed(), closed))
+        Ok(self.standing(id).await?.listen(None))
     }
 
     async fn resume(
@@ -542,9 +562,8 @@ impl SessionManager for Sessions {
         if let Some(events) = known {
             return Ok(events.left_stream());
         }
-        let closed = self.closed(id);
-        let events = self.inner.resume(id, last_event_id).await?.boxed();
-        Ok(streams::listened(events, closed).right_stream())
+        let after = standing::number(&last_event_id).ok_or(SessionsError::UnknownEvent)?;
+        Ok(self.standing(id).await?.listen(Some(after)).right_stream())
     }
 }
 

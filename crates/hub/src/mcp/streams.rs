@@ -4,7 +4,7 @@
 //! each stream is read here to its end, whether or not its client is still there, and what it said is kept for a while.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::stream::BoxStream;
@@ -12,12 +12,11 @@ use futures_util::{Stream, StreamExt as _, stream};
 use rmcp::model::JsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::bound;
 use super::sessions::{Turn, Using};
 
-/// Streams of one session that are kept, ended or not.
+/// Streams of one session that have ended and are kept. Those under way are as many as its requests.
 const MAX_STREAMS: usize = 32;
 /// Events of one stream that are kept; of more, the oldest go, which are progress.
 const MAX_EVENTS: usize = 64;
@@ -28,7 +27,7 @@ const LEAST_SWEPT: usize = 1024;
 
 /// One session's.
 #[derive(Debug, Default)]
-pub(super) struct Streams(VecDeque<Arc<Said>>);
+pub(super) struct Streams(Vec<Arc<Said>>);
 
 /// What all sessions keep.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +36,8 @@ pub(super) struct Kept(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     bytes: AtomicUsize,
+    /// How many have ended.
+    count: AtomicU64,
     ended: Mutex<Ended>,
 }
 
@@ -84,6 +85,24 @@ impl Kept {
     }
 }
 
+/// Where an event is: the SDK names it by its number in its stream, and that stream's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    stream: u64,
+    event: u64,
+}
+
+impl Place {
+    fn of(id: &str) -> Option<Self> {
+        let (event, stream) = id.split_once('/')?;
+        Some(Self { stream: stream.parse().ok()?, event: event.parse().ok()? })
+    }
+
+    fn of_event(event: &ServerSseMessage) -> Option<Self> {
+        event.event_id.as_deref().and_then(Self::of)
+    }
+}
+
 /// What one stream has said.
 #[derive(Debug)]
 pub(super) struct Said {
@@ -95,7 +114,8 @@ pub(super) struct Said {
 struct State {
     events: VecDeque<ServerSseMessage>,
     bytes: usize,
-    ended: bool,
+    /// It has ended, as the how manieth of all.
+    ended: Option<u64>,
     /// The client's connection of the moment.
     listener: Option<mpsc::UnboundedSender<ServerSseMessage>>,
 }
@@ -116,10 +136,8 @@ impl Streams {
         mut turn: Option<Turn>,
     ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
         let said = Arc::new(Said { state: Mutex::default(), kept: kept.clone() });
-        while self.0.len() >= MAX_STREAMS {
-            self.0.pop_front();
-        }
-        self.0.push_back(Arc::clone(&said));
+        self.make_room();
+        self.0.push(Arc::clone(&said));
         let heard = said.after(None);
         tokio::spawn(async move {
             while let Some(event) = events.next().await {
@@ -139,38 +157,23 @@ impl Streams {
         heard
     }
 
+    /// Of those that have ended, the ones that did so first go.
+    fn make_room(&mut self) {
+        let mut ended: Vec<_> = self.0.iter().filter_map(|said| said.state().ended).collect();
+        if ended.len() < MAX_STREAMS {
+            return;
+        }
+        ended.sort_unstable();
+        let last_to_go = ended[ended.len() - MAX_STREAMS];
+        self.0.retain(|said| said.state().ended.is_none_or(|at| at > last_to_go));
+    }
+
     /// What follows that event, on its own stream; nothing when it is not known.
     pub(super) fn after(&self, event: &str) -> Option<impl Stream<Item = ServerSseMessage> + Send + Sync + use<>> {
-        let said = self.0.iter().find(|said| said.position(event).is_some())?;
-        Some(said.after(Some(event)))
+        let place = Place::of(event)?;
+        let said = self.0.iter().find(|said| said.stream() == Some(place.stream))?;
+        Some(said.after(Some(place)))
     }
-}
-
-/// Events that wait for a client who does not read them.
-const MAX_UNREAD: usize = 64;
-
-/// A stream on which a client listens for whatever comes. The SDK waits for whoever reads it, with all of the session; so
-/// it is read here, and a client that does not keep up is no longer told: it can come back for the last of it.
-pub(super) fn listened(
-    mut events: BoxStream<'static, ServerSseMessage>,
-    closed: CancellationToken,
-) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
-    let (say, mut heard) = mpsc::channel(MAX_UNREAD);
-    tokio::spawn(async move {
-        let telling = async {
-            while let Some(event) = events.next().await {
-                if say.try_send(event).is_err() {
-                    return;
-                }
-            }
-        };
-        tokio::select! {
-            () = telling => {}
-            () = say.closed() => {}
-            () = closed.cancelled() => {}
-        }
-    });
-    stream::poll_fn(move |cx| heard.poll_recv(cx))
 }
 
 impl Said {
@@ -178,8 +181,9 @@ impl Said {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn position(&self, event: &str) -> Option<usize> {
-        self.state().events.iter().position(|it| it.event_id.as_deref() == Some(event))
+    /// Its number among the SDK's, once it has said something.
+    fn stream(&self) -> Option<u64> {
+        self.state().events.back().and_then(Place::of_event).map(|place| place.stream)
     }
 
     fn push(&self, event: ServerSseMessage) {
@@ -212,26 +216,28 @@ impl Said {
 
     fn end(&self) {
         let mut state = self.state();
-        state.ended = true;
+        state.ended = Some(self.kept.0.count.fetch_add(1, Ordering::Relaxed));
         state.listener = None;
     }
 
     /// Everything after that event, and whatever is still to come. Whoever listened before hears no more.
-    fn after(&self, event: Option<&str>) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
+    fn after(&self, place: Option<Place>) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
         let (sender, mut heard) = mpsc::unbounded_channel();
         let mut state = self.state();
-        let from = event.and_then(|event| state.events.iter().position(|it| it.event_id.as_deref() == Some(event)));
-        for event in state.events.iter().skip(from.map_or(0, |at| at + 1)) {
+        // The event itself may be one of those that went.
+        let is_later = |event: &&ServerSseMessage| place.is_none() || Place::of_event(event) > place;
+        for event in state.events.iter().filter(is_later) {
             // Its other end is in hand.
             let _ = sender.send(event.clone());
         }
-        state.listener = (!state.ended).then_some(sender);
+        state.listener = state.ended.is_none().then_some(sender);
         drop(state);
         stream::poll_fn(move |cx| heard.poll_recv(cx))
     }
 }
 
-fn is_answer(event: &ServerSseMessage) -> bool {
+/// Whether it is the answer to a request.
+pub(super) fn is_answer(event: &ServerSseMessage) -> bool {
     matches!(event.message.as_deref(), Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)))
 }
 
@@ -246,10 +252,10 @@ mod tests {
 
     use super::*;
 
-    fn event(n: usize) -> ServerSseMessage {
+    fn event(stream: usize, n: usize) -> ServerSseMessage {
         let id = RequestId::Number(i64::try_from(n).expect("small"));
         ServerSseMessage::new(
-            n.to_string(),
+            format!("{n}/{stream}"),
             ServerJsonRpcMessage::response(ServerResult::EmptyResult(EmptyResult {}), id),
         )
     }
@@ -258,24 +264,40 @@ mod tests {
         heard.map(|event| event.event_id.expect("an id")).collect().await
     }
 
+    /// Reads a stream that says these to its end.
+    async fn read(streams: &mut Streams, kept: &Kept, stream: usize, events: std::ops::Range<usize>) -> usize {
+        let events: Vec<_> = events.map(|n| event(stream, n)).collect();
+        let heard = ids(streams.read(stream::iter(events).boxed(), kept, None, None)).await.len();
+        tokio::task::yield_now().await;
+        heard
+    }
+
+    /// A stream that says what it is told to.
+    fn told() -> (mpsc::UnboundedSender<ServerSseMessage>, BoxStream<'static, ServerSseMessage>) {
+        let (say, mut said) = mpsc::unbounded_channel();
+        (say, stream::poll_fn(move |cx| said.poll_recv(cx)).boxed())
+    }
+
     #[tokio::test]
     async fn who_comes_back_hears_the_rest_whether_or_not_it_has_ended() {
         let (mut streams, kept) = (Streams::default(), Kept::default());
-        let (say, mut said) = mpsc::unbounded_channel();
-        let first = streams.read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept, None, None);
-        say.send(event(0)).expect("read");
+        let (say, said) = told();
+        let first = streams.read(said, &kept, None, None);
+        say.send(event(7, 0)).expect("read");
         let mut first = Box::pin(first);
-        assert_eq!(first.next().await.and_then(|it| it.event_id).as_deref(), Some("0"));
+        assert_eq!(first.next().await.and_then(|it| it.event_id).as_deref(), Some("0/7"));
         drop(first);
-        let back = streams.after("0").expect("known");
-        say.send(event(1)).expect("read whether or not anybody listens");
-        say.send(event(2)).expect("read");
+        let back = streams.after("0/7").expect("known");
+        say.send(event(7, 1)).expect("read whether or not anybody listens");
+        say.send(event(7, 2)).expect("read");
         drop(say);
-        assert_eq!(ids(back).await, ["1", "2"], "while it runs");
-        assert_eq!(ids(streams.after("0").expect("known")).await, ["1", "2"], "and afterwards");
-        assert_eq!(ids(streams.after("1").expect("known")).await, ["2"]);
-        assert!(ids(streams.after("2").expect("known")).await.is_empty());
-        assert!(streams.after("3").is_none());
+        assert_eq!(ids(back).await, ["1/7", "2/7"], "while it runs");
+        assert_eq!(ids(streams.after("0/7").expect("known")).await, ["1/7", "2/7"], "and afterwards");
+        assert_eq!(ids(streams.after("1/7").expect("known")).await, ["2/7"]);
+        assert!(ids(streams.after("2/7").expect("known")).await.is_empty());
+        for unknown in ["0/8", "0", "x/7", ""] {
+            assert!(streams.after(unknown).is_none(), "{unknown}");
+        }
         assert!(kept.bytes() > 0);
         drop(streams);
         tokio::task::yield_now().await;
@@ -285,16 +307,26 @@ mod tests {
     #[tokio::test]
     async fn what_is_kept_is_bounded() {
         let (mut streams, kept) = (Streams::default(), Kept::default());
-        for n in 0..3 * MAX_STREAMS {
-            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept, None, None)).await, [n.to_string()]);
+        let (say, said) = told();
+        let slow = streams.read(said, &kept, None, None);
+        say.send(event(0, 0)).expect("read");
+        drop(slow);
+        for n in 1..3 * MAX_STREAMS {
+            assert_eq!(read(&mut streams, &kept, n, 0..1).await, 1);
         }
-        assert_eq!(streams.0.len(), MAX_STREAMS);
-        let long =
-            ids(streams.read(stream::iter((1000..1000 + 3 * MAX_EVENTS).map(event)).boxed(), &kept, None, None))
-                .await;
-        assert_eq!(long.len(), 3 * MAX_EVENTS, "who listens hears all of it");
-        assert!(streams.after("1000").is_none(), "the oldest are forgotten");
-        assert_eq!(streams.0.back().expect("there").state().events.len(), MAX_EVENTS);
+        assert_eq!(streams.0.len(), MAX_STREAMS + 1, "and what is under way");
+        say.send(event(0, 1)).expect("read");
+        drop(say);
+        assert_eq!(ids(streams.after("0/0").expect("it was under way")).await, ["1/0"]);
+        for n in 100..100 + MAX_STREAMS {
+            assert!(streams.after("0/0").is_some(), "the last that ended, though it began before the others");
+            assert_eq!(read(&mut streams, &kept, n, 0..1).await, 1);
+        }
+        assert_eq!(read(&mut streams, &kept, 200, 0..3 * MAX_EVENTS).await, 3 * MAX_EVENTS, "who listens hears all");
+        assert!(streams.after("0/0").is_none());
+        let rest = ids(streams.after("0/200").expect("its stream is known")).await;
+        assert_eq!(rest.len(), MAX_EVENTS, "the oldest are forgotten, also the one that is named");
+        assert_eq!(rest.last(), Some(&format!("{}/200", 3 * MAX_EVENTS - 1)), "and the answer is there");
     }
 
     #[tokio::test]
@@ -302,58 +334,28 @@ mod tests {
         let kept = Kept::default();
         let mut sessions: Vec<_> = (0..4).map(|_| Streams::default()).collect();
         for (n, streams) in sessions.iter_mut().enumerate() {
-            assert_eq!(ids(streams.read(stream::iter([event(n)]).boxed(), &kept, None, None)).await.len(), 1);
+            assert_eq!(read(streams, &kept, n, 0..1).await, 1);
         }
-        tokio::task::yield_now().await;
-        let (say, mut said) = mpsc::unbounded_channel();
-        let under_way =
-            Box::pin(sessions[0].read(stream::poll_fn(move |cx| said.poll_recv(cx)).boxed(), &kept, None, None));
-        say.send(event(9)).expect("read");
+        let (say, said) = told();
+        let under_way = Box::pin(sessions[0].read(said, &kept, None, None));
+        say.send(event(9, 0)).expect("read");
         tokio::task::yield_now().await;
         let known = |sessions: &[Streams]| -> Vec<bool> {
-            sessions.iter().enumerate().map(|(n, streams)| streams.after(&n.to_string()).is_some()).collect()
+            sessions.iter().enumerate().map(|(n, streams)| streams.after(&format!("0/{n}")).is_some()).collect()
         };
         assert_eq!(known(&sessions), [true; 4]);
         // As if others kept all that these five events leave: two of them have to go when two more come.
-        kept.changed(MAX_BYTES.cast_signed() - 5 * size(&event(0)).cast_signed());
+        kept.changed(MAX_BYTES.cast_signed() - 5 * size(&event(0, 0)).cast_signed());
         let mut another = Streams::default();
-        assert_eq!(ids(another.read(stream::iter([event(5), event(6)]).boxed(), &kept, None, None)).await.len(), 2);
-        tokio::task::yield_now().await;
+        assert_eq!(read(&mut another, &kept, 5, 0..2).await, 2);
         assert_eq!(known(&sessions), [false, false, true, true], "of whichever session");
-        assert!(kept.bytes() <= MAX_BYTES && another.after("5").is_some());
-        assert!(sessions[0].after("9").is_some(), "what is under way stays");
+        assert!(kept.bytes() <= MAX_BYTES && another.after("0/5").is_some());
+        assert!(sessions[0].after("0/9").is_some(), "what is under way stays");
         drop((say, under_way));
         for n in 0..3 * LEAST_SWEPT {
             let mut gone = Streams::default();
-            let _ = ids(gone.read(stream::iter([event(n)]).boxed(), &kept, None, None)).await;
-            tokio::task::yield_now().await;
+            read(&mut gone, &kept, n, 0..1).await;
         }
         assert!(kept.ended().streams.len() <= 2 * LEAST_SWEPT, "{}", kept.ended().streams.len());
-    }
-
-    #[tokio::test]
-    async fn a_listener_who_does_not_read_holds_up_nobody() {
-        let (say, said) = mpsc::channel(1);
-        let events = stream::unfold(said, async |mut said| said.recv().await.map(|event| (event, said)));
-        let unread = listened(events.boxed(), CancellationToken::new());
-        let mut told = 0;
-        while say.send(event(told)).await.is_ok() {
-            told += 1;
-        }
-        assert!(told >= MAX_UNREAD, "{told}");
-        assert_eq!(ids(unread).await.len(), MAX_UNREAD, "what it was told is still there, and then it ends");
-    }
-
-    #[tokio::test]
-    async fn a_listeners_stream_ends_with_its_session_and_its_reading_with_the_listener() {
-        let (say, closed) = (mpsc::channel::<ServerSseMessage>(1), CancellationToken::new());
-        let events = |mut said: mpsc::Receiver<_>| stream::poll_fn(move |cx| said.poll_recv(cx)).boxed();
-        let heard = listened(events(say.1), closed.clone());
-        closed.cancel();
-        assert!(ids(heard).await.is_empty());
-        say.0.closed().await;
-        let say = mpsc::channel::<ServerSseMessage>(1);
-        drop(listened(events(say.1), CancellationToken::new()));
-        say.0.closed().await;
     }
 }

@@ -75,14 +75,37 @@ async fn what_a_machine_sent_is_bounded_and_marked_here_too() {
     assert!(shown["note"].is_string() && content["_meta"]["convoke/untrusted"] == true);
 }
 
+/// The session's standing stream.
+fn standing(client: &Mcp<'_>) -> reqwest::RequestBuilder {
+    let stream = client.hub.http_client.get(format!("{}/mcp", client.hub.http)).bearer_auth(TOKEN);
+    let stream = stream.header("accept", "text/event-stream").header("mcp-protocol-version", OLD);
+    stream.header("mcp-session-id", client.session.as_deref().expect("open"))
+}
+
+#[tokio::test]
+async fn the_newest_stream_hears_though_the_hub_has_not_noticed_that_the_old_one_is_dead() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    let uri = "convoke://agents/pc/health";
+    assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri })).await.result(), &json!({}));
+    let _dead = Events::of(standing(&client)).await;
+    let mut newest = Events::of(standing(&client)).await;
+    telemetry(&mut agent, 50).await;
+    assert_eq!(newest.next().await["params"]["uri"], uri);
+    // Who comes back with the first one's beginning hears all of it, and every event has an id of its own.
+    let mut back = Events::of(standing(&client).header("last-event-id", "standing/0")).await;
+    assert_eq!(back.next().await["params"]["uri"], uri);
+    telemetry(&mut agent, 99).await;
+    assert_eq!(back.next().await["params"]["uri"], uri);
+}
+
 #[tokio::test]
 async fn a_session_hears_of_what_it_subscribed_to() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
     let client = Mcp::open(&hub, TOKEN).await;
-    let stream = hub.http_client.get(format!("{}/mcp", hub.http)).bearer_auth(TOKEN);
-    let stream = stream.header("accept", "text/event-stream").header("mcp-protocol-version", OLD);
-    let mut events = Events::of(stream.header("mcp-session-id", client.session.as_deref().expect("open"))).await;
+    let mut events = Events::of(standing(&client)).await;
     let uri = "convoke://agents/pc/health";
     assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri })).await.result(), &json!({}));
     telemetry(&mut agent, 50).await;

@@ -39,3 +39,43 @@ async fn an_answer_is_not_lost_with_its_connection() {
     assert_eq!(answers.len(), 1, "{text}");
     assert_eq!(answers[0]["result"]["structuredContent"]["state"], "done");
 }
+
+#[tokio::test]
+async fn a_hub_that_stops_answers_what_it_waited_for() {
+    for (tool, meta) in [
+        ("net_config", json!({})),
+        ("net_config", json!({ "progressToken": "p" })),
+        ("net_config", json!({ "traceparent": "x" })),
+        ("call_agents", json!({})),
+    ] {
+        for in_session in [true, false] {
+            let mut hub = TestHub::start().await;
+            let mut agent = hub.agent("pc").await;
+            let arguments = match tool {
+                "call_agents" => json!({ "tool": "net_config", "agents": ["pc"] }),
+                _ => json!({ "agent": "pc" }),
+            };
+            let client = if in_session { Mcp::open(&hub, TOKEN).await } else { Mcp::stateless(&hub, TOKEN) };
+            let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+            let asked = client.request(&client.message("tools/call", params));
+            let answer = tokio::spawn(asked.send());
+            let request = agent.request().await;
+            if in_session {
+                // Its stream has begun.
+                while !answer.is_finished() {
+                    tokio::task::yield_now().await;
+                }
+            }
+            let stopping = hub.hub().stopping.clone();
+            let answering = async {
+                stopping.cancelled().await;
+                agent.answer(&request.id, json!({ "dns": ["the answer"] })).await;
+                // Until the hub says goodbye.
+                agent
+            };
+            let ((), _agent) = tokio::join!(hub.stop(), answering);
+            let text = answer.await.expect("no panic").expect("answers").text().await.expect("whole");
+            assert!(text.contains("the answer"), "{tool} {meta} {in_session}: {text}");
+        }
+    }
+}
