@@ -88,16 +88,16 @@ pub enum StateError {
 pub struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
 impl StateDir {
-    /// A directory that need not exist yet.
+    /// A directory that need not exist yet. A relative path is meant from where we are now.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        let dir = dir.into();
+        let dir = absolute(dir.into());
         Self { key: dir.join(KEY), bare_key: false, switch: dir.join(SWITCH), dir }
     }
 
     /// With the key somewhere else: where the original agent has it, and in its form, so that it can take over again.
     #[must_use]
     pub fn with_key_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.key = path.into();
+        self.key = absolute(path.into());
         self.bare_key = true;
         self
     }
@@ -105,7 +105,7 @@ impl StateDir {
     /// With the kill switch somewhere else.
     #[must_use]
     pub fn with_switch_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.switch = path.into();
+        self.switch = absolute(path.into());
         self
     }
 
@@ -129,6 +129,11 @@ impl StateDir {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.dir
+    }
+
+    /// Where the key is.
+    pub(crate) fn key_dir(&self) -> Option<&Path> {
+        self.key.parent()
     }
 
     /// The kill switch's file.
@@ -292,6 +297,11 @@ impl StateDir {
     fn check_key_mode(&self) -> Result<(), StateError> {
         Ok(())
     }
+}
+
+/// A path that stays the same wherever it is used.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 /// A file's bytes, up to a bound.
