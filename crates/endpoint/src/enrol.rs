@@ -58,32 +58,49 @@ impl EnrolError {
 /// are now. Safe to repeat with the same token: a hub answers the same key again, so a lost answer strands nobody.
 pub async fn enrol(state: &StateDir, identity: &Identity, token: &SecretText) -> Result<(), EnrolError> {
     state.create()?;
-    let next = state.next();
-    let refused = match present(state, identity, token, &state.key_or_new()?).await {
+    let refused = match present(identity, token, &state.key_or_new()?).await {
         Err(why @ EnrolError::OldKey(_)) => why,
         // The answer to the next key may have been lost.
-        Err(why @ EnrolError::BadToken(_)) if next.has_key() => why,
+        Err(why @ EnrolError::BadToken(_)) if state.next().has_key() => why,
         Ok(()) => {
+            keep(state, identity)?;
             state.drop_next();
             return Ok(());
         }
         other => return other,
     };
     tracing::info!(why = %refused, "presenting a new key");
-    // The key that is there holds until the hub has taken the other.
-    match present(state, identity, token, &next.key_or_new()?).await {
-        Ok(()) => Ok(state.take_next()?),
+    let presented = match present_next(state, identity, token).await {
+        Err(EnrolError::OldKey(_)) => {
+            // It was bound, then, and after the one that is there: so that one is good for nothing, and this one may hold
+            // until the hub has taken another.
+            state.take_next()?;
+            present_next(state, identity, token).await
+        }
+        other => other,
+    };
+    match presented {
         Err(EnrolError::BadToken(_)) => Err(refused),
         other => other,
     }
 }
 
-async fn present(
-    state: &StateDir,
-    identity: &Identity,
-    token: &SecretText,
-    key: &SigningKey,
-) -> Result<(), EnrolError> {
+/// Presents the key beside the one that is there, which holds until the hub has taken the other.
+async fn present_next(state: &StateDir, identity: &Identity, token: &SecretText) -> Result<(), EnrolError> {
+    present(identity, token, &state.next().key_or_new()?).await?;
+    // The key first: without it, whoever reads that this agent is enrolled would go on with one that the hub has retired.
+    state.take_next()?;
+    Ok(keep(state, identity)?)
+}
+
+/// Keeps who we are now.
+fn keep(state: &StateDir, identity: &Identity) -> Result<(), StateError> {
+    // What another hub has said of commands is that hub's business.
+    let _ = std::fs::remove_file(state.shell_file());
+    identity.save(state)
+}
+
+async fn present(identity: &Identity, token: &SecretText, key: &SigningKey) -> Result<(), EnrolError> {
     let dialler = Dialler::new(identity.ca.clone(), DIAL);
     let url = identity.hub.http(&format!("/api/agents/{}/enroll", identity.id));
     let body = json!({ "public_key": wire_bytes::encode(key.verifying_key().as_bytes()) }).to_string();
@@ -91,11 +108,7 @@ async fn present(
         dialler.post_json(&url, token.reveal(), body, MAX_ANSWER, PATIENCE).await.map_err(EnrolError::Unreachable)?;
     let (code, words) = words(answer.status, &answer.body);
     match answer.status {
-        200 => {
-            // What another hub has said of commands is that hub's business.
-            let _ = std::fs::remove_file(state.shell_file());
-            Ok(identity.save(state)?)
-        }
+        200 => Ok(()),
         401 | 403 => Err(EnrolError::BadToken(words)),
         409 if code.as_deref() == Some("old_key") => Err(EnrolError::OldKey(words)),
         409 => Err(EnrolError::OtherKey(words)),
@@ -125,8 +138,12 @@ fn words(status: u16, body: &[u8]) -> (Option<String>, String) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) const OLD: (u16, &str) = (409, r#"{"error":{"code":"old_key","message":"old"}}"#);
+    pub(crate) const NO: (u16, &str) = (401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
+    const YES: (u16, &str) = (200, "{}");
 
     fn told(status: u16, body: &[u8]) -> String {
         words(status, body).1
@@ -140,7 +157,7 @@ mod tests {
     }
 
     /// A hub that answers so, one request after the other.
-    async fn hub(answers: [(u16, &'static str); 2]) -> Identity {
+    pub(crate) async fn hub<const N: usize>(answers: [(u16, &'static str); N]) -> Identity {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listens");
         let address = listener.local_addr().expect("an address");
@@ -163,22 +180,55 @@ mod tests {
         }
     }
 
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = StateDir::new(dir.path().join("state"));
+        state.create().expect("is made");
+        (dir, state)
+    }
+
+    fn token() -> SecretText {
+        SecretText::new("cve_x")
+    }
+
     #[tokio::test]
     async fn a_key_holds_until_the_hub_has_taken_another() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let state = StateDir::new(dir.path());
-        state.create().expect("is made");
+        let (_dir, state) = state();
         let first = state.key_or_new().expect("a key");
-        let token = SecretText::new("cve_x");
-        let old = r#"{"error":{"code":"old_key","message":"old"}}"#;
-        let no = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
-        let refused = enrol(&state, &hub([(409, old), (401, no)]).await, &token).await;
+        let refused = enrol(&state, &hub([OLD, NO]).await, &token()).await;
         assert!(matches!(refused, Err(EnrolError::OldKey(_))), "{refused:?}");
         assert_eq!(state.key().expect("a key"), first, "nothing took its place");
         let second = state.next().key().expect("is kept");
         // The answer to the second one was lost: the token is used, and bound that one.
-        enrol(&state, &hub([(401, no), (200, "{}")]).await, &token).await.expect("enrols");
+        enrol(&state, &hub([NO, YES]).await, &token()).await.expect("enrols");
         assert_eq!(state.key().expect("a key"), second);
         assert!(!state.next().has_key());
+    }
+
+    #[tokio::test]
+    async fn a_key_that_the_hub_has_taken_is_in_its_place_before_anything_else() {
+        let (_dir, state) = state();
+        let first = state.key_or_new().expect("a key");
+        let second = state.next().new_key().expect("a key");
+        // What comes after it fails.
+        std::fs::create_dir(state.config_file()).expect("in the way");
+        let failed = enrol(&state, &hub([OLD, YES]).await, &token()).await;
+        assert!(matches!(failed, Err(EnrolError::State(_))), "{failed:?}");
+        assert_ne!(first, second);
+        assert_eq!(state.key().expect("a key"), second);
+    }
+
+    #[tokio::test]
+    async fn a_key_beside_that_was_replaced_as_well_is_in_nobodys_way() {
+        let (_dir, state) = state();
+        state.key_or_new().expect("a key");
+        let second = state.next().new_key().expect("a key");
+        // The hub may still let the second one in, until it has taken a third.
+        let refused = enrol(&state, &hub([OLD, OLD, NO]).await, &token()).await;
+        assert!(matches!(refused, Err(EnrolError::OldKey(_))), "{refused:?}");
+        assert_eq!(state.key().expect("a key"), second);
+        let third = state.next().key().expect("is kept");
+        enrol(&state, &hub([OLD, YES]).await, &token()).await.expect("enrols");
+        assert_eq!(state.key().expect("a key"), third);
     }
 }

@@ -245,10 +245,12 @@ impl StateDir {
         Self { key: key.into(), ..self.clone() }
     }
 
-    /// Puts the next key in its place.
+    /// Puts the next key in its place, as durably as it was written: the hub takes the one before it no more.
     pub fn take_next(&self) -> Result<(), StateError> {
         let failed = |why| StateError::Io { doing: "put the new key into place", path: self.key.clone(), why };
-        fs::rename(self.next().key, &self.key).map_err(failed)
+        fs::rename(self.next().key, &self.key).map_err(failed)?;
+        sync_dir(self.key_dir());
+        Ok(())
     }
 
     /// Forgets a next key that was never taken.
