@@ -48,7 +48,6 @@ const FEATURES: &[&str] =
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) identity: Identity,
-    pub(crate) key: SigningKey,
     pub(crate) settings: Settings,
     pub(crate) dialler: Dialler,
     pub(crate) guard: Arc<AgentGuard>,
@@ -128,7 +127,11 @@ pub(crate) struct Link<'a> {
 }
 
 /// Connects and lets the hub prove itself. Anything but a valid challenge ends it here, without an `auth`.
-pub(crate) async fn open(shared: &Shared, switch: RemoteControl) -> Result<Link<'_>, LinkError> {
+pub(crate) async fn open<'a>(
+    shared: &'a Shared,
+    key: &SigningKey,
+    switch: RemoteControl,
+) -> Result<Link<'a>, LinkError> {
     let door = shared.identity.hub.door();
     let stream = shared.dialler.dial(door).await?;
     let upgrade = Socket::upgrade(stream, door, STRANGER_LIMIT);
@@ -140,7 +143,7 @@ pub(crate) async fn open(shared: &Shared, switch: RemoteControl) -> Result<Link<
     let mut config = AgentConfig::new(shared.identity.id.clone(), shared.identity.hub_key);
     config.challenge_timeout = shared.settings.seconds("challenge_timeout_s");
     config.heartbeat = shared.settings.seconds("heartbeat_s");
-    let mut session = AgentSession::new(config, shared.key.clone(), nonce, shared.epoch.elapsed());
+    let mut session = AgentSession::new(config, key.clone(), nonce, shared.epoch.elapsed());
     socket.queue_text(&session.register_frame(&meta(switch)));
     let auth = loop {
         let deadline = session.next_deadline().map_or_else(Instant::now, |due| (shared.epoch + due).into());

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use convoke_machine::{Machine, Options};
+use ed25519_dalek::SigningKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
@@ -138,6 +139,7 @@ async fn first_contact(
 
 struct Runner {
     shared: Shared,
+    key: SigningKey,
     teller: Teller,
     switch: Switch,
     updater: Updater,
@@ -151,7 +153,7 @@ impl Runner {
         state: StateDir,
         logs: Forward,
         (supervision, collect_with): (Supervision, Option<Vec<OsString>>),
-        key: ed25519_dalek::SigningKey,
+        key: SigningKey,
         stop: CancellationToken,
     ) -> Self {
         let Config { identity, settings, .. } = config;
@@ -186,14 +188,14 @@ impl Runner {
             links: told,
         };
         let calls = Arc::new(calls);
-        let shared = Shared { identity, key, settings, dialler, guard, calls, logs, links, epoch: Instant::now() };
+        let shared = Shared { identity, settings, dialler, guard, calls, logs, links, epoch: Instant::now() };
         let teller = Teller {
             state,
             id: shared.identity.id.to_string(),
             hub: shared.identity.hub.to_string(),
             service: supervision.is_service(),
         };
-        Self { shared, teller, switch, updater, stop, telemetry: Some(telemetry) }
+        Self { shared, key, teller, switch, updater, stop, telemetry: Some(telemetry) }
     }
 
     async fn run(mut self, trial: Option<Trial>) -> End {
@@ -221,10 +223,11 @@ impl Runner {
         let trial = Mutex::new(trial);
         let restart = self.updater.restarting();
         let mut backoff = Backoff::new(self.shared.settings.seconds("reconnect_max_s"));
+        let mut key = self.key.clone();
         let tunnels = async {
             loop {
                 self.teller.tell(Phase::Connecting, None);
-                let why = match self.attempt(&trial).await {
+                let why = match self.attempt(&trial, &key).await {
                     Ended::Stopped => return End::Stopped,
                     Ended::Restart => return End::Restart,
                     Ended::Lost(why, life) => {
@@ -235,6 +238,12 @@ impl Runner {
                 let pause = backoff.next(random());
                 self.teller.tell(Phase::Waiting, Some(why.to_string()));
                 self.complain(&why, pause);
+                if matches!(why, LinkError::Refused)
+                    && let Some(other) = self.teller.state.key_after(&key)
+                {
+                    tracing::info!("trying the other key that an enrolment has left");
+                    key = other;
+                }
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     () = self.stop.cancelled() => return End::Stopped,
@@ -255,9 +264,9 @@ impl Runner {
     }
 
     /// One tunnel, from the attempt to its end.
-    async fn attempt(&self, trial: &Mutex<Option<Trial>>) -> Ended {
+    async fn attempt(&self, trial: &Mutex<Option<Trial>>, key: &SigningKey) -> Ended {
         let opened = tokio::select! {
-            opened = link::open(&self.shared, self.switch.read()) => opened,
+            opened = link::open(&self.shared, key, self.switch.read()) => opened,
             () = self.stop.cancelled() => return Ended::Stopped,
         };
         let link = match opened {
@@ -267,6 +276,12 @@ impl Runner {
         let confirmed = || {
             self.teller.tell(Phase::Connected, None);
             tracing::info!(hub = %self.shared.identity.hub, "connected");
+            match self.teller.state.let_in_with(key) {
+                Ok(true) => tracing::info!("the key that an enrolment had left beside is the agent's key now"),
+                Ok(false) => {}
+                // It is tried again with the next tunnel; until then it stays where it is.
+                Err(why) => tracing::warn!(%why, "the key that the hub takes stays beside the one that it refused"),
+            }
             if let Some(trial) = take(trial) {
                 trial.succeed();
             }

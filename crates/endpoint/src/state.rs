@@ -253,6 +253,22 @@ impl StateDir {
         Ok(())
     }
 
+    /// The key to try when the hub has refused this one. An enrolment that ended too early, with a lost answer or a power
+    /// cut, leaves the key that the hub has bound beside the one that it takes no more.
+    pub(crate) fn key_after(&self, refused: &SigningKey) -> Option<SigningKey> {
+        [self.next().key(), self.key()].into_iter().flatten().find(|key| key != refused)
+    }
+
+    /// The hub has let us in with this key. If it is the next one, that is its turn: an agent has one key at its hub, so
+    /// the one before it is good for nothing there.
+    pub(crate) fn let_in_with(&self, key: &SigningKey) -> Result<bool, StateError> {
+        let is_next = self.next().key().is_ok_and(|next| next == *key);
+        if is_next {
+            self.take_next()?;
+        }
+        Ok(is_next)
+    }
+
     /// Forgets a next key that was never taken.
     pub fn drop_next(&self) {
         let _ = fs::remove_file(self.next().key);

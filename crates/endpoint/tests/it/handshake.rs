@@ -1,12 +1,13 @@
 //! The hub proves itself first, or nothing happens at all.
 
 use convoke_endpoint::status::{Phase, Status};
+use convoke_kenny::wire_bytes;
 use ed25519_dalek::SigningKey;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::kenny::{Endpoint, ID, Kenny, soon};
+use crate::kenny::{Endpoint, ID, Kenny, Peer, soon};
 
 fn keys(frame: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = frame.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -157,20 +158,64 @@ async fn a_server_that_closes_at_any_moment_is_tried_again() {
     assert_eq!(status.state, Phase::Stopped);
 }
 
+/// Through the handshake to the agent's signature, which must be that key's.
+async fn asked_by(kenny: &Kenny, key: &SigningKey) -> Peer {
+    let mut peer = kenny.accept().await;
+    peer.register().await;
+    let transcript = peer.challenge(&kenny.key).await;
+    let auth = peer.next().await.expect("an auth");
+    let signature = wire_bytes::decode(auth["agent_sig"].as_str().expect("a signature")).expect("64 bytes");
+    assert!(transcript.verify(&key.verifying_key(), &signature), "another key");
+    peer
+}
+
+/// The next attempt, with that key, is refused.
+async fn refuses(kenny: &Kenny, key: &SigningKey) {
+    let mut peer = asked_by(kenny, key).await;
+    let code = tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode::from(4401);
+    let close = tokio_tungstenite::tungstenite::protocol::CloseFrame { code, reason: "".into() };
+    peer.send_raw(Message::Close(Some(close))).await;
+}
+
+/// The next attempt, with that key, is not.
+async fn lets_in(kenny: &Kenny, key: &SigningKey) -> Peer {
+    let mut peer = asked_by(kenny, key).await;
+    peer.send(json!({ "type": "policy", "rules": [] })).await;
+    // The answer comes after whatever the agent does first.
+    assert_eq!(peer.call("fs_list", json!({ "path": "/" })).await["ok"], true);
+    peer
+}
+
 #[tokio::test]
 async fn a_hub_that_says_no_is_told_as_such() {
     let kenny = Kenny::start().await;
     let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
     let agent = endpoint.run();
-    let mut peer = kenny.accept().await;
-    peer.register().await;
-    peer.challenge(&kenny.key).await;
-    peer.next().await.expect("an auth");
-    let code = tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode::from(4401);
-    let close = tokio_tungstenite::tungstenite::protocol::CloseFrame { code, reason: "".into() };
-    peer.send_raw(Message::Close(Some(close))).await;
+    refuses(&kenny, &endpoint.state.key().expect("a key")).await;
     let _next = kenny.accept().await;
     let status = Status::read(&endpoint.state).expect("readable").expect("told");
     assert!(status.problem.is_some_and(|why| why.contains("not enrolled there under this id")));
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_that_an_enrolment_left_beside_is_taken_when_the_hub_takes_it() {
+    let kenny = Kenny::start().await;
+    let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
+    let first = endpoint.state.key().expect("a key");
+    let second = endpoint.state.next().new_key().expect("a key");
+    let agent = endpoint.run();
+    // One that the hub does not know takes nobody's place, and is not lost.
+    refuses(&kenny, &first).await;
+    refuses(&kenny, &second).await;
+    drop(lets_in(&kenny, &first).await);
+    assert_eq!(endpoint.state.key().expect("a key"), first);
+    assert_eq!(endpoint.state.next().key().expect("a key"), second);
+    // Now it has bound the second one.
+    refuses(&kenny, &first).await;
+    drop(lets_in(&kenny, &second).await);
+    assert_eq!(endpoint.state.key().expect("a key"), second);
+    assert!(!endpoint.state.next().has_key());
+    drop(lets_in(&kenny, &second).await);
     agent.stop().await;
 }

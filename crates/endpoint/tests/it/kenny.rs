@@ -160,12 +160,15 @@ impl Peer {
         assert_eq!(self.register["type"], "register");
     }
 
-    pub async fn challenge(&mut self, key: &SigningKey) {
+    /// Proves itself with that key; what both sides sign.
+    pub async fn challenge(&mut self, key: &SigningKey) -> Transcript {
         let nonce: [u8; 32] =
             wire_bytes::decode(self.register["client_nonce"].as_str().expect("a nonce")).expect("32");
         let server_nonce = [5; 32];
-        let server_sig = Transcript::new(ID, &nonce, &server_nonce).sign(key);
+        let transcript = Transcript::new(ID, &nonce, &server_nonce);
+        let server_sig = transcript.sign(key);
         self.send_text(HubFrame::Challenge { server_nonce, server_sig }.encode()).await;
+        transcript
     }
 
     /// Sends a request and returns its id.
