@@ -121,8 +121,8 @@ async fn first_contact(
             }
             Err(why) if why.is_passing() => why,
             // A token that stays in a service's environment is used up after the first time, and the key it has bound is
-            // still good. If it is not, the hub will say so.
-            Err(why @ (EnrolError::OtherKey(_) | EnrolError::BadToken(_))) if had_key => {
+            // still good; one that is to be replaced is, until another is bound. If it is not, the hub will say so.
+            Err(why @ (EnrolError::OtherKey(_) | EnrolError::OldKey(_) | EnrolError::BadToken(_))) if had_key => {
                 tracing::warn!(%why, "not enrolled anew; going on with the key that is there");
                 return Ok(true);
             }
@@ -335,4 +335,36 @@ fn random() -> u32 {
         return u32::MAX / 2;
     }
     u32::from_ne_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::secret::SecretText;
+
+    use super::*;
+    use crate::enrol::tests::{NO, OLD, hub};
+    use crate::settings::{Settings, Sources};
+
+    /// The first contact with a hub that answers so, of an agent that may have a key.
+    async fn contact<const N: usize>(has_key: bool, answers: [(u16, &'static str); N]) -> Result<bool, RunError> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = StateDir::new(dir.path().join("state"));
+        if has_key {
+            state.create().expect("made");
+            state.key_or_new().expect("a key");
+        }
+        let settings = Settings::resolve(&Sources::default()).expect("settings");
+        let config = Config { identity: hub(answers).await, settings, token: None, enrolled: false };
+        first_contact(&state, &config, &SecretText::new("t"), &CancellationToken::new()).await
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_of_no_use_ends_no_agent_that_has_a_key() {
+        assert!(contact(true, [NO]).await.expect("goes on"));
+        assert!(contact(true, [(409, "{}")]).await.expect("goes on"));
+        // The token lapses between the two.
+        assert!(contact(true, [OLD, NO]).await.expect("goes on"));
+        let refused = contact(false, [NO]).await;
+        assert!(matches!(refused, Err(RunError::Enrol(EnrolError::BadToken(_)))), "{refused:?}");
+    }
 }
