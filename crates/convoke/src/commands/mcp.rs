@@ -7,7 +7,7 @@ mod hub;
 use std::collections::HashMap;
 use std::io::{BufRead, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -23,8 +23,11 @@ use crate::exit::Exit;
 
 /// Requests under way; one more waits, and holds up nothing else: what comes after it may be what lets another end.
 const AT_ONCE: usize = 64;
-/// Messages under way or waiting; one more is refused.
+/// Requests under way or waiting; one more is refused.
 const MAX_REQUESTS: usize = 1024;
+/// Messages of all kinds under way or waiting: whoever has no room for another request can still cancel one, and answer
+/// what the hub asks.
+const MAX_MESSAGES: usize = 2 * MAX_REQUESTS;
 /// Messages that wait for a client that reads slowly; past it, the hub's streams wait.
 const MAX_WAITING: usize = 256;
 /// Longest line a client may send.
@@ -150,8 +153,15 @@ impl Bridge {
     async fn take(&mut self, message: Value) {
         let method = message["method"].as_str();
         let id = message.get("id").filter(|_| method.is_some()).cloned();
-        if self.tasks.len() >= MAX_REQUESTS {
-            let why = format!("{MAX_REQUESTS} messages have no answer yet; wait for one");
+        // Before the limits: it makes room.
+        if method == Some("notifications/cancelled")
+            && id.is_none()
+            && !self.cancel(&message["params"]["requestId"].to_string())
+        {
+            return;
+        }
+        if self.tasks.len() >= MAX_MESSAGES || (id.is_some() && self.running().len() >= MAX_REQUESTS) {
+            let why = format!("{MAX_REQUESTS} requests or more have no answer yet; wait for one");
             match id {
                 Some(id) => self.hub.say(failure(&id, -32000, &why)).await,
                 None => eprintln!("convoke mcp: a message was dropped: {why}"),
@@ -172,14 +182,13 @@ impl Bridge {
                 let at_once = method == "ping";
                 self.start(id, at_once, message);
             }
-            (Some("notifications/cancelled"), None) => {
-                if self.cancel(&message["params"]["requestId"].to_string()) {
-                    self.notify(message);
-                }
-            }
             // Notifications and answers go in order, and nobody waits for what becomes of them.
             _ => self.notify(message),
         }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<String, Request>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn notify(&mut self, message: Value) {
@@ -205,7 +214,7 @@ impl Bridge {
     /// Sees to it that a request gets no answer. Whether the hub must hear of it: without a session, going away is how
     /// one is cancelled, and what was not sent need not be.
     fn cancel(&self, id: &str) -> bool {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running();
         let Some(request) = running.get(id) else { return self.hub.has_session() };
         request.stand.cancelled.store(true, Ordering::Release);
         if self.hub.has_session() && request.stand.is_sent() {
@@ -276,8 +285,8 @@ mod tests {
 
     use super::*;
 
-    /// A hub that takes every connection, reads what comes, and says nothing; it tells how much it was sent.
-    async fn silent() -> (String, mpsc::UnboundedReceiver<usize>) {
+    /// A hub that takes every connection, reads what comes, and says nothing; it tells what it was sent.
+    async fn silent() -> (String, mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
         let address = format!("http://{}", listener.local_addr().expect("bound"));
         let (told, heard) = mpsc::unbounded_channel();
@@ -287,7 +296,7 @@ mod tests {
                 tokio::spawn(async move {
                     let mut bytes = [0; 4096];
                     while let Ok(read @ 1..) = socket.read(&mut bytes).await {
-                        let _ = told.send(read);
+                        let _ = told.send(String::from_utf8_lossy(&bytes[..read]).into_owned());
                     }
                 });
             }
@@ -305,24 +314,79 @@ mod tests {
         }
     }
 
+    /// A client at a hub.
+    struct Client {
+        to_bridge: mpsc::Sender<std::io::Result<Vec<u8>>>,
+        said: mpsc::Receiver<String>,
+        bridge: tokio::task::JoinHandle<Result<()>>,
+    }
+
+    impl Client {
+        fn of(address: &str) -> Self {
+            let (out, said) = mpsc::channel(MAX_WAITING);
+            let hub = Arc::new(Hub::new(address, SecretText::new("t"), out).expect("a client"));
+            let (to_bridge, lines) = mpsc::channel(1);
+            Self { to_bridge, said, bridge: tokio::spawn(serve(hub, lines, Duration::ZERO)) }
+        }
+
+        async fn say(&self, message: &Value) {
+            self.to_bridge.send(Ok(message.to_string().into_bytes())).await.expect("reads");
+        }
+
+        async fn ask(&self, id: usize) {
+            self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })).await;
+        }
+
+        async fn note(&self, method: &str, params: Value) {
+            self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+        }
+
+        /// Everything that went before has been taken, and nothing was said to it.
+        async fn is_taken(&mut self) {
+            self.to_bridge.send(Ok(b"{".to_vec())).await.expect("reads");
+            let said = self.said.recv().await.expect("an answer");
+            assert!(said.contains("-32700"), "{said}");
+        }
+
+        async fn end(self) {
+            drop(self.to_bridge);
+            self.bridge.await.expect("does not panic").expect("in order");
+        }
+    }
+
     async fn says_nothing_after(first: &Value) {
         let (address, mut heard) = silent().await;
-        let (out, mut said) = mpsc::channel(MAX_WAITING);
-        let hub = Arc::new(Hub::new(&address, SecretText::new("t"), out).expect("a client"));
-        let (to_bridge, lines) = mpsc::channel(1);
-        let bridge = tokio::spawn(serve(hub, lines, Duration::ZERO));
-        let line = |message: &Value| Ok(message.to_string().into_bytes());
-        to_bridge.send(line(first)).await.expect("reads");
+        let mut client = Client::of(&address);
+        client.say(first).await;
         heard.recv().await.expect("the hub is asked");
         // It goes on reading: more than the channel takes is taken.
         for id in 1..10 {
-            let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
-            to_bridge.send(line(&request)).await.expect("reads");
-            to_bridge.send(line(&json!({ "jsonrpc": "2.0", "method": "notifications/x" }))).await.expect("reads");
+            client.ask(id).await;
+            client.note("notifications/x", json!({})).await;
         }
-        to_bridge.send(Ok(b"{".to_vec())).await.expect("reads");
-        assert!(said.recv().await.is_some_and(|m| m.contains("-32700")), "and answers what it can");
-        drop(to_bridge);
-        bridge.await.expect("does not panic").expect("in order");
+        client.is_taken().await;
+        client.end().await;
+    }
+
+    #[tokio::test]
+    async fn who_has_no_room_can_make_some_and_answers() {
+        let work = async {
+            let (address, mut heard) = silent().await;
+            let mut client = Client::of(&address);
+            for id in 0..MAX_REQUESTS {
+                client.ask(id).await;
+            }
+            client.is_taken().await;
+            client.ask(MAX_REQUESTS).await;
+            assert!(client.said.recv().await.is_some_and(|said| said.contains("-32000")), "one too many");
+            client.note("notifications/cancelled", json!({ "requestId": MAX_REQUESTS - 1 })).await;
+            client.ask(MAX_REQUESTS).await;
+            client.say(&json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "accept" } })).await;
+            client.is_taken().await;
+            while !heard.recv().await.expect("the hub hears it").contains("\"action\"") {}
+            client.end().await;
+        };
+        // Only a failure waits for it.
+        tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
     }
 }
