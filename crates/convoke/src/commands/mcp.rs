@@ -6,7 +6,6 @@ mod hub;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -99,22 +98,63 @@ struct Request {
     stand: Arc<Stand>,
 }
 
-/// How a request stands.
+/// How a request stands. One lock, so that none slips past its cancel: one that is cancelled before it is sent is not sent,
+/// and of any other the hub hears once it knows the request.
 #[derive(Default)]
-struct Stand {
-    /// The hub knows of it.
-    sent: AtomicBool,
+struct Stand(Mutex<Standing>);
+
+#[derive(Default)]
+struct Standing {
+    progress: Progress,
     /// The client wants no answer any more.
-    cancelled: AtomicBool,
+    cancelled: bool,
+    /// What the hub is told once it has the request.
+    to_tell: Option<Value>,
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Progress {
+    /// Nothing of it was sent.
+    #[default]
+    Waiting,
+    /// It is on its way.
+    Asked,
+    /// The hub has it, or never will.
+    Taken,
 }
 
 impl Stand {
-    fn is_sent(&self) -> bool {
-        self.sent.load(Ordering::Acquire)
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is sent now. Whether it may be.
+    fn ask(&self) -> bool {
+        let mut standing = self.lock();
+        standing.progress = Progress::Asked;
+        !standing.cancelled
+    }
+
+    /// The hub has it. What must be told of it by now.
+    fn taken(&self) -> Option<Value> {
+        let mut standing = self.lock();
+        standing.progress = Progress::Taken;
+        standing.to_tell.take()
+    }
+
+    /// The client cancels it with this message. How far it was.
+    fn cancel(&self, message: &Value) -> Progress {
+        let mut standing = self.lock();
+        standing.cancelled = true;
+        if standing.progress == Progress::Asked {
+            standing.to_tell = Some(message.clone());
+        }
+        standing.progress
     }
 
     fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
+        self.lock().cancelled
     }
 }
 
@@ -154,10 +194,7 @@ impl Bridge {
         let method = message["method"].as_str();
         let id = message.get("id").filter(|_| method.is_some()).cloned();
         // Before the limits: it makes room.
-        if method == Some("notifications/cancelled")
-            && id.is_none()
-            && !self.cancel(&message["params"]["requestId"].to_string())
-        {
+        if method == Some("notifications/cancelled") && id.is_none() && !self.cancel(&message) {
             return;
         }
         if self.tasks.len() >= MAX_MESSAGES || (id.is_some() && self.running().len() >= MAX_REQUESTS) {
@@ -211,19 +248,22 @@ impl Bridge {
         });
     }
 
-    /// Sees to it that a request gets no answer. Whether the hub must hear of it: without a session, going away is how
-    /// one is cancelled, and what was not sent need not be.
-    fn cancel(&self, id: &str) -> bool {
+    /// Sees to it that a request gets no answer. Whether the hub must hear of it now: without a session, going away is how
+    /// one is cancelled; what was not sent need not be; and what is on its way could come after its cancel.
+    fn cancel(&self, message: &Value) -> bool {
+        let id = message["params"]["requestId"].to_string();
+        let in_session = self.hub.has_session();
         let mut running = self.running();
-        let Some(request) = running.get(id) else { return self.hub.has_session() };
-        request.stand.cancelled.store(true, Ordering::Release);
-        if self.hub.has_session() && request.stand.is_sent() {
-            return true;
+        let Some(request) = running.get(&id) else { return in_session };
+        match request.stand.cancel(message) {
+            Progress::Taken if in_session => true,
+            Progress::Asked if in_session => false,
+            _ => {
+                request.task.abort();
+                running.remove(&id);
+                false
+            }
         }
-        if let Some(request) = running.remove(id) {
-            request.task.abort();
-        }
-        false
     }
 
     /// Sends a request when there is a place for it.
@@ -238,8 +278,10 @@ impl Bridge {
             before.cancelled().await;
             // Never closed, so there is always a place sooner or later.
             let _place = if at_once { None } else { places.acquire_owned().await.ok() };
-            standing.sent.store(true, Ordering::Release);
-            let outcome = hub.request(&message, || !standing.is_cancelled()).await;
+            if !standing.ask() {
+                return;
+            }
+            let outcome = hub.request(&message, || !standing.is_cancelled(), || standing.taken()).await;
             if let Err(trouble) = outcome
                 && !standing.is_cancelled()
             {
@@ -280,8 +322,8 @@ fn failure(id: &Value, code: i64, message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use convoke_core::secret::SecretText;
-    use tokio::io::AsyncReadExt as _;
-    use tokio::net::TcpListener;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
 
@@ -388,5 +430,93 @@ mod tests {
         };
         // Only a failure waits for it.
         tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
+    }
+
+    /// A hub that answers as the test says, byte for byte; it tells each message that it was sent.
+    async fn scripted() -> (String, mpsc::UnboundedReceiver<(Value, oneshot::Sender<String>)>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = format!("http://{}", listener.local_addr().expect("bound"));
+        let (told, heard) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(answer_all(socket, told.clone()));
+            }
+        });
+        (address, heard)
+    }
+
+    async fn answer_all(mut socket: TcpStream, told: mpsc::UnboundedSender<(Value, oneshot::Sender<String>)>) {
+        let mut bytes = Vec::new();
+        while let Ok(1..) = socket.read_buf(&mut bytes).await {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let answer = if head.starts_with("POST") {
+                // A message is whole when it can be read.
+                let Ok(message) = serde_json::from_str(body) else { continue };
+                let (to, answer) = oneshot::channel();
+                let _ = told.send((message, to));
+                answer.await.unwrap_or_default()
+            } else {
+                "HTTP/1.1 405 X\r\ncontent-length: 0\r\n\r\n".to_owned()
+            };
+            bytes.clear();
+            let _ = socket.write_all(answer.as_bytes()).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cancel_comes_after_what_it_cancels() {
+        let work = async {
+            let (address, mut heard) = scripted().await;
+            let mut client = Client::of(&address);
+            let mut next = async || heard.recv().await.expect("the hub is asked");
+            let accepted = || "HTTP/1.1 202 X\r\ncontent-length: 0\r\n\r\n".to_owned();
+            let stream = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n".to_owned();
+
+            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
+            let body = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#;
+            let head = "HTTP/1.1 200 X\r\ncontent-type: application/json\r\nmcp-session-id: s";
+            let opened = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            next().await.1.send(opened).expect("waits");
+            client.said.recv().await.expect("a session");
+
+            client.ask(1).await;
+            let (request, take) = next().await;
+            assert_eq!(request["id"], 1);
+            client.note("notifications/cancelled", json!({ "requestId": 1 })).await;
+            client.note("notifications/x", json!({})).await;
+            let (note, done) = next().await;
+            assert_eq!(
+                note["method"], "notifications/x",
+                "a hub that has not taken the request yet forgets its cancel"
+            );
+            done.send(accepted()).expect("waits");
+            take.send(stream.clone()).expect("waits");
+            let (cancel, done) = next().await;
+            assert_eq!(cancel["params"]["requestId"], 1);
+            done.send(accepted()).expect("waits");
+
+            client.ask(2).await;
+            let event = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n";
+            next().await.1.send(stream + event).expect("waits");
+            client.said.recv().await.expect("the hub has it");
+            client.note("notifications/cancelled", json!({ "requestId": 2 })).await;
+            let (cancel, done) = next().await;
+            assert_eq!(cancel["params"]["requestId"], 2, "at once");
+            done.send(accepted()).expect("waits");
+            client.end().await;
+        };
+        // Only a failure waits for it.
+        tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
+    }
+
+    #[test]
+    fn nothing_is_sent_once_it_is_cancelled() {
+        let stand = Stand::default();
+        assert!(stand.cancel(&json!({})) == Progress::Waiting && !stand.ask());
+        let stand = Stand::default();
+        assert!(stand.ask() && stand.cancel(&json!(1)) == Progress::Asked && stand.is_cancelled());
+        assert_eq!((stand.taken(), stand.taken()), (Some(json!(1)), None));
+        assert!(stand.cancel(&json!(2)) == Progress::Taken && stand.taken().is_none());
     }
 }

@@ -187,21 +187,22 @@ impl Hub {
         Err(Trouble::Lost)
     }
 
-    /// A request: its answer, if it is `wanted` when it comes, and whatever the hub says on the way.
-    pub(super) async fn request(self: &Arc<Self>, message: &Value, wanted: impl Fn() -> bool) -> Result<(), Trouble> {
-        let session = self.session();
-        let reply = self.post(message, session.as_deref()).await?;
-        let reply = match (reply.status(), session) {
-            (StatusCode::NOT_FOUND, Some(ended))
-                if message.pointer("/params/_meta").is_none_or(|m| m[VERSION].is_null()) =>
-            {
-                // A hub that was restarted has forgotten its sessions. What was selected in it is gone, so a call that
-                // relied on that is refused, not sent elsewhere.
-                let session = self.renew(&ended.id).await?;
-                self.post(message, Some(&session)).await?
-            }
-            _ => reply,
-        };
+    /// A request: its answer, if it is `wanted` when it comes, and whatever the hub says on the way. `taken` hears when the
+    /// hub has it, and says what the hub must be told of it then.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        message: &Value,
+        wanted: impl Fn() -> bool,
+        taken: impl FnOnce() -> Option<Value>,
+    ) -> Result<(), Trouble> {
+        let reply = self.ask(message).await;
+        // Also where the reply was lost: the request may have come through.
+        if let Some(word) = taken()
+            && let Err(trouble) = self.notify(&word).await
+        {
+            eprintln!("convoke mcp: {trouble}");
+        }
+        let reply = reply?;
         let mut answered = false;
         let mut messages = self.read(reply).await?;
         while let Some(text) = messages.next().await {
@@ -218,6 +219,23 @@ impl Hub {
             return Ok(());
         }
         Err(if self.is_refused().await { Trouble::Revoked } else { Trouble::Lost })
+    }
+
+    /// Sends a request, in a new session if the hub has forgotten this one.
+    async fn ask(self: &Arc<Self>, message: &Value) -> Result<Response, Trouble> {
+        let session = self.session();
+        let reply = self.post(message, session.as_deref()).await?;
+        match (reply.status(), session) {
+            (StatusCode::NOT_FOUND, Some(ended))
+                if message.pointer("/params/_meta").is_none_or(|m| m[VERSION].is_null()) =>
+            {
+                // A hub that was restarted has forgotten its sessions. What was selected in it is gone, so a call that
+                // relied on that is refused, not sent elsewhere.
+                let session = self.renew(&ended.id).await?;
+                self.post(message, Some(&session)).await
+            }
+            _ => Ok(reply),
+        }
     }
 
     /// Whether the hub is there and does not take the token: it may have been revoked since.
