@@ -34,8 +34,10 @@ pub struct Rotated {
     pub values: usize,
     /// Whether the new key is in the file `data.key`. If not, it is the one that was passed in.
     pub in_file: bool,
-    /// Where the key is that was in `data.key` before. Backups made before the rotation need it.
+    /// Where the key is kept that was replaced, if it was in `data.key`. Backups made before the rotation need it.
     pub old_key: Option<PathBuf>,
+    /// Where another key is kept that was in `data.key`, while the one in force came from outside.
+    pub other_key: Option<PathBuf>,
 }
 
 /// Seals everything anew. `current` is the key in force when it does not come from the file, `new` the next one when
@@ -46,12 +48,16 @@ pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretByte
     let mut conn = open_writable(&paths.db)?;
     // What is sealed is where the newest schema has it.
     migrate(&mut conn)?;
-    // What is replaced is wiped in the file: the reason for a rotation may be that the old key is known.
+    // What is replaced is wiped in the file. The old key may be known to others, and is kept beside it for backups: it must
+    // not open anything in it any more.
     conn.pragma_update(None, "secure_delete", "ON")?;
     let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
     let old = load(&paths, current, &key_id)?;
-    // Before anything else: whatever happens from here on, it stays on the disk.
-    let old_key = keep(&paths)?;
+    // Before anything else: whatever happens from here on, what is in the file stays on the disk.
+    let (old_key, other_key) = match keep(&paths, current.is_none() || new.is_none())? {
+        Some((id, kept)) if id == key_id => (Some(kept), None),
+        other => (None, other.map(|(_, kept)| kept)),
+    };
     let next = match new {
         Some(bytes) => DataKey::from_bytes(bytes.reveal(), "the new key")?,
         None => {
@@ -70,11 +76,15 @@ pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretByte
     }
     // The log still has the old pages.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(Rotated { values, in_file: new.is_none(), old_key })
+    Ok(Rotated { values, in_file: new.is_none(), old_key, other_key })
 }
 
-/// Keeps the key that is in `data.key` under a name of its own, since a new one is about to take its place.
-fn keep(paths: &Paths) -> Result<Option<PathBuf>> {
+/// Keeps the key that is in `data.key` under a name of its own, if another is about to take its place; with its id, since
+/// it need not be the one in force.
+fn keep(paths: &Paths, is_replaced: bool) -> Result<Option<(String, PathBuf)>> {
+    if !is_replaced {
+        return Ok(None);
+    }
     let key = match read_key(&paths.key) {
         Ok(Some(key)) => key,
         // What is no key opens nothing.
@@ -85,7 +95,7 @@ fn keep(paths: &Paths) -> Result<Option<PathBuf>> {
     // An attempt that was interrupted may have left half of it; the whole is still in `data.key`.
     remove(&kept)?;
     write_key(&kept, &key)?;
-    Ok(Some(kept))
+    Ok(Some((key.id(), kept)))
 }
 
 /// Everything that is sealed, and the key's id, in one transaction.

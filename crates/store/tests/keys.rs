@@ -197,6 +197,27 @@ async fn a_rotation_seals_everything_anew() {
 }
 
 #[tokio::test]
+async fn a_key_in_the_file_that_was_not_in_force_is_kept_and_not_taken_for_the_old_one() {
+    let outside = SecretBytes::new([7; 32]);
+    let (dir, _) = filled(Some(&outside)).await;
+    let file = dir.path().join("data.key");
+    let stray = format!("{}=\n", "A".repeat(43));
+    fs::write(&file, &stray).expect("writes");
+    // From one key outside to another the file is nobody's business.
+    let second = SecretBytes::new([8; 32]);
+    let rotated = keys::rotate(dir.path(), Some(&outside), Some(&second)).expect("rotates");
+    assert_eq!((rotated.old_key, rotated.other_key), (None, None));
+    assert_eq!(fs::read_to_string(&file).expect("reads"), stray);
+    let rotated = keys::rotate(dir.path(), Some(&second), None).expect("rotates");
+    assert_eq!((rotated.in_file, rotated.old_key), (true, None));
+    assert_eq!(fs::read_to_string(rotated.other_key.expect("kept")).expect("reads"), stray);
+    // One that is in both places is the old one.
+    let same = keys::parse(&SecretText::new(fs::read_to_string(&file).expect("reads"))).expect("a key");
+    let rotated = keys::rotate(dir.path(), Some(&same), None).expect("rotates");
+    assert!(rotated.old_key.is_some() && rotated.other_key.is_none());
+}
+
+#[tokio::test]
 async fn a_backup_from_before_a_rotation_opens_with_the_key_that_was_kept() {
     let (dir, _) = filled(None).await;
     let file = dir.path().join("backup");

@@ -59,6 +59,7 @@ fn rotate(verb: Verb<'_>) -> Result<Exit> {
     if verb.output.json {
         verb.output.json(&json!({
             "ok": true, "data": data, "values": rotated.values, "old_key": rotated.old_key,
+            "other_key": rotated.other_key,
         }))?;
         return Ok(Exit::Done);
     }
@@ -76,6 +77,13 @@ fn rotate(verb: Verb<'_>) -> Result<Exit> {
             kept.display()
         )),
         None => verb.output.note("Backups made before this need the old key: keep it as long as you keep them."),
+    }
+    if let Some(kept) = &rotated.other_key {
+        verb.output.note(format_args!(
+            "{} had another key, which was not in use. It is kept in {}, in case a backup needs it.",
+            file.display(),
+            kept.display()
+        ));
     }
     Ok(Exit::Done)
 }

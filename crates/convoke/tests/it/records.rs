@@ -174,4 +174,10 @@ fn the_data_key_is_replaced_while_the_hub_is_down() {
     let ready: serde_json::Value = serde_json::from_str(&again.line()).expect("JSON");
     assert_eq!(ready["kenny_public_key"], key);
     Done::of(&mut on(&data, &["agents", "list"])).ok();
+    drop(again);
+    // A key that is in force from outside is the operator's to keep, whatever is in the file.
+    let given = std::fs::read_to_string(data.join("data.key")).expect("the key");
+    std::fs::write(data.join("data.key"), &before).expect("written");
+    let done = Done::of(on(&data, &["keys", "rotate"]).env("CONVOKE_DATA_KEY", given.trim())).ok();
+    done.notes("need the old key: keep it").notes("had another key, which was not in use. It is kept in");
 }
