@@ -39,15 +39,16 @@ pub(crate) fn start(level: &str) -> Result<()> {
 }
 
 /// What is told of the talkative libraries, however much the filter asks for in general: `CONVOKE_LOG=debug` must not
-/// put passwords into a log. A library that the filter names tells what it is asked to: who does that knows why.
+/// put passwords into a log. What the filter names tells what it is asked to: who does that knows why.
 fn cap(text: &str, filter: &EnvFilter) -> Targets {
-    let named: Vec<&str> =
-        text.split(',').map(|part| part.split(['=', '[', ':']).next().unwrap_or_default()).collect();
-    let named = |library: &str| named.iter().any(|name| name.trim() == library);
-    let capped = TALKATIVE.into_iter().filter(|library| !named(library));
+    let named = text.split(',').map(|part| part.split(['=', '[']).next().unwrap_or_default().trim());
     // The filter's own most: this one must not make the others look as if more were wanted.
     let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
-    Targets::new().with_default(most).with_targets(capped.map(|library| (library, LevelFilter::INFO)))
+    let capped = TALKATIVE.into_iter().map(|library| (library, LevelFilter::INFO));
+    // A name stands for all that begin with it, and the longest counts: what is named needs a word of its own, since it may
+    // begin as another does (`hyper_util`).
+    let named = named.filter(|name| !name.is_empty()).map(|name| (name, most));
+    Targets::new().with_default(most).with_targets(capped).with_targets(named)
 }
 
 /// Details are told of our own crates only: those of the libraries below drown them. The MCP library tells three lines
@@ -90,13 +91,17 @@ mod tests {
         assert_eq!(told("error"), [false; 4]);
     }
 
+    /// Does it with a filter in force.
+    fn with<T>(text: &str, work: impl FnOnce() -> T) -> T {
+        let filter = EnvFilter::try_new(text).expect(text);
+        let cap = cap(text, &filter);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(filter).with(cap), work)
+    }
+
     /// Which of some events a filter lets through.
     fn through(text: &str) -> [bool; 6] {
         use tracing::{Level, enabled};
-        let filter = EnvFilter::try_new(text).expect(text);
-        let cap = cap(text, &filter);
-        let subscriber = tracing_subscriber::registry().with(filter).with(cap);
-        tracing::subscriber::with_default(subscriber, || {
+        with(text, || {
             [
                 enabled!(target: "rmcp::service", Level::DEBUG),
                 enabled!(target: "rmcp::service", Level::INFO),
@@ -104,6 +109,19 @@ mod tests {
                 enabled!(target: "hyper::proto", Level::DEBUG),
                 enabled!(target: "convoke_hub::http", Level::DEBUG),
                 enabled!(target: "convoke_hub::http", Level::INFO),
+            ]
+        })
+    }
+
+    /// The same for some whose names begin alike.
+    fn also(text: &str) -> [bool; 4] {
+        use tracing::{Level, enabled};
+        with(text, || {
+            [
+                enabled!(target: "hyper_util::client", Level::DEBUG),
+                enabled!(target: "hyper_rustls::connector", Level::DEBUG),
+                enabled!(target: "hyper::proto", Level::DEBUG),
+                enabled!(target: "h2::codec", Level::DEBUG),
             ]
         })
     }
@@ -116,6 +134,13 @@ mod tests {
         assert_eq!(through("info,rmcp=debug"), [true, true, false, false, false, true]);
         assert_eq!(through("debug,rmcp::service=trace"), [true, true, false, false, true, true]);
         assert_eq!(through("trace,hyper=trace"), [false, true, false, true, true, true]);
+        // One library's name may begin as another's does, and a part of one is not the whole.
+        assert_eq!(also("trace,hyper_util=trace"), [true, false, false, false]);
+        assert_eq!(also("trace,hyper=trace"), [false, true, true, false]);
+        assert_eq!(also("info,hyper_rustls=debug"), [false, true, false, false]);
+        assert_eq!(also("debug,hyper::proto=trace"), [false, false, true, false]);
+        assert_eq!(also("info,hyper::client[call]=debug"), [false; 4]);
+        assert_eq!(also("trace"), [false; 4]);
         // Nobody is made to tell more than was asked for.
         assert_eq!(through("warn"), [false; 6]);
         assert_eq!(through("warn,convoke_hub=debug"), [false, false, false, false, true, true]);
