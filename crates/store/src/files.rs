@@ -22,13 +22,6 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Where a data key that was replaced is kept: backups that were made before need it.
-    pub fn old_key(&self, id: &str) -> PathBuf {
-        self.dir.join(format!("data.key.{id}"))
-    }
-}
-
-impl Paths {
     /// The paths in `dir`.
     pub fn new(dir: &Path) -> Self {
         Self {
@@ -38,6 +31,11 @@ impl Paths {
             next_key: dir.join("data.key.new"),
             lock: dir.join("hub.lock"),
         }
+    }
+
+    /// Where a data key that was replaced is kept: backups that were made before need it.
+    pub fn old_key(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("data.key.{id}"))
     }
 
     /// The paths in `dir`, which must hold a database.
@@ -50,9 +48,7 @@ impl Paths {
             Err(e) => Err(StoreError::io("read", &paths.db, e)),
         }
     }
-}
 
-impl Paths {
     /// Whether a hub was here whose database is gone: its key is there, and the mark of a process that had the directory.
     /// To begin anew in its place would look like a hub that forgot everything.
     pub(crate) fn check_not_lost(&self) -> Result<(), StoreError> {
