@@ -133,19 +133,34 @@ async fn run_one(verb: Verb<'_>, args: RunbookArgs) -> Result<Exit> {
     let params = read_params(args.params.as_deref())?;
     let body = json!({ "agent": args.agent, "category": args.category, "params": params });
     let shown: Value = verb.client()?.post("/api/v1/diagnose", &body).await?;
-    let failed = shown["meta"]["probesFailed"].as_u64() != Some(0);
+    let (exit, word) = verdict(&shown["meta"]);
     if verb.output.json {
         verb.output.json(&shown)?;
-        return Ok(if failed { Exit::Failed } else { Exit::Done });
+        return Ok(exit);
     }
     verb.output.table(&findings(&shown), "nothing to tell")?;
     for (name, probe) in shown["probes"].as_object().into_iter().flatten() {
         if let Some(error) = probe["error"].as_str() {
             verb.output.note(show::clean(&format!("{name}: {error}")));
+        } else if let Some(why) = probe["reason"].as_str() {
+            verb.output.note(show::clean(&format!("{name} was skipped: {why}")));
         }
     }
     verb.output.note(text(&shown["meta"]["summaryText"]));
-    Ok(if failed { Exit::Failed } else { Exit::Done })
+    if let Some(word) = word {
+        verb.output.note(word);
+    }
+    Ok(exit)
+}
+
+/// How a runbook's run ended, and what the summary does not say of it. One that asked nothing has found nothing wrong, and
+/// must not look like a machine that is well.
+fn verdict(meta: &Value) -> (Exit, Option<&'static str>) {
+    let count = |name: &str| meta[name].as_u64();
+    if count("probesRun") == Some(0) && count("probesSkipped").is_some_and(|skipped| skipped > 0) {
+        return (Exit::Failed, Some("nothing was asked: every probe was skipped"));
+    }
+    (if count("probesFailed") == Some(0) { Exit::Done } else { Exit::Failed }, None)
 }
 
 fn findings(shown: &Value) -> Grid {
@@ -167,6 +182,18 @@ fn text(value: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_runbook_that_asked_nothing_has_failed() {
+        let of = |run: u32, failed: u32, skipped: u32| {
+            verdict(&json!({ "probesRun": run, "probesFailed": failed, "probesSkipped": skipped }))
+        };
+        assert_eq!(of(2, 0, 0), (Exit::Done, None));
+        assert_eq!(of(1, 0, 1), (Exit::Done, None));
+        assert_eq!(of(2, 1, 0), (Exit::Failed, None));
+        assert!(matches!(of(0, 0, 2), (Exit::Failed, Some(_))));
+        assert_eq!(verdict(&json!({})), (Exit::Failed, None), "not what a hub says");
+    }
 
     #[test]
     fn findings_are_shown_with_what_to_do() {

@@ -18,6 +18,15 @@ struct Fleet {
 }
 
 impl Fleet {
+    /// At a hub of its own.
+    fn with_hub() -> (Hub, Self) {
+        let hub = Hub::start_with(&["--set", "sonde.tls_listen=127.0.0.1:0", "--set", "sonde.cache_s=0"]);
+        let ca = hub.beside("ca.pem");
+        std::fs::write(&ca, get(&hub, "/api/v1/ca")["caCertPem"].as_str().expect("a certificate")).expect("writes");
+        let fleet = Self::start(&hub, &ca);
+        (hub, fleet)
+    }
+
     fn start(hub: &Hub, ca: &Path) -> Self {
         let target = hub.http().trim_start_matches("http://");
         let tls = hub.ready["sonde_tls"].as_str().expect("a listener");
@@ -71,10 +80,7 @@ fn get(hub: &Hub, path: &str) -> Value {
 
 #[test]
 fn simulated_agents_do_exactly_what_they_are_counted_for() {
-    let hub = Hub::start_with(&["--set", "sonde.tls_listen=127.0.0.1:0", "--set", "sonde.cache_s=0"]);
-    let ca = hub.beside("ca.pem");
-    std::fs::write(&ca, get(&hub, "/api/v1/ca")["caCertPem"].as_str().expect("a certificate")).expect("writes");
-    let mut fleet = Fleet::start(&hub, &ca);
+    let (hub, mut fleet) = Fleet::with_hub();
     fleet.counts(&json!({ "do": "tokens", "count": 5 }), (0, 0, 0));
     fleet.counts(&json!({ "do": "enrol", "tls": false }), (0, 5, 0));
     fleet.counts(&json!({ "do": "resize", "agents": 5 }), (5, 10, 0));
@@ -95,6 +101,21 @@ fn simulated_agents_do_exactly_what_they_are_counted_for() {
     assert!(reply["problem"].as_str().is_some_and(|p| p.contains("only 5")), "{reply}");
     let enrolments = hub.run(&["audit", "list", "--kind", "enrol", "--json"]).ok().stdout;
     assert_eq!(enrolments.matches(r#""enrolled""#).count(), 8, "{enrolments}");
+}
+
+#[test]
+fn a_runbook_of_which_nothing_was_asked_has_not_gone_well() {
+    let (hub, mut fleet) = Fleet::with_hub();
+    fleet.counts(&json!({ "do": "tokens", "count": 1 }), (0, 0, 0));
+    fleet.counts(&json!({ "do": "enrol", "tls": false }), (0, 1, 0));
+    fleet.counts(&json!({ "do": "resize", "agents": 1 }), (1, 2, 0));
+    hub.run(&["policy", "confirm", "add", "--id", "look", "--tools", "system.*"]).ok();
+    let asked = ["runbook", "run", "system", "--agent", "sim-0"];
+    let done = hub.run(&asked).code(1).notes("every probe was skipped");
+    done.notes("system.disk.usage was skipped: it needs a person's approval");
+    let shown = hub.run(&[&asked[..], &["--json"]].concat()).code(1).json();
+    assert_eq!((&shown["meta"]["probesRun"], &shown["meta"]["probesSkipped"]), (&json!(0), &json!(3)), "{shown}");
+    fleet.counts(&json!({ "do": "report" }), (1, 2, 0));
 }
 
 #[test]
