@@ -1,4 +1,7 @@
 //! Short-lived links to agent binaries: `agent_update` names one, and the agent fetches it without a token.
+//!
+//! A link lives from when its call goes out. One whose call waited for a person is given its life then, also by a hub that
+//! was started again meanwhile: a link says which file it is for, and shows that this hub has made it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,9 +9,11 @@ use std::sync::{Mutex, PoisonError};
 
 use convoke_core::secret::{SecretText, TokenHash};
 use convoke_core::time::Timestamp;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock;
+use crate::hub::Hub;
 
 /// Most links at once; one more takes the place of the one that lapses first.
 const MAX_LINKS: usize = 1024;
@@ -28,10 +33,44 @@ pub(crate) struct Binary {
     pub version: String,
 }
 
+/// The address of a new link to a file of the folder of binaries; none when its name is no text. It leads nowhere until it
+/// is [given its life](enliven).
+pub(crate) fn address(hub: &Hub, file: &Path) -> Option<String> {
+    let name = file.file_name()?.to_str()?;
+    let random = clock::token("");
+    let link = format!("{}.{}.{name}", random.reveal(), proof(hub, random.reveal(), name));
+    Some(format!("{}{DOOR}{}", hub.base_url(), utf8_percent_encode(&link, NON_ALPHANUMERIC)))
+}
+
+/// Where links lead.
+const DOOR: &str = "/d/binary/";
+
+/// Shows that this hub has made a link. What it digests otherwise begins with a bracket.
+fn proof(hub: &Hub, random: &str, name: &str) -> String {
+    hub.digest(format!("link\n{random}\n{name}").as_bytes()).split_off("hmac-sha256:".len())
+}
+
+/// The call that names this address goes out: from now on it leads to its file, for as long as the settings say. Nothing
+/// when it is none of this hub's links.
+pub(crate) fn enliven(hub: &Hub, address: &str) -> Option<()> {
+    let base = hub.base_url();
+    let link = address.strip_prefix(&base)?.strip_prefix(DOOR)?;
+    let link = percent_decode_str(link).decode_utf8().ok()?;
+    let (random, rest) = link.split_once('.')?;
+    let (shown, name) = rest.split_once('.')?;
+    if TokenHash::of(shown) != TokenHash::of(&proof(hub, random, name)) {
+        return None;
+    }
+    let file = Path::new(hub.settings.text("kenny.update_dir")?).join(name);
+    let now = clock::now();
+    let until = now.after(hub.settings.seconds("kenny.update_link_ttl_s"));
+    hub.downloads.offer(&SecretText::new(link.into_owned()), file, now, until);
+    Some(())
+}
+
 impl Downloads {
-    /// A new link to a file: the secret part of its address.
-    pub fn offer(&self, path: PathBuf, now: Timestamp, expires_at: Timestamp) -> SecretText {
-        let secret = clock::token("");
+    /// A link leads to a file for a while.
+    fn offer(&self, secret: &SecretText, path: PathBuf, now: Timestamp, expires_at: Timestamp) {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|_, (_, at)| now < *at);
         if links.len() >= MAX_LINKS
@@ -40,7 +79,6 @@ impl Downloads {
             links.remove(&first);
         }
         links.insert(secret.hash(), (path, expires_at));
-        secret
     }
 
     /// The file behind a link, while it lives.
@@ -155,7 +193,8 @@ mod tests {
     fn links_lapse() {
         let links = Downloads::default();
         let at = Timestamp::from_millis;
-        let link = links.offer("x".into(), at(0), at(10));
+        let link = SecretText::new("link");
+        links.offer(&link, "x".into(), at(0), at(10));
         assert!(links.find(&link, at(9)).is_some());
         assert!(links.find(&link, at(10)).is_none());
         assert!(links.find(&SecretText::new("other"), at(1)).is_none());

@@ -55,6 +55,18 @@ pub enum StoreError {
         /// Where it should be.
         file: PathBuf,
     },
+    /// A hub's key from outside that is not this hub's.
+    #[error(
+        "the key from outside (CONVOKE_KENNY_PRIVATE_KEY) is not that of this data directory's hub, and agents that know \
+         that one would refuse another: start without it, or with a new data directory"
+    )]
+    OtherHubKey,
+    /// The hub's key came from outside at the last start, and was not kept then.
+    #[error(
+        "the hub's key came from outside (CONVOKE_KENNY_PRIVATE_KEY) at the last start, and is not kept in this data \
+         directory: set it once more"
+    )]
+    HubKeyNotKept,
     /// A data key that is no key.
     #[error("the data key from {from} is malformed: it must be 32 bytes in base64")]
     MalformedKey {

@@ -65,7 +65,7 @@ pub struct OpenOptions {
     pub dir: PathBuf,
     /// The data key, 32 bytes, when it does not come from the file `data.key`. See [`keys::parse`].
     pub data_key: Option<SecretBytes>,
-    /// The seed of the hub's Ed25519 key, 32 bytes, used instead of the kept one and not written down.
+    /// The seed of the hub's Ed25519 key, 32 bytes. Kept at the first start; from then on it must be the same, or absent.
     pub hub_seed: Option<SecretBytes>,
     /// How many changes may wait for the writer; beyond it callers wait.
     pub queue_limit: usize,
@@ -111,14 +111,7 @@ impl SqliteStore {
             Some(text) => text.parse().map_err(|_| StoreError::Corrupt("the hub's id is malformed".into()))?,
             None => initialise(&mut conn, &key)?,
         };
-        let signer = Arc::new(match &options.hub_seed {
-            Some(seed) => signing_key(seed)?,
-            None => kept_signer(&conn, &key)?,
-        });
-        let public_key = hex::encode(signer.verifying_key().to_bytes());
-        if meta(&conn, PUBLIC_KEY)?.as_ref() != Some(&public_key) {
-            set_meta(&conn, PUBLIC_KEY, &public_key)?;
-        }
+        let signer = Arc::new(signer(&mut conn, &key, options.hub_seed.as_ref())?);
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db)?;
         let open_intents = journal::open_count(&conn)?;
@@ -177,14 +170,32 @@ fn initialise(conn: &mut Connection, key: &DataKey) -> Result<HubId> {
     Ok(hub_id)
 }
 
-fn kept_signer(conn: &Connection, key: &DataKey) -> Result<SigningKey> {
+/// The hub's key: the one that is kept, or at the first start the one from outside, or a new one. Agents know the hub by it,
+/// so another never takes its place.
+fn signer(conn: &mut Connection, key: &DataKey, from_outside: Option<&SecretBytes>) -> Result<SigningKey> {
     let purpose = secret_purpose(HUB_KEY);
-    if let Some(sealed) = operators::sealed_secret(conn, HUB_KEY)? {
-        return signing_key(&key.open(&purpose, &sealed)?);
+    let known = meta(conn, PUBLIC_KEY)?;
+    let kept = match operators::sealed_secret(conn, HUB_KEY)? {
+        Some(sealed) => Some(signing_key(&key.open(&purpose, &sealed)?)?),
+        None => None,
+    };
+    let signer = match (from_outside, &kept, &known) {
+        (Some(seed), ..) => signing_key(seed)?,
+        (None, Some(kept), _) => kept.clone(),
+        (None, None, None) => SigningKey::from_bytes(&Zeroizing::new(random::<32>()?)),
+        (None, None, Some(_)) => return Err(StoreError::HubKeyNotKept),
+    };
+    let public_key = hex::encode(signer.verifying_key().to_bytes());
+    if known.is_some_and(|known| known != public_key) {
+        return Err(if from_outside.is_some() { StoreError::OtherHubKey } else { StoreError::HubKeyNotKept });
     }
-    let seed = Zeroizing::new(random::<32>()?);
-    operators::put_sealed_secret(conn, HUB_KEY, &key.seal(&purpose, &*seed)?)?;
-    Ok(SigningKey::from_bytes(&seed))
+    if kept.as_ref() != Some(&signer) {
+        let tx = conn.transaction()?;
+        operators::put_sealed_secret(&tx, HUB_KEY, &key.seal(&purpose, signer.as_bytes())?)?;
+        set_meta(&tx, PUBLIC_KEY, &public_key)?;
+        tx.commit()?;
+    }
+    Ok(signer)
 }
 
 fn signing_key(seed: &SecretBytes) -> Result<SigningKey> {

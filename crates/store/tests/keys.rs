@@ -15,6 +15,7 @@ use convoke_store::{
     CallRow, ClientRow, OpenOptions, PairingRow, RoomRow, RoomStore as _, RuleRow, SqliteStore, Store, StoreError,
     YonexusStore as _, keys,
 };
+use ed25519_dalek::SigningKey;
 use uuid::Uuid;
 
 const SECRET: &[u8] = b"the-secret-of-the-test";
@@ -265,13 +266,33 @@ async fn an_interrupted_rotation_is_undone_or_finished() {
 }
 
 #[tokio::test]
-async fn a_hub_key_from_outside_is_used_and_not_written() {
+async fn a_hub_key_from_outside_is_kept_and_none_takes_its_place() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let open_with = |seed: Option<u8>| {
+        let hub_seed = seed.map(|byte| SecretBytes::new([byte; 32]));
+        SqliteStore::open(OpenOptions { hub_seed, ..OpenOptions::new(dir.path()) })
+    };
+    let given = SigningKey::from_bytes(&[5; 32]).verifying_key();
+    for seed in [Some(5), None, Some(5)] {
+        let store = open_with(seed).expect("opens");
+        assert_eq!(store.hub_key().verifying_key(), given, "{seed:?}");
+        store.close().await.expect("closes");
+    }
+    assert!(matches!(open_with(Some(6)), Err(StoreError::OtherHubKey)));
+    // As a program left it that did not keep the key.
+    let conn = rusqlite::Connection::open(dir.path().join("hub.db")).expect("opens");
+    conn.execute("DELETE FROM secrets WHERE name = 'hub_key'", []).expect("deletes");
+    drop(conn);
+    assert!(matches!(open_with(None), Err(StoreError::HubKeyNotKept)));
+    open_with(Some(5)).expect("opens").close().await.expect("closes");
+    open_with(None).expect("opens").close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_hub_that_made_its_key_keeps_it() {
     let (dir, kept) = filled(None).await;
-    let seed = SecretBytes::new([5; 32]);
-    let options = OpenOptions { hub_seed: Some(seed), ..OpenOptions::new(dir.path()) };
-    let store = SqliteStore::open(options).expect("opens");
-    assert_ne!(store.hub_key().verifying_key().to_bytes(), kept);
-    store.close().await.expect("closes");
+    let other = OpenOptions { hub_seed: Some(SecretBytes::new([5; 32])), ..OpenOptions::new(dir.path()) };
+    assert!(matches!(SqliteStore::open(other), Err(StoreError::OtherHubKey)));
     let store = open(dir.path(), None).expect("opens");
     assert_eq!(store.hub_key().verifying_key().to_bytes(), kept);
     store.close().await.expect("closes");

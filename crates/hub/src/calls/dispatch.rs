@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::ending::Ending;
 use super::{Done, Planned, message, offline};
 use crate::clock;
+use crate::downloads;
 use crate::hub::Hub;
 use crate::link::{Answer, Command, Failure, Link, Probe, Refused, Reply};
 
@@ -221,6 +222,11 @@ async fn way_out(hub: &Hub, planned: &Planned) -> Result<Arc<Link>, Failure> {
         return Err(cancelled());
     }
     record_intent(hub, planned).await?;
+    if planned.call.tool == "agent_update"
+        && let Some(address) = planned.value["url"].as_str()
+    {
+        downloads::enliven(hub, address);
+    }
     Ok(link)
 }
 

@@ -16,7 +16,7 @@ use super::ApiError;
 use super::extract::{Json, PathOf};
 use crate::calls::{Ask, PlaceError, Placed};
 use crate::clock;
-use crate::downloads::{Binary, is_newer, newest, sha256};
+use crate::downloads::{self, Binary, is_newer, newest, sha256};
 use crate::hub::Hub;
 use crate::operators::Caller;
 
@@ -66,9 +66,7 @@ pub(super) async fn update(
         let message = format!("agent {id} has version {}; the newest here is {}", meta.version, binary.version);
         return Err(ApiError::conflict(message).hint("put a newer binary into kenny.update_dir"));
     }
-    let now = clock::now();
-    let link = hub.downloads.offer(binary.path, now, now.after(hub.settings.seconds("kenny.update_link_ttl_s")));
-    let url = format!("{}/d/binary/{}", hub.base_url(), link.reveal());
+    let url = downloads::address(&hub, &binary.path).ok_or_else(ApiError::internal)?;
     let args = json!({ "version": binary.version, "url": url, "sha256": hash });
     let args = serde_json::value::to_raw_value(&args).map_err(|_| ApiError::internal())?;
     let timeout = Some(super::agents::UPDATE_TIMEOUT);

@@ -121,3 +121,59 @@ async fn an_update_offers_the_newest_binary_by_a_short_lived_link() {
     assert_eq!(args["sha256"], reply.body["sha256"]);
     assert_eq!(hub.http_client.get(format!("{url}x")).send().await.expect("answers").status(), 404);
 }
+
+#[tokio::test]
+async fn an_update_that_waited_for_a_person_has_a_link_that_lives() {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::write(dir.path().join("kenny-agent-0.2.0-linux-x86_64"), b"the new agent").expect("writes");
+    let folder = dir.path().to_str().expect("UTF-8");
+    let settings = [("kenny.update_dir", folder), ("hub.public_url", "http://hub.test")];
+    let mut hub = TestHub::with(&settings).await;
+    // Nobody has to find the name that it is told.
+    hub.http = format!("http://{}", hub.hub().listen);
+    let rule = json!({ "id": "all-changes", "effects": ["interact", "manage"] });
+    assert_eq!(hub.post("/api/policy/confirm", rule).await.status, 200);
+    let asker = hub.token("asker", "operator", json!({})).await;
+    drop(hub.agent("pc").await);
+    let asked = hub.post_as(&asker, "/api/agents/pc/update", json!({})).await;
+    assert_eq!(asked.status, 202, "{asked:?}");
+    let approval = asked.body["approval"]["id"].as_str().expect("an id").to_owned();
+    let shown = hub.get("/api/approvals").await.body["approvals"][0]["args"]["url"].clone();
+    let path = shown.as_str().expect("an address").strip_prefix("http://hub.test").expect("the hub's").to_owned();
+    let fetch = async |hub: &TestHub, path: &str| {
+        let reply = hub.http_client.get(format!("{}{path}", hub.http)).send().await.expect("answers");
+        (reply.status().as_u16(), reply.bytes().await.expect("a body"))
+    };
+    assert_eq!(fetch(&hub, &path).await.0, 404, "not before someone approves");
+    hub.restart(&settings).await;
+    hub.http = format!("http://{}", hub.hub().listen);
+    let mut agent = TestAgent::open(&hub, "pc", key_of("pc")).await;
+    agent.handshake().await.expect("is let in");
+    let answer = async {
+        let request = agent.request().await;
+        let fetched = fetch(&hub, &path).await;
+        agent.answer(&request.id, json!({ "ok": true, "staged_version": "0.2.0" })).await;
+        (request, fetched)
+    };
+    let at = format!("/api/approvals/{approval}");
+    let yes = hub.post(&at, json!({ "approve": true }));
+    let (approved, (request, fetched)) = tokio::join!(yes, answer);
+    assert_eq!((approved.status, request.args["url"] == shown), (200, true), "{approved:?}");
+    assert_eq!((fetched.0, &fetched.1[..]), (200, &b"the new agent"[..]));
+    // Only links that this hub has made lead anywhere.
+    let forged = path.replace("kenny%2Dagent", "..%2Fkenny%2Dagent");
+    let ask = json!({ "tool": "agent_update", "args": { "version": "9", "url": format!("http://hub.test{forged}"), "sha256": "0" } });
+    let asked = hub.post("/api/agents/pc/call", ask).await;
+    let id = asked.body["approval"]["id"].as_str().expect("an id").to_owned();
+    let boss = hub.token("boss", "admin", json!({ "approve": true })).await;
+    let answer = async {
+        let request = agent.request().await;
+        let fetched = fetch(&hub, &forged).await;
+        agent.answer(&request.id, json!({ "ok": true })).await;
+        fetched.0
+    };
+    let at = format!("/api/approvals/{id}");
+    let yes = hub.post_as(&boss, &at, json!({ "approve": true }));
+    let (approved, fetched) = tokio::join!(yes, answer);
+    assert_eq!((approved.status, fetched), (200, 404), "{approved:?}");
+}
