@@ -14,8 +14,11 @@ use super::expand;
 const HERE: &str = "@cwd@";
 /// Longest directory that is kept in mind.
 const MAX_PLACE: usize = 128;
-/// What this may add to a text altogether: matching costs as much as there is to match.
+/// What this may add to a text altogether: matching costs as much as there is to match. When it is used up, what removes
+/// something is taken to remove all there is.
 const MAX_ADDED: usize = 16 << 10;
+/// What is left of that for commands that remove something.
+const RESERVED: usize = MAX_ADDED / 2;
 /// Most subshells inside one another.
 const MAX_DEPTH: usize = 64;
 
@@ -46,6 +49,11 @@ enum Kind {
 }
 
 impl Kind {
+    /// Whether it can remove what its words stand for, or hand it on to who does.
+    fn is_grave(self) -> bool {
+        matches!(self, Self::Remove | Self::Find | Self::List | Self::Pack)
+    }
+
     /// That of the command of this name, which is in lower case.
     fn of(name: &str) -> Self {
         match name {
@@ -67,6 +75,9 @@ impl Kind {
         }
     }
 }
+
+/// Options of `sudo` with a word of their own behind them.
+const SUDO_NAMED: &[&str] = &["-u", "-g", "-p", "-h", "-r", "-t", "-T", "-U", "-C", "--user", "--group", "--prompt"];
 
 /// Words before a command that are none.
 const KEYWORDS: &[&str] = &["if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "function", "try"];
@@ -153,11 +164,13 @@ pub(super) fn placed(text: &str, shell: Shell) -> Option<String> {
     let mut walk = Walk {
         shell,
         place: Place::Start,
+        listed: Place::Start,
         outside: Vec::new(),
         deeper: 0,
         out: String::new(),
         written: 0,
         left: MAX_ADDED,
+        is_marked: false,
     };
     let (mut words, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
@@ -175,7 +188,8 @@ pub(super) fn placed(text: &str, shell: Shell) -> Option<String> {
                 walk.place = Place::Somewhere;
             }
             words.clear();
-            walk.cross(between);
+            let is_and = rest.starts_with('&') || text[..text.len() - tail.len()].ends_with('&');
+            walk.cross(between, is_and);
         }
     }
     walk.command(text, &words, false);
@@ -222,6 +236,8 @@ fn program<'w, 't>(words: &'w [Word<'t>]) -> Option<(Kind, &'w [Word<'t>])> {
 struct Walk {
     shell: Shell,
     place: Place,
+    /// Where the commands were that are joined to this one.
+    listed: Place,
     /// Where the commands around this subshell are.
     outside: Vec<Place>,
     /// How many subshells are open beyond those that are kept in mind.
@@ -230,12 +246,15 @@ struct Walk {
     /// How much of the text is in `out`.
     written: usize,
     left: usize,
+    /// There was no room for this command's words, and one of them says so.
+    is_marked: bool,
 }
 
 impl Walk {
-    /// A subshell goes where it wants; who started it stays.
-    fn cross(&mut self, between: char) {
+    /// A subshell goes where it wants, and so does what runs in the background; who started it stays.
+    fn cross(&mut self, between: char, is_and: bool) {
         match between {
+            '&' if !is_and && self.shell == Shell::Posix => self.place = self.listed.clone(),
             '(' if self.outside.len() == MAX_DEPTH => self.deeper += 1,
             '(' => self.outside.push(self.place.clone()),
             ')' if self.deeper > 0 => self.deeper -= 1,
@@ -243,18 +262,25 @@ impl Walk {
             ')' => self.place = self.outside.pop().unwrap_or_else(|| self.place.clone()),
             _ => {}
         }
+        if matches!(between, ';' | '\n' | '&' | '(' | ')') && !is_and {
+            self.listed = self.place.clone();
+        }
     }
 
     /// Goes where a command goes, or writes what its words stand for.
     fn command(&mut self, text: &str, words: &[Word<'_>], piped: bool) {
         let Some((kind, mut args)) = program(words) else { return };
+        self.is_marked = false;
         let before_env = self.place.clone();
-        // `env` can go somewhere for the one command that it runs.
-        let by_env = words.iter().position(|word| word.text == "env" || word.text.ends_with("/env"));
-        let mut options = by_env.map_or(&[][..], |at| &words[at + 1..]);
-        while let Some((word, rest)) = options.split_first().filter(|(word, _)| word.text.contains(['-', '='])) {
-            let went = self.goes_by_option(word, rest, &["-C", "--chdir"]);
-            options = options.get(went.max(1)..).unwrap_or_default();
+        // These can go somewhere for the one command that they run.
+        for (name, short, named) in [("env", "-C", &["-u", "--unset"][..]), ("sudo", "-D", SUDO_NAMED)] {
+            let by = words.iter().position(|word| word.text.rsplit('/').next() == Some(name));
+            let mut options = by.map_or(&[][..], |at| &words[at + 1..]);
+            while let Some((word, rest)) = options.split_first().filter(|(word, _)| word.text.contains(['-', '='])) {
+                let went = self.goes_by_option(word, rest, &[short, "--chdir"]);
+                let took = if named.contains(&word.text) { 2 } else { 1 };
+                options = options.get(went.max(took)..).unwrap_or_default();
+            }
         }
         let elsewhere = self.place != before_env;
         let before = self.place.clone();
@@ -324,7 +350,7 @@ impl Walk {
                 _ => false,
             };
             if stands {
-                self.write(text, word);
+                self.write(text, word, kind);
             }
         }
     }
@@ -341,7 +367,7 @@ impl Walk {
         let (paths, wanted) = args.split_at(paths.unwrap_or(args.len()));
         for word in paths {
             if self.place != Place::Start || self.shell.is_everything(word.text) {
-                self.write(text, word);
+                self.write(text, word, Kind::Find);
             }
         }
         if let Some(first) = wanted.first().filter(|_| paths.iter().all(|word| self.shell.is_option(word.text))) {
@@ -349,7 +375,7 @@ impl Walk {
         }
         // `-name '*'` is no less than everything.
         for word in wanted.iter().filter(|word| word.text == "*") {
-            self.replace(text, word, HERE);
+            self.replace(text, word, HERE, Kind::Find);
         }
     }
 
@@ -368,7 +394,7 @@ impl Walk {
         let up_or_nowhere = to.chars().all(|c| c == '.' || self.shell.separates(c));
         self.place = match &self.place {
             _ if to.len() > MAX_PLACE => Place::Somewhere,
-            _ if self.shell.is_absolute(&to) => Place::At(to),
+            _ if self.shell.is_absolute(&to) => Place::At(self.walked(&to)),
             Place::Start if up_or_nowhere => Place::Start,
             Place::At(_) if !to.starts_with(['-', '$']) => Place::At(self.stand_for(&to)),
             _ => Place::Somewhere,
@@ -396,7 +422,7 @@ impl Walk {
         let mut path = place.trim_end_matches(|c| self.shell.separates(c)).to_owned();
         for part in parts {
             if part == ".." {
-                path.truncate(path.rfind(|c| self.shell.separates(c)).unwrap_or(path.len()));
+                self.go_up(&mut path);
             } else {
                 path.push(separator);
                 path.push_str(part);
@@ -405,8 +431,37 @@ impl Walk {
         if path.is_empty() { separator.to_string() } else { path }
     }
 
+    /// Above a home are the homes.
+    fn go_up(&self, path: &mut String) {
+        match path.rfind(|c| self.shell.separates(c)) {
+            Some(at) => path.truncate(at),
+            None if path.starts_with('~') || is_home(path) => {
+                *path = if self.shell == Shell::Posix { "/home" } else { "C:\\Users" }.to_owned();
+            }
+            None => {}
+        }
+    }
+
+    /// A directory without the ways up in its name.
+    fn walked(&self, to: &str) -> String {
+        if !to.split(|c| self.shell.separates(c)).any(|part| part == "..") {
+            return to.to_owned();
+        }
+        let root = to.find(|c| self.shell.separates(c)).unwrap_or(to.len());
+        let mut path = to[..root].to_owned();
+        for part in to[root..].split(|c| self.shell.separates(c)).filter(|part| !part.is_empty() && *part != ".") {
+            if part == ".." {
+                self.go_up(&mut path);
+            } else {
+                path.push(self.shell.separator());
+                path.push_str(part);
+            }
+        }
+        if path.is_empty() { self.shell.separator().to_string() } else { path }
+    }
+
     /// Writes a relative word as what it stands for.
-    fn write(&mut self, text: &str, word: &Word<'_>) {
+    fn write(&mut self, text: &str, word: &Word<'_>, kind: Kind) {
         let known = word.text.starts_with(['$', '%', '@']) && !self.shell.is_everything(word.text);
         if known || self.shell.is_option(word.text) || self.shell.is_absolute(word.text) || word.text.contains("://")
         {
@@ -418,12 +473,20 @@ impl Walk {
             Some(_) => return,
             None => self.stand_for(word.text),
         };
-        self.replace(text, word, &stands);
+        self.replace(text, word, &stands, kind);
     }
 
-    fn replace(&mut self, text: &str, word: &Word<'_>, with: &str) {
-        if self.insert(text, word.at, with) {
+    fn replace(&mut self, text: &str, word: &Word<'_>, with: &str, kind: Kind) {
+        let is_grave = kind.is_grave();
+        let room = is_grave || self.left > RESERVED;
+        if room && self.insert(text, word.at, with) {
             self.written += word.text.len();
+        } else if is_grave && !self.is_marked {
+            // Whoever writes so much must not get by with the rest of it.
+            self.is_marked = true;
+            self.out.push_str(&text[self.written..word.at]);
+            self.out.push_str(HERE);
+            self.written = word.at + word.text.len();
         }
     }
 
@@ -532,7 +595,7 @@ mod tests {
         ) {
             for shell in [Shell::Posix, Shell::Powershell] {
                 if let Some(form) = placed(&text, shell) {
-                    proptest::prop_assert!(form.len() <= text.len() + MAX_ADDED, "{form}");
+                    proptest::prop_assert!(form.len() <= 2 * text.len() + MAX_ADDED, "{form}");
                 }
             }
         }

@@ -164,6 +164,21 @@ fn python_agrees_on_every_rule_for_every_row() {
 }
 
 #[test]
+fn words_by_the_thousand_do_not_get_past_the_guard() {
+    let guard = Guard::builtin();
+    let words: String = (0..3_000).map(|n| format!(" x{n}")).collect();
+    for text in [
+        format!("cd /etc; cat{words}; rm -rf *"),
+        format!("cd /etc; cat{words}; cd / && cat a a a a && rm -rf *"),
+        format!("cd /tmp; rm{words}; cd /; rm -rf etc"),
+        format!("cd /tmp; rm -f{words}; find / -delete"),
+    ] {
+        assert!(check(&guard, AppliesTo::Posix, &text).is_some(), "{}", &text[text.len() - 40..]);
+    }
+    assert!(check(&guard, AppliesTo::Posix, &format!("cd /srv/app && touch{words} && ls")).is_none());
+}
+
+#[test]
 fn long_texts_cost_no_more_than_their_length() {
     let guard = Guard::builtin();
     for piece in [
