@@ -161,12 +161,7 @@ pub async fn place_for(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Pl
 /// Places a call and runs it to its end in the caller's own task. A caller who goes away does not take it along, nor
 /// the record of its outcome: then it goes on by itself.
 pub async fn place_here(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
-    place_here_for(hub, ask, Arc::clone(&BY_CALLER)).await
-}
-
-/// The same, for a runbook: Sonde agents are told who asks.
-pub async fn place_here_for(hub: &Hub, ask: Ask, requested_by: Arc<str>) -> Result<Placed, PlaceError> {
-    let mut go = match admit(hub, ask, requested_by, None).await? {
+    let mut go = match admit(hub, ask, Arc::clone(&BY_CALLER), None).await? {
         Admitted::Go(go) => go,
         Admitted::Pending(placed) => return Ok(placed),
     };
@@ -191,8 +186,18 @@ pub async fn place_to_follow(
     ask: Ask,
     read: Option<serde_json::Value>,
 ) -> Result<(Placed, Option<Run>), PlaceError> {
+    place_to_follow_for(hub, ask, read, Arc::clone(&BY_CALLER)).await
+}
+
+/// The same, for a runbook: Sonde agents are told who asks.
+pub async fn place_to_follow_for(
+    hub: &Hub,
+    ask: Ask,
+    read: Option<serde_json::Value>,
+    requested_by: Arc<str>,
+) -> Result<(Placed, Option<Run>), PlaceError> {
     let ask = Ask { idempotency_key: None, ..ask };
-    let mut go = match admit(hub, ask, Arc::clone(&BY_CALLER), read).await? {
+    let mut go = match admit(hub, ask, requested_by, read).await? {
         Admitted::Go(go) => go,
         Admitted::Pending(placed) => return Ok((placed, None)),
     };
@@ -206,6 +211,31 @@ pub async fn place_to_follow(
 
 /// What runs a call to its end.
 pub type Run = Detach<()>;
+
+/// Held by whoever answers a caller that takes its calls along when it goes: dropped before the call has ended, it
+/// cancels it.
+#[derive(Debug)]
+pub struct CancelUnlessDone(Option<Arc<Call>>);
+
+impl CancelUnlessDone {
+    /// From here on.
+    pub fn new(call: &Arc<Call>) -> Self {
+        Self(Some(Arc::clone(call)))
+    }
+
+    /// The caller was answered without it: it ends by itself.
+    pub fn let_go(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelUnlessDone {
+    fn drop(&mut self) {
+        if let Some(call) = self.0.as_ref().filter(|call| call.done().is_none()) {
+            call.cancel();
+        }
+    }
+}
 
 /// What became of an [`Ask`] at the gate.
 enum Admitted {

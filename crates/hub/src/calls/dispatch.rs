@@ -133,10 +133,16 @@ async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> 
         return message::send(hub, planned).await;
     }
     if protocol == Protocol::Sonde {
-        return crate::sonde::ask::through_cache(hub, planned.question(), planned.timeout, planned.effect, || {
-            transmit(hub, planned, expected)
-        })
-        .await;
+        let asked =
+            crate::sonde::ask::through_cache(hub, planned.question(), planned.timeout, planned.effect, || {
+                transmit(hub, planned, expected)
+            });
+        return tokio::select! {
+            biased;
+            answer = asked => answer,
+            // Who waits for an answer that another asked for can stop as well.
+            () = planned.call.cancelled() => Err(cancelled()),
+        };
     }
     transmit(hub, planned, expected).await
 }

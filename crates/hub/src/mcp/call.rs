@@ -18,7 +18,7 @@ use super::server::Asker;
 use super::tools::{AGENT, TIMEOUT};
 use super::{approve, progress};
 use crate::agents::Agent;
-use crate::calls::{self, Ask, Call, Done, PlaceError, Placed, Run};
+use crate::calls::{self, Ask, Call, CancelUnlessDone, Done, PlaceError, Placed, Run};
 use crate::http::ApiError;
 use crate::http::agents::in_reach;
 use crate::http::calls::{Found, MAX_WAIT_S, find, taken_back};
@@ -197,7 +197,8 @@ pub(super) async fn follow(
     run: Option<Run>,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
-    let abandoned = CancelUnlessDone(Arc::clone(call));
+    // A task that is dropped while it waits has nobody to answer to either.
+    let abandoned = CancelUnlessDone::new(call);
     let done = match progress::wait(context, || named(call), ended(call, run)).await {
         Some(done) => done,
         None => {
@@ -232,17 +233,6 @@ pub(super) async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolR
 /// Said instead of an answer to a token that was revoked, or has lapsed, while it waited for it.
 pub(super) fn too_late() -> CallToolResult {
     render::error("unauthorized", "this token is no longer valid; what came of the call is in the journal")
-}
-
-/// A task that is dropped while it waits has nobody to answer to either.
-pub(super) struct CancelUnlessDone(pub(super) Arc<Call>);
-
-impl Drop for CancelUnlessDone {
-    fn drop(&mut self) {
-        if self.0.done().is_none() {
-            self.0.cancel();
-        }
-    }
 }
 
 /// `call_status`.

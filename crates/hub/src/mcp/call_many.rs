@@ -14,11 +14,11 @@ use rmcp::service::RequestContext;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
-use super::call::{CancelUnlessDone, Wanted, ended, place, refusal, seconds};
+use super::call::{Wanted, ended, place, refusal, seconds};
 use super::render::{self, Outcome};
 use super::server::Asker;
 use crate::agents::Agent;
-use crate::calls::Placed;
+use crate::calls::{CancelUnlessDone, Placed};
 use crate::http::ApiError;
 use crate::hub::Hub;
 
@@ -166,7 +166,7 @@ async fn one(
     }
     match place(hub, asker, &mut wanted).await {
         Ok((Placed::Running(call), run)) => {
-            let abandoned = CancelUnlessDone(Arc::clone(&call));
+            let abandoned = CancelUnlessDone::new(&call);
             let done = tokio::select! {
                 done = ended(&call, run) => done,
                 () = context.ct.cancelled() => {

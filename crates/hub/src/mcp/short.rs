@@ -26,7 +26,7 @@ use super::call;
 use super::render::Outcome;
 use super::server::Asker;
 use super::{Entry, Need, find};
-use crate::calls::{Call, Done, Placed, Run};
+use crate::calls::{Call, CancelUnlessDone, Done, Placed, Run};
 use crate::clock;
 use crate::http::extract::json_bytes;
 use crate::hub::Hub;
@@ -188,7 +188,7 @@ async fn placed(
 
 /// Follows a call to its end, and writes the reply. A client that gives up drops what waits here.
 async fn end(hub: &Hub, caller: &Caller, id: &RequestId, call: &Arc<Call>, run: Option<Run>) -> String {
-    let _abandoned = call::CancelUnlessDone(Arc::clone(call));
+    let _abandoned = CancelUnlessDone::new(call);
     let done = call::ended(call, run).await;
     ended(hub, caller, id, call, done, Era::Stateless).await
 }

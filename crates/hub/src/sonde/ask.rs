@@ -253,12 +253,32 @@ pub async fn start(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<(Arc
     Ok((sonde, running(calls::place_for(hub, placed, requested_by).await)?))
 }
 
-/// Asks for a probe, and waits for it.
+/// Asks for a probe, and waits for it. A caller who goes away does not take it along.
 pub async fn probe(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<ProbeReply, AskError> {
-    let (requested_by, probe) = (ask.requested_by.into(), ask.probe.to_owned());
-    let (agent, placed) = prepare(hub, caller, ask).await?;
-    let call = running(calls::place_here_for(hub, placed, requested_by).await)?;
+    let probe = ask.probe.to_owned();
+    let (agent, call, run) = follow(hub, caller, ask).await?;
+    run.await;
     Ok(ended(agent, probe, call).await)
+}
+
+/// Asks for a probe that runs where the last part is awaited.
+pub(super) async fn follow(
+    hub: &Hub,
+    caller: &Caller,
+    ask: ProbeAsk<'_>,
+) -> Result<(Arc<SondeAgent>, Arc<Call>, impl Future<Output = ()> + use<>), AskError> {
+    let requested_by = ask.requested_by.into();
+    let (agent, placed) = prepare(hub, caller, ask).await?;
+    let (placed, run) = match calls::place_to_follow_for(hub, placed, None, requested_by).await {
+        Ok((placed, run)) => (Ok(placed), run),
+        Err(error) => (Err(error), None),
+    };
+    let run = async move {
+        if let Some(run) = run {
+            run.await;
+        }
+    };
+    Ok((agent, running(placed)?, run))
 }
 
 /// What came of a probe, once it has ended.

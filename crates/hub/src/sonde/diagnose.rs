@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::ask::{self, AskError, ProbeAsk};
 use super::registry::SondeAgent;
+use crate::calls::CancelUnlessDone;
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -353,8 +354,28 @@ async fn run_step(
     }
     let params = RawValue::from_string(Value::Object(params).to_string()).ok();
     let ask = ProbeAsk { agent: Some(&sonde.wire_id), probe: &probe, params, timeout: Some(left), requested_by: id };
-    match tokio::time::timeout(left, ask::probe(hub, caller, ask)).await {
-        Ok(Ok(reply)) => {
+    let over = || Ran { late: true, ..failed("timeout", "the runbook's time was over before this probe".into()) };
+    let asked = match tokio::time::timeout(left, ask::follow(hub, caller, ask)).await {
+        Ok(asked) => asked,
+        Err(_) => return over(),
+    };
+    let (agent, call, run) = match asked {
+        Ok(asked) => asked,
+        Err(why) => return Ran { refused: Some(why), ..failed("error", String::new()) }.with_error(),
+    };
+    let abandoned = (caller.door == Door::Mcp).then(|| CancelUnlessDone::new(&call));
+    let ended = async {
+        run.await;
+        ask::ended(agent, probe, call).await
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    let reply = tokio::time::timeout(left, ended).await;
+    // From here on somebody is answered. A probe that is too late for that ends by its own deadline.
+    if let Some(abandoned) = abandoned {
+        abandoned.let_go();
+    }
+    match reply {
+        Ok(reply) => {
             let mut shown = reply.shown();
             let status = shown["status"].as_str().unwrap_or("error").to_owned();
             let data = shown.get_mut("data").map(Value::take).unwrap_or_default();
@@ -373,8 +394,7 @@ async fn run_step(
                 Err(failure) => Ran { duration_ms: reply.duration_ms, ..failed(&status, clipped(&failure.message)) },
             }
         }
-        Ok(Err(why)) => Ran { refused: Some(why), ..failed("error", String::new()) }.with_error(),
-        Err(_) => Ran { late: true, ..failed("timeout", "the runbook's time was over before this probe".into()) },
+        Err(_) => over(),
     }
 }
 

@@ -449,3 +449,62 @@ async fn out_of_reach_looks_the_same_whether_it_is_there_or_not() {
     let missing = Mcp::stateless(&hub, TOKEN).call("agent_overview", json!({ "agent": "web-2" })).await;
     assert_eq!(missing.structured()["error"]["code"], "not_found", "{missing:?}");
 }
+
+#[tokio::test]
+async fn whoever_gives_up_a_runbook_gives_up_its_probes() {
+    let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
+    let probes = json!([described("look", "observe")]);
+    let runbook = json!({ "category": "own", "probes": ["look"] });
+    let mut agent = join(&hub, &token(&hub).await, &bringing("web-1", "own", &probes, Some(runbook))).await;
+    let count = |journal: &Value, phase: &str, outcome: &str| {
+        let records = journal["records"].as_array().into_iter().flatten();
+        records.filter(|r| r["phase"] == phase && r["outcome"] == outcome).count()
+    };
+    let mut given_up = 0;
+    for client in [Mcp::open(&hub, TOKEN).await, Mcp::stateless(&hub, TOKEN)] {
+        for (tool, args) in
+            [("diagnose", json!({ "category": "own" })), ("health_check", json!({ "categories": ["own"] }))]
+        {
+            let mut message = client.message("tools/call", json!({ "name": tool, "arguments": args }));
+            let id = format!("give-up-{tool}");
+            message["id"] = id.as_str().into();
+            let going = tokio::spawn(client.request(&message).send());
+            let request = agent.request().await;
+            if client.session.is_some() {
+                let params = json!({ "requestId": id });
+                let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+                assert_eq!(client.post(&cancel).await.status, 202);
+            } else {
+                going.abort();
+            }
+            given_up += 1;
+            let journal = "/api/journal?limit=1000&tool=own.look";
+            hub.until(journal, |j| count(j, "outcome", "cancelled") == given_up).await;
+            agent.answer(&request, json!({})).await;
+            let records = hub.until(journal, |j| count(j, "late", "ok") == given_up).await;
+            assert_eq!(count(&records, "outcome", "ok"), 0, "{tool}: {records}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_anothers_answer_can_give_up_too() {
+    let hub = TestHub::start().await;
+    let mut agent = enrolled(&hub, "web-1").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let args = json!({ "agent": "web-1", "probe": "system.cpu.usage" });
+    let message = client.message("tools/call", json!({ "name": "probe", "arguments": args }));
+    let first = tokio::spawn(client.request(&message).send());
+    let request = agent.request().await;
+    let second = tokio::spawn(client.request(&message).send());
+    hub.until("/metrics", |m| m.as_str().is_some_and(|m| m.contains("calls_running 2\n"))).await;
+    second.abort();
+    let outcome =
+        |j: &Value, outcome: &str| j["records"].as_array().is_some_and(|r| r.iter().any(|r| r["outcome"] == outcome));
+    let journal = "/api/journal?limit=1000&tool=system.cpu.usage";
+    hub.until(journal, |j| outcome(j, "cancelled")).await;
+    agent.answer(&request, json!({})).await;
+    let answered = first.await.expect("runs").expect("answers");
+    assert_eq!(answered.status(), 200);
+    hub.until(journal, |j| outcome(j, "ok")).await;
+}
