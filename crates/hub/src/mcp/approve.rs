@@ -218,10 +218,11 @@ fn verdict(answer: &ElicitResult) -> Option<bool> {
 }
 
 /// The question to the person at the client. They must see all of what they allow, and as it is: what is too long for a
-/// question is left to someone who approves in another way.
+/// question is left to someone who approves in another way, and so is a probe whose name could say something else.
 fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
     let args = hidden::visible(wanted.args.get());
-    if args.len() > MAX_ASKED {
+    let is_name = |tool: &str| tool.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    if args.len() > MAX_ASKED || !is_name(&wanted.tool) {
         return None;
     }
     let message = format!("Allow {} ({}) on {} with {args}?", wanted.tool, wanted.effect.name(), wanted.agent.id);
@@ -249,9 +250,13 @@ mod tests {
     use crate::agents::Agent;
 
     fn asked(command: &str) -> Option<String> {
+        asked_of("shell_exec", command)
+    }
+
+    fn asked_of(tool: &'static str, command: &str) -> Option<String> {
         let wanted = Wanted {
             agent: Agent::elsewhere("pc".parse().expect("an id")),
-            tool: "shell_exec",
+            tool: tool.into(),
             effect: Effect::Manage,
             args: to_raw_value(&json!({ "command": command })).expect("JSON"),
             read: None,
@@ -270,5 +275,7 @@ mod tests {
         let long = "x".repeat(MAX_ASKED - 20);
         assert!(asked(&long).is_some_and(|shown| shown.contains(&long)));
         assert!(asked(&(long + "; and what nobody would have seen")).is_none());
+        assert!(asked_of("own.pack-2.look_at", "x").is_some());
+        assert!(asked_of("own.look (observe) on pc with {}? Or else own.wipe", "x").is_none());
     }
 }

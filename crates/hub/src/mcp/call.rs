@@ -1,5 +1,6 @@
 //! One tool of the catalogue, called on one machine; and what became of a call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ pub(super) const LARGE: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) agent: Arc<Agent>,
-    pub(super) tool: &'static str,
+    /// Of the catalogue; or a probe, by whatever name an agent or a caller has for it.
+    pub(super) tool: Cow<'static, str>,
     pub(super) effect: Effect,
     /// As text, and, until it is placed, as it was read.
     pub(super) args: Box<RawValue>,
@@ -86,7 +88,7 @@ pub(super) async fn carry_out(
                 }
             }
         }
-        Err(error) => refusal(&error, Some(wanted.agent.id.as_str()), wanted.tool).into_result().into(),
+        Err(error) => refusal(&error, Some(wanted.agent.id.as_str()), &wanted.tool).into_result().into(),
     }
 }
 
@@ -109,7 +111,7 @@ pub(super) async fn want(
     let args = to_raw_value(&read).map_err(|why| bad(why.to_string()))?;
     let id = agent.map_or_else(|| selected(hub, asker, tool), Ok)?;
     let agent = in_reach(hub, &asker.caller, &id).await.map_err(|error| Box::new(render::api_error(&error)))?;
-    Ok(Wanted { agent, tool: tool.name, effect: tool.effect, args, read: Some(read), timeout })
+    Ok(Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read: Some(read), timeout })
 }
 
 /// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
@@ -163,7 +165,7 @@ pub(super) async fn place(
     let ask = Ask {
         caller: asker.caller.clone(),
         agent: Arc::clone(&wanted.agent),
-        tool: wanted.tool.into(),
+        tool: wanted.tool.clone().into_owned(),
         args: wanted.args.clone(),
         timeout: wanted.timeout,
         idempotency_key: None,

@@ -54,7 +54,7 @@ pub(super) async fn call(
         let outcome = match agent {
             Ok(agent) => {
                 let (args, read) = (text.clone(), Some(args.clone()));
-                let wanted = Wanted { agent, tool: tool.name, effect: tool.effect, args, read, timeout };
+                let wanted = Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read, timeout };
                 one(hub, asker, wanted, budget, context).await
             }
             Err(error) => Outcome::refused(Some(&id), tool.name, error.code(), error.sentence()),
@@ -162,7 +162,12 @@ async fn one(
     let agent = Arc::clone(&wanted.agent);
     let id = agent.id.as_str();
     if context.ct.is_cancelled() {
-        return Outcome::refused(Some(id), wanted.tool, "cancelled", "the client gave up before this machine's turn");
+        return Outcome::refused(
+            Some(id),
+            &wanted.tool,
+            "cancelled",
+            "the client gave up before this machine's turn",
+        );
     }
     match place(hub, asker, &mut wanted).await {
         Ok((Placed::Running(call), run)) => {
@@ -181,6 +186,6 @@ async fn one(
         Ok((Placed::Pending { call, approval, expires_at }, _)) => {
             Outcome::pending(&call, approval, expires_at, &hub.base_url())
         }
-        Err(error) => refusal(&error, Some(id), wanted.tool),
+        Err(error) => refusal(&error, Some(id), &wanted.tool),
     }
 }

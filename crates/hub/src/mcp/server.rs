@@ -14,6 +14,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::short::in_session::Handover;
+use super::sonde::PROBE;
 use super::{Need, call, call_many, find, fleet, prompts, render, resources, rules, sonde, visible, watch};
 use crate::clock;
 use crate::http::ApiError;
@@ -128,6 +129,9 @@ impl Server {
         }
         if entry.name == RULE_SEND {
             return Ok(rules::send(hub, asker, request, &context).await);
+        }
+        if entry.name == PROBE {
+            return Ok(sonde::probe(hub, asker, request, &context).await);
         }
         let args = request.arguments.unwrap_or_default();
         let shown = match entry.name {

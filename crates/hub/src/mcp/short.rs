@@ -182,7 +182,9 @@ async fn placed(
         Ok((Placed::Pending { call, approval, expires_at }, _)) => {
             Err(Box::new(Outcome::pending(&call, approval, expires_at, &hub.base_url()).into_result()))
         }
-        Err(error) => Err(Box::new(call::refusal(&error, Some(wanted.agent.id.as_str()), wanted.tool).into_result())),
+        Err(error) => {
+            Err(Box::new(call::refusal(&error, Some(wanted.agent.id.as_str()), &wanted.tool).into_result()))
+        }
     }
 }
 

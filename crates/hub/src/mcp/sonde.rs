@@ -10,17 +10,19 @@ use convoke_core::id::{PeerId, Protocol};
 use convoke_core::journal::Kind;
 use convoke_sonde::builtin;
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, JsonObject};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject};
 use rmcp::service::RequestContext;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::call::{self, Wanted};
 use super::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, Shown, args, budget, listed, newest_records};
 use super::page::{self, Keep};
+use super::progress;
 use super::render::{self, Outcome};
 use super::server::Asker;
-use super::{call, progress};
+use crate::calls::Ask;
 use crate::http::ApiError;
 use crate::hub::Hub;
 use crate::sonde::ask::{self, AskError, ProbeAsk};
@@ -28,6 +30,9 @@ use crate::sonde::diagnose::{self, Whom};
 use crate::sonde::overview;
 
 pub(super) use list::tools;
+
+/// The tool for one probe.
+pub(super) const PROBE: &str = "probe";
 
 /// Whether a caller may ever ask for a probe: one that is built in, or one of a pack that an agent brings.
 pub(super) fn check(grant: &Grant) -> Result<(), Missing> {
@@ -55,7 +60,6 @@ pub(super) async fn answer(
     context: &RequestContext<RoleServer>,
 ) -> Shown {
     match name {
-        "probe" => probe(hub, asker, given, context).await,
         "diagnose" => diagnose(hub, asker, given, context).await,
         "list_capabilities" => capabilities(hub, asker, given).await,
         "agent_overview" => agent(hub, asker, given).await,
@@ -121,20 +125,40 @@ struct ProbeArgs {
     timeout_s: Option<Value>,
 }
 
-async fn probe(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
+/// `probe`.
+pub(super) async fn probe(
+    hub: &Hub,
+    asker: &Asker,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResponse {
+    let CallToolRequestParams { arguments, request_state, input_responses, .. } = request;
+    match wanted(hub, asker, arguments.unwrap_or_default()).await {
+        Ok(Ok(wanted)) => call::carry_out(hub, asker, wanted, request_state, input_responses, context).await,
+        Ok(Err(refused)) => (*refused).into(),
+        Err(error) => render::api_error(&error).into(),
+    }
+}
+
+/// A probe as it is asked for, not yet placed.
+async fn wanted(
+    hub: &Hub,
+    asker: &Asker,
+    given: JsonObject,
+) -> Result<Result<Wanted, Box<CallToolResult>>, ApiError> {
     let ProbeArgs { probe, agent, params, timeout_s } = args(given)?;
     let timeout = call::seconds(timeout_s).map_err(ApiError::bad_request)?;
-    let params = params.map(raw).transpose()?;
+    let params = Some(raw(params.unwrap_or_default())?);
     let agent = match meant(hub, asker, agent, &probe).await {
         Ok(agent) => agent,
-        Err(NobodyMeant::Unsaid) => return Ok(call::say_which()),
-        Err(NobodyMeant::Refused(error)) => return refused(hub, error),
+        Err(NobodyMeant::Unsaid) => return Ok(Err(Box::new(call::say_which()))),
+        Err(NobodyMeant::Refused(error)) => return Err(error.into()),
     };
     let ask = ProbeAsk { agent: Some(&agent), probe: &probe, params, timeout, requested_by: "api" };
-    match ask::start(hub, &asker.caller, ask).await {
-        Ok((_, call)) => Ok(call::follow(hub, &call, None, context).await),
-        Err(error) => refused(hub, error),
-    }
+    let (sonde, ask) = ask::prepare(hub, &asker.caller, ask).await?;
+    let Ask { agent, args, timeout, .. } = ask;
+    let effect = sonde.effect_of(&probe);
+    Ok(Ok(Wanted { agent, tool: probe.into(), effect, args, read: None, timeout }))
 }
 
 #[derive(Deserialize)]

@@ -204,7 +204,11 @@ fn clip(text: &str) -> &str {
 }
 
 /// Whom a caller asks, once everything about the question is known to be good.
-async fn prepare(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<(Arc<SondeAgent>, Ask), AskError> {
+pub(crate) async fn prepare(
+    hub: &Hub,
+    caller: &Caller,
+    ask: ProbeAsk<'_>,
+) -> Result<(Arc<SondeAgent>, Ask), AskError> {
     let (sonde, agent) = match ask.agent {
         Some(name) => find(hub, caller, name).await?,
         None => {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::super::fleet::MAX_JOURNAL_LIMIT;
 use super::super::schema;
 use super::super::tools::{Entry, Need, entry};
+use super::PROBE;
 
 /// The tools, in order.
 pub(in super::super) fn tools() -> Vec<Entry> {
@@ -17,7 +18,7 @@ pub(in super::super) fn tools() -> Vec<Entry> {
         "description": "Only agents with all of these tags." });
     vec![
         tool(
-            "probe",
+            PROBE,
             Need::Probes,
             "Asks a Sonde agent for one probe, as in system.disk.usage; `list_capabilities` shows what there is. One \
              that does more than look may need a person's approval: the answer's state is then `waiting`, and \

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::{Answer, Events, Mcp};
+use crate::sonde::enrolled;
 use crate::support::{PATIENCE, TOKEN, TestHub};
 
 fn shell(command: &str) -> Value {
@@ -260,4 +261,43 @@ async fn who_asked_takes_back_what_waits() {
     assert_eq!(status.structured()["error"]["code"], "cancelled", "{status:?}");
     let again = client.call("call_cancel", json!({ "call_id": call })).await;
     assert_eq!(again.structured()["error"]["code"], "conflict", "{again:?}");
+}
+
+#[tokio::test]
+async fn a_probe_that_needs_a_person_is_asked_about_at_the_client_too() {
+    let (hub, asker) = eliciting(&[]).await;
+    let mut agent = enrolled(&hub, "web-1").await;
+    let args = |x: u8| json!({ "agent": "web-1", "probe": "own.restart", "params": { "x": x } });
+    let client = capable(&hub, &asker);
+    let asked = client.call("probe", args(1)).await;
+    assert_eq!(asked.result()["resultType"], "input_required", "{asked:?}");
+    let message = asked.result()["inputRequests"]["approve"]["params"]["message"].as_str().expect("a message");
+    assert!(message.contains("own.restart (manage) on sonde:") && message.contains(r#"{"x":1}"#), "{message}");
+    let bring = async |args: Value| {
+        let params = json!({ "name": "probe", "arguments": args, "requestState": asked.result()["requestState"],
+            "inputResponses": { "approve": yes() } });
+        client.ask("tools/call", params).await
+    };
+    let other = bring(args(2)).await;
+    assert_eq!(other.structured()["error"]["code"], "bad_state", "{other:?}");
+    let (done, ()) = tokio::join!(bring(args(1)), async {
+        let request = agent.request().await;
+        assert_eq!(request["payload"]["params"], json!({ "x": 1 }));
+        agent.answer(&request, json!({ "restarted": true })).await;
+    });
+    assert_eq!(done.structured()["result"]["data"]["restarted"], true, "{done:?}");
+    let again = bring(args(1)).await;
+    assert_eq!(again.structured()["error"]["code"], "bad_state", "it is good once: {again:?}");
+
+    let client = Mcp::open_with(&hub, &asker, json!({ "elicitation": {} })).await;
+    let message = client.message("tools/call", json!({ "name": "probe", "arguments": args(3) }));
+    let mut events = Events::of(client.request(&message)).await;
+    let asked = events.next().await;
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": yes() });
+    assert_eq!(client.post(&answer).await.status, 202);
+    let request = tokio::time::timeout(PATIENCE, agent.request()).await.expect("goes out");
+    agent.answer(&request, json!({ "restarted": true })).await;
+    let done = events.next().await;
+    assert_eq!(done["result"]["structuredContent"]["state"], "done", "{done}");
 }
