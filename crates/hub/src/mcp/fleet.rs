@@ -86,11 +86,23 @@ struct IdArgs {
     id: String,
 }
 
+/// The id of the agent that is meant: a Sonde agent has a name, too. Only within the caller's reach, and whether anybody
+/// out of it has the same name makes no difference.
+fn id_of(hub: &Hub, asker: &Asker, given: String) -> String {
+    let scopes = &asker.caller.token.grant.scopes;
+    let is_in_reach = |id: &str| hub.agents.find(id).is_some_and(|a| scopes.reaches(id, &a.state().tags));
+    if is_in_reach(&given) {
+        return given;
+    }
+    let sonde = hub.sonde.registry.named(&given).filter(|sonde| is_in_reach(sonde.id.as_str()));
+    sonde.map_or(given, |sonde| sonde.id.as_str().to_owned())
+}
+
 /// `select_agent`.
 pub(super) async fn select(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let IdArgs { id } = args(given)?;
-    let agent = in_reach(hub, &asker.caller, &id).await?;
-    let online = agent.state().is_online();
+    let agent = in_reach(hub, &asker.caller, &id_of(hub, asker, id)).await?;
+    let (id, online) = (agent.id.as_str(), agent.state().is_online());
     hub.mcp.select(asker.session.as_deref(), asker.caller.token.id, agent.id.clone());
     let (holds_for, what) = match asker.session {
         Some(_) => ("session", "Calls of this session without `agent` go there"),
@@ -185,6 +197,7 @@ struct JournalArgs {
 /// `journal_search`.
 pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let JournalArgs { agent, tool, kind, call_id, after, newest, limit } = args(given)?;
+    let agent = agent.map(|agent| id_of(hub, asker, agent));
     let call_id = call_id.map(|id| id.parse::<CallId>()).transpose();
     let call_id = call_id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id"))?;
     let limit = limit.unwrap_or(JOURNAL_LIMIT).clamp(1, MAX_JOURNAL_LIMIT);

@@ -251,7 +251,7 @@ fn own() -> Vec<Entry> {
             "Searches the hub's journal: who called what on which machine, who approved it, and what came of it.",
             args(
                 json!({
-                    "agent": { "type": "string", "description": "Only about this machine." },
+                    "agent": { "type": "string", "description": "Only about this machine: its id, or a Sonde agent's name." },
                     "tool": { "type": "string", "description": "Only of this tool." },
                     "kind": { "type": "string", "description": "Only of this kind: call, approval, refusal, auth, enrol, policy, token, trust, hub." },
                     "call_id": { "type": "string", "description": "Only of this call." },

@@ -451,6 +451,51 @@ async fn out_of_reach_looks_the_same_whether_it_is_there_or_not() {
 }
 
 #[tokio::test]
+async fn a_name_is_as_good_as_an_id_unless_it_is_anothers_id() {
+    let hub = TestHub::start().await;
+    let mut web = enrolled(&hub, "web-1").await;
+    let same = format!("sonde:{}", enrolled(&hub, "pc").await.id);
+    let _kenny = hub.agent("pc").await;
+    let id = format!("sonde:{}", web.id);
+    for (target, tag) in [(id.as_str(), "web"), (&same, "same"), ("pc", "kenny")] {
+        let tags = Some(json!({ "tags": [tag] }));
+        assert_eq!(hub.request("PATCH", &format!("/api/agents/{target}"), Some(TOKEN), tags).await.status, 200);
+    }
+    let client = Mcp::stateless(&hub, TOKEN);
+    let asked = client.call("probe", json!({ "agent": "web-1", "probe": "system.disk.usage" }));
+    let (done, ()) = tokio::join!(asked, serve(&mut web, 1));
+    assert_eq!(done.structured()["state"], "done", "{done:?}");
+    let targets = async |client: &Mcp<'_>, agent: &str, newest: bool| {
+        let found = client.call("journal_search", json!({ "agent": agent, "newest": newest })).await;
+        let records = found.structured()["records"].as_array().cloned().unwrap_or_default();
+        records.iter().map(|r| r["target"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let selected = async |client: &Mcp<'_>, agent: &str| {
+        let selected = client.call("select_agent", json!({ "id": agent })).await;
+        (selected.structured()["selected"].clone(), selected.structured()["error"]["code"].clone())
+    };
+    for newest in [false, true] {
+        let of_id = targets(&client, &id, newest).await;
+        assert!(!of_id.is_empty());
+        assert_eq!(targets(&client, "web-1", newest).await, of_id);
+        assert!(targets(&client, "pc", newest).await.iter().all(|target| target == "pc"));
+    }
+    assert_eq!(selected(&client, "web-1").await.0, id);
+    assert_eq!(selected(&client, "pc").await.0, "pc");
+    // Who is out of reach has no name, and takes none from another.
+    let to_same = hub.token("to the same", "operator", json!({ "tags": ["same"] })).await;
+    assert_eq!(selected(&Mcp::stateless(&hub, &to_same), "pc").await.0, same);
+    let narrow = hub.token("narrow", "operator", json!({ "tags": ["web"] })).await;
+    let narrow = Mcp::stateless(&hub, &narrow);
+    assert_eq!(selected(&narrow, "web-1").await.0, id);
+    for name in ["pc", "nobody"] {
+        assert_eq!(selected(&narrow, name).await, (Value::Null, json!("forbidden")), "{name}");
+        let found = narrow.call("journal_search", json!({ "agent": name })).await;
+        assert_eq!(found.structured()["error"]["code"], "forbidden", "{found:?}");
+    }
+}
+
+#[tokio::test]
 async fn whoever_gives_up_a_runbook_gives_up_its_probes() {
     let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
     let probes = json!([described("look", "observe")]);
