@@ -49,6 +49,10 @@ use crate::operators::{Caller, Token};
 pub const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest idempotency key.
 pub const MAX_IDEMPOTENCY_KEY: usize = 128;
+/// Said to a token that is at its own limit of calls at once.
+const TOKEN_FULL: &str = "this token has as many calls under way as it may; wait for one to end";
+/// Said when the hub is at its limit.
+const HUB_FULL: &str = "too many calls are under way; try again shortly";
 /// Who asks, as Sonde agents are told, unless it is a runbook.
 static BY_CALLER: LazyLock<Arc<str>> = LazyLock::new(|| "api".into());
 
@@ -298,11 +302,10 @@ async fn admit(
         }
         Verdict::Blocked(_) | Verdict::Allowed => {
             let Some(place) = planned.token.enter(limits(hub, &planned.token).at_once) else {
-                let message = "this token has as many calls under way as it may; wait for one to end".to_owned();
-                return Err(PlaceError::Limited { message, retry_after_s: 1 });
+                return Err(PlaceError::Limited { message: TOKEN_FULL.into(), retry_after_s: 1 });
             };
             let Some(permit) = hub.calls.try_start() else {
-                return Err(PlaceError::Busy("too many calls are under way; try again shortly"));
+                return Err(PlaceError::Busy(HUB_FULL));
             };
             Ok(Admitted::Go(Box::new(Go { planned, verdict, idempotency_key, permits: (place, permit) })))
         }

@@ -248,12 +248,15 @@ async fn run_approved(
     }
     hub.store.start_call(row.id).await?;
     let verdict = planned.decide(hub, Consent::Given);
-    let place = planned.token.enter(super::limits(hub, &planned.token).at_once);
-    let permit = hub.calls.try_start();
-    if place.is_none() || permit.is_none() {
-        let message = "too many calls are under way".to_owned();
-        return end(hub, row, call, code::BUSY, message, Decision::Confirmed, approval_id).await;
-    }
+    let full = async |code, message: &str| {
+        end(hub, row, call, code, message.to_owned(), Decision::Confirmed, approval_id).await
+    };
+    let Some(place) = planned.token.enter(super::limits(hub, &planned.token).at_once) else {
+        return full(code::LIMITED, super::TOKEN_FULL).await;
+    };
+    let Some(permit) = hub.calls.try_start() else {
+        return full(code::BUSY, super::HUB_FULL).await;
+    };
     dispatch::run(hub, planned, verdict).await;
     drop((place, permit));
     Ok(())

@@ -311,3 +311,31 @@ async fn what_was_approved_before_a_stop_waits_for_its_machine() {
     let (done, ()) = tokio::join!(hub.request("GET", &path, Some(&asker), None), answer);
     assert_eq!(done.body["outcome"], "ok", "{done:?}");
 }
+
+#[tokio::test]
+async fn an_approved_call_that_finds_no_place_is_told_whose_limit_it_was() {
+    let (hub, _) = confirming(&[]).await;
+    let mut agent = hub.agent("pc").await;
+    let asker = hub.token("busy", "operator", json!({ "concurrent_calls": 1 })).await;
+    let look = || hub.post_as(&asker, "/api/agents/pc/call", json!({ "tool": "net_config" }));
+    let approved = async || {
+        let (approval, call) = ask(&hub, &asker).await;
+        let path = format!("/api/approvals/{approval}");
+        assert_eq!(hub.post(&path, json!({ "approve": true })).await.status, 200);
+        let done = hub.request("GET", &format!("/api/calls/{call}?wait_s=20"), Some(&asker), None).await;
+        done.body["error"].clone()
+    };
+    let (first, ()) = tokio::join!(look(), async {
+        let request = agent.request().await;
+        let (directly, error) = (look().await, approved().await);
+        assert_eq!((directly.status, &error["code"]), (429, &json!("limited")), "{error}");
+        assert_eq!(error["message"], directly.body["error"]["message"]);
+        agent.answer(&request.id, json!({})).await;
+    });
+    assert_eq!(first.status, 200);
+    let places: Vec<_> = std::iter::from_fn(|| hub.hub().calls.try_start()).collect();
+    let (directly, error) = (look().await, approved().await);
+    assert_eq!((directly.status, &error["code"]), (503, &json!("busy")), "{error}");
+    assert_eq!(error["message"], directly.body["error"]["message"]);
+    drop(places);
+}
