@@ -1,7 +1,7 @@
 //! Deny rules and confirm rules over HTTP.
 
 use axum::extract::State;
-use convoke_api::policy::{ConfirmRules, DenyRules};
+use convoke_api::policy::{ConfirmRuleShape, ConfirmRules, DenyRuleShape, DenyRules};
 use convoke_core::confirm::{self, ConfirmRule};
 use convoke_core::guard::{self, Guard, Rule};
 use convoke_core::journal::{Draft, Kind};
@@ -29,7 +29,7 @@ fn record(caller: &Caller, what: &str, rule: &str, body: &serde_json::Value) -> 
     record
 }
 
-#[utoipa::path(post, path = "/api/policy/rules", responses((status = 200)), tag = "policy")]
+#[utoipa::path(post, path = "/api/policy/rules", request_body = DenyRuleShape, responses((status = 200)), tag = "policy")]
 /// Add a deny rule, or replace one of the same id. Built-in rules can be neither replaced nor weakened.
 pub(super) async fn put_deny_rule(
     State(hub): State<Hub>,
@@ -87,7 +87,7 @@ pub(super) async fn confirm_rules(State(hub): State<Hub>, _: Caller) -> Json<Con
     Json(ConfirmRules { rules: hub.policy.current().confirm.clone() })
 }
 
-#[utoipa::path(post, path = "/api/policy/confirm", responses((status = 200)), tag = "policy")]
+#[utoipa::path(post, path = "/api/policy/confirm", request_body = ConfirmRuleShape, responses((status = 200)), tag = "policy")]
 /// Add a confirm rule, or replace one of the same id: calls that match it need a person.
 pub(super) async fn put_confirm_rule(
     State(hub): State<Hub>,

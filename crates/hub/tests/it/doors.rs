@@ -274,6 +274,27 @@ async fn the_openapi_document_is_one() {
 }
 
 #[tokio::test]
+async fn the_openapi_document_names_every_body_that_is_needed() {
+    let hub = TestHub::start().await;
+    let document = hub.get("/api/openapi.json").await.body;
+    let mut needed = 0;
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        let filled: Vec<_> = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect();
+        for (method, operation) in methods.as_object().expect("methods") {
+            if !["post", "put", "patch"].contains(&method.as_str()) {
+                continue;
+            }
+            let reply = hub.request(&method.to_uppercase(), &filled.join("/"), Some(TOKEN), None).await;
+            let is_needed = reply.status == 400;
+            needed += usize::from(is_needed);
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+            assert!(body.is_string() || !is_needed, "{method} {path} needs a body: {reply:?}");
+        }
+    }
+    assert!(needed > 10, "{needed}");
+}
+
+#[tokio::test]
 async fn a_page_that_may_is_let_in_by_its_browser() {
     let hub = TestHub::with(&[("hub.allowed_origins", "https://app.example")]).await;
     let ask = async |method: reqwest::Method, origin: &str, path: &str| {
