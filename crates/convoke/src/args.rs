@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     agent, agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs,
     policy, probe, room, rpc, rules, tokens,
 };
+use crate::exit::Usage;
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
 #[derive(Debug, Parser)]
@@ -21,10 +23,29 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Understands the command line, or says what is wrong with it and ends.
-    pub(crate) fn of(args: Vec<OsString>) -> Self {
-        Resident::of(&args).unwrap_or_else(|| Self::parse_from(args))
+    /// Understands the command line, or says what is wrong with it. Help and the like is written here, and ends it.
+    pub(crate) fn of(args: Vec<OsString>) -> Result<Self, Usage> {
+        if let Some(cli) = Resident::of(&args) {
+            return Ok(cli);
+        }
+        let json = args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
+        Self::try_parse_from(args).map_err(|error| if json { misread(&error) } else { error.exit() })
     }
+}
+
+/// What is wrong with a command line, for a program: without the layout that a terminal gets.
+fn misread(error: &clap::Error) -> Usage {
+    let text = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
+        // Its words would be the whole help.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return Usage("a command is missing: see --help".into());
+        }
+        _ => error.render().to_string(),
+    };
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let text = text.split("\n\nFor more information").next().unwrap_or(text);
+    Usage(text.trim_end().to_owned())
 }
 
 /// The verbs that stay for as long as the machine runs and are asked to be small. To build the whole tree of commands

@@ -74,7 +74,7 @@ impl Verb<'_> {
     /// Says which directory it is about where the environment speaks of a hub elsewhere.
     fn note_directory(&self, data: &Path) {
         if connect::is_named(self.global) {
-            self.output.note(format_args!(
+            self.output.remark(format_args!(
                 "this is about the data directory {}, not about the hub of CONVOKE_HUB",
                 data.display()
             ));

@@ -41,7 +41,13 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|verb| verb == "rpc") {
         convoke_coder::spare_memory();
     }
-    let cli = Cli::of(args);
+    let cli = match Cli::of(args) {
+        Ok(cli) => cli,
+        Err(why) => {
+            Output::new(true).error(&why.into());
+            return Exit::Usage.into();
+        }
+    };
     let output = Output::new(cli.global.json);
     match commands::run(cli, &output) {
         Ok(exit) => exit.into(),

@@ -63,6 +63,15 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
+    /// The same where a program may read along: as JSON, like the error that may follow.
+    pub(crate) fn remark(&self, text: impl Display) {
+        if self.json {
+            self.note(serde_json::json!({ "note": text.to_string() }));
+        } else {
+            self.note(text);
+        }
+    }
+
     /// What went wrong: for a person with its causes, for a program in the API's shape.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         if self.json {

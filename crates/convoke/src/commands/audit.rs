@@ -185,7 +185,7 @@ async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
             return Err(why);
         }
     };
-    verb.output.note(format_args!("{records} records"));
+    verb.output.remark(format_args!("{records} records"));
     Ok(Exit::Done)
 }
 

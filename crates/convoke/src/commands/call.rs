@@ -48,11 +48,15 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
         if !args.wait {
             return self::pending(verb, &json, &pending);
         }
-        let expires = when::relative(pending.approval.expires_at, when::now());
-        verb.output.note(format_args!(
-            "the call {} waits for a person: convoke approvals approve {} (expires {expires})",
-            pending.call_id, pending.approval.id
-        ));
+        if verb.output.json {
+            verb.output.note(json.get());
+        } else {
+            let expires = when::relative(pending.approval.expires_at, when::now());
+            verb.output.note(format_args!(
+                "the call {} waits for a person: convoke approvals approve {} (expires {expires})",
+                pending.call_id, pending.approval.id
+            ));
+        }
         let (json, status) = calls::wait(&client, pending.call_id, None).await?;
         return calls::ended(verb, &json, &status);
     }

@@ -67,3 +67,15 @@ fn a_denied_call_fails() {
     hub.run(&["policy", "confirm", "remove", "ask"]).ok();
     hub.run(&CALL).ok();
 }
+
+#[test]
+fn a_program_that_waits_reads_json_only() {
+    let (hub, _agent) = hub_that_asks();
+    let bela = second_person(&hub);
+    let caller = Server::start(hub.verb(&CALL).args(["--wait", "--json"]));
+    let told: serde_json::Value = serde_json::from_str(&caller.told("approval")).expect("JSON");
+    let approval = told["approval"]["id"].as_str().expect("an id");
+    hub.run_as(&bela, &["approvals", "approve", approval]).ok();
+    let done: serde_json::Value = serde_json::from_str(&caller.line()).expect("JSON");
+    assert_eq!((&done["state"], &done["call_id"]), (&"done".into(), &told["call_id"]), "{done}");
+}

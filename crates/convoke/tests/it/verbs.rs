@@ -1,6 +1,6 @@
 //! The operator's verbs, against a hub with an agent.
 
-use crate::support::{Agent, Done, Hub};
+use crate::support::{Agent, Done, Hub, convoke};
 
 #[test]
 fn an_agent_is_invited_connects_and_answers() {
@@ -186,4 +186,32 @@ fn tokens_are_minted_narrowed_and_revoked() {
     hub.run(&["tokens", "revoke", "nobody"]).code(1).notes("no token `nobody`");
     // As with every other name that the hub does not know.
     hub.run(&["agents", "show", "nobody"]).code(1);
+}
+
+#[test]
+fn what_the_command_line_lacks_is_told_as_json_to_a_program() {
+    for (line, word) in [
+        ("calls show nope --json", "nope"),
+        ("--json tokens create n --role boss", "operator"),
+        ("call pc fs_list --timeout 0 --json", "--timeout"),
+        ("agents --json", "requires a subcommand"),
+        ("--json agents", "missing"),
+        ("agents lst --json", "list"),
+        ("agent run --json --nope", "--nope"),
+    ] {
+        let done = Done::of(&mut convoke(line.split(' '))).code(2);
+        let error: serde_json::Value =
+            serde_json::from_str(&done.stderr).unwrap_or_else(|why| panic!("{why}: {}", done.stderr));
+        let message = error["error"]["message"].as_str().expect("a message");
+        assert_eq!((error["error"]["code"].as_str(), done.stdout.as_str()), (Some("usage"), ""), "{line}");
+        assert!(
+            message.contains(word) && !message.starts_with("error:") && !message.contains("For more"),
+            "{message}"
+        );
+    }
+    for line in ["calls show nope", "call pc fs_list --timeout 0 -- --json"] {
+        Done::of(&mut convoke(line.split(' '))).code(2).notes("error: ");
+    }
+    Done::of(&mut convoke(["agents", "--help", "--json"])).ok().says("Usage:");
+    Done::of(&mut convoke(["--version", "--json"])).ok().says("convoke ");
 }
