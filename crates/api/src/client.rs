@@ -1,5 +1,6 @@
 //! A client of the HTTP API.
 
+use std::any::Any;
 use std::time::Duration;
 
 use convoke_core::secret::SecretText;
@@ -70,6 +71,8 @@ const DISTRUST: &str = "invalid peer certificate: ";
 fn authority(why: &str) -> &'static str {
     if why.contains("UnknownIssuer") {
         "; if a private authority signed it, name that one's certificate with SSL_CERT_FILE=ca.pem"
+    } else if why.contains("CaUsedAsEndEntity") {
+        "; it is an authority's own (CA:TRUE), so name that very certificate with SSL_CERT_FILE=cert.pem"
     } else {
         ""
     }
@@ -86,17 +89,29 @@ impl ClientError {
     }
 }
 
+/// A hub on this machine is never behind a proxy.
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy()
+}
+
 impl Client {
     /// A client of the hub at `base` (`http://127.0.0.1:7410`).
     pub fn new(base: &str, token: SecretText) -> Result<Self, ClientError> {
-        let unreachable = |why: reqwest::Error| ClientError::of(base, &why);
-        // A hub on this machine is never behind a proxy.
-        let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy();
+        let mut builder = builder();
         if base.starts_with("http://") {
             // No certificate is ever looked at, and a small system has no store of authorities to load.
             builder = builder.tls_certs_only([]);
         }
-        let http = builder.build().map_err(unreachable)?;
+        Self::built(base, token, builder)
+    }
+
+    /// The same for a caller who says whose certificates count: `tls` is what reqwest takes as such.
+    pub fn with_tls(base: &str, token: SecretText, tls: impl Any) -> Result<Self, ClientError> {
+        Self::built(base, token, builder().tls_backend_preconfigured(tls))
+    }
+
+    fn built(base: &str, token: SecretText, builder: reqwest::ClientBuilder) -> Result<Self, ClientError> {
+        let http = builder.build().map_err(|why| ClientError::of(base, &why))?;
         Ok(Self { http, base: base.trim_end_matches('/').to_owned(), token })
     }
 

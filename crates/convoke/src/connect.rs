@@ -1,10 +1,12 @@
 //! How a verb finds its hub and who it is there: flags, then the environment, then the hub on this machine.
 
+use std::any::Any;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use convoke_api::Client;
 use convoke_core::secret::SecretText;
+use convoke_dial::trust::Trust;
 use convoke_endpoint::COMMAND_MARK;
 
 use crate::args::Global;
@@ -14,7 +16,19 @@ use crate::local::{self, Whereabouts};
 /// A client of the hub that the command line, the environment or the data directory names.
 pub(crate) fn client(global: &Global) -> Result<Client> {
     let (base, token) = hub(global)?;
-    Ok(Client::new(&base, token)?)
+    Ok(match tls(&base)? {
+        Some(tls) => Client::with_tls(&base, token, tls)?,
+        None => Client::new(&base, token)?,
+    })
+}
+
+/// Whose certificates count, where the hub at this address has to show one.
+pub(crate) fn tls(base: &str) -> Result<Option<impl Any + use<>>> {
+    if !base.starts_with("https://") {
+        return Ok(None);
+    }
+    let config = Trust::platform().and_then(Trust::config);
+    config.map(Some).context("the platform's certificates cannot be used")
 }
 
 /// The hub's address, and the token for it.

@@ -1,14 +1,15 @@
 //! Opens a WebSocket to a hub: `ws` or `wss`, within a bound of time, with errors that say what to do.
 //!
 //! For whoever keeps a connection as a client or a participant. The endpoint agent has its own way: it goes through
-//! proxies, pins authorities, and holds no buffer while it rests.
+//! proxies, pins authorities, and holds no buffer while it rests. Whose certificates count is the same for all ([`trust`]).
+
+pub mod trust;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::secret::SecretText;
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -17,6 +18,8 @@ use tokio_tungstenite::tungstenite::Error as WsError;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri, header};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+use crate::trust::Trust;
 
 /// How long a connection may take to open.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -149,15 +152,14 @@ async fn tls(
     tcp: TcpStream,
 ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, ConnectError> {
     let wrong = |why: String| ConnectError::Tls { url: url.into(), why };
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|why| wrong(why.to_string()))?;
-    let config = builder.with_platform_verifier().map_err(|why| wrong(why.to_string()))?.with_no_client_auth();
+    let config = Trust::platform().and_then(Trust::config).map_err(|why| wrong(why.to_string()))?;
     let name =
         rustls::pki_types::ServerName::try_from(host.to_owned()).map_err(|_| ConnectError::Address(url.into()))?;
     let connector = TlsConnector::from(Arc::new(config));
-    connector.connect(name, tcp).await.map_err(|why| wrong(why.to_string()))
+    connector
+        .connect(name, tcp)
+        .await
+        .map_err(|why| wrong(trust::in_words(&why.to_string(), "SSL_CERT_FILE=cert.pem")))
 }
 
 #[cfg(test)]

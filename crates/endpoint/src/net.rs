@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use convoke_dial::trust;
 use convoke_kenny::wire_bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
@@ -121,7 +122,8 @@ impl Dialler {
         let name = tls::server_name(&host)?;
         let shake = TlsConnector::from(config).connect(name, tcp);
         let tls = self.within(&to, shake).await?;
-        let tls = tls.map_err(|why| DialError::Handshake { to, why: explain(&why) })?;
+        let tls =
+            tls.map_err(|why| DialError::Handshake { to, why: trust::in_words(&why.to_string(), "--ca FILE") })?;
         Ok(Stream::Tls(Box::new(tls)))
     }
 
@@ -171,21 +173,6 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
 
 fn authority(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
-/// The words of a TLS failure, and what to do about the most common one.
-fn explain(why: &io::Error) -> String {
-    let text = why.to_string();
-    if text.contains("UnknownIssuer") {
-        format!("{text}; if the hub's certificate comes from an authority of your own, name it with --ca FILE")
-    } else if text.contains("CaUsedAsEndEntity") {
-        // A field hub serves TLS with the certificate of its own authority.
-        format!(
-            "{text}; the hub serves with its authority's own certificate: give that very certificate with --ca FILE"
-        )
-    } else {
-        text
-    }
 }
 
 /// A connection, with TLS or without.

@@ -16,5 +16,6 @@ mod rooms;
 mod service;
 mod sonde;
 mod start;
+mod tls;
 mod verbs;
 mod yonexus;

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use convoke_dial::trust::{self, Trust};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 
 /// Why TLS cannot even begin.
 #[derive(Debug, thiserror::Error)]
@@ -27,34 +26,26 @@ pub enum TlsError {
     Name(String),
 }
 
-/// The settings of a connection. With `authority`, only certificates that it vouches for count, and the platform's store
-/// does not: a private hub is not made more trustworthy by every authority that a laptop happens to know.
+/// The settings of a connection. With `authority`, only certificates that it vouches for count, and that very one; the
+/// platform's store does not.
 pub(crate) fn config(authority: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(TlsError::Platform)?;
-    let mut config = match authority {
-        Some(path) => builder.with_root_certificates(roots(path)?).with_no_client_auth(),
-        None => builder.with_platform_verifier().map_err(TlsError::Platform)?.with_no_client_auth(),
+    let trust = match authority {
+        Some(path) => named(path)?,
+        None => Trust::platform().map_err(TlsError::Platform)?,
     };
+    let mut config = trust.config().map_err(TlsError::Platform)?;
     // One connection for weeks: nothing to resume, and no memory to keep for it.
     config.resumption = rustls::client::Resumption::disabled();
     Ok(Arc::new(config))
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
+fn named(path: &Path) -> Result<Trust, TlsError> {
     let failed = |why: String| TlsError::Authority { path: path.to_owned(), why };
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|why| failed(why.to_string()))?;
-    let mut store = RootCertStore::empty();
-    for certificate in certificates {
-        let certificate = certificate.map_err(|why| failed(why.to_string()))?;
-        store.add(certificate).map_err(|why| failed(why.to_string()))?;
-    }
-    if store.is_empty() {
+    let certificates = trust::certificates(path).map_err(|why| failed(why.to_string()))?;
+    if certificates.is_empty() {
         return Err(failed("there is no certificate (PEM) in it".into()));
     }
-    Ok(store)
+    Trust::only(certificates).map_err(|why| failed(why.to_string()))
 }
 
 pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+use convoke_dial::trust::Trust;
 use convoke_kenny::wire_bytes;
 use convoke_sonde::sign::{Signer, Verifier};
 use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, RsaKeySize, SigningKey as _};
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
 
 use super::{Saved, SondeError};
 
@@ -98,22 +96,8 @@ pub(super) fn tls(saved: &Saved) -> Result<Option<Arc<ClientConfig>>, SondeError
         (None, Some(pem)) => pem.clone(),
         (None, None) => return Ok(None),
     };
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
-    let mut pinned = Vec::new();
-    for certificate in CertificateDer::pem_slice_iter(trusted.as_bytes()) {
-        let certificate = certificate.map_err(bad)?;
-        roots.add(certificate.clone()).map_err(bad)?;
-        pinned.push(certificate);
-    }
-    let chain =
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build().map_err(bad)?;
-    let verifier = PinnedOrVouched { pinned, chain, provider: Arc::clone(&provider) };
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(bad)?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier));
+    let named = CertificateDer::pem_slice_iter(trusted.as_bytes()).collect::<Result<_, _>>().map_err(bad)?;
+    let builder = Trust::only_under_any_name(named).and_then(Trust::builder).map_err(bad)?;
     let mut config = match (&saved.cert_pem, &saved.key_pem) {
         (Some(cert), Some(key)) => {
             let cert = CertificateDer::from_pem_slice(cert.as_bytes()).map_err(bad)?;
@@ -124,50 +108,4 @@ pub(super) fn tls(saved: &Saved) -> Result<Option<Arc<ClientConfig>>, SondeError
     };
     config.resumption = rustls::client::Resumption::disabled();
     Ok(Some(Arc::new(config)))
-}
-
-#[derive(Debug)]
-struct PinnedOrVouched {
-    pinned: Vec<CertificateDer<'static>>,
-    chain: Arc<WebPkiServerVerifier>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for PinnedOrVouched {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        // The very bytes that we hold: whoever shows it must still prove that it has its key.
-        if self.pinned.iter().any(|pinned| pinned == end_entity) {
-            return Ok(ServerCertVerified::assertion());
-        }
-        self.chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -22,6 +22,14 @@ pub(crate) fn tls(cert: &Path, key: &Path) -> io::Result<TlsAcceptor> {
     if let Some(why) = out_of_date(own, now_s()) {
         tracing::warn!(file = %cert.display(), "the certificate {why}: clients that check it will refuse this hub");
     }
+    if is_an_authoritys(own) {
+        tracing::warn!(
+            file = %cert.display(),
+            "the certificate is an authority's own (CA:TRUE): clients take it only where that very certificate is named \
+             as trusted (--ca, SSL_CERT_FILE), and some not even then; `openssl req -x509 -addext \
+             basicConstraints=critical,CA:FALSE` makes one that is none"
+        );
+    }
     let key_text = read(key)?;
     if is_encrypted(&key_text) {
         return Err(named(
@@ -84,9 +92,23 @@ fn out_of_date(cert: &CertificateDer<'_>, now_s: i64) -> Option<String> {
     (validity.not_before.timestamp() > now_s).then(|| format!("is not valid yet ({})", validity.not_before))
 }
 
+/// Whether a certificate says of itself that it may sign others: many clients take none such from a server.
+fn is_an_authoritys(cert: &CertificateDer<'_>) -> bool {
+    x509_parser::parse_x509_certificate(cert).is_ok_and(|(_, cert)| cert.is_ca())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_authoritys_own_certificate_is_noticed() {
+        let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        let key = rcgen::KeyPair::generate().expect("a key");
+        assert!(!is_an_authoritys(params.self_signed(&key).expect("signed").der()));
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        assert!(is_an_authoritys(params.self_signed(&key).expect("signed").der()));
+    }
 
     #[track_caller]
     fn refused(cert: &str, key: &str) -> String {

@@ -17,6 +17,8 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::connect;
+
 /// What the hub says in one reply.
 type Messages = BoxStream<'static, String>;
 
@@ -94,8 +96,11 @@ impl Trouble {
 
 impl Hub {
     pub(super) fn new(base: &str, token: SecretText, out: mpsc::Sender<String>) -> Result<Self> {
-        let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy().build();
-        let http = http.context("cannot make an HTTP client")?;
+        let mut http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy();
+        if let Some(tls) = connect::tls(base)? {
+            http = http.tls_backend_preconfigured(tls);
+        }
+        let http = http.build().context("cannot make an HTTP client")?;
         Ok(Self {
             http,
             base: base.to_owned(),
