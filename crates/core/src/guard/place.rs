@@ -164,7 +164,6 @@ pub(super) fn placed(text: &str, shell: Shell) -> Option<String> {
     let mut walk = Walk {
         shell,
         place: Place::Start,
-        listed: Place::Start,
         outside: Vec::new(),
         deeper: 0,
         out: String::new(),
@@ -188,8 +187,7 @@ pub(super) fn placed(text: &str, shell: Shell) -> Option<String> {
                 walk.place = Place::Somewhere;
             }
             words.clear();
-            let is_and = rest.starts_with('&') || text[..text.len() - tail.len()].ends_with('&');
-            walk.cross(between, is_and);
+            walk.cross(between);
         }
     }
     walk.command(text, &words, false);
@@ -236,8 +234,6 @@ fn program<'w, 't>(words: &'w [Word<'t>]) -> Option<(Kind, &'w [Word<'t>])> {
 struct Walk {
     shell: Shell,
     place: Place,
-    /// Where the commands were that are joined to this one.
-    listed: Place,
     /// Where the commands around this subshell are.
     outside: Vec<Place>,
     /// How many subshells are open beyond those that are kept in mind.
@@ -251,19 +247,16 @@ struct Walk {
 }
 
 impl Walk {
-    /// A subshell goes where it wants, and so does what runs in the background; who started it stays.
-    fn cross(&mut self, between: char, is_and: bool) {
+    /// A subshell goes where it wants; who started it stays. So does what runs in the background, but an `&` may as well
+    /// have been in quotes, which are gone: it is not taken for that.
+    fn cross(&mut self, between: char) {
         match between {
-            '&' if !is_and && self.shell == Shell::Posix => self.place = self.listed.clone(),
             '(' if self.outside.len() == MAX_DEPTH => self.deeper += 1,
             '(' => self.outside.push(self.place.clone()),
             ')' if self.deeper > 0 => self.deeper -= 1,
             // One too many ends a pattern of `case`.
             ')' => self.place = self.outside.pop().unwrap_or_else(|| self.place.clone()),
             _ => {}
-        }
-        if matches!(between, ';' | '\n' | '&' | '(' | ')') && !is_and {
-            self.listed = self.place.clone();
         }
     }
 
@@ -320,7 +313,9 @@ impl Walk {
 
     /// Goes where an option says, as `-C /etc`, `-C/etc`, `--directory /etc` or `--directory=/etc`. How many words that took.
     fn goes_by_option(&mut self, word: &Word<'_>, rest: &[Word<'_>], [short, long]: &[&str; 2]) -> usize {
-        if word.text == *short || word.text == *long {
+        let letters = word.text.strip_prefix('-').filter(|letters| letters.bytes().all(|b| b.is_ascii_alphabetic()));
+        let ends_so = letters.is_some_and(|letters| letters.ends_with(short.trim_start_matches('-')));
+        if ends_so || word.text == *long {
             self.go(rest.get(..1).unwrap_or_default());
             return 2;
         }
