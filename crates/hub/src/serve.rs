@@ -32,9 +32,6 @@ use crate::sonde::listen::Client;
 /// How long a client may take over a request's head (the pause between two requests counts), and over a TLS handshake.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long answers are written after the last call has ended.
-const LAST_WORDS: Duration = Duration::from_secs(10);
-
 /// How a listener serves TLS.
 #[derive(Clone)]
 pub(crate) struct Tls {
@@ -43,7 +40,7 @@ pub(crate) struct Tls {
     pub(crate) mutual: bool,
 }
 
-/// Accepts until the hub stops, then waits for requests under way.
+/// Accepts until the hub stops, then waits for requests under way, however long those take.
 pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: Option<Tls>) {
     let connections = TaskTracker::new();
     let max = hub.settings.size("hub.max_connections");
@@ -84,9 +81,8 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
     }
     drop(listener);
     connections.close();
-    // Also calls that were waited for in vain are answered.
-    let patience = hub.settings.seconds("hub.drain_s") + LAST_WORDS;
-    let _ = tokio::time::timeout(patience, connections.wait()).await;
+    // Whoever stops the hub knows for how long.
+    connections.wait().await;
 }
 
 /// Serves one connection until it ends, is upgraded, or the hub stops: then the request under way is finished.

@@ -28,6 +28,8 @@ use crate::sonde::registry::Registry;
 
 /// The first operator token, sealed, so that `--reveal-token` and the local command line can find it again.
 pub const OPERATOR_TOKEN_SECRET: &str = "operator_token";
+/// How long the last answers may take to be written at a stop, once there are no more.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// The key of argument digests.
 const DIGEST_KEY_SECRET: &str = "digest_key";
 
@@ -285,9 +287,10 @@ impl Running {
         hub.mcp.close_all().await;
         // Streams end by themselves now, with what they still have to say; whose client does not read is cut off.
         let mut serving = serving;
-        if tokio::time::timeout(Duration::from_secs(2), &mut serving).await.is_err() {
+        if tokio::time::timeout(LAST_WORDS, &mut serving).await.is_err() {
             hub.mcp.break_off();
-            let _ = serving.await;
+            let _ = tokio::time::timeout(LAST_WORDS / 4, &mut serving).await;
+            serving.abort();
         }
         let now = clock::now();
         for record in hub.strangers.drain(now) {

@@ -126,7 +126,9 @@ impl Used {
             self.of.retain(|_, used| {
                 let Budget { log_lines, snapshots, connections, odd_answers, refusals, attestations } = used;
                 let all = [&*log_lines, snapshots, connections, odd_answers, refusals, attestations];
-                log_lines.untold || connections.untold || all.iter().any(|b| b.minute >= now)
+                // Of snapshots the agent's log tells, at once.
+                let told_later = [&*log_lines, connections, odd_answers, refusals, attestations];
+                told_later.iter().any(|b| b.untold) || all.iter().any(|b| b.minute >= now)
             });
         }
     }
@@ -219,14 +221,17 @@ mod tests {
 
     #[test]
     fn records_say_how_many_of_them_are_missing() {
-        let (budgets, pc) = (Budgets::default(), PeerId::kenny("pc").expect("an id"));
-        let keep = |ms| budgets.keep(&pc, Record::Connection, ms);
-        assert!((0..60).all(|ms| keep(ms) == Some(Note::Nothing)));
-        assert_eq!([keep(60), keep(61), keep(62)], [Some(Note::Last), None, None]);
-        let mut detail = serde_json::json!({});
-        keep(60_000).expect("kept").tell(&mut detail);
-        assert_eq!(detail, serde_json::json!({ "unrecorded_before": 2 }));
-        assert_eq!(keep(60_001), Some(Note::Nothing));
+        let pc = PeerId::kenny("pc").expect("an id");
+        for kind in [Record::Connection, Record::OddAnswer, Record::Refusal, Record::Attestation] {
+            let budgets = Budgets::default();
+            let keep = |ms| budgets.keep(&pc, kind, ms);
+            assert!((0..60).all(|ms| keep(ms) == Some(Note::Nothing)));
+            assert_eq!([keep(60), keep(61), keep(62)], [Some(Note::Last), None, None]);
+            let mut detail = serde_json::json!({});
+            keep(60_000).expect("kept").tell(&mut detail);
+            assert_eq!(detail, serde_json::json!({ "unrecorded_before": 2 }), "{kind:?}");
+            assert_eq!(keep(60_001), Some(Note::Nothing));
+        }
     }
 
     #[test]

@@ -158,7 +158,17 @@ pub(super) async fn show(
     match find(&hub, &caller, id).await? {
         Found::Kept(call) => {
             if let Some(wait) = wait {
-                let _ = tokio::time::timeout(wait, call.wait()).await;
+                // What runs is waited for at a stop; nobody decides any more on what waits for a person.
+                let in_vain = async {
+                    hub.stopping.cancelled().await;
+                    if call.state() != CallState::Waiting {
+                        std::future::pending::<()>().await;
+                    }
+                };
+                tokio::select! {
+                    _ = tokio::time::timeout(wait, call.wait()) => {}
+                    () = in_vain => {}
+                }
                 still_valid(&caller.token)?;
             }
             Ok(Json(status(&call)).into_response())

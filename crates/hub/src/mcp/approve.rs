@@ -111,8 +111,9 @@ fn sealed(
     question: ElicitRequestParams,
 ) -> Option<InputRequiredResult> {
     let Waiting { call, approval, expires_at } = waiting;
+    // The approval says until when it counts. Who comes later is told which call it was, for as long as that is known.
     let ttl = u64::try_from(expires_at.millis() - clock::now().millis()).unwrap_or(0);
-    let ttl = Duration::from_millis(ttl);
+    let ttl = Duration::from_millis(ttl) + calls::KEEP;
     let bound = binding(hub, asker, wanted);
     let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(ttl);
     let state = codec(hub)?.seal_with(approval.to_string().as_bytes(), &options);

@@ -98,6 +98,18 @@ fn id_of(hub: &Hub, asker: &Asker, given: String) -> String {
     sonde.map_or(given, |sonde| sonde.id.as_str().to_owned())
 }
 
+/// The same for what is recorded: whatever has records under this id has it, though it may be gone. A Sonde agent takes its
+/// name itself, and must not be able to hide them.
+async fn recorded_id_of(hub: &Hub, asker: &Asker, given: String) -> String {
+    let named = id_of(hub, asker, given.clone());
+    if named == given {
+        return given;
+    }
+    let query = JournalQuery { limit: Some(1), agent: Some(given.clone()), ..JournalQuery::default() };
+    let found = journal_page(hub, &asker.caller, query, None).await;
+    if found.is_ok_and(|page| !page.records.is_empty()) { given } else { named }
+}
+
 /// `select_agent`.
 pub(super) async fn select(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let IdArgs { id } = args(given)?;
@@ -197,7 +209,10 @@ struct JournalArgs {
 /// `journal_search`.
 pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let JournalArgs { agent, tool, kind, call_id, after, newest, limit } = args(given)?;
-    let agent = agent.map(|agent| id_of(hub, asker, agent));
+    let agent = match agent {
+        Some(agent) => Some(recorded_id_of(hub, asker, agent).await),
+        None => None,
+    };
     let call_id = call_id.map(|id| id.parse::<CallId>()).transpose();
     let call_id = call_id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id"))?;
     let limit = limit.unwrap_or(JOURNAL_LIMIT).clamp(1, MAX_JOURNAL_LIMIT);

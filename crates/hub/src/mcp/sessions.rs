@@ -387,15 +387,15 @@ impl Sessions {
     }
 
     /// The stream of what belongs to no request. Whoever listens first has the SDK begin it.
-    async fn standing(&self, id: &SessionId) -> Result<Standing, SessionsError> {
-        let (standing, begin) = {
-            let mut open = self.open();
-            let session = open.get_mut(id).ok_or(SessionsError::UnknownEvent)?;
-            let is_first = session.standing.is_none();
-            (session.standing.get_or_insert_default().clone(), is_first.then(|| session.closed.clone()))
-        };
-        if let Some(closed) = begin {
-            standing.read(self.inner.create_standalone_stream(id).await?.boxed(), closed);
+    fn standing(&self, id: &SessionId) -> Result<Standing, SessionsError> {
+        let mut open = self.open();
+        let session = open.get_mut(id).ok_or(SessionsError::UnknownEvent)?;
+        let is_first = session.standing.is_none();
+        let standing = session.standing.get_or_insert_default().clone();
+        if is_first {
+            let (inner, id) = (Arc::clone(&self.inner), id.clone());
+            let begin = async move { Some(inner.create_standalone_stream(&id).await.ok()?.boxed()) };
+            standing.read(begin, session.closed.clone());
         }
         Ok(standing)
     }
@@ -550,7 +550,7 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        Ok(self.standing(id).await?.listen(None))
+        Ok(self.standing(id)?.listen(None))
     }
 
     async fn resume(
@@ -563,7 +563,7 @@ impl SessionManager for Sessions {
             return Ok(events.left_stream());
         }
         let after = standing::number(&last_event_id).ok_or(SessionsError::UnknownEvent)?;
-        Ok(self.standing(id).await?.listen(Some(after)).right_stream())
+        Ok(self.standing(id)?.listen(Some(after)).right_stream())
     }
 }
 

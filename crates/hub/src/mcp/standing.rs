@@ -54,11 +54,17 @@ impl Standing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the SDK's stream for as long as there is the session.
-    pub(super) fn read(&self, mut events: BoxStream<'static, ServerSseMessage>, closed: CancellationToken) {
+    /// Has the SDK begin its stream, and reads it for as long as there is the session; whether or not the client that asked
+    /// for it is still there.
+    pub(super) fn read(
+        &self,
+        events: impl Future<Output = Option<BoxStream<'static, ServerSseMessage>>> + Send + 'static,
+        closed: CancellationToken,
+    ) {
         let standing = self.clone();
         tokio::spawn(async move {
             let reading = async {
+                let Some(mut events) = events.await else { return };
                 while let Some(event) = events.next().await {
                     standing.push(event);
                 }
@@ -175,7 +181,7 @@ mod tests {
         let (say, said) = mpsc::channel(1);
         let events = stream::unfold(said, async |mut said| said.recv().await.map(|event| (event, said))).boxed();
         let (standing, closed) = (Standing::default(), CancellationToken::new());
-        standing.read(events, closed.clone());
+        standing.read(std::future::ready(Some(events)), closed.clone());
         let mut unread = Box::pin(standing.listen(None));
         for _ in 0..1000 {
             say.send(news()).await.expect("is read");

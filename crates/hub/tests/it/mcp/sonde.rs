@@ -493,6 +493,12 @@ async fn a_name_is_as_good_as_an_id_unless_it_is_anothers_id() {
         let found = narrow.call("journal_search", json!({ "agent": name })).await;
         assert_eq!(found.structured()["error"]["code"], "forbidden", "{found:?}");
     }
+    // A name hides nothing of who had it for an id.
+    assert_eq!(hub.request("DELETE", "/api/agents/pc", Some(TOKEN), None).await.status, 200);
+    for newest in [false, true] {
+        let gone = targets(&client, "pc", newest).await;
+        assert!(!gone.is_empty() && gone.iter().all(|target| target == "pc"), "{gone:?}");
+    }
 }
 
 #[tokio::test]
