@@ -8,12 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WantsClientCert, WebPkiServerVerifier, verify_server_name};
+use rustls::client::{VerifierBuilderError, WantsClientCert, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error as TlsError, RootCertStore,
+    SignatureScheme,
+};
 
 /// Names certificates of one's own, in place of the system's store.
 const CERT_FILE: &str = "SSL_CERT_FILE";
@@ -36,7 +39,7 @@ impl Trust {
         // One that cannot be read is missed by the platform's verifier, too.
         let named = named.and_then(|file| certificates(Path::new(&file)).ok()).unwrap_or_default();
         let named = if named.len() > MAX_NAMED { Vec::new() } else { named };
-        Ok(Self::new(named, vouched, false, provider))
+        Ok(Self::new(named, Some(vouched), false, provider))
     }
 
     /// Whom these vouch for, and nobody else: a private hub is not made more trustworthy by every authority that a laptop
@@ -55,17 +58,25 @@ impl Trust {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut roots = RootCertStore::empty();
         for certificate in &named {
-            roots.add(certificate.clone())?;
+            // What says of itself that it is no authority's vouches for nobody.
+            if is_no_authority(certificate) {
+                ParsedCertificate::try_from(certificate)?;
+            } else {
+                roots.add(certificate.clone())?;
+            }
         }
-        let vouched = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .build()
-            .map_err(|why| TlsError::General(why.to_string()))?;
+        let vouched = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
+        let vouched = match vouched {
+            Ok(vouched) => Some(vouched as Arc<dyn ServerCertVerifier>),
+            Err(VerifierBuilderError::NoRootAnchors) => None,
+            Err(why) => return Err(TlsError::General(why.to_string())),
+        };
         Ok(Self::new(named, vouched, any_name, provider))
     }
 
     fn new(
         named: Vec<CertificateDer<'static>>,
-        vouched: Arc<dyn ServerCertVerifier>,
+        vouched: Option<Arc<dyn ServerCertVerifier>>,
         any_name: bool,
         provider: Arc<CryptoProvider>,
     ) -> Self {
@@ -104,7 +115,8 @@ pub fn in_words(why: &str, option: &str) -> String {
 #[derive(Debug)]
 struct Verifier {
     named: Vec<CertificateDer<'static>>,
-    vouched: Arc<dyn ServerCertVerifier>,
+    /// Who has authorities' word; nobody where no authority was named.
+    vouched: Option<Arc<dyn ServerCertVerifier>>,
     any_name: bool,
     provider: Arc<CryptoProvider>,
 }
@@ -118,15 +130,16 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
-        let vouched = self.vouched.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        let vouched = match &self.vouched {
+            Some(vouched) => vouched.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now),
+            None => Err(CertificateError::UnknownIssuer.into()),
+        };
         // Byte for byte; and whoever shows it must still prove, by the handshake's signature, that it has its key.
         if vouched.is_ok() || !self.named.iter().any(|named| named == end_entity) {
             return vouched;
         }
         if !self.any_name {
-            if !is_in_its_time(end_entity, now) {
-                return vouched;
-            }
+            check_time(end_entity, now)?;
             verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
         }
         Ok(ServerCertVerified::assertion())
@@ -155,12 +168,21 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether a certificate's dates fit. One that cannot be read has none.
-fn is_in_its_time(certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
+/// Whether a certificate says that it is not an authority's (CA:FALSE).
+fn is_no_authority(certificate: &CertificateDer<'_>) -> bool {
     let Ok((_, certificate)) = x509_parser::parse_x509_certificate(certificate) else { return false };
-    let Ok(now) = i64::try_from(now.as_secs()) else { return false };
-    let validity = certificate.validity();
-    (validity.not_before.timestamp()..=validity.not_after.timestamp()).contains(&now)
+    certificate.basic_constraints().ok().flatten().is_some_and(|constraints| !constraints.value.ca)
+}
+
+/// Whether a certificate's dates fit.
+fn check_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
+    let (_, certificate) =
+        x509_parser::parse_x509_certificate(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let (validity, now) = (certificate.validity(), i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+    if now < validity.not_before.timestamp() {
+        return Err(CertificateError::NotValidYet);
+    }
+    if now > validity.not_after.timestamp() { Err(CertificateError::Expired) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -207,6 +229,20 @@ mod tests {
         let leaf = leaf.signed_by(&KeyPair::generate().expect("a key"), &named).expect("signed");
         assert_eq!(verify(&trust, leaf.der(), "hub.example"), Ok(()));
         assert!(verify(&trust, leaf.der(), "localhost").is_err());
+    }
+
+    #[test]
+    fn what_is_no_authority_vouches_for_nobody_but_itself() {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.not_before = rcgen::date_time_ymd(NOW - 1, 1, 1);
+        params.not_after = rcgen::date_time_ymd(NOW + 1, 1, 1);
+        let named = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed");
+        let trust = Trust::only(vec![named.der().clone()]).expect("a certificate");
+        assert_eq!(verify(&trust, named.der(), "localhost"), Ok(()));
+        let leaf = CertificateParams::new(["hub.example".to_owned()]).expect("a name");
+        let leaf = leaf.signed_by(&KeyPair::generate().expect("a key"), &named).expect("signed");
+        assert!(verify(&trust, leaf.der(), "hub.example").is_err_and(|why| why.contains("UnknownIssuer")));
     }
 
     #[test]

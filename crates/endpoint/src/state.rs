@@ -210,11 +210,6 @@ impl StateDir {
         }
     }
 
-    /// Whether an agent runs with this state.
-    pub fn is_locked(&self) -> bool {
-        matches!(self.lock(), Err(StateError::Locked(_)))
-    }
-
     /// Whether there is a key.
     pub fn has_key(&self) -> bool {
         self.key.exists()
@@ -449,9 +444,9 @@ mod tests {
         let (_dir, state) = state();
         let lock = state.lock().expect("the first");
         let why = state.lock().expect_err("the second");
-        assert!(matches!(why, StateError::Locked(_)) && state.is_locked());
+        assert!(matches!(why, StateError::Locked(_)));
         drop(lock);
-        assert!(!state.is_locked());
+        state.lock().expect("it is free again");
     }
 
     #[test]

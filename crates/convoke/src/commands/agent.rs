@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use convoke_core::secret::SecretText;
 use convoke_endpoint::config::{Config, Given};
 use convoke_endpoint::enrol::{EnrolError, enrol};
-use convoke_endpoint::state::{StateDir, StateError};
+use convoke_endpoint::state::{Lock, StateDir, StateError};
 use convoke_endpoint::{apart, sonde, update};
 use serde_json::json;
 
@@ -152,12 +152,7 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
     let Some(token) = &config.token else {
         return Err(usage("give the enrolment token with --token (`convoke enroll-token ID` on the hub makes one)"));
     };
-    if state.is_locked() {
-        return Err(anyhow::anyhow!(
-            "the agent in {} runs; stop it before it is enrolled anew",
-            state.path().display()
-        ));
-    }
+    let _held = held(&state)?;
     let identity = &config.identity;
     super::against_a_hub(async {
         enrol(&state, identity, token).await.map_err(|why| explain(why, &state))?;
@@ -176,6 +171,18 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The state, for as long as it is enrolled: two at once would each make a key, and lose the one that the hub takes.
+fn held(state: &StateDir) -> Result<Lock> {
+    state.create()?;
+    state.lock().map_err(|why| match why {
+        StateError::Locked(dir) => anyhow::anyhow!(
+            "the agent in {} runs, or is being enrolled; wait for that, or stop it, before it is enrolled anew",
+            dir.display()
+        ),
+        other => other.into(),
+    })
+}
+
 fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) -> Result<Exit> {
     let given = given(verb, &args.identity);
     let Some(token) = given.token else {
@@ -183,12 +190,7 @@ fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) 
             "give the enrolment token with --token (`POST /api/v1/enrollment-tokens` on the hub makes one)",
         ));
     };
-    if state.is_locked() {
-        return Err(anyhow::anyhow!(
-            "the agent in {} runs; stop it before it is enrolled anew",
-            state.path().display()
-        ));
-    }
+    let _held = held(state)?;
     let enrolment = sonde::Enrolment { hub: hub.to_owned(), token, name: args.name.clone(), ca: given.ca };
     let mut enrolled = None;
     super::against_a_hub(async {
