@@ -202,12 +202,16 @@ impl Link {
         Ok(())
     }
 
-    /// Waits for the next command. For one task, the connection's. Cancel-safe: a command is taken in the same poll that
-    /// returns it.
-    pub async fn next(&self) -> Command {
+    /// Waits for the next command; without room for what others would have sent, for the end alone. For one task, the
+    /// connection's. Cancel-safe: a command is taken in the same poll that returns it.
+    pub async fn next(&self, has_room: bool) -> Command {
         poll_fn(|cx| {
             let mut queue = self.queue();
-            if let Some(command) = queue.pop() {
+            // It comes before all others.
+            let ends = matches!(queue.commands.front(), Some(Command::Close(_)));
+            if (has_room || ends)
+                && let Some(command) = queue.pop()
+            {
                 return Poll::Ready(command);
             }
             // The same task waits again and again: its waker need not be made anew.
@@ -296,7 +300,7 @@ mod tests {
         let link = Link::new(LinkId(1));
         let waiting = tokio::spawn({
             let link = Arc::clone(&link);
-            async move { link.next().await }
+            async move { link.next(true).await }
         });
         link.push(Command::PolicyChanged).expect("room");
         assert!(matches!(waiting.await, Ok(Command::PolicyChanged)));
@@ -316,7 +320,7 @@ mod tests {
         for link in links.clone() {
             let written = note("written");
             tasks.spawn(async move {
-                link.next().await;
+                link.next(true).await;
                 others_first().await;
                 written();
             });

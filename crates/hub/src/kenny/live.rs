@@ -97,6 +97,7 @@ impl Tunnel<'_> {
             if due < sleep.deadline() || sleep.is_elapsed() {
                 sleep.as_mut().reset(due);
             }
+            let has_room = socket.backlog() < HIGH_WATER;
             tokio::select! {
                 event = socket.next() => match event {
                     Ok(event) => {
@@ -114,7 +115,7 @@ impl Tunnel<'_> {
                     }
                     Err(SocketError::Ended | SocketError::Io(_)) => return None,
                 },
-                command = self.link.next(), if socket.backlog() < HIGH_WATER => {
+                command = self.link.next(has_room) => {
                     if let Some(close) = self.on_command(command, socket, session) {
                         return Some(close);
                     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{TOKEN, TestAgent, TestHub, base64, key_of};
+use crate::support::{PATIENCE, TOKEN, TestAgent, TestHub, base64, key_of};
 
 async fn mint(hub: &TestHub, path: &str) -> String {
     let reply = hub.post(path, json!({})).await;
@@ -176,4 +176,43 @@ async fn an_update_that_waited_for_a_person_has_a_link_that_lives() {
     let yes = hub.post_as(&boss, &at, json!({ "approve": true }));
     let (approved, fetched) = tokio::join!(yes, answer);
     assert_eq!((approved.status, fetched), (200, 404), "{approved:?}");
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_read_is_cut_off_all_the_same() {
+    for stop in [false, true] {
+        let mut hub = TestHub::with(&[("hub.drain_s", "0")]).await;
+        let key = hub.enrol("pc").await;
+        let mut agent = TestAgent::on(hub.narrow_socket().await, &hub, "pc", key);
+        agent.handshake().await.expect("is let in");
+        let call = json!({ "tool": "fs_write", "args": { "path": "/tmp/x", "content": "x".repeat(500_000) } });
+        let calls: Vec<_> = (0..6)
+            .map(|_| {
+                let request = hub.http_client.post(format!("{}/api/agents/pc/call", hub.http)).bearer_auth(TOKEN);
+                tokio::spawn(request.json(&call).send())
+            })
+            .collect();
+        let known = hub.hub().agents.find("pc").expect("is there");
+        let link = known.link().expect("connected");
+        while link.depth() == 0 {
+            tokio::task::yield_now().await;
+        }
+        if stop {
+            hub.stop().await;
+        } else {
+            assert_eq!(hub.post("/api/agents/pc/revoke", json!({})).await.status, 200);
+        }
+        let mut codes = Vec::new();
+        for call in calls {
+            let reply = tokio::time::timeout(PATIENCE, call).await.expect("in time").expect("no panic");
+            // A hub that stops takes no more of those that are on their way.
+            let Ok(reply) = reply else { continue };
+            let body: serde_json::Value = reply.json().await.expect("whole");
+            codes.push(body["error"]["code"].as_str().unwrap_or_default().to_owned());
+        }
+        let expect = if stop { "interrupted" } else { "disconnected" };
+        assert!(codes.iter().any(|code| code == expect), "{codes:?}");
+        assert!(codes.iter().all(|code| [expect, "offline", "busy"].contains(&code.as_str())), "{codes:?}");
+        drop(agent);
+    }
 }

@@ -149,6 +149,17 @@ impl TestHub {
         Bare(socket)
     }
 
+    /// One whose machine takes little that it does not read.
+    pub async fn narrow_socket(&self) -> Bare {
+        let url = format!("{}/agent/ws", self.http.replace("http://", "ws://"));
+        let stream = tokio::net::TcpSocket::new_v4().expect("a socket");
+        stream.set_recv_buffer_size(4096).expect("is set");
+        let stream = stream.connect(self.hub().listen).await.expect("connects");
+        let (socket, _) =
+            tokio_tungstenite::client_async(url, MaybeTlsStream::Plain(stream)).await.expect("upgrades");
+        Bare(socket)
+    }
+
     /// Journal records that match.
     pub async fn journal(&self, query: &str) -> Vec<Value> {
         let reply = self.get(&format!("/api/journal?limit=1000&{query}")).await;
@@ -263,7 +274,11 @@ pub struct Request {
 
 impl TestAgent {
     pub async fn open(hub: &TestHub, id: &str, key: SigningKey) -> Self {
-        let socket = hub.socket().await;
+        Self::on(hub.socket().await, hub, id, key)
+    }
+
+    /// An agent on this socket.
+    pub fn on(socket: Bare, hub: &TestHub, id: &str, key: SigningKey) -> Self {
         let pinned: VerifyingKey = hub.hub().key.verifying_key();
         let config = AgentConfig::new(PeerId::kenny(id).expect("an id"), pinned);
         let mut nonce = [0; 32];
