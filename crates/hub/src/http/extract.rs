@@ -19,6 +19,9 @@ use crate::operators::Caller;
 /// How long a client may take over a body: one that drips holds its connection no longer.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
+/// The same at a hub that stops.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);
+
 /// A JSON body, in or out.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub T);
@@ -53,7 +56,17 @@ pub(crate) async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError>
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
     };
     let collected = Limited::new(request.into_body(), limit).collect();
-    let Ok(collected) = tokio::time::timeout(BODY_PATIENCE, collected).await else {
+    let stopped = async {
+        hub.stopping.cancelled().await;
+        tokio::time::sleep(STOP_PATIENCE).await;
+    };
+    let collected = tokio::select! {
+        // Nearly always it is there already.
+        biased;
+        collected = tokio::time::timeout(BODY_PATIENCE, collected) => collected.ok(),
+        () = stopped => None,
+    };
+    let Some(collected) = collected else {
         return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time"));
     };
     match collected {

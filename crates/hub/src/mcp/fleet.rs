@@ -102,8 +102,9 @@ fn id_of(hub: &Hub, asker: &Asker, given: String) -> String {
 /// name itself, and must not be able to hide them.
 async fn recorded_id_of(hub: &Hub, asker: &Asker, given: String) -> String {
     let named = id_of(hub, asker, given.clone());
-    if named == given {
-        return given;
+    // What is out of reach is not looked for: that would be a refusal, and recorded.
+    if named == given || !asker.caller.token.grant.scopes.reaches::<String>(&given, &[]) {
+        return named;
     }
     let query = JournalQuery { limit: Some(1), agent: Some(given.clone()), ..JournalQuery::default() };
     let found = journal_page(hub, &asker.caller, query, None).await;

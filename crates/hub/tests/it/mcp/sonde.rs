@@ -488,6 +488,9 @@ async fn a_name_is_as_good_as_an_id_unless_it_is_anothers_id() {
     let narrow = hub.token("narrow", "operator", json!({ "tags": ["web"] })).await;
     let narrow = Mcp::stateless(&hub, &narrow);
     assert_eq!(selected(&narrow, "web-1").await.0, id);
+    assert!(!targets(&narrow, "web-1", false).await.is_empty());
+    let refusals = hub.journal("kind=refusal").await;
+    assert!(refusals.is_empty(), "it may: {refusals:?}");
     for name in ["pc", "nobody"] {
         assert_eq!(selected(&narrow, name).await, (Value::Null, json!("forbidden")), "{name}");
         let found = narrow.call("journal_search", json!({ "agent": name })).await;
