@@ -19,6 +19,7 @@ use convoke_store::Lossy;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 
+use super::error::clip;
 use super::{ApiError, origin};
 use crate::calls::Detach;
 use crate::clock;
@@ -161,14 +162,27 @@ impl Router {
         }
         let response = match keep(hub, room.right, &mut request, from).await {
             Ok(caller) => {
+                // MCP tells it in its own words; and who gives up their own token is told that this was done.
+                let tells = request.method() != Method::DELETE && request.uri().path() != crate::mcp::PATH;
+                let token = caller.as_ref().filter(|_| tells).map(|caller| Arc::clone(&caller.token));
                 request.extensions_mut().insert(Visit { from, caller, names });
                 let answering = (room.enter)(request, hub.clone());
-                if room.finishes { Detach::new(&hub.tasks, answering).await } else { answering.await }
+                let response = if room.finishes { Detach::new(&hub.tasks, answering).await } else { answering.await };
+                match token {
+                    Some(token) if response.status().is_success() && !token.is_active(clock::now()) => too_late(),
+                    _ => response,
+                }
             }
             Err(refused) => return refused.into_response(),
         };
         if head { without_body(response) } else { response }
     }
+}
+
+/// A token that was revoked, or lapsed, while its request was under way: whoever has it hears nothing more.
+fn too_late() -> Response<Body> {
+    ApiError::unauthorized("this token is no longer valid; what came of the request is in the journal")
+        .into_response()
 }
 
 /// The methods that are taken here.
@@ -209,7 +223,7 @@ async fn keep(hub: &Hub, right: Right, request: &mut Request, from: IpAddr) -> R
     }
     let caller = authenticate(hub, request, from)?;
     if let Err(missing) = caller.token.grant.check(right) {
-        let what = format!("{} {}", request.method(), request.uri().path());
+        let what = format!("{} {}", request.method(), clip(request.uri().path()));
         record_refusal(hub, &caller, &what, None).await;
         return Err(ApiError::forbidden(&missing));
     }

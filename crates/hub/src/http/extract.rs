@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::doors::Visit;
 use super::{ApiError, From};
+use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
 
@@ -21,6 +22,9 @@ const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The same at a hub that stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Most that is taken from somebody who has not shown yet who they are: it waits in memory until it is whole.
+const STRANGERS_BODY: usize = 16 * 1024;
 
 /// A JSON body, in or out.
 #[derive(Debug)]
@@ -34,7 +38,7 @@ impl<T: DeserializeOwned> FromRequest<Hub> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, hub: &Hub) -> Result<Self, ApiError> {
-        let bytes = body(request, hub).await?;
+        let bytes = whole_body(request, hub).await?;
         parse(&bytes).map(Json)
     }
 }
@@ -43,19 +47,28 @@ impl<T: DeserializeOwned> FromRequest<Hub> for MaybeJson<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, hub: &Hub) -> Result<Self, ApiError> {
-        let bytes = body(request, hub).await?;
+        let bytes = whole_body(request, hub).await?;
         if bytes.is_empty() { Ok(Self(None)) } else { parse(&bytes).map(|value| Self(Some(value))) }
     }
 }
 
-/// A request's body, within the hub's bound and patience.
-pub(crate) async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
-    let limit = hub.limits.body;
+async fn whole_body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
+    let (parts, sent) = request.into_parts();
+    body(sent, visit(&parts)?.caller.as_ref(), hub).await
+}
+
+/// A request's body, within the hub's bound and patience. Who takes their time over it may have lost their token when it
+/// is whole: nothing is begun for them then.
+pub(crate) async fn body(sent: Body, caller: Option<&Caller>, hub: &Hub) -> Result<Bytes, ApiError> {
+    let (limit, whose) = match caller {
+        Some(_) => (hub.limits.body, " (hub.max_body_bytes)"),
+        None => (hub.limits.body.min(STRANGERS_BODY), ""),
+    };
     let too_large = || {
-        let message = format!("the body is over the limit of {limit} bytes (hub.max_body_bytes)");
+        let message = format!("the body is over the limit of {limit} bytes{whose}");
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
     };
-    let collected = Limited::new(request.into_body(), limit).collect();
+    let collected = Limited::new(sent, limit).collect();
     let stopped = async {
         hub.stopping.cancelled().await;
         tokio::time::sleep(STOP_PATIENCE).await;
@@ -70,6 +83,9 @@ pub(crate) async fn body(request: Request, hub: &Hub) -> Result<Bytes, ApiError>
         return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time"));
     };
     match collected {
+        Ok(_) if caller.is_some_and(|caller| !caller.token.is_active(clock::now())) => {
+            Err(ApiError::unauthorized("this token is no longer valid"))
+        }
         Ok(body) => Ok(body.to_bytes()),
         Err(why) if why.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err(ApiError::bad_request("the body could not be read to its end")),

@@ -88,7 +88,7 @@ impl Door {
             return Err(ApiError::new(status, "bad_request", "`Content-Type` must be application/json"));
         }
         parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
-        let body = extract::body(Request::new(body), hub).await?;
+        let body = extract::body(body, Some(caller), hub).await?;
         let elicitation = hub.settings.flag("approvals.elicitation");
         if let Some(plain) = short::read(elicitation, &parts.headers, &body) {
             return Ok(match plain.entry.check(&caller.token.grant) {

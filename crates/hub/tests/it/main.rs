@@ -2,6 +2,7 @@
 
 mod approvals;
 mod at_once;
+mod bodies;
 mod calls;
 mod doors;
 mod enrolment;
