@@ -31,7 +31,7 @@ use convoke_store::{CallRow, Reservation};
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub use approve::{DecideError, decide, decide_at_client, expire_due, take_back, view, withdraw};
+pub use approve::{DecideError, check_reach, decide, decide_at_client, expire_due, take_back, view, withdraw};
 pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
 pub(crate) use recover::INTERRUPTED;
 pub use recover::recover;

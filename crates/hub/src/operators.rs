@@ -174,6 +174,12 @@ impl Operators {
         map.values().find(|t| t.id == id).cloned()
     }
 
+    /// How many are in force.
+    pub fn count_active(&self, now: Timestamp) -> usize {
+        let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        map.values().filter(|t| t.is_active(now)).count()
+    }
+
     /// All tokens, by name.
     pub fn list(&self) -> Vec<Arc<Token>> {
         let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
@@ -240,6 +246,7 @@ mod tests {
     fn lapsed_and_revoked_tokens_are_unknown() {
         let secret = SecretText::new("s");
         let all = operators(&secret, Some(at(10)));
+        assert_eq!((all.count_active(at(9)), all.count_active(at(10))), (1, 0));
         assert!(all.authenticate(Some(secret.hash()), HERE, at(9)).is_ok());
         assert_eq!(all.authenticate(Some(secret.hash()), HERE, at(10)).err(), Some(AuthError::Unknown));
         all.revoke(TokenId::new(uuid::Uuid::from_u128(1)));

@@ -63,14 +63,19 @@ async fn decide_to_the_end(
     reason: Option<&str>,
 ) -> Result<(ApprovalState, CallId), DecideError> {
     let Some((mut approval, row)) = hub.store.approval(id).await? else { return Err(DecideError::Unknown) };
-    let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
-    by.token.grant.check_reach(row.target.as_str(), &tags).map_err(DecideError::OutOfReach)?;
-    message::check_reach(&by.token.grant, &row).map_err(DecideError::OutOfReach)?;
+    check_reach(hub, &by.token, &row).map_err(DecideError::OutOfReach)?;
     by.token.grant.check_scopes(effect_of(hub, &row), &row.tool).map_err(DecideError::OutOfReach)?;
     let now = clock::now();
     let decided = approval.decide(by.token.id, approve, now);
     let call = settle(hub, by, approval.clone(), row, decided, approve, Answered::ByAPerson { reason }).await?;
     Ok((approval.state, call.id))
+}
+
+/// Whether a token's reach includes everyone whom a call goes to.
+pub fn check_reach(hub: &Hub, token: &Token, row: &CallRow) -> Result<(), Missing> {
+    let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    token.grant.check_reach(row.target.as_str(), &tags)?;
+    message::check_reach(&token.grant, row)
 }
 
 /// The person at the asker's own client decides: only where a setting says that this counts.
@@ -447,7 +452,12 @@ async fn end_waiting(
 /// An approval as the API shows it. Who decides, and who asked, sees the arguments as they are: a person must see all of
 /// what they allow, and what looks like a secret may be a command. Others see them without secrets.
 pub fn view(hub: &Hub, viewer: &Token, approval: &Approval, row: &CallRow) -> ApprovalView {
-    let exact = row.caller == viewer.id || viewer.grant.check(Right::Approve).is_ok();
+    let decides = || {
+        viewer.grant.check(Right::Approve)?;
+        viewer.grant.check_scopes(effect_of(hub, row), &row.tool)?;
+        check_reach(hub, viewer, row)
+    };
+    let exact = row.caller == viewer.id || decides().is_ok();
     let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
     let args = row
         .args

@@ -36,8 +36,7 @@ pub(super) async fn list(
     let rows = hub.store.approvals(state, query.after, limit).await?;
     let next = (rows.len() == limit as usize).then(|| rows.last().map(|(approval, _)| approval.id)).flatten();
     let visible = rows.iter().filter(|(_, row)| {
-        let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
-        row.caller == caller.token.id || (sees_all && grant.scopes.reaches(row.target.as_str(), &tags))
+        row.caller == caller.token.id || (sees_all && calls::check_reach(&hub, &caller.token, row).is_ok())
     });
     Ok(Json(ApprovalList {
         approvals: visible.map(|(a, row)| calls::view(&hub, &caller.token, a, row)).collect(),

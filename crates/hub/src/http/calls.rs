@@ -22,7 +22,7 @@ use super::extract::{Json, PathOf, QueryOf, json_bytes};
 use crate::calls::{self, Ask, Call, Done, MAX_IDEMPOTENCY_KEY, PlaceError, Placed};
 use crate::clock;
 use crate::hub::Hub;
-use crate::operators::{Caller, Token};
+use crate::operators::Caller;
 
 /// Longest wait on a call.
 pub(crate) const MAX_WAIT_S: f64 = 300.0;
@@ -59,11 +59,9 @@ pub(super) async fn call(
 
 /// Places a call and answers with its end, or with the approval it waits for.
 pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
-    let token = Arc::clone(&ask.caller.token);
     match calls::place_here(hub, ask).await {
         Ok(Placed::Running(call)) => {
             let done = call.wait().await;
-            still_valid(&token)?;
             Ok(answered(&call, done))
         }
         Ok(Placed::Pending { call, approval, expires_at }) => {
@@ -72,14 +70,6 @@ pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiErro
         }
         Err(error) => Err(refused(error)),
     }
-}
-
-/// Whether a token that waited may still hear what it waited for: it may have been revoked, or have lapsed.
-fn still_valid(token: &Token) -> Result<(), ApiError> {
-    if token.is_active(clock::now()) {
-        return Ok(());
-    }
-    Err(ApiError::unauthorized("this token is no longer valid; what came of the call is in the journal"))
 }
 
 /// Why a call was not placed.
@@ -169,7 +159,6 @@ pub(super) async fn show(
                     _ = tokio::time::timeout(wait, call.wait()) => {}
                     () = in_vain => {}
                 }
-                still_valid(&caller.token)?;
             }
             Ok(Json(status(&call)).into_response())
         }
@@ -194,6 +183,7 @@ pub(crate) async fn taken_back(hub: &Hub, caller: &Caller, id: CallId) -> Result
     let done = || ApiError::conflict("the call is done: there is nothing to take back");
     let Found::Kept(call) = find(hub, caller, id).await? else { return Err(done()) };
     if call.caller != caller.token.id {
+        record_refusal(hub, caller, "taking back another caller's call", Some(call.target.as_str())).await;
         let message = "only who asked takes a call back; whoever may approve can say no to it";
         return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message));
     }
@@ -227,11 +217,17 @@ pub(crate) async fn find(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found
         },
     };
     // The result may hold what only the asker may see; an admin sees all, whoever may approve sees what waits.
-    if call.caller != caller.token.id && caller.token.grant.role < Role::Admin {
+    if call.caller != caller.token.id && !sees_others(hub, caller, call.target.as_str()) {
         record_refusal(hub, caller, "another caller's call", Some(call.target.as_str())).await;
         return Err(unknown());
     }
     Ok(Found::Kept(call))
+}
+
+/// Whether calls of others to this peer are the caller's to see.
+fn sees_others(hub: &Hub, caller: &Caller, target: &str) -> bool {
+    let tags = hub.agents.find(target).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    caller.token.grant.role == Role::Admin && caller.token.grant.scopes.reaches(target, &tags)
 }
 
 fn status(call: &Arc<Call>) -> CallStatus {
@@ -269,9 +265,15 @@ async fn from_journal(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found, A
         .iter()
         .filter_map(|row| serde_json::from_str::<Record>(row.json.get()).ok())
         .find(|r| r.phase.as_deref() == Some("outcome"));
-    let mine =
-        |r: &Record| r.who.as_deref() == Some(caller.token.name.as_str()) || caller.token.grant.role == Role::Admin;
-    let Some(record) = record.filter(mine) else { return Err(ApiError::not_found("there is no such call")) };
+    let unknown = || ApiError::not_found("there is no such call");
+    let record = record.ok_or_else(unknown)?;
+    let target = record.target.as_deref();
+    if record.who.as_deref() != Some(caller.token.name.as_str())
+        && !sees_others(hub, caller, target.unwrap_or_default())
+    {
+        record_refusal(hub, caller, "another caller's call", target).await;
+        return Err(unknown());
+    }
     let failed = record.outcome.as_ref().filter(|o| *o != "ok");
     let error = failed.map(|code| CallFailure { code: code.clone(), message: "see the journal".into() });
     let status = CallStatus {

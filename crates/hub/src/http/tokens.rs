@@ -68,10 +68,10 @@ pub(super) async fn mint(
         record_refusal(&hub, &caller, "minting a token that may approve", None).await;
         return Err(ApiError::forbidden(&missing).hint("only who may approve can hand that right on"));
     }
-    if hub.operators.list().len() >= MAX_TOKENS {
-        return Err(ApiError::conflict("there are as many tokens as there may be; revoke some"));
-    }
     let now = clock::now();
+    if hub.operators.count_active(now) >= MAX_TOKENS {
+        return Err(ApiError::conflict("there are as many tokens in force as there may be; revoke some"));
+    }
     let expires_at = match request.expires_in_s {
         Some(0) => return Err(ApiError::bad_request("`expires_in_s` must be at least 1")),
         other => other.map(|s| now.after(Duration::from_secs(s))),

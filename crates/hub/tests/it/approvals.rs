@@ -171,14 +171,20 @@ async fn who_approves_sees_what_runs_even_where_it_looks_like_a_secret() {
 async fn scopes_narrow_what_may_be_approved() {
     let (hub, asker) = confirming(&[]).await;
     let _agent = hub.agent("pc").await;
-    let (approval, _) = ask(&hub, &asker).await;
-    let path = format!("/api/approvals/{approval}");
+    let call = json!({ "tool": "shell_exec", "args": { "command": "echo password=hunter2" } });
+    let asked = hub.post_as(&asker, "/api/agents/pc/call", call).await.body;
+    let path = format!("/api/approvals/{}", asked["approval"]["id"].as_str().expect("an id"));
     for (n, narrow) in [json!({ "effects": ["observe"] }), json!({ "tools": ["net_*"] })].into_iter().enumerate() {
         let mut scopes = narrow;
         scopes["approve"] = json!(true);
         let token = hub.token(&format!("narrow-{n}"), "operator", scopes.clone()).await;
         let reply = hub.post_as(&token, &path, json!({ "approve": true })).await;
         assert_eq!(reply.status, 403, "{scopes}: {reply:?}");
+        let seen = hub.request("GET", "/api/approvals", Some(&token), None).await.body;
+        assert_eq!(
+            seen["approvals"][0]["args"]["command"], "echo password=[removed]",
+            "not theirs to decide: {scopes}"
+        );
     }
     let fits = hub.token("fits", "viewer", json!({ "approve": true, "tools": ["shell_*"] })).await;
     assert_eq!(hub.post_as(&fits, &path, json!({ "approve": true })).await.status, 200);
@@ -226,6 +232,11 @@ async fn another_caller_does_not_see_the_call() {
     assert_eq!(hub.request("GET", &format!("/api/calls/{call}"), Some(&other), None).await.status, 404);
     let listed = hub.request("GET", "/api/approvals", Some(&other), None).await.body;
     assert_eq!(listed["approvals"], json!([]));
+    let admin = hub.token("lab", "admin", json!({ "agents": ["lab-*"] })).await;
+    let narrowed = hub.request("GET", &format!("/api/calls/{call}"), Some(&admin), None).await;
+    assert_eq!(narrowed.status, 404, "an admin of other machines: {narrowed:?}");
+    let refusals = hub.journal("kind=refusal").await;
+    assert_eq!(refusals.iter().map(|r| &r["who"]).collect::<Vec<_>>(), [&json!("other"), &json!("lab")]);
 }
 
 #[tokio::test]
@@ -253,6 +264,8 @@ async fn who_asked_takes_back_what_waits_and_nothing_else() {
     assert_eq!(hub.request("DELETE", &path, Some(&other), None).await.status, 404, "it is not theirs to know of");
     let admin = hub.request("DELETE", &path, Some(TOKEN), None).await;
     assert_eq!(admin.status, 403, "who may approve says no instead: {admin:?}");
+    let refusals = hub.journal("kind=refusal").await;
+    assert_eq!(refusals.iter().map(|r| &r["who"]).collect::<Vec<_>>(), [&json!("other"), &json!("operator")]);
     let taken = hub.request("DELETE", &path, Some(&asker), None).await;
     assert_eq!((taken.status, &taken.body["outcome"]), (200, &json!("cancelled")), "{taken:?}");
     let approved = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
