@@ -1,7 +1,5 @@
 //! Approvals over HTTP.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use convoke_api::approvals::{ApprovalList, ApprovalQuery, Decide, Decided};

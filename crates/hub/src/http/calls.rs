@@ -20,7 +20,6 @@ use super::ApiError;
 use super::doors::record_refusal;
 use super::extract::{Json, PathOf, QueryOf, json_bytes};
 use crate::calls::{self, Ask, Call, Done, MAX_IDEMPOTENCY_KEY, PlaceError, Placed};
-use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
 
@@ -302,6 +301,7 @@ mod tests {
     use convoke_core::id::TokenId;
 
     use super::*;
+    use crate::clock;
 
     #[test]
     fn a_success_is_written_as_it_serialises() {

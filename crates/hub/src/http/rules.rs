@@ -8,9 +8,10 @@ use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use convoke_api::calls::{CallPending, PendingApproval};
 use convoke_api::yonexus::{
-    MessagePage, MessageQuery, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule,
+    MessagePage, MessageQuery, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule, ToClients,
 };
 use convoke_core::call::code;
+use convoke_core::grant::Right;
 use convoke_core::id::PeerId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::SecretBytes;
@@ -36,12 +37,44 @@ const MAX_TEXT: usize = 2048;
 
 #[utoipa::path(get, path = "/api/rules", responses((status = 200, body = RuleList)), tag = "rules")]
 /// The rules in force, in order.
-pub(super) async fn list(State(hub): State<Hub>, _: Caller) -> Json<RuleList> {
-    Json(RuleList { rules: hub.yonexus.rules.list() })
+pub(super) async fn list(State(hub): State<Hub>, caller: Caller) -> Json<RuleList> {
+    let mut rules = hub.yonexus.rules.list();
+    rules.iter_mut().for_each(|rule| as_seen(&caller, &mut rule.target));
+    Json(RuleList { rules })
 }
 
+/// Leaves of a target what is the caller's to see: the clients within reach, and of a webhook's address the host, unless
+/// they may change it. The address of a hook is often all that its service asks for.
+fn as_seen(caller: &Caller, target: &mut Target) {
+    match target {
+        Target::Webhook(to) if caller.token.grant.check(Right::Policy).is_err() => to.url = host_of(&to.url),
+        Target::Clients(ToClients { to: Some(names), .. }) => names.retain(|name| reaches(caller, name)),
+        Target::Inbox {} | Target::Clients(_) | Target::Webhook(_) | Target::Room { .. } => {}
+    }
+}
+
+fn reaches(caller: &Caller, client: &str) -> bool {
+    caller.token.grant.check_reach::<String>(&messages::peer(client), &[]).is_ok()
+}
+
+/// An address without what may be a secret in it.
+fn host_of(url: &str) -> String {
+    let parsed = reqwest::Url::parse(url).ok();
+    let host = parsed.as_ref().and_then(|url| Some((url.scheme(), url.host_str()?, url.port())));
+    match host {
+        Some((scheme, host, Some(port))) => format!("{scheme}://{host}:{port}/…"),
+        Some((scheme, host, None)) => format!("{scheme}://{host}/…"),
+        None => "…".into(),
+    }
+}
+
+/// What the journal has of a change. Viewers read it, and it is never pruned.
 fn record(caller: &Caller, what: &str, rule: &Rule) -> Draft {
-    let mut draft = Draft::new(clock::now(), Kind::Policy).detail(&json!({ "what": what, "rule": rule }));
+    let mut shown = rule.clone();
+    if let Target::Webhook(to) = &mut shown.target {
+        to.url = host_of(&to.url);
+    }
+    let mut draft = Draft::new(clock::now(), Kind::Policy).detail(&json!({ "what": what, "rule": shown }));
     draft.who = Some(caller.token.name.clone());
     draft.door = Some(caller.door);
     draft.rule = Some(rule.rule.clone());
@@ -156,11 +189,19 @@ pub(super) async fn delete(
 /// What would become of a message of this rule. Nothing is sent.
 pub(super) async fn test(
     State(hub): State<Hub>,
-    _: Caller,
+    caller: Caller,
     PathOf(rule): PathOf<String>,
     Json(body): Json<TestRule>,
 ) -> Json<RuleTest> {
-    Json(messages::test(&hub, &rule, &body))
+    let mut test = messages::test(&hub, &rule, &body);
+    if let Some(target) = &mut test.target {
+        as_seen(&caller, target);
+    }
+    if matches!(test.target, Some(Target::Clients(_))) {
+        test.online.retain(|name| reaches(&caller, name));
+        test.offline.retain(|name| reaches(&caller, name));
+    }
+    Json(test)
 }
 
 #[utoipa::path(get, path = "/api/messages", params(MessageQuery), responses((status = 200, body = MessagePage)), tag = "rules")]

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::ApiError;
+use super::doors::record_refusal;
 use super::extract::{Json, MaybeJson, PathOf, QueryOf};
 use crate::clock;
 use crate::hub::Hub;
@@ -57,6 +58,10 @@ pub(super) async fn mint(
     if name.as_ref().is_some_and(|n| n.is_empty() || n.chars().count() > 255) {
         return Err(ApiError::bad_request("`name` must have 1 to 255 characters"));
     }
+    if let Err(missing) = ask::check_admit(&hub, &caller, name.as_deref()) {
+        record_refusal(&hub, &caller, "letting in an agent out of reach", None).await;
+        return Err(ApiError::forbidden(&missing));
+    }
     let now = clock::now();
     let token = clock::token("cvn_");
     let expires_at = now.after(hub.settings.seconds("sonde.enrol_token_ttl_s"));
@@ -77,13 +82,19 @@ pub(super) async fn mint(
 
 #[utoipa::path(get, path = "/api/v1/enrollment-tokens", responses((status = 200)), tag = "sonde")]
 /// The enrolment tokens and what became of them; never the tokens themselves.
-pub(super) async fn tokens(State(hub): State<Hub>, _: Caller) -> Json<Value> {
+pub(super) async fn tokens(State(hub): State<Hub>, caller: Caller) -> Json<Value> {
     let now = clock::now();
+    // Whose name a token bears, or who used it.
+    let about = |t: &SondeTokenRow| {
+        let user = t.used_by.as_ref().and_then(|id| hub.sonde.registry.named(id.as_str()));
+        user.map(|user| user.name.clone()).or_else(|| t.name.clone())
+    };
     let tokens: Vec<Value> = hub
         .sonde
         .registry
         .tokens()
         .into_iter()
+        .filter(|t| ask::check_admit(&hub, &caller, about(t).as_deref()).is_ok())
         .map(|t| {
             let status = match t.used_at {
                 Some(_) => "used",

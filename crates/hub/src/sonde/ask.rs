@@ -171,6 +171,17 @@ pub async fn find(hub: &Hub, caller: &Caller, name: &str) -> Result<(Arc<SondeAg
     found.ok_or_else(|| AskError::Bad(format!("Agent '{}' not found or offline", clip(name))))
 }
 
+/// Whether a caller may let an agent in under this name, or under any. A token that reaches only some may let in anew
+/// whom it reaches: with a name comes the place of whoever has it, and who comes for the first time has an id that
+/// nobody knows yet.
+pub(crate) fn check_admit(hub: &Hub, caller: &Caller, name: Option<&str>) -> Result<(), Missing> {
+    let holder = name.and_then(|name| hub.sonde.registry.of_name(name));
+    match narrowed(caller) {
+        Some(missing) if !holder.is_some_and(|holder| reaches(hub, caller, &holder)) => Err(missing),
+        _ => Ok(()),
+    }
+}
+
 /// What a token lacks that reaches only some agents.
 fn narrowed(caller: &Caller) -> Option<Missing> {
     let scopes = &caller.token.grant.scopes;

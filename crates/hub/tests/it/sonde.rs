@@ -230,6 +230,24 @@ async fn a_lapsed_token_is_refused() {
 }
 
 #[tokio::test]
+async fn a_narrowed_admin_lets_in_only_whom_it_reaches() {
+    let hub = TestHub::start().await;
+    let (web, db) = (enrolled(&hub, "web-1").await, enrolled(&hub, "db-1").await);
+    let admin = hub.token("web-admin", "admin", json!({ "agents": [format!("sonde:{}", web.id)] })).await;
+    let mint = async |body: Value| hub.post_as(&admin, "/api/v1/enrollment-tokens", body).await.status;
+    assert_eq!(mint(json!({ "name": "db-1" })).await, 403, "it would take the place of {}", db.id);
+    assert_eq!(mint(json!({ "name": "new" })).await, 403);
+    assert_eq!(mint(json!({})).await, 403);
+    assert_eq!(hub.journal("kind=refusal").await.len(), 3);
+    assert_eq!(mint(json!({ "name": "web-1" })).await, 200);
+    token_for(&hub, "secret-machine").await;
+    let listed = hub.request("GET", "/api/v1/enrollment-tokens", Some(&admin), None).await.body;
+    let names: Vec<_> = listed["tokens"].as_array().expect("a list").iter().map(|t| &t["name"]).collect();
+    assert!(names.contains(&&json!("web-1")) && !listed.to_string().contains("secret-machine"), "{listed}");
+    assert!(!listed.to_string().contains(&db.id), "{listed}");
+}
+
+#[tokio::test]
 async fn a_key_takes_no_other_name() {
     let hub = TestHub::start().await;
     let a = enrolled(&hub, "a").await;

@@ -204,3 +204,30 @@ async fn a_webhook_gets_signed_messages_in_order_and_is_tried_again() {
     .await
     .expect("and then nothing waits");
 }
+
+#[tokio::test]
+async fn rules_tell_no_more_than_who_asks_may_know() {
+    let hub = TestHub::start().await;
+    hub.rule("hook", json!({ "webhook": { "url": "https://hooks.example:8443/T0/SECRET?token=SECRET" } })).await;
+    hub.rule("all", json!({ "clients": { "to": ["client-a", "client-b"] } })).await;
+    hub.live("client-a").await;
+    let ask = async |token: &str, method: &str, path: &str, body: Option<Value>| {
+        hub.request(method, path, Some(token), body).await.body.to_string()
+    };
+    let viewer = hub.token("viewer", "viewer", json!({})).await;
+    let seen = ask(&viewer, "GET", "/api/rules", None).await;
+    assert!(seen.contains("https://hooks.example:8443/…") && !seen.contains("SECRET"), "{seen}");
+    let tested = ask(&viewer, "POST", "/api/rules/hook/test", Some(json!({ "content": "x" }))).await;
+    assert!(!tested.contains("SECRET"), "{tested}");
+    let recorded = hub.journal("kind=policy").await;
+    assert!(!json!(recorded).to_string().contains("SECRET"), "{recorded:?}");
+    let whole = hub.get("/api/rules").await.body.to_string();
+    assert!(whole.contains("SECRET"), "who may change it sees where it goes: {whole}");
+    let narrow = hub.token("narrow", "viewer", json!({ "agents": ["yonexus:client-b"] })).await;
+    for told in [
+        ask(&narrow, "GET", "/api/rules", None).await,
+        ask(&narrow, "POST", "/api/rules/all/test", Some(json!({ "content": "x", "from": "c" }))).await,
+    ] {
+        assert!(told.contains("client-b") && !told.contains("client-a"), "{told}");
+    }
+}
