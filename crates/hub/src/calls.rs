@@ -321,6 +321,14 @@ fn limits(hub: &Hub, token: &Token) -> Limits {
     }
 }
 
+/// How many calls a token may have under way.
+pub fn at_once(hub: &Hub, token: &Token) -> usize {
+    match limits(hub, token).at_once {
+        0 => usize::MAX,
+        limit => limit as usize,
+    }
+}
+
 /// Counts a call against its caller's minute. Before anything else: what is refused later costs a record, too.
 async fn within_rate(hub: &Hub, caller: &Caller) -> Result<(), PlaceError> {
     let per_minute = limits(hub, &caller.token).per_minute;

@@ -7,25 +7,30 @@ use std::time::Duration;
 
 use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::stream::FuturesUnordered;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, JsonObject, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
+use tokio::sync::Semaphore;
 
 use super::call::{Wanted, ended, place, refusal, seconds};
+use super::progress;
 use super::render::{self, Outcome};
 use super::server::Asker;
 use crate::agents::Agent;
-use crate::calls::{CancelUnlessDone, Placed};
+use crate::calls::{self, CancelUnlessDone, Placed};
 use crate::http::ApiError;
 use crate::hub::Hub;
 
 /// Most machines of one request; more are refused, not left out.
 pub(super) const MAX_TARGETS: usize = 500;
-/// Calls of one request under way at once.
+/// Calls of one request that begin at once.
 const AT_ONCE: usize = 32;
+/// A machine that takes longer gives its place to the next one, and is still waited for: however many do not answer,
+/// those that do are asked.
+const SLOW: Duration = Duration::from_secs(1);
 /// Least of a machine's answer that is shown, however many there are.
 const LEAST_BUDGET: usize = 512;
 
@@ -50,29 +55,63 @@ pub(super) async fn call(
     let total = targets.len();
     let Ok(text) = to_raw_value(&args) else { return render::error("bad_args", "the arguments cannot be written") };
     let over = AtomicUsize::new(0);
+    // A token that may have fewer calls under way has its machines asked in turn, not refused.
+    let allowed = calls::at_once(hub, &asker.caller.token).clamp(1, MAX_TARGETS);
+    let (under_way, places) = (Semaphore::new(allowed), Semaphore::new(AT_ONCE));
     let one = async |(place, (id, agent)): (usize, (String, Found))| {
         let outcome = match agent {
             Ok(agent) => {
                 let (args, read) = (text.clone(), Some(args.clone()));
                 let wanted = Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read, timeout };
-                one(hub, asker, wanted, budget, context).await
+                let _under_way = under_way.acquire().await;
+                in_its_place(&places, one(hub, asker, wanted, budget, context)).await
             }
             Err(error) => Outcome::refused(Some(&id), tool.name, error.code(), error.sentence()),
         };
         let n = over.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(token) = context.meta.get_progress_token() {
-            let progress = ProgressNotificationParam::new(token, n as f64)
-                .with_total(total as f64)
-                .with_message(format!("{n} of {total} machines"));
-            let _ = context.peer.notify_progress(progress).await;
-        }
+        tell(context, n, total, 0).await;
         (place, outcome)
     };
-    // As they come: a machine that does not answer takes one of the places, and does not hold up all that come after it.
-    let asked = stream::iter(targets.into_iter().enumerate().map(one));
-    let mut outcomes: Vec<_> = asked.buffer_unordered(AT_ONCE).collect().await;
+    let asked: FuturesUnordered<_> = targets.into_iter().enumerate().map(one).collect();
+    let mut outcomes: Vec<_> = tokio::select! {
+        outcomes = asked.collect() => outcomes,
+        () = keep_telling(context, &over, total) => Vec::new(),
+    };
     outcomes.sort_by_key(|(place, _)| *place);
     render::many(tool.name, outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+/// Waits for a place, and holds it until the call is over or has proved slow.
+async fn in_its_place<T>(places: &Semaphore, call: impl Future<Output = T>) -> T {
+    let place = places.acquire().await;
+    tokio::pin!(call);
+    if let Ok(outcome) = tokio::time::timeout(SLOW, &mut call).await {
+        return outcome;
+    }
+    drop(place);
+    call.await
+}
+
+/// Tells a client that asked for it how many are over. What it hears must grow, also while nothing else does.
+async fn tell(context: &RequestContext<RoleServer>, over: usize, total: usize, quiet: u32) {
+    let Some(token) = context.meta.get_progress_token() else { return };
+    let progress = over as f64 + 1.0 - 1.0 / f64::from(1 + quiet);
+    let notice = ProgressNotificationParam::new(token, progress)
+        .with_total(total as f64)
+        .with_message(format!("{over} of {total} machines"));
+    let _ = context.peer.notify_progress(notice).await;
+}
+
+/// Says every two seconds that the rest is still waited for. Never ends.
+async fn keep_telling(context: &RequestContext<RoleServer>, over: &AtomicUsize, total: usize) {
+    let (mut before, mut quiet) = (0, 0);
+    loop {
+        tokio::time::sleep(progress::EVERY).await;
+        let now = over.load(Ordering::Relaxed);
+        quiet = if now == before { quiet + 1 } else { 1 };
+        before = now;
+        tell(context, now, total, quiet).await;
+    }
 }
 
 struct Asked {

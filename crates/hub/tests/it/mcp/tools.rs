@@ -200,17 +200,39 @@ async fn a_machine_that_does_not_answer_holds_up_no_other() {
     let client = Mcp::stateless(&hub, TOKEN);
     let asked = client.call("call_agents", json!({ "tool": "net_config", "agents": ids }));
     let answered = async {
-        let held = agents[0].request().await;
-        for agent in &mut agents[1..] {
+        // More than are asked at a time.
+        let (silent, others) = agents.split_at_mut(35);
+        let mut held = Vec::new();
+        for agent in silent.iter_mut() {
+            held.push(agent.request().await.id);
+        }
+        for agent in others {
             answer(agent, json!({ "interfaces": [] })).await;
         }
-        agents[0].answer(&held.id, json!({ "interfaces": [] })).await;
+        for (agent, id) in silent.iter_mut().zip(held) {
+            agent.answer(&id, json!({ "interfaces": [] })).await;
+        }
     };
     let (reply, ()) = tokio::join!(asked, answered);
     assert_eq!(reply.structured()["counts"], json!({ "done": 40 }), "{reply:?}");
     let outcomes = reply.structured()["outcomes"].as_array().expect("a list").clone();
     let order: Vec<_> = outcomes.iter().map(|o| o["agent"].as_str().expect("an id").to_owned()).collect();
     assert_eq!(order, ids, "and they are told in order");
+}
+
+#[tokio::test]
+async fn a_token_with_few_calls_at_once_has_many_machines_asked_in_turn() {
+    let hub = TestHub::start().await;
+    let ids: Vec<String> = (0..6).map(|n| format!("pc-{n}")).collect();
+    let mut answering = Vec::new();
+    for id in &ids {
+        answering.push(hub.agent(id).await.echo());
+    }
+    let narrow = hub.token("narrow", "operator", json!({ "concurrent_calls": 2 })).await;
+    let reply =
+        Mcp::stateless(&hub, &narrow).call("call_agents", json!({ "tool": "net_config", "agents": ids })).await;
+    assert_eq!(reply.structured()["counts"], json!({ "done": 6 }), "{reply:?}");
+    answering.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]
