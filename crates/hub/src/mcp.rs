@@ -18,6 +18,7 @@ mod held;
 mod hidden;
 mod page;
 mod peek;
+mod places;
 mod progress;
 mod prompts;
 mod render;

@@ -1,6 +1,7 @@
 //! The HTTP side of `/mcp`: what is checked before the SDK sees a request.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
@@ -14,9 +15,10 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::peek::Peek;
+use super::peek::{Fault, Peek};
+use super::places::Place;
 use super::server::Server;
-use super::sessions::{Sessions, Use, Using};
+use super::sessions::{Sessions, TooMany, Use, Using};
 use super::{Entry, PATH, held, short, watch};
 use crate::clock;
 use crate::http::ApiError;
@@ -104,12 +106,14 @@ impl Door {
             if let Err(missing) = plain.entry.check(&caller.token.grant) {
                 return Ok(refuse(hub, caller, &parts.headers, plain.entry, &missing, &plain.id()).await);
             }
+            let Ok(place) = hub.mcp.place(caller.token.id, body.len()) else { return Ok(too_many(&plain.id())) };
             match plain.answer(hub, caller, session).await {
                 Ok(response) => return Ok(response),
                 Err(handover) => {
                     // It has had its moment.
                     held = false;
                     parts.extensions.insert(handover);
+                    parts.extensions.insert(place);
                 }
             }
         }
@@ -118,7 +122,7 @@ impl Door {
             return Ok(refuse(hub, caller, &parts.headers, entry, &missing, &peek.id).await);
         }
         if let Some(fault) = peek.malformed {
-            return Ok(malformed(fault, &peek.id, session.is_some()));
+            return Ok(malformed(fault, &peek.id, session.is_some() && peek.is_request));
         }
         if session.is_none()
             && let Err(error) = watch::check_all(hub, caller, &peek.listens_to).await
@@ -130,6 +134,11 @@ impl Door {
             hub.mcp.give_up(session, &request);
         }
         let id = peek.id;
+        if session.is_some() && peek.is_request && parts.extensions.get::<Arc<Place>>().is_none() {
+            let Ok(place) = hub.mcp.place(caller.token.id, body.len()) else { return Ok(too_many(&id)) };
+            // It goes where the request goes.
+            parts.extensions.insert(place);
+        }
         let answering = self.service.handle(Request::from_parts(parts, Full::new(body.clone())));
         let response = match session {
             Some(_) => answering.await,
@@ -180,14 +189,21 @@ fn failed(error: &Value, id: &str) -> Response<Body> {
     response
 }
 
-/// What JSON-RPC says to parameters that cannot be those of the method. In a session errors are answers like others.
-fn malformed(fault: &str, id: &str, in_session: bool) -> Response<Body> {
-    let error = json!({ "code": -32602, "message": fault });
-    let mut response = extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"));
-    if !in_session {
-        *response.status_mut() = StatusCode::BAD_REQUEST;
+/// What JSON-RPC says to a message that has something wrong with it. In a session errors are answers like others.
+fn malformed(fault: Fault, id: &str, as_an_answer: bool) -> Response<Body> {
+    let Fault { code, message } = fault;
+    let error = json!({ "code": code, "message": message });
+    let mut response = failed(&error, id);
+    if as_an_answer {
+        *response.status_mut() = StatusCode::OK;
     }
     response
+}
+
+/// What a session's client is told that has too much under way.
+fn too_many(id: &str) -> Response<Body> {
+    let error = json!({ "code": -32000, "message": TooMany::MESSAGE, "data": { "code": "limited" } });
+    extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"))
 }
 
 /// 403 with the scope that is missing, and a record of it.

@@ -12,7 +12,37 @@ use crate::operators::Caller;
 
 /// Longest `initialize`: what a client says of itself is kept for as long as its session.
 const MAX_OPENING: usize = 64 * 1024;
-const TOO_LONG: &str = "`initialize` may have 65536 bytes";
+/// Longest id of a request, and longest name of its progress: they are kept until it is answered, and what it is told of its
+/// progress has them in it every time.
+const MAX_ID: usize = 256;
+/// Longest method; there is none nearly as long.
+const MAX_METHOD: usize = 128;
+
+/// What is wrong with a message, as JSON-RPC says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) code: i32,
+    pub(super) message: &'static str,
+}
+
+impl Fault {
+    const LONG_ID: Self = Self { code: -32600, message: "`id` may have 256 bytes" };
+    const LONG_METHOD: Self = Self { code: -32601, message: "there is no such method: `method` may have 128 bytes" };
+    const LONG_TOKEN: Self = Self::of_params("`params._meta.progressToken` may have 256 bytes");
+    const LONG_OPENING: Self = Self::of_params("`initialize` may have 65536 bytes");
+
+    const fn of_params(message: &'static str) -> Self {
+        Self { code: -32602, message }
+    }
+}
+
+/// Whether an id, or a progress token, is no longer than it may be.
+pub(super) fn is_short(id: &RequestId) -> bool {
+    match id {
+        RequestId::Number(_) => true,
+        RequestId::String(text) => text.len() <= MAX_ID,
+    }
+}
 
 /// As much of a message as must be known before the SDK reads it. What this cannot read, the SDK refuses; what it
 /// lets through, the gate decides on. Whatever is odd about the rest of the message is not this one's business: the SDK
@@ -20,11 +50,13 @@ const TOO_LONG: &str = "`initialize` may have 65536 bytes";
 pub(super) struct Peek {
     /// The request's id as it is written, where it is one: a text or a number.
     pub(super) id: String,
+    /// It is to be answered.
+    pub(super) is_request: bool,
     /// The tool that is called.
     tool: Option<&'static Entry>,
-    /// What is wrong with a message: a call of a tool of which the SDK would say that there is no such method, or the
-    /// opening of a session that would be kept.
-    pub(super) malformed: Option<&'static str>,
+    /// What is wrong with a message: a call of a tool of which the SDK would say that there is no such method, or
+    /// something that is too long to be kept.
+    pub(super) malformed: Option<Fault>,
     /// The request that the client no longer wants answered.
     pub(super) given_up: Option<RequestId>,
     /// The resources that it wants to hear of from now on.
@@ -43,10 +75,16 @@ impl Peek {
         let given_up = params.request.filter(|_| method == "notifications/cancelled");
         Self {
             id: id.map_or("null", RawValue::get).to_owned(),
+            is_request: id.is_some() && top.method.is_some(),
             tool: name.as_ref().and_then(|name| find(name)),
             malformed: match &*method {
-                "tools/call" => params.fault(name.is_some()),
-                "initialize" if body.len() > MAX_OPENING => Some(TOO_LONG),
+                _ if top.has_long => Some(Fault::LONG_ID),
+                _ if method.len() > MAX_METHOD => Some(Fault::LONG_METHOD),
+                _ if Fields::of(params.meta.map(RawValue::get).unwrap_or_default()).has_long => {
+                    Some(Fault::LONG_TOKEN)
+                }
+                "tools/call" => params.fault(name.is_some()).map(Fault::of_params),
+                "initialize" if body.len() > MAX_OPENING => Some(Fault::LONG_OPENING),
                 _ => None,
             },
             given_up: given_up.and_then(read),
@@ -72,6 +110,12 @@ fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
+/// Whether this cannot be a short id. The SDK reads no number that is long.
+fn is_long(raw: &RawValue) -> bool {
+    let quoted = MAX_ID + 2;
+    raw.get().len() > quoted && read::<RequestId>(raw).is_none_or(|id| !is_short(&id))
+}
+
 /// What is looked at in an object, as it is written. Of several of one name the last counts, whoever takes the first.
 #[derive(Default)]
 struct Fields<'a> {
@@ -82,6 +126,9 @@ struct Fields<'a> {
     arguments: Option<&'a RawValue>,
     request: Option<&'a RawValue>,
     notifications: Option<&'a RawValue>,
+    meta: Option<&'a RawValue>,
+    /// There is an id or a progress token that is too long.
+    has_long: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -114,6 +161,9 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 let mut fields = Fields::default();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
                     let value = Some(map.next_value::<&'de RawValue>()?);
+                    if matches!(&*key, "id" | "progressToken") {
+                        fields.has_long |= value.is_some_and(is_long);
+                    }
                     match &*key {
                         "id" => fields.id = value,
                         "method" => fields.method = value,
@@ -122,6 +172,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                         "arguments" => fields.arguments = value,
                         "requestId" => fields.request = value,
                         "notifications" => fields.notifications = value,
+                        "_meta" => fields.meta = value,
                         _ => {}
                     }
                 }
@@ -159,7 +210,7 @@ mod tests {
     fn what_is_wrong_with_a_call_is_told_apart() {
         let fault = |params: &str| {
             let text = format!(r#"{{"id":1,"method":"tools/call"{params}}}"#);
-            Peek::at(text.as_bytes()).malformed.map(|why| why.split('`').nth(1).expect("names what"))
+            Peek::at(text.as_bytes()).malformed.map(|why| why.message.split('`').nth(1).expect("names what"))
         };
         for params in [r#","params":{"name":"x"}"#, r#","params":{"name":"x","arguments":{}}"#] {
             assert_eq!(fault(params), None, "{params}");
@@ -173,7 +224,28 @@ mod tests {
             let text = format!(r#"{{"id":1,"method":"initialize","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));
             Peek::at(text.as_bytes()).malformed
         };
-        assert_eq!((opening(60_000), opening(MAX_OPENING)), (None, Some(TOO_LONG)));
+        assert_eq!((opening(60_000), opening(MAX_OPENING)), (None, Some(Fault::LONG_OPENING)));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_request_is_short() {
+        let fault = |text: String| Peek::at(text.as_bytes()).malformed;
+        let (fits, long) = ("ü".repeat(MAX_ID / 2), "x".repeat(MAX_ID + 1));
+        let escaped = "\\u0078".repeat(MAX_ID);
+        let with_id = |id: &str| fault(format!(r#"{{"id":"{id}","method":"x"}}"#));
+        assert_eq!((with_id(&fits), with_id(&escaped), with_id(&long)), (None, None, Some(Fault::LONG_ID)));
+        assert_eq!(
+            fault(format!(r#"{{"id":"{long}","id":1,"method":"x"}}"#)),
+            Some(Fault::LONG_ID),
+            "whichever counts"
+        );
+        assert_eq!(fault(format!(r#"{{"id":{},"method":"x"}}"#, "1".repeat(1000))), Some(Fault::LONG_ID));
+        let told = |token: &str| {
+            fault(format!(r#"{{"id":1,"method":"ping","params":{{"_meta":{{"progressToken":"{token}"}}}}}}"#))
+        };
+        assert_eq!((told(&fits), told(&escaped), told(&long)), (None, None, Some(Fault::LONG_TOKEN)));
+        let method = |length: usize| fault(format!(r#"{{"id":1,"method":"{}"}}"#, "x".repeat(length)));
+        assert_eq!((method(MAX_METHOD), method(MAX_METHOD + 1)), (None, Some(Fault::LONG_METHOD)));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+use super::places::{Place, Places};
 use super::short::in_session::Handover;
 use super::standing::{self, Standing};
 use super::streams::{Kept, Streams};
@@ -30,6 +31,22 @@ impl Repeated {
     /// What its client is told.
     pub(super) const MESSAGE: &str = "another request of this session has this id, and is not answered yet";
 }
+
+/// The token has as many requests under way as it may. They go on when their connections break, so that the number of
+/// connections does not bound them.
+#[derive(Debug)]
+pub(super) struct TooMany;
+
+impl TooMany {
+    /// What its client is told.
+    pub(super) const MESSAGE: &str = "this token has as many requests without an answer as it may (2000, or 32 MiB together); wait for one, or cancel one";
+}
+
+/// Most requests of one token's sessions that are not answered: as many as it may have calls, unless someone says
+/// otherwise. One that waits takes some 30 KiB.
+const MAX_REQUESTS: usize = 2000;
+/// Most bytes of them together, as they were sent.
+const MAX_REQUESTS_BYTES: usize = 32 << 20;
 
 /// How long the hub's stop waits for the last answers, and for the SDK to end its sessions.
 const END_PATIENCE: Duration = Duration::from_secs(2);
@@ -55,7 +72,10 @@ pub struct Sessions {
     inner: Arc<LocalSessionManager>,
     open: Mutex<HashMap<SessionId, Session>>,
     selections: Mutex<HashMap<TokenId, PeerId>>,
-    listeners: Arc<Mutex<HashMap<TokenId, usize>>>,
+    /// Streams on which tokens without a session listen.
+    listeners: Places,
+    /// Requests of sessions that are not answered.
+    requests: Places,
     kept: Kept,
     /// Streams end: the hub has stopped, and what was under way is answered.
     pub(super) ended: CancellationToken,
@@ -191,25 +211,6 @@ impl Drop for Session {
     }
 }
 
-/// A stream on which someone listens; gives its place back when dropped.
-#[derive(Debug)]
-pub(super) struct Listener {
-    token: TokenId,
-    listeners: Arc<Mutex<HashMap<TokenId, usize>>>,
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = listeners.get_mut(&self.token) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                listeners.remove(&self.token);
-            }
-        }
-    }
-}
-
 /// A call that the SDK has not heard of. Its client can give it up by its request for as long as this is kept.
 #[derive(Debug)]
 pub(super) struct Begun {
@@ -248,17 +249,19 @@ impl Sessions {
     pub fn new(settings: &Settings) -> Self {
         let mut inner = LocalSessionManager::default();
         let idle = settings.seconds("mcp.session_idle_s");
+        let max_per_token = settings.size("mcp.max_sessions_per_token");
         // The SDK counts what comes in alone, and would close a session in the middle of a call.
         inner.session_config.keep_alive = None;
         Self {
             inner: Arc::new(inner),
             open: Mutex::default(),
             selections: Mutex::default(),
-            listeners: Arc::default(),
+            listeners: Places::new(max_per_token, usize::MAX),
+            requests: Places::new(MAX_REQUESTS, MAX_REQUESTS_BYTES),
             kept: Kept::default(),
             ended: CancellationToken::new(),
             max: settings.size("mcp.max_sessions"),
-            max_per_token: settings.size("mcp.max_sessions_per_token"),
+            max_per_token,
             idle,
             since: Instant::now(),
         }
@@ -442,14 +445,14 @@ impl Sessions {
     }
 
     /// A place among the streams on which a token without a session listens; as many as it may have sessions.
-    pub(super) fn listener(&self, token: TokenId) -> Option<Listener> {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = listeners.entry(token).or_default();
-        if *count >= self.max_per_token {
-            return None;
-        }
-        *count += 1;
-        Some(Listener { token, listeners: Arc::clone(&self.listeners) })
+    pub(super) fn listener(&self, token: TokenId) -> Option<Place> {
+        self.listeners.take(token, 0)
+    }
+
+    /// A place for a request of this length in a session. It is taken for as long as anything of the request is held,
+    /// whatever becomes of its connection or its session.
+    pub(super) fn place(&self, token: TokenId, length: usize) -> Result<Arc<Place>, TooMany> {
+        self.requests.take(token, length).map(Arc::new).ok_or(TooMany)
     }
 
     /// Ends every session, and with it what its client listens to, once its requests are answered: the hub stops, and

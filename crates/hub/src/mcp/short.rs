@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::call;
+use super::peek::is_short;
 use super::render::Outcome;
 use super::server::Asker;
 use super::{Entry, Need, find};
@@ -113,6 +114,9 @@ pub(super) fn read(elicitation: bool, headers: &HeaderMap, body: &[u8]) -> Optio
     let entry = find(named)?;
     let Need::Call(tool) = entry.need else { return None };
     let progress = meta.progress;
+    if !is_short(&id) || progress.as_ref().is_some_and(|token| !is_short(&token.0)) {
+        return None;
+    }
     (as_the_headers_say && !would_be_asked).then_some(Plain { id, entry, tool, arguments, progress })
 }
 
@@ -288,6 +292,8 @@ mod tests {
             ("/params", "requestState", json!("x")),
             ("/params", "inputResponses", json!({})),
             (meta, "progressToken", json!({})),
+            (meta, "progressToken", json!("x".repeat(257))),
+            ("", "id", json!("x".repeat(257))),
             (meta, "traceparent", json!("x")),
             (meta, "io.modelcontextprotocol/protocolVersion", json!("2025-11-25")),
             (meta, "io.modelcontextprotocol/clientCapabilities", json!({ "elicitation": {} })),

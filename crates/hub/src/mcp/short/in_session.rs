@@ -21,6 +21,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::super::call;
 use super::super::held::MOMENT;
+use super::super::peek::is_short;
 use super::super::server::Asker;
 use super::super::sessions::{Begun, Repeated, Turn};
 use super::super::{Entry, Need, find};
@@ -60,7 +61,7 @@ struct Params<'a> {
     #[serde(default)]
     arguments: Option<JsonObject>,
     #[serde(rename = "_meta", default)]
-    _meta: Meta,
+    meta: Meta,
 }
 
 #[derive(Default, Deserialize)]
@@ -68,7 +69,7 @@ struct Params<'a> {
 struct Meta {
     /// Nothing is told before the SDK has the call.
     #[serde(rename = "progressToken", default)]
-    _progress: Option<ProgressToken>,
+    progress: Option<ProgressToken>,
 }
 
 /// Reads a session's request that can begin here. Its client must be one that nobody would ask anything.
@@ -82,6 +83,9 @@ pub(in super::super) fn read(headers: &HeaderMap, body: &[u8]) -> Option<Plain> 
     let Message { jsonrpc, id, method, params } = serde_json::from_slice(body).ok()?;
     let entry = find(params.name)?;
     let Need::Call(tool) = entry.need else { return None };
+    if !is_short(&id) || params.meta.progress.is_some_and(|token| !is_short(&token.0)) {
+        return None;
+    }
     let arguments = params.arguments;
     (jsonrpc == "2.0" && method == METHOD).then_some(Plain { id, entry, tool, arguments })
 }
@@ -195,6 +199,7 @@ mod tests {
     fn whatever_else_it_carries_makes_it_the_sdks() {
         for (at, key, value) in [
             ("", "id", Value::Null),
+            ("", "id", json!("x".repeat(257))),
             ("", "jsonrpc", json!("1.0")),
             ("", "method", json!("tools/list")),
             ("", "extra", json!(1)),
@@ -204,6 +209,7 @@ mod tests {
             ("/params", "task", json!({})),
             ("/params", "_meta", Value::Null),
             ("/params", "_meta", json!({ "progressToken": {} })),
+            ("/params", "_meta", json!({ "progressToken": "x".repeat(257) })),
             ("/params", "_meta", json!({ "traceparent": "x" })),
         ] {
             let mut message = message();

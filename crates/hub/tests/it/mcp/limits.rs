@@ -252,3 +252,86 @@ async fn an_id_is_one_requests_until_it_is_answered() {
         assert_eq!(client.ask("ping", json!({})).await.result(), &json!({}), "it is free again");
     }
 }
+
+/// A call that waits for a person.
+async fn waiting(client: &Mcp<'_>) -> serde_json::Value {
+    let reply = client.call("shell_exec", json!({ "agent": "pc", "command": "ls" })).await;
+    assert_eq!(reply.structured()["state"], "waiting", "{reply:?}");
+    reply.structured()["call_id"].clone()
+}
+
+#[tokio::test]
+async fn what_a_token_has_under_way_in_its_sessions_is_bounded_whoever_is_connected() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    let narrow = hub.token("narrow", "operator", json!({ "concurrent_calls": 1, "calls_per_minute": 5 })).await;
+    let mut client = Mcp::open(&hub, &narrow).await;
+    let call = waiting(&client).await;
+    let message = |client: &Mcp<'_>, id: usize, size: usize| {
+        let mut message = client.message(
+            "tools/call",
+            json!({ "name": "call_status", "arguments": { "call_id": call, "wait_s": 300 },
+                "_meta": { "traceparent": "x".repeat(size) } }),
+        );
+        message["id"] = id.into();
+        message
+    };
+    // The connection of each breaks as soon as it is under way.
+    let mut begun = 0;
+    let refused = loop {
+        let reply = client.request(&message(&client, 10 + begun, 1_000_000)).send().await.expect("answers");
+        if reply.headers()["content-type"] == "application/json" {
+            break reply.json::<serde_json::Value>().await.expect("JSON");
+        }
+        begun += 1;
+        assert!(begun < 40, "there is no end to it");
+        if begun == 20 {
+            client = Mcp::open(&hub, &narrow).await;
+        }
+    };
+    assert_eq!((begun, &refused["id"]), (33, &json!(43)), "of all its sessions together: {refused}");
+    assert_eq!((&refused["error"]["code"], &refused["error"]["data"]["code"]), (&json!(-32000), &json!("limited")));
+    let reply = client.call("net_config", json!({ "agent": "pc", "x": "x".repeat(600_000) })).await;
+    assert_eq!(reply.last()["error"]["code"], -32000, "also on the short way: {reply:?}");
+    let other = Mcp::open(&hub, TOKEN).await;
+    assert_eq!(other.ask("ping", json!({ "x": "x".repeat(900_000) })).await.result(), &json!({}), "others go on");
+    // To give one up is no request.
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": 40, "_meta": { "traceparent": "x".repeat(900_000) } } });
+    assert_eq!(client.post(&cancel).await.status, 202);
+    let room =
+        async { while client.ask("ping", json!({ "x": "x".repeat(900_000) })).await.last()["error"].is_object() {} };
+    tokio::time::timeout(PATIENCE, room).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn what_is_kept_of_a_request_until_it_is_answered_is_short() {
+    let hub = TestHub::start().await;
+    let echo = hub.agent("pc").await.echo();
+    let long = "x".repeat(257);
+    for client in [Mcp::open(&hub, TOKEN).await, Mcp::stateless(&hub, TOKEN)] {
+        let status = if client.session.is_some() { 200 } else { 400 };
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("tools/call", json!({ "name": "net_config", "arguments": { "agent": "pc" } })),
+            ("tools/call", json!({ "name": "list_agents", "arguments": {} })),
+        ] {
+            let mut message = client.message(method, params.clone());
+            message["id"] = long.as_str().into();
+            let refused = client.post(&message).await;
+            assert_eq!((refused.status, &refused.last()["error"]["code"]), (status, &json!(-32600)), "{refused:?}");
+            assert_eq!(refused.last()["id"], long.as_str(), "who asked can tell");
+            message["id"] = 1.into();
+            message["params"]["_meta"]["progressToken"] = long.as_str().into();
+            let refused = client.post(&message).await;
+            assert_eq!((refused.status, &refused.last()["error"]["code"]), (status, &json!(-32602)), "{refused:?}");
+            message["id"] = long[1..].into();
+            message["params"]["_meta"]["progressToken"] = long[1..].into();
+            let taken = client.post(&message).await;
+            assert!(taken.last()["result"].is_object(), "{taken:?}");
+        }
+        let refused = client.ask(&long, json!({})).await;
+        assert_eq!(refused.last()["error"]["code"], -32601, "{refused:?}");
+    }
+    echo.abort();
+}
