@@ -20,7 +20,9 @@ use super::sessions::{Turn, Using};
 const MAX_STREAMS: usize = 32;
 /// Events of one stream that are kept; of more, the oldest go, which are progress.
 const MAX_EVENTS: usize = 64;
-/// Bytes that are kept of all sessions together. Beyond that the oldest that have ended go, and what is under way stays.
+/// Bytes that are kept of all sessions together of what has ended; beyond that the oldest go. What is under way does not
+/// count: nobody's kept answers make room for what somebody else has under way, which is bounded by itself, as requests
+/// (`places.rs`) of so many events each.
 const MAX_BYTES: usize = 64 << 20;
 /// Fewer that have ended are not looked through.
 const LEAST_SWEPT: usize = 1024;
@@ -113,6 +115,7 @@ pub(super) struct Said {
 #[derive(Debug, Default)]
 struct State {
     events: VecDeque<ServerSseMessage>,
+    /// What counts of it.
     bytes: usize,
     /// It has ended, as the how manieth of all.
     ended: Option<u64>,
@@ -193,17 +196,10 @@ impl Said {
         {
             state.listener = None;
         }
-        let mut change = size(&event).cast_signed();
         state.events.push_back(event);
-        if state.events.len() > MAX_EVENTS
-            && let Some(oldest) = state.events.pop_front()
-        {
-            change -= size(&oldest).cast_signed();
+        if state.events.len() > MAX_EVENTS {
+            state.events.pop_front();
         }
-        state.bytes = state.bytes.saturating_add_signed(change);
-        drop(state);
-        self.kept.changed(change);
-        self.kept.shed();
     }
 
     fn forget(&self) {
@@ -214,8 +210,11 @@ impl Said {
         self.kept.changed(-bytes.cast_signed());
     }
 
+    /// What it said counts from now on.
     fn end(&self) {
         let mut state = self.state();
+        state.bytes = state.events.iter().map(size).sum();
+        self.kept.changed(state.bytes.cast_signed());
         state.ended = Some(self.kept.0.count.fetch_add(1, Ordering::Relaxed));
         state.listener = None;
     }
@@ -330,6 +329,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_under_way_takes_no_room_from_what_has_ended() {
+        let (mut one, mut other, kept) = (Streams::default(), Streams::default(), Kept::default());
+        assert_eq!(read(&mut one, &kept, 1, 0..1).await, 1);
+        // As if others kept all that this event leaves.
+        kept.changed(MAX_BYTES.cast_signed() - size(&event(0, 0)).cast_signed());
+        let (say, said) = told();
+        let mut under_way = Box::pin(other.read(said, &kept, None, None));
+        for n in 0..MAX_EVENTS {
+            say.send(event(2, n)).expect("read");
+            assert!(under_way.next().await.is_some());
+        }
+        assert!(one.after("0/1").is_some(), "it is there for who comes back");
+        drop(say);
+        while kept.ended().streams.len() > 1 || one.after("0/1").is_some() {
+            tokio::task::yield_now().await;
+        }
+        assert!(kept.bytes() <= MAX_BYTES, "what has ended counts");
+    }
+
+    #[tokio::test]
     async fn what_all_sessions_keep_is_bounded_and_the_oldest_goes_first() {
         let kept = Kept::default();
         let mut sessions: Vec<_> = (0..4).map(|_| Streams::default()).collect();
@@ -344,8 +363,8 @@ mod tests {
             sessions.iter().enumerate().map(|(n, streams)| streams.after(&format!("0/{n}")).is_some()).collect()
         };
         assert_eq!(known(&sessions), [true; 4]);
-        // As if others kept all that these five events leave: two of them have to go when two more come.
-        kept.changed(MAX_BYTES.cast_signed() - 5 * size(&event(0, 0)).cast_signed());
+        // As if others kept all that these four events leave: two of them have to go when two more come.
+        kept.changed(MAX_BYTES.cast_signed() - 4 * size(&event(0, 0)).cast_signed());
         let mut another = Streams::default();
         assert_eq!(read(&mut another, &kept, 5, 0..2).await, 2);
         assert_eq!(known(&sessions), [false, false, true, true], "of whichever session");
