@@ -11,18 +11,20 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::exit::usage;
 use crate::output::wants_colour;
 
-/// Libraries that show whole messages in their details: arguments of calls, headers with tokens, frames.
-const TALKATIVE: [&str; 10] = [
-    "axum",
-    "h2",
-    "hyper",
-    "hyper_util",
-    "reqwest",
-    "rmcp",
-    "rustls",
-    "sse_stream",
-    "tokio_tungstenite",
-    "tungstenite",
+/// Libraries that show whole messages, and most that is told of them: their details are arguments of calls, headers with
+/// tokens, frames. The MCP library shows them in what it says at every level: what a caller sent, as often and as long as
+/// it likes, and a line for each call of a session that ends.
+const TALKATIVE: [(&str, LevelFilter); 10] = [
+    ("axum", LevelFilter::INFO),
+    ("h2", LevelFilter::INFO),
+    ("hyper", LevelFilter::INFO),
+    ("hyper_util", LevelFilter::INFO),
+    ("reqwest", LevelFilter::INFO),
+    ("rmcp", LevelFilter::OFF),
+    ("rustls", LevelFilter::INFO),
+    ("sse_stream", LevelFilter::INFO),
+    ("tokio_tungstenite", LevelFilter::INFO),
+    ("tungstenite", LevelFilter::INFO),
 ];
 
 /// Begins to write what happens at `level` and above; `CONVOKE_LOG` (`warn,convoke_hub=debug`) says it in more detail.
@@ -44,19 +46,16 @@ fn cap(text: &str, filter: &EnvFilter) -> Targets {
     let named = text.split(',').map(|part| part.split(['=', '[']).next().unwrap_or_default().trim());
     // The filter's own most: this one must not make the others look as if more were wanted.
     let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
-    let capped = TALKATIVE.into_iter().map(|library| (library, LevelFilter::INFO));
     // A name stands for all that begin with it, and the longest counts: what is named needs a word of its own, since it may
     // begin as another does (`hyper_util`).
     let named = named.filter(|name| !name.is_empty()).map(|name| (name, most));
-    Targets::new().with_default(most).with_targets(capped).with_targets(named)
+    Targets::new().with_default(most).with_targets(TALKATIVE).with_targets(named)
 }
 
-/// Details are told of our own crates only: those of the libraries below drown them. The MCP library tells three lines
-/// for every call, which is what the journal is for.
+/// Details are told of our own crates only: those of the libraries below drown them.
 fn directives(level: &str) -> String {
     match level {
-        "info" => "info,rmcp=warn".to_owned(),
-        "debug" | "trace" => format!("info,rmcp=warn,convoke={level}"),
+        "debug" | "trace" => format!("info,convoke={level}"),
         other => other.to_owned(),
     }
 }
@@ -76,19 +75,38 @@ mod tests {
     fn of_the_libraries_only_what_matters_is_told() {
         use tracing::{Level, enabled};
         let told = |level: &str| {
-            let subscriber = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(directives(level))).finish();
-            tracing::subscriber::with_default(subscriber, || {
+            with(&directives(level), || {
                 [
-                    enabled!(target: "rmcp::service", Level::INFO),
-                    enabled!(target: "rmcp::service", Level::WARN),
+                    enabled!(target: "hyper::proto", Level::INFO),
+                    enabled!(target: "hyper::proto", Level::DEBUG),
                     enabled!(target: "convoke_hub::http", Level::INFO),
                     enabled!(target: "convoke_hub::http", Level::DEBUG),
                 ]
             })
         };
-        assert_eq!(told("info"), [false, true, true, false]);
-        assert_eq!(told("debug"), [false, true, true, true]);
+        assert_eq!(told("info"), [true, false, true, false]);
+        assert_eq!(told("debug"), [true, false, true, true]);
         assert_eq!(told("error"), [false; 4]);
+    }
+
+    #[test]
+    fn what_a_caller_sends_over_mcp_is_told_only_by_name() {
+        use tracing::{Level, enabled};
+        let told = |text: &str| {
+            with(text, || {
+                [
+                    enabled!(target: "rmcp::service", Level::ERROR),
+                    enabled!(target: "rmcp::service", Level::WARN),
+                    enabled!(target: "rmcp::transport", Level::INFO),
+                ]
+            })
+        };
+        for level in ["error", "warn", "info", "debug", "trace"] {
+            assert_eq!(told(&directives(level)), [false; 3], "{level}");
+            assert_eq!(told(level), [false; 3], "{level}");
+        }
+        assert_eq!(told("info,rmcp=warn"), [true, true, false]);
+        assert_eq!(told("warn,rmcp::transport=info"), [false, false, true]);
     }
 
     /// Does it with a filter in force.
@@ -128,12 +146,12 @@ mod tests {
 
     #[test]
     fn libraries_that_show_whole_messages_do_so_only_by_name() {
-        assert_eq!(through("debug"), [false, true, false, false, true, true]);
-        assert_eq!(through("trace"), [false, true, false, false, true, true]);
-        assert_eq!(through("trace,convoke_hub=info"), [false, true, false, false, false, true]);
+        assert_eq!(through("debug"), [false, false, false, false, true, true]);
+        assert_eq!(through("trace"), [false, false, false, false, true, true]);
+        assert_eq!(through("trace,convoke_hub=info"), [false, false, false, false, false, true]);
         assert_eq!(through("info,rmcp=debug"), [true, true, false, false, false, true]);
         assert_eq!(through("debug,rmcp::service=trace"), [true, true, false, false, true, true]);
-        assert_eq!(through("trace,hyper=trace"), [false, true, false, true, true, true]);
+        assert_eq!(through("trace,hyper=trace"), [false, false, false, true, true, true]);
         // One library's name may begin as another's does, and a part of one is not the whole.
         assert_eq!(also("trace,hyper_util=trace"), [true, false, false, false]);
         assert_eq!(also("trace,hyper=trace"), [false, true, true, false]);
@@ -145,6 +163,6 @@ mod tests {
         assert_eq!(through("warn"), [false; 6]);
         assert_eq!(through("warn,convoke_hub=debug"), [false, false, false, false, true, true]);
         // Nor is a way around it a part of the filter that names no library.
-        assert_eq!(through("info,[call]=trace"), [false, true, false, false, false, true]);
+        assert_eq!(through("info,[call]=trace"), [false, false, false, false, false, true]);
     }
 }
