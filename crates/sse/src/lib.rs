@@ -1,7 +1,7 @@
 //! Server-sent events from bytes, bounded.
 //!
 //! A decoder of our own because a stream comes from a stranger: no line and no event may grow beyond a limit,
-//! wherever the chunks happen to be cut. Comments, ids and retry times are read over; carriage returns, byte order
+//! wherever the chunks happen to be cut. Comments and retry times are read over; carriage returns, byte order
 //! marks and missing spaces are taken as the standard says.
 
 /// A line or an event grew beyond the limit.
@@ -16,6 +16,8 @@ pub struct Message<'a> {
     pub name: &'a str,
     /// Its data lines, joined by line feeds.
     pub data: &'a str,
+    /// The last id that the stream has given, with this event or before; empty if there was none.
+    pub id: &'a str,
 }
 
 /// Takes chunks, gives events.
@@ -26,6 +28,7 @@ pub struct Decoder {
     line: Vec<u8>,
     name: String,
     data: String,
+    id: String,
     has_data: bool,
     /// The last byte was a carriage return: a line feed right after it ends no further line.
     after_return: bool,
@@ -40,6 +43,7 @@ impl Decoder {
             line: Vec::new(),
             name: String::new(),
             data: String::new(),
+            id: String::new(),
             has_data: false,
             after_return: false,
             at_start: true,
@@ -127,6 +131,7 @@ impl Decoder {
                 self.data.push_str(&String::from_utf8_lossy(value));
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"id" if !value.contains(&0) => self.id = String::from_utf8_lossy(value).into_owned(),
             _ => {}
         }
         Ok(())
@@ -134,7 +139,7 @@ impl Decoder {
 
     fn dispatch<E: From<TooLong>>(&mut self, each: &mut impl FnMut(Message<'_>) -> Result<(), E>) -> Result<(), E> {
         let done = if std::mem::take(&mut self.has_data) {
-            each(Message { name: &self.name, data: &self.data })
+            each(Message { name: &self.name, data: &self.data, id: &self.id })
         } else {
             Ok(())
         };
@@ -197,6 +202,17 @@ mod tests {
         check(": OPENROUTER PROCESSING\n\ndata: ä€\n\n", &[("", "ä€")]);
         check("id: 1\nretry: 5\nevent: only-a-name\n\ndata: a\n\n", &[("", "a")]);
         check("\u{feff}data: a\n\n", &[("", "a")]);
+    }
+
+    #[test]
+    fn an_id_holds_until_another_comes() {
+        let mut ids = Vec::new();
+        let stream = "data: a\n\nid: 1\ndata:\n\ndata: b\n\nid: x\0\ndata: c\n\nid: 2\n\ndata: d\n\nid\ndata: e\n\n";
+        let end = Decoder::new(100).feed(stream.as_bytes(), |message| {
+            ids.push(message.id.to_owned());
+            Ok::<(), TooLong>(())
+        });
+        assert_eq!((end, ids), (Ok(()), ["", "1", "1", "1", "2", ""].map(str::to_owned).to_vec()));
     }
 
     #[test]

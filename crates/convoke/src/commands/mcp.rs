@@ -365,10 +365,15 @@ mod tests {
 
     impl Client {
         fn of(address: &str) -> Self {
+            Self::with(address, [Duration::from_secs(3600); 5])
+        }
+
+        fn with(address: &str, pauses: [Duration; 5]) -> Self {
             let (out, said) = mpsc::channel(MAX_WAITING);
-            let hub = Arc::new(Hub::new(address, SecretText::new("t"), out).expect("a client"));
+            let mut hub = Hub::new(address, SecretText::new("t"), out).expect("a client");
+            hub.pauses = pauses;
             let (to_bridge, lines) = mpsc::channel(1);
-            Self { to_bridge, said, bridge: tokio::spawn(serve(hub, lines, Duration::ZERO)) }
+            Self { to_bridge, said, bridge: tokio::spawn(serve(Arc::new(hub), lines, Duration::ZERO)) }
         }
 
         async fn say(&self, message: &Value) {
@@ -432,52 +437,151 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
     }
 
-    /// A hub that answers as the test says, byte for byte; it tells each message that it was sent.
-    async fn scripted() -> (String, mpsc::UnboundedReceiver<(Value, oneshot::Sender<String>)>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-        let address = format!("http://{}", listener.local_addr().expect("bound"));
-        let (told, heard) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(answer_all(socket, told.clone()));
-            }
-        });
-        (address, heard)
+    /// A hub that answers as the test says, byte for byte.
+    struct Scripted {
+        address: String,
+        /// Each message that it was sent.
+        messages: mpsc::UnboundedReceiver<(Value, oneshot::Sender<String>)>,
+        /// The head of each other request; where nobody listens, there is no such thing.
+        others: mpsc::UnboundedReceiver<(String, oneshot::Sender<String>)>,
     }
 
-    async fn answer_all(mut socket: TcpStream, told: mpsc::UnboundedSender<(Value, oneshot::Sender<String>)>) {
+    async fn scripted() -> Scripted {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = format!("http://{}", listener.local_addr().expect("bound"));
+        let (message, messages) = mpsc::unbounded_channel();
+        let (other, others) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(answer_all(socket, message.clone(), other.clone()));
+            }
+        });
+        Scripted { address, messages, others }
+    }
+
+    async fn answer_all(
+        mut socket: TcpStream,
+        messages: mpsc::UnboundedSender<(Value, oneshot::Sender<String>)>,
+        others: mpsc::UnboundedSender<(String, oneshot::Sender<String>)>,
+    ) {
         let mut bytes = Vec::new();
         while let Ok(1..) = socket.read_buf(&mut bytes).await {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let answer = if head.starts_with("POST") {
+            let (to, answer) = oneshot::channel();
+            if head.starts_with("POST") {
                 // A message is whole when it can be read.
                 let Ok(message) = serde_json::from_str(body) else { continue };
-                let (to, answer) = oneshot::channel();
-                let _ = told.send((message, to));
-                answer.await.unwrap_or_default()
+                let _ = messages.send((message, to));
             } else {
-                "HTTP/1.1 405 X\r\ncontent-length: 0\r\n\r\n".to_owned()
-            };
+                let _ = others.send((head.to_lowercase(), to));
+            }
+            let answer = answer.await.unwrap_or_else(|_| status(405));
             bytes.clear();
             let _ = socket.write_all(answer.as_bytes()).await;
         }
     }
 
+    fn status(status: u16) -> String {
+        format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n")
+    }
+
+    /// A stream that says these, and ends.
+    fn broken(events: &str) -> String {
+        let length = events.len();
+        format!("HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n{events}")
+    }
+
+    /// The answer that opens a session.
+    fn opened() -> String {
+        let body = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#;
+        let head = "HTTP/1.1 200 X\r\ncontent-type: application/json\r\nmcp-session-id: s";
+        format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_broke_or_was_refused_for_a_while_is_taken_up_where_it_was() {
+        let work = async {
+            let Scripted { address, mut messages, mut others } = scripted().await;
+            // Only who begins anew after each stream comes back at all.
+            let never = Duration::from_secs(3600);
+            let mut client = Client::with(&address, [Duration::ZERO, Duration::ZERO, never, never, never]);
+            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
+            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
+            client.said.recv().await.expect("a session");
+            let mut next = async |answer: String| {
+                let (head, say) = others.recv().await.expect("it listens");
+                say.send(answer).expect("waits");
+                head.lines().find_map(|line| line.strip_prefix("last-event-id: ").map(str::to_owned))
+            };
+            assert_eq!(next(status(429)).await, None);
+            assert_eq!(next(broken("data:\nid: standing/4\n\n")).await, None);
+            let news = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n";
+            assert_eq!(
+                next(broken(&format!("{news}id: standing/5\n\n{news}\n"))).await.as_deref(),
+                Some("standing/4")
+            );
+            for _ in 0..2 {
+                client.said.recv().await.expect("news");
+            }
+            assert_eq!(next(status(503)).await.as_deref(), Some("standing/5"));
+            assert_eq!(next(status(405)).await.as_deref(), Some("standing/5"));
+            client.is_taken().await;
+            drop(others);
+            client.end().await;
+        };
+        // Only a failure waits for it.
+        tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_fetched_when_the_connection_broke_that_was_to_bring_it() {
+        let work = async {
+            let Scripted { address, mut messages, mut others } = scripted().await;
+            let mut client = Client::of(&address);
+            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
+            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
+            client.said.recv().await.expect("a session");
+            drop(others.recv().await.expect("it listens"));
+            client.ask(1).await;
+            messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/7\n\n")).expect("waits");
+            for (last, events) in [
+                ("0/7", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\nid: 1/7\n\n"),
+                ("1/7", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\nid: 2/7\n\n"),
+            ] {
+                let (head, say) = others.recv().await.expect("it comes back");
+                let named = |line: &str| line == format!("last-event-id: {last}");
+                assert!(head.starts_with("get") && head.lines().any(named), "{head}");
+                say.send(broken(events)).expect("waits");
+                client.said.recv().await.expect("what it brings");
+            }
+            client.ask(2).await;
+            messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/8\n\n")).expect("waits");
+            others.recv().await.expect("it comes back").1.send(broken("")).expect("waits");
+            let (head, say) = others.recv().await.expect("asks whether its token was revoked");
+            assert!(head.starts_with("get /api/hub"), "{head}");
+            say.send(status(200)).expect("waits");
+            let lost = client.said.recv().await.expect("an answer");
+            assert!(lost.contains("went away before it answered"), "{lost}");
+            drop(others);
+            client.end().await;
+        };
+        // Only a failure waits for it.
+        tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
+    }
+
     #[tokio::test]
     async fn a_cancel_comes_after_what_it_cancels() {
         let work = async {
-            let (address, mut heard) = scripted().await;
+            let Scripted { address, mut messages, others } = scripted().await;
+            drop(others);
             let mut client = Client::of(&address);
-            let mut next = async || heard.recv().await.expect("the hub is asked");
+            let mut next = async || messages.recv().await.expect("the hub is asked");
             let accepted = || "HTTP/1.1 202 X\r\ncontent-length: 0\r\n\r\n".to_owned();
             let stream = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n".to_owned();
 
             client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
-            let body = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#;
-            let head = "HTTP/1.1 200 X\r\ncontent-type: application/json\r\nmcp-session-id: s";
-            let opened = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-            next().await.1.send(opened).expect("waits");
+            next().await.1.send(opened()).expect("waits");
             client.said.recv().await.expect("a session");
 
             client.ask(1).await;

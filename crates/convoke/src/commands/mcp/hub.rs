@@ -13,6 +13,7 @@ use convoke_sse::{Decoder, TooLong};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
+use reqwest::header::HeaderValue;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -20,14 +21,39 @@ use tokio::sync::mpsc;
 use crate::connect;
 
 /// What the hub says in one reply.
-type Messages = BoxStream<'static, String>;
+type Events = BoxStream<'static, Event>;
+
+/// One thing that it says.
+struct Event {
+    /// From where its stream can be resumed.
+    id: Option<HeaderValue>,
+    /// A message; empty if this is only a place to resume from.
+    text: String,
+}
 
 /// Where a request says which revision it speaks.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const SUBSCRIBE: &str = "resources/subscribe";
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
-/// Pauses before the hub's own stream is opened again.
-const PAUSES_S: [u64; 5] = [1, 2, 5, 10, 30];
+/// Pauses before the hub's own stream is opened again; the last over and over.
+const PAUSES: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+];
+/// A hub that answers so has no such stream for us. Any other refusal may pass: a token is refused for a while where
+/// somebody else guesses at the same address (429).
+const NO_SUCH_STREAM: [StatusCode; 5] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::NOT_ACCEPTABLE,
+];
+/// How long a hub may take to go on with a stream that broke.
+const RESUMES: Duration = Duration::from_secs(10);
 
 /// Longest event of the hub's: more than the largest picture it shows.
 const MAX_EVENT: usize = 64 * 1024 * 1024;
@@ -46,6 +72,7 @@ pub(super) struct Hub {
     renewing: tokio::sync::Mutex<()>,
     /// What the client wants to hear of: a new session starts without.
     subscribed: Mutex<BTreeSet<String>>,
+    pub(super) pauses: [Duration; 5],
 }
 
 /// A session of a client that opens one.
@@ -110,6 +137,7 @@ impl Hub {
             session: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
             subscribed: Mutex::default(),
+            pauses: PAUSES,
         })
     }
 
@@ -129,6 +157,9 @@ impl Hub {
 
     /// A message for the client. JSON has line breaks only between its parts, where a space does as well.
     pub(super) async fn say(&self, message: String) {
+        if message.is_empty() {
+            return;
+        }
         let message = if message.contains(['\n', '\r']) { message.replace(['\n', '\r'], " ") } else { message };
         let _ = self.out.send(message).await;
     }
@@ -142,7 +173,7 @@ impl Hub {
     }
 
     async fn post(&self, message: &Value, session: Option<&Session>) -> Result<Response, Trouble> {
-        let version = message.pointer("/params/_meta").and_then(|meta| meta[VERSION].as_str());
+        let version = revision(message);
         // A request that says its own revision stands for itself, session or not.
         let mut request = self.start(Method::POST, session.filter(|_| version.is_none()));
         if let Some(version) = version {
@@ -182,8 +213,8 @@ impl Hub {
 
     /// The one message that answers a request, of a reply that may be a stream.
     async fn answer(&self, reply: Response) -> Result<Value, Trouble> {
-        let mut messages = self.read(reply).await?;
-        while let Some(text) = messages.next().await {
+        let mut events = self.read(reply).await?;
+        while let Some(Event { text, .. }) = events.next().await {
             match serde_json::from_str::<Value>(&text) {
                 Ok(message) if message.get("method").is_none() => return Ok(message),
                 _ => self.say(text).await,
@@ -207,39 +238,52 @@ impl Hub {
         {
             eprintln!("convoke mcp: {trouble}");
         }
-        let reply = reply?;
-        let mut answered = false;
-        let mut messages = self.read(reply).await?;
-        while let Some(text) = messages.next().await {
-            if is_answer(&text) {
-                answered = true;
-                self.note_subscription(message, &text);
-                if !wanted() {
-                    continue;
+        let (reply, session) = reply?;
+        let mut events = self.read(reply).await?;
+        loop {
+            let (mut answered, mut last) = (false, None);
+            while let Some(Event { id, text }) = events.next().await {
+                last = id.or(last);
+                if is_answer(&text) {
+                    answered = true;
+                    self.note_subscription(message, &text);
+                    if !wanted() {
+                        continue;
+                    }
                 }
+                self.say(text).await;
             }
-            self.say(text).await;
+            if answered || !wanted() {
+                return Ok(());
+            }
+            // The hub goes on though the connection broke. Whoever hears nothing new this way has lost it.
+            match self.resumed(session.as_deref(), last).await {
+                Some(rest) => events = rest,
+                None => return Err(if self.is_refused().await { Trouble::Revoked } else { Trouble::Lost }),
+            }
         }
-        if answered || !wanted() {
-            return Ok(());
-        }
-        Err(if self.is_refused().await { Trouble::Revoked } else { Trouble::Lost })
     }
 
-    /// Sends a request, in a new session if the hub has forgotten this one.
-    async fn ask(self: &Arc<Self>, message: &Value) -> Result<Response, Trouble> {
-        let session = self.session();
+    /// What follows that event.
+    async fn resumed(&self, session: Option<&Session>, last: Option<HeaderValue>) -> Option<Events> {
+        let Session { id, version, .. } = session?;
+        let asked = self.listening(id, version, Some(&last?)).send();
+        let reply = tokio::time::timeout(RESUMES, asked).await.ok()?.ok()?;
+        if reply.status().is_success() { self.read(reply).await.ok() } else { None }
+    }
+
+    /// Sends a request, in a new session if the hub has forgotten this one. The session that it was sent in, if any.
+    async fn ask(self: &Arc<Self>, message: &Value) -> Result<(Response, Option<Arc<Session>>), Trouble> {
+        let session = self.session().filter(|_| revision(message).is_none());
         let reply = self.post(message, session.as_deref()).await?;
         match (reply.status(), session) {
-            (StatusCode::NOT_FOUND, Some(ended))
-                if message.pointer("/params/_meta").is_none_or(|m| m[VERSION].is_null()) =>
-            {
+            (StatusCode::NOT_FOUND, Some(ended)) => {
                 // A hub that was restarted has forgotten its sessions. What was selected in it is gone, so a call that
                 // relied on that is refused, not sent elsewhere.
                 let session = self.renew(&ended.id).await?;
-                self.post(message, Some(&session)).await
+                Ok((self.post(message, Some(&session)).await?, Some(session)))
             }
-            _ => Ok(reply),
+            (_, session) => Ok((reply, session)),
         }
     }
 
@@ -301,15 +345,15 @@ impl Hub {
     pub(super) async fn notify(&self, message: &Value) -> Result<(), Trouble> {
         let session = self.session();
         let reply = self.post(message, session.as_deref()).await?;
-        let mut messages = self.read(reply).await?;
-        while let Some(text) = messages.next().await {
+        let mut events = self.read(reply).await?;
+        while let Some(Event { text, .. }) = events.next().await {
             self.say(text).await;
         }
         Ok(())
     }
 
     /// Reads what the hub says: nothing, one message, or a stream of them.
-    async fn read(&self, reply: Response) -> Result<Messages, Trouble> {
+    async fn read(&self, reply: Response) -> Result<Events, Trouble> {
         let status = reply.status();
         let kind = reply.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
         if status.is_success() && kind.starts_with("text/event-stream") {
@@ -323,7 +367,7 @@ impl Hub {
         let is_message = kind.starts_with("application/json")
             && serde_json::from_str::<Value>(&text).is_ok_and(|v| v["jsonrpc"] == "2.0");
         if is_message {
-            return Ok(stream::iter([text]).boxed());
+            return Ok(stream::iter([Event { id: None, text }]).boxed());
         }
         if status.is_success() {
             return Ok(stream::empty().boxed());
@@ -334,18 +378,30 @@ impl Hub {
         Err(Trouble::Refused { status: status.as_u16(), said })
     }
 
+    /// The request for a stream: of what the hub says unasked, or of what follows an event.
+    fn listening(&self, id: &str, version: &str, last: Option<&HeaderValue>) -> RequestBuilder {
+        let mut request = self.http.get(&self.url).bearer_auth(self.token.reveal());
+        request = request.header("mcp-session-id", id).header("mcp-protocol-version", version);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        request.header("accept", "text/event-stream")
+    }
+
     /// The stream of what the hub says unasked; opened again when it breaks, in a new session if the hub has forgotten
     /// this one. (A boxed future: it opens a session, and a session starts it.)
     fn listen(self: Arc<Self>, id: String, version: String) -> BoxFuture<'static, ()> {
         let listening = async move {
-            let mut pauses = PAUSES_S.iter().copied().chain(std::iter::repeat(PAUSES_S[PAUSES_S.len() - 1]));
+            // What the hub said while it had not noticed yet that the stream was dead comes after this.
+            let mut last: Option<HeaderValue> = None;
+            let mut tries = 0;
             loop {
-                let request = self.http.get(&self.url).bearer_auth(self.token.reveal());
-                let request = request.header("mcp-session-id", &id).header("mcp-protocol-version", &version);
-                match request.header("accept", "text/event-stream").send().await {
+                match self.listening(&id, &version, last.as_ref()).send().await {
                     Ok(reply) if reply.status().is_success() => {
-                        let mut messages = self.read(reply).await.unwrap_or_else(|_| stream::empty().boxed());
-                        while let Some(text) = messages.next().await {
+                        let mut events = self.read(reply).await.unwrap_or_else(|_| stream::empty().boxed());
+                        while let Some(Event { id, text }) = events.next().await {
+                            tries = 0;
+                            last = id.or(last);
                             self.say(text).await;
                         }
                     }
@@ -356,11 +412,11 @@ impl Hub {
                             return;
                         }
                     }
-                    // The hub has no such stream.
-                    Ok(reply) if reply.status().is_client_error() => return,
+                    Ok(reply) if NO_SUCH_STREAM.contains(&reply.status()) => return,
                     _ => {}
                 }
-                tokio::time::sleep(Duration::from_secs(pauses.next().unwrap_or(30))).await;
+                tokio::time::sleep(self.pauses[tries]).await;
+                tries = (tries + 1).min(self.pauses.len() - 1);
             }
         };
         listening.boxed()
@@ -375,19 +431,18 @@ impl Hub {
     }
 }
 
-/// The messages of an event stream; events without data only keep it alive.
-fn events(reply: Response) -> Messages {
+/// What an event stream says.
+fn events(reply: Response) -> Events {
     let state = (reply.bytes_stream().boxed(), Decoder::new(MAX_EVENT), VecDeque::new());
     let events = stream::unfold(state, |(mut bytes, mut decoder, mut ready)| async move {
         loop {
-            if let Some(text) = ready.pop_front() {
-                return Some((text, (bytes, decoder, ready)));
+            if let Some(event) = ready.pop_front() {
+                return Some((event, (bytes, decoder, ready)));
             }
             let chunk = bytes.next().await?.ok()?;
             let fed: Result<(), TooLong> = decoder.feed(&chunk, |event| {
-                if !event.data.trim().is_empty() {
-                    ready.push_back(event.data.to_owned());
-                }
+                let id = HeaderValue::from_str(event.id).ok().filter(|id| !id.is_empty());
+                ready.push_back(Event { id, text: event.data.trim().to_owned() });
                 Ok(())
             });
             if let Err(why) = fed {
@@ -397,6 +452,11 @@ fn events(reply: Response) -> Messages {
         }
     });
     events.boxed()
+}
+
+/// The revision that a message says of itself.
+fn revision(message: &Value) -> Option<&str> {
+    message.pointer("/params/_meta").and_then(|meta| meta[VERSION].as_str())
 }
 
 /// Whether a message answers a request.
