@@ -135,7 +135,7 @@ impl Door {
         }
         let id = peek.id;
         if session.is_some() && peek.is_request && parts.extensions.get::<Arc<Place>>().is_none() {
-            let Ok(place) = hub.mcp.place(caller.token.id, body.len()) else { return Ok(too_many(&id)) };
+            let Ok(place) = hub.mcp.place(caller.token.id, peek.weight) else { return Ok(too_many(&id)) };
             // It goes where the request goes.
             parts.extensions.insert(place);
         }

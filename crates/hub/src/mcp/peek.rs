@@ -17,6 +17,9 @@ const MAX_OPENING: usize = 64 * 1024;
 const MAX_ID: usize = 256;
 /// Longest method; there is none nearly as long.
 const MAX_METHOD: usize = 128;
+/// The SDK keeps what stands in `_meta` as the values that it has read, of which each takes as much as so many bytes of
+/// text, and an empty list is two bytes long.
+const META_WEIGHT: usize = 32;
 
 /// What is wrong with a message, as JSON-RPC says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub(super) struct Peek {
     pub(super) id: String,
     /// It is to be answered.
     pub(super) is_request: bool,
+    /// About how many bytes it takes until then.
+    pub(super) weight: usize,
     /// The tool that is called.
     tool: Option<&'static Entry>,
     /// What is wrong with a message: a call of a tool of which the SDK would say that there is no such method, or
@@ -76,6 +81,7 @@ impl Peek {
         Self {
             id: id.map_or("null", RawValue::get).to_owned(),
             is_request: id.is_some() && top.method.is_some(),
+            weight: body.len() + META_WEIGHT * params.meta.map_or(0, |meta| meta.get().len()),
             tool: name.as_ref().and_then(|name| find(name)),
             malformed: match &*method {
                 _ if top.has_long => Some(Fault::LONG_ID),
@@ -246,6 +252,13 @@ mod tests {
         assert_eq!((told(&fits), told(&escaped), told(&long)), (None, None, Some(Fault::LONG_TOKEN)));
         let method = |length: usize| fault(format!(r#"{{"id":1,"method":"{}"}}"#, "x".repeat(length)));
         assert_eq!((method(MAX_METHOD), method(MAX_METHOD + 1)), (None, Some(Fault::LONG_METHOD)));
+    }
+
+    #[test]
+    fn what_is_kept_in_values_weighs_more_than_its_text() {
+        let weight = |text: &str| Peek::at(text.as_bytes()).weight;
+        let (plain, meta) = (r#"{"id":1,"params":{"x":[[],[]]}}"#, r#"{"id":1,"params":{"_meta":[[],[]]}}"#);
+        assert_eq!((weight(plain), weight(meta)), (plain.len(), meta.len() + META_WEIGHT * "[[],[]]".len()));
     }
 
     #[test]

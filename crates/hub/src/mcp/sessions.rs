@@ -45,7 +45,7 @@ impl TooMany {
 /// Most requests of one token's sessions that are not answered: as many as it may have calls, unless someone says
 /// otherwise. One that waits takes some 30 KiB.
 const MAX_REQUESTS: usize = 2000;
-/// Most bytes of them together, as they were sent.
+/// About how many bytes they may take together beside that.
 const MAX_REQUESTS_BYTES: usize = 32 << 20;
 
 /// How long the hub's stop waits for the last answers, and for the SDK to end its sessions.
@@ -449,10 +449,10 @@ impl Sessions {
         self.listeners.take(token, 0)
     }
 
-    /// A place for a request of this length in a session. It is taken for as long as anything of the request is held,
+    /// A place for a request of this weight in a session. It is taken for as long as anything of the request is held,
     /// whatever becomes of its connection or its session.
-    pub(super) fn place(&self, token: TokenId, length: usize) -> Result<Arc<Place>, TooMany> {
-        self.requests.take(token, length).map(Arc::new).ok_or(TooMany)
+    pub(super) fn place(&self, token: TokenId, weight: usize) -> Result<Arc<Place>, TooMany> {
+        self.requests.take(token, weight).map(Arc::new).ok_or(TooMany)
     }
 
     /// Ends every session, and with it what its client listens to, once its requests are answered: the hub stops, and

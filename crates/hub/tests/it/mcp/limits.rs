@@ -271,7 +271,7 @@ async fn what_a_token_has_under_way_in_its_sessions_is_bounded_whoever_is_connec
         let mut message = client.message(
             "tools/call",
             json!({ "name": "call_status", "arguments": { "call_id": call, "wait_s": 300 },
-                "_meta": { "traceparent": "x".repeat(size) } }),
+                "x": "x".repeat(size) }),
         );
         message["id"] = id.into();
         message
