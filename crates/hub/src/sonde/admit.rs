@@ -143,8 +143,7 @@ async fn return_of(
             let mut detail = json!({ "what": "attestation changed", "changes": changes });
             note.tell(&mut detail);
             tracing::warn!(agent = %agent.id, name = agent.name, ?changes, "an agent is not what it was");
-            let mut record =
-                Draft::new(now, Kind::Trust).detail(&json!({ "what": "attestation changed", "changes": changes }));
+            let mut record = Draft::new(now, Kind::Trust).detail(&detail);
             record.who = Some(format!("agent:{}", agent.id));
             record.door = Some(Door::Wire);
             record.target = Some(agent.id.as_str().into());
