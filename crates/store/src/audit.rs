@@ -15,8 +15,8 @@ use crate::error::StoreError;
 use crate::files::Paths;
 use crate::interface::Result;
 use crate::sqlite::{
-    Bits, Raw, Value, block_ended_by, checkpoints, hub_public_key, kept_bits, meta, open_readable, schema_version,
-    walk,
+    Bits, Raw, Value, block_ended_by, checkpoints, hub_public_key, kept_bits, kept_too_soon, meta, open_readable,
+    schema_version, walk,
 };
 
 /// Longest line of an export that is looked at. A record is far smaller; more is no export.
@@ -157,6 +157,10 @@ pub(crate) fn verify_db(conn: &Connection, mut expected: Expected) -> Result<Ver
     let verdict = Verdict::of(verifier);
     if !verdict.is_good() {
         return Ok(verdict);
+    }
+    if let Some(seq) = kept_too_soon(&conn, last_good)? {
+        let why = "filters would pass over records from here on: there are bits for a block that has not ended";
+        return Ok(Verdict::Bad(Finding::Malformed { seq, why: why.into() }));
     }
     match integrity(&conn)? {
         Some(why) => Ok(Verdict::Damaged { last_good, why }),

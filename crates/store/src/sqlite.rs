@@ -51,7 +51,7 @@ pub(crate) use rooms::reseal as reseal_rooms;
 pub(crate) use schema::{
     CURRENT as CURRENT_SCHEMA, migrate, open_readable, open_writable, version as schema_version,
 };
-pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits};
+pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits, kept_too_soon};
 
 /// The secret under which the hub's own key is kept.
 const HUB_KEY: &str = "hub_key";

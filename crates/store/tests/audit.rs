@@ -79,6 +79,8 @@ async fn each_change_of_a_row_is_found_and_named() {
         ("UPDATE checkpoints SET signature = x'00' WHERE seq = 600", None),
         ("UPDATE journal_skips SET bits = zeroblob(2048) WHERE block = 1", Some(1_024)),
         ("DELETE FROM journal_skips", Some(512)),
+        ("INSERT INTO journal_skips VALUES (2, zeroblob(2048))", Some(1_025)),
+        ("INSERT INTO journal_skips VALUES (9, zeroblob(2048))", Some(4_609)),
         ("UPDATE meta SET value = '00000000-0000-0000-0000-000000000001' WHERE name = 'hub_id'", Some(1)),
     ] {
         let dir = filled().await;
@@ -108,8 +110,11 @@ async fn an_end_cut_off_with_its_checkpoint_is_found_by_what_was_kept_elsewhere(
     let dir = filled().await;
     let Verdict::Good(whole) = verify(dir.path()) else { panic!("untouched") };
     let conn = db(dir.path());
-    conn.execute_batch("DELETE FROM journal WHERE seq > 900; DELETE FROM checkpoints WHERE seq > 900;")
-        .expect("cuts");
+    conn.execute_batch(
+        "DELETE FROM journal WHERE seq > 900; DELETE FROM checkpoints WHERE seq > 900;
+         DELETE FROM journal_skips WHERE block > 0;",
+    )
+    .expect("cuts");
     assert!(verify(dir.path()).is_good(), "alone, it cannot be told");
     let kept = Anchor { seq: whole.last_seq, hash: whole.last_hash };
     let expected = Expected { kept: vec![kept], ..Expected::default() };

@@ -138,9 +138,12 @@ pub(super) fn ranges(
     // Everything up to here was looked at or passed over.
     let mut done = after;
     if !wanted.is_empty() {
-        let mut statement =
-            conn.prepare_cached("SELECT block, bits FROM journal_skips WHERE block >= ?1 ORDER BY block")?;
-        let mut rows = statement.query([(after / BLOCK) as i64])?;
+        // Bits of a block that has not ended are nobody's work but a forger's, and would hide the newest records.
+        let mut statement = conn.prepare_cached(
+            "SELECT block, bits FROM journal_skips
+             WHERE block >= ?1 AND block < (SELECT coalesce(max(seq), 0) / ?2 FROM journal) ORDER BY block",
+        )?;
+        let mut rows = statement.query([(after / BLOCK) as i64, BLOCK as i64])?;
         while let Some(row) = rows.next()? {
             let block = row.get::<_, i64>(0)? as u64;
             let bits = row.get_ref(1)?.as_blob().unwrap_or_default();
@@ -163,6 +166,16 @@ pub(crate) fn kept(conn: &Connection, block: u64) -> Result<Option<Vec<u8>>> {
         .prepare_cached("SELECT bits FROM journal_skips WHERE block = ?1")?
         .query_row([block as i64], |row| row.get(0))
         .optional()?)
+}
+
+/// The first record of a block for which bits are kept though it has not ended with the record `last`.
+pub(crate) fn kept_too_soon(conn: &Connection, last: u64) -> Result<Option<u64>> {
+    use rusqlite::OptionalExtension as _;
+    let block: Option<i64> = conn
+        .prepare_cached("SELECT block FROM journal_skips WHERE block < 0 OR block >= ?1 ORDER BY block LIMIT 1")?
+        .query_row([(last / BLOCK) as i64], |row| row.get(0))
+        .optional()?;
+    Ok(block.map(|block| u64::try_from(block).unwrap_or(0).saturating_mul(BLOCK).saturating_add(1)))
 }
 
 /// The block that a record ends, if it ends one.
