@@ -84,11 +84,13 @@ pub fn clean_text(text: &str) -> String {
     out
 }
 
-/// A cheap look at the raw JSON. An escaped letter counts as a hint: `\u0070assword` must not slip by.
+/// A cheap look at the raw JSON, which says yes to whatever a name or one of the patterns finds in it. An escape counts as
+/// a hint: `\u0070assword` must not slip by, nor white space that raw JSON writes as a letter (`net\tuser`). Those of a quote
+/// and of a backslash do not: no pattern hangs on one, and every Windows path has them.
 fn may_hold_secret(text: &str) -> bool {
     static HINT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
-            r"(?i)\\u|net1?\s+user|secure|pass|pwd|pin|secret|token|credential|key|auth|cookie|bearer|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|-u\b|--user|AIza",
+            r"(?i)[^\\](?:\\\\)*(?-i:\\[bfnrtu/])|net1?(\.exe)?\s+user|secure|pass|pwd|pin|secret|token|credential|key|auth|cookie|bearer|basic|mysql|mariadb|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|\s-u|--user|AIza",
         )
         .expect("a constant pattern, compiled by a test")
     });
@@ -112,10 +114,20 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         // ConvertTo-SecureString 'x'
         (r#"(?i)(ConvertTo-SecureString\s+(?:-String\s+)?)("[^"]*"|'[^']*'|[^\s"']+)"#, "$1[removed]"),
         // net user name password, curl -u name:password, sshpass -p x, mysql -pX
-        (r"(?i)(\bnet1?\s+user\s+\S+\s+)([^\s/]\S*)", "$1[removed]"),
-        (r#"((?:\s-u|--user)[\s=]*["']?[^\s:"']+:)[^\s"']+"#, "$1[removed]"),
-        (r"(\bsshpass\s+-p\s*)\S+", "$1[removed]"),
-        (r"(\bmysql(?:dump|admin)?\b[^|;&\n]*\s-p)[^\s-]\S*", "$1[removed]"),
+        (
+            r#"(?i)(\bnet1?(?:\.exe)?\s+user\s+(?:"[^"]*"|'[^']*'|[^\s"']\S*)\s+)("[^"]*"?|'[^']*'?|[^\s/"']\S*)"#,
+            "$1[removed]",
+        ),
+        (
+            r#"((?:\s-u|--user)[\s=]*)(?:("[^:"]+:)[^"]*|('[^:']+:)[^']*|([^\s:"']+:)[^\s"']+)"#,
+            "$1$2$3$4[removed]",
+        ),
+        (r#"(\bsshpass\s+-p\s*)("[^"]*"?|'[^']*'?|\S+)"#, "$1[removed]"),
+        // What is in quotes, or goes on in the next line, is still the same command.
+        (
+            r#"(\b(?:mysql|mariadb)[a-z-]*\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-p)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#,
+            "$1[removed]",
+        ),
         // user:password@host in an address
         (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@", "$1[removed]@"),
         // Keys with a shape of their own.
@@ -158,12 +170,27 @@ mod tests {
     fn secrets_inside_scripts_go() {
         for script in [
             "mysql -u root -pcanary db",
+            "mysql -pcanary shop -e 'select 1'",
+            "sudo mysqldump -hdb -pcanary x",
+            "mysql -p'horse canary' shop",
+            "mysql -e 'select 1; select 2' -pcanary shop",
+            "mysql -h db \\\n  -pcanary shop",
+            "mariadb-dump -pcanary shop",
+            r#"& "C:\mysql\mysql.exe" -pcanary shop"#,
             "mysqldump --password=canary db",
             "curl -u bob:canary https://x",
+            "curl -ubob:canary https://x",
+            "curl -u 'bob:horse canary' https://x",
+            "curl -H 'X-Login: Basic Y2FuYXJ5canaryOmNhbmFyeQ==' https://x",
             "curl -H 'Authorization: Bearer canary-canary' https://x",
             "export API_KEY=canary; run",
             "$p = ConvertTo-SecureString 'canary' -AsPlainText",
             "net user bob canary /add",
+            "net\tuser bob canary /add",
+            "net.exe user \"bob the builder\" canary /add",
+            r#"net user bob "horse canary battery" /add"#,
+            "net user bob 'horse canary battery' /add",
+            "sshpass -p 'horse canary' ssh x",
             "New-LocalUser -Password 'canary x'",
             "psql postgres://u:canary@db/x",
             "sshpass -p canary ssh x",
@@ -185,10 +212,35 @@ mod tests {
 
     #[test]
     fn innocent_scripts_stay_readable() {
-        for script in
-            ["Get-Process | Select -First 5", "ls -la /etc/passwd", "systemctl status sshd", "git config user.name x"]
-        {
+        for script in [
+            "Get-Process | Select -First 5",
+            "ls -la /etc/passwd",
+            "systemctl status sshd",
+            "git config user.name x",
+            "net user bob /active:no",
+            "net user \"bob the builder\" /delete",
+            "mysql -p shop; nmap -p80 db",
+            "date -u +%T",
+        ] {
             assert_eq!(clean_text(script), script);
+        }
+    }
+
+    /// Whatever a pattern would remove must be seen by the cheap look before it, in raw JSON, with all its escapes.
+    #[test]
+    fn what_a_pattern_finds_the_hint_finds_first() {
+        for (pattern, _) in PATTERNS.iter() {
+            // Without what stands for a place and for no text. A hint that hung on one would be found here, too.
+            let texts = pattern.as_str().replace(r"\b", "").replace(r"|\z", "");
+            let texts = proptest::string::string_regex(&texts).expect("a pattern of texts");
+            // A runner of its own: one counts what it has tried over all of its runs.
+            proptest::test_runner::TestRunner::deterministic()
+                .run(&texts, |text| {
+                    let raw = serde_json::json!({ "script": text }).to_string();
+                    proptest::prop_assert!(may_hold_secret(&raw), "{raw}");
+                    Ok(())
+                })
+                .unwrap_or_else(|why| panic!("{pattern}: {why}"));
         }
     }
 
