@@ -139,10 +139,15 @@ fn check_target(hub: &Hub, target: &mut Target) -> Result<Option<SecretBytes>, A
         }
         Target::Webhook(to) => {
             keep(to.keep_s)?;
-            let fits = to.url.len() <= MAX_TEXT
-                && reqwest::Url::parse(&to.url).is_ok_and(|url| ["http", "https"].contains(&url.scheme()));
-            if !fits {
-                return Err(ApiError::bad_request("`url` must be an http:// or https:// address"));
+            let url = reqwest::Url::parse(&to.url)
+                .ok()
+                .filter(|url| to.url.len() <= MAX_TEXT && ["http", "https"].contains(&url.scheme()))
+                .ok_or_else(|| ApiError::bad_request("`url` must be an http:// or https:// address"))?;
+            // The address is shown to whoever lists the rules, and is in the journal for ever.
+            if !url.username().is_empty() || url.password().is_some() {
+                return Err(ApiError::bad_request(
+                    "`url` must be without a user and a password: what proves that the hub calls goes into `secret`",
+                ));
             }
             if to.secret.as_ref().is_some_and(|s| s.is_empty() || s.len() > MAX_TEXT) {
                 return Err(ApiError::bad_request(format!("`secret` takes 1 to {MAX_TEXT} bytes")));
