@@ -93,7 +93,8 @@ pub struct Restored {
     pub with_key: bool,
 }
 
-/// Puts a backup into `dir`, which must be empty or not there. The file is checked before, and the result after.
+/// Puts a backup into `dir`, which must be empty or not there, or hold what an interrupted restore left. The file is checked
+/// before, and the result after.
 pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Result<Restored> {
     let (manifest, _) = verify(from)?;
     let key = match (&manifest.data_key, passphrase) {
@@ -103,18 +104,17 @@ pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Resu
         }
         (_, None) => None,
     };
-    if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(StoreError::Exists(dir.to_owned()));
-    }
     let paths = Paths::new(dir);
+    check_free(&paths, &manifest)?;
     private_dir(dir)?;
     let lock = DirLock::take(&paths)?;
     // Under another name until it is whole and checked, so that a hub never starts on half of it.
-    let partial = dir.join("hub.db.restoring");
-    let copied = copy_db(from, &partial, &manifest).and_then(|()| check_db(&partial, &manifest));
+    let partial = &paths.restoring;
+    let _ = fs::remove_file(partial);
+    let copied = copy_db(from, partial, &manifest).and_then(|()| check_db(partial, &manifest));
     if let Err(error) = copied {
         // The directory is as empty as it was, so that it can be tried again.
-        let _ = fs::remove_file(&partial);
+        let _ = fs::remove_file(partial);
         drop(lock);
         let _ = fs::remove_file(&paths.lock);
         return Err(error);
@@ -123,9 +123,30 @@ pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Resu
         keys::write_next(&paths, key)?;
         keys::adopt_next(&paths)?;
     }
-    fs::rename(&partial, &paths.db).map_err(|e| StoreError::io("rename", &partial, e))?;
+    fs::rename(partial, &paths.db).map_err(|e| StoreError::io("rename", partial, e))?;
     sync_parent(&paths.db)?;
     Ok(Restored { manifest, with_key: key.is_some() })
+}
+
+/// Whether the directory has nothing but what an interrupted restore of this backup can have left. Anything else is
+/// somebody's, and so is a key that is not the backup's.
+fn check_free(paths: &Paths, manifest: &Manifest) -> Result<()> {
+    let Ok(entries) = fs::read_dir(&paths.dir) else { return Ok(()) };
+    for entry in entries {
+        let found = entry.map_err(|e| StoreError::io("read", &paths.dir, e))?.path();
+        let is_ours = if found == paths.key {
+            keys::id_in(&found).is_some_and(|id| id == manifest.key_id)
+        } else if found == paths.next_key {
+            // Half of one is no key.
+            keys::id_in(&found).is_none_or(|id| id == manifest.key_id)
+        } else {
+            found == paths.lock || found == paths.restoring
+        };
+        if !is_ours {
+            return Err(StoreError::Exists(paths.dir.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// Checks a backup: that the file is whole and unchanged, that SQLite finds its database sound, and that the journal

@@ -36,6 +36,13 @@ pub enum StoreError {
         .0.display()
     )]
     Lost(PathBuf),
+    /// A restore was interrupted.
+    #[error(
+        "a backup was being restored into {}, and that was interrupted; run the same `convoke backup restore` again (to \
+         begin anew here, remove hub.db.restoring)",
+        .0.display()
+    )]
+    HalfRestored(PathBuf),
     /// The data key is not the one the database was sealed with.
     #[error(
         "the data key from {from} is not the one this database was sealed with; put the right key there, or restore \

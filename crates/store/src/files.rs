@@ -17,6 +17,8 @@ pub struct Paths {
     pub key: PathBuf,
     /// The next data key, only while it is being rotated.
     pub next_key: PathBuf,
+    /// The database that a backup is being restored to, until it is whole and checked.
+    pub restoring: PathBuf,
     /// The lock; it holds the id of the process that has the directory.
     pub lock: PathBuf,
 }
@@ -29,6 +31,7 @@ impl Paths {
             db: dir.join("hub.db"),
             key: dir.join("data.key"),
             next_key: dir.join("data.key.new"),
+            restoring: dir.join("hub.db.restoring"),
             lock: dir.join("hub.lock"),
         }
     }
@@ -49,14 +52,18 @@ impl Paths {
         }
     }
 
-    /// Whether a hub was here whose database is gone: its key is there, and the mark of a process that had the directory.
-    /// To begin anew in its place would look like a hub that forgot everything.
+    /// Whether a hub belongs here whose database is missing: a restore of it was interrupted; or its key is there, and the
+    /// mark of a process that had the directory. To begin anew in its place would look like a hub that forgot everything.
     pub(crate) fn check_not_lost(&self) -> Result<(), StoreError> {
-        let has_db = fs::metadata(&self.db).is_ok_and(|meta| meta.len() > 0);
-        if has_db || !self.key.exists() || !self.lock.exists() {
-            return Ok(());
+        if fs::metadata(&self.db).is_ok_and(|meta| meta.len() > 0) {
+            Ok(())
+        } else if self.restoring.exists() {
+            Err(StoreError::HalfRestored(self.dir.clone()))
+        } else if self.key.exists() && self.lock.exists() {
+            Err(StoreError::Lost(self.dir.clone()))
+        } else {
+            Ok(())
         }
-        Err(StoreError::Lost(self.dir.clone()))
     }
 }
 

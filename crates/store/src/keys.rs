@@ -202,6 +202,11 @@ fn read_key(path: &Path) -> Result<Option<DataKey>> {
     }
 }
 
+/// Which key a file holds, if it holds one.
+pub(crate) fn id_in(path: &Path) -> Option<String> {
+    read_key(path).ok().flatten().map(|key| key.id())
+}
+
 /// The next key becomes the key.
 pub(crate) fn adopt_next(paths: &Paths) -> Result<()> {
     fs::rename(&paths.next_key, &paths.key).map_err(|e| StoreError::io("rename", &paths.next_key, e))?;

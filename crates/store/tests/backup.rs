@@ -104,3 +104,56 @@ async fn a_damaged_backup_is_found_before_anything_is_restored() {
     fs::write(&file, &good).expect("writes");
     backup::restore(&file, &again, None).expect("the good one still does");
 }
+
+#[tokio::test]
+async fn an_interrupted_restore_is_no_place_to_begin_anew_and_can_be_run_again() {
+    let (dir, store) = running().await;
+    let (data, file) = (dir.path().join("data"), dir.path().join("b"));
+    let phrase = SecretText::new("correct horse");
+    backup::create(&data, &file, Some(&phrase), None).expect("copies");
+    store.close().await.expect("closes");
+    let key = fs::read(data.join("data.key")).expect("reads");
+    // What is there after a power cut: while the database is copied, while the key is written, and before the last step.
+    let half = |name: &str, bytes: &[u8]| (name.to_owned(), bytes[..bytes.len() / 2].to_owned());
+    let copied = half("hub.db.restoring", &fs::read(data.join("hub.db")).expect("reads"));
+    for (n, left) in [
+        vec![copied.clone()],
+        vec![copied.clone(), half("data.key.new", &key)],
+        vec![copied.clone(), ("data.key".to_owned(), key.clone())],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let again = dir.path().join(format!("again-{n}"));
+        fs::create_dir(&again).expect("is made");
+        fs::write(again.join("hub.lock"), "1\n").expect("writes");
+        for (name, bytes) in &left {
+            fs::write(again.join(name), bytes).expect("writes");
+        }
+        let begun = SqliteStore::open(OpenOptions::new(&again)).map(drop);
+        let Err(StoreError::HalfRestored(_)) = begun else { panic!("{n}: {begun:?}") };
+        assert!(backup::restore(&file, &again, Some(&phrase)).expect("goes on").with_key, "{n}");
+        let restored = open(&again);
+        assert_eq!(restored.hub_id(), store.hub_id());
+        restored.close().await.expect("closes");
+        assert!(!again.join("hub.db.restoring").exists() && !again.join("data.key.new").exists(), "{n}");
+    }
+}
+
+#[tokio::test]
+async fn a_restore_goes_on_over_nothing_that_is_not_its_own() {
+    let (dir, store) = running().await;
+    let file = dir.path().join("b");
+    store.backup(&file).await.expect("copies");
+    store.close().await.expect("closes");
+    for (n, name) in ["notes.txt", "data.key", "data.key.new", "hub.db"].into_iter().enumerate() {
+        let again = dir.path().join(format!("again-{n}"));
+        fs::create_dir(&again).expect("is made");
+        fs::write(again.join("hub.db.restoring"), "half").expect("writes");
+        // Another key than the backup's, which is a key all the same.
+        fs::write(again.join(name), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n").expect("writes");
+        let taken = backup::restore(&file, &again, None);
+        assert!(matches!(taken, Err(StoreError::Exists(_))), "{name}: {taken:?}");
+        assert_eq!(fs::read_to_string(again.join("hub.db.restoring")).expect("is there"), "half", "{name}");
+    }
+}
