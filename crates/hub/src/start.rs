@@ -91,6 +91,7 @@ pub struct Running {
     pub first_token: Option<SecretText>,
     serving: tokio::task::JoinHandle<()>,
     upkeep: tokio::task::JoinHandle<()>,
+    clearing: tokio::task::JoinHandle<()>,
 }
 
 /// Starts a hub.
@@ -167,7 +168,8 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         }
     });
     let upkeep = tokio::spawn(upkeep(hub.clone()));
-    Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, serving, upkeep })
+    let clearing = tokio::spawn(clearing(hub.clone()));
+    Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, serving, upkeep, clearing })
 }
 
 /// Mints the first operator token, once per data directory; and another one where nobody is left who could let anyone
@@ -213,7 +215,7 @@ async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Opt
     Ok(Some(secret))
 }
 
-/// What happens by the clock: lapsed approvals every second; counts, checkpoints and retention every minute.
+/// What happens by the clock: lapsed approvals every second; counts and checkpoints every minute.
 async fn upkeep(hub: Hub) {
     let mut seconds: u64 = 0;
     let mut tick = tokio::time::interval(Duration::from_secs(1));
@@ -242,10 +244,23 @@ async fn upkeep(hub: Hub) {
             }
             crate::yonexus::tidy(&hub).await;
         }
-        if seconds % 3600 == 60 {
-            prune(&hub).await;
-        }
     }
+}
+
+/// Takes away what was kept long enough, every hour. A task of its own, since that lasts as long as there are rows: neither
+/// the upkeep nor a stop waits for all of them.
+async fn clearing(hub: Hub) {
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
+    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + minute, hour);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    while hub.stopping.run_until_cancelled(tick.tick()).await.is_some() {
+        clear(&hub).await;
+    }
+}
+
+/// One round of clearing. A stop ends it between two pieces; the next start goes on.
+async fn clear(hub: &Hub) {
+    let _ = hub.stopping.run_until_cancelled(prune(hub)).await;
 }
 
 async fn prune(hub: &Hub) {
@@ -269,9 +284,9 @@ async fn prune(hub: &Hub) {
 impl Running {
     /// Stops in order: no new connections and calls, running calls drained, agents told, the store closed.
     pub async fn stop(self) -> Result<(), StoreError> {
-        let Self { hub, serving, upkeep, .. } = self;
+        let Self { hub, serving, upkeep, clearing, .. } = self;
         hub.stopping.cancel();
-        let _ = upkeep.await;
+        let _ = tokio::join!(upkeep, clearing);
         let drain = hub.settings.seconds("hub.drain_s");
         hub.tasks.close();
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {
@@ -300,5 +315,56 @@ impl Running {
         hub.store.append(stopped).await?;
         hub.store.checkpoint(now).await?;
         hub.store.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::time::Timestamp;
+    use convoke_store::{LogFilter, LogRow, Lossy};
+
+    use super::*;
+    use crate::settings::Sources;
+
+    #[tokio::test]
+    async fn a_stop_does_not_wait_until_all_that_is_old_is_gone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let flags = vec![("hub.listen".to_owned(), "127.0.0.1:0".to_owned())];
+        let settings = Settings::resolve(&Sources { flags, ..Sources::default() }).expect("valid settings");
+        let data = dir.path().to_owned();
+        let options = HubOptions { data, settings, data_key: None, hub_seed: None, operator_token: None };
+        let running = start(options).await.expect("starts");
+        let hub = running.hub.clone();
+        let line = LogRow {
+            id: 0,
+            at: "then".into(),
+            received_at: Timestamp::from_millis(0),
+            agent: None,
+            source: "hub".into(),
+            level: "info".into(),
+            target: "t".into(),
+            message: "m".into(),
+            fields: None,
+        };
+        for _ in 0..30 {
+            hub.store.enqueue(Lossy::Logs(vec![line.clone(); 1_000])).await.expect("takes");
+        }
+        hub.store.checkpoint(clock::now()).await.expect("commits");
+        let first = async || {
+            let lines = hub.store.logs(LogFilter { limit: 1, ..LogFilter::default() }).await.expect("reads");
+            lines.first().map(|line| line.id)
+        };
+        let begun_at = first().await;
+        let clearing = tokio::spawn({
+            let hub = hub.clone();
+            async move { clear(&hub).await }
+        });
+        while first().await == begun_at {
+            tokio::task::yield_now().await;
+        }
+        hub.stopping.cancel();
+        clearing.await.expect("ends");
+        assert!(first().await.is_some(), "there is still something to clear");
+        running.stop().await.expect("stops");
     }
 }
