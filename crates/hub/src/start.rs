@@ -247,20 +247,31 @@ async fn upkeep(hub: Hub) {
     }
 }
 
-/// Takes away what was kept long enough, every hour. A task of its own, since that lasts as long as there are rows: neither
-/// the upkeep nor a stop waits for all of them.
+/// Takes away what removed agents left, every minute, and what was kept long enough, every hour. A task of its own, since
+/// that lasts as long as there are rows: neither the upkeep nor a stop waits for all of them.
 async fn clearing(hub: Hub) {
-    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
-    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + minute, hour);
+    let minute = Duration::from_secs(60);
+    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + minute, minute);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while hub.stopping.run_until_cancelled(tick.tick()).await.is_some() {
-        clear(&hub).await;
+    for minutes in 0_u64.. {
+        if hub.stopping.run_until_cancelled(tick.tick()).await.is_none() {
+            return;
+        }
+        clear(&hub, minutes.is_multiple_of(60)).await;
     }
 }
 
 /// One round of clearing. A stop ends it between two pieces; the next start goes on.
-async fn clear(hub: &Hub) {
-    let _ = hub.stopping.run_until_cancelled(prune(hub)).await;
+async fn clear(hub: &Hub, also_old: bool) {
+    let round = async {
+        if let Err(why) = hub.store.sweep().await {
+            tracing::error!(%why, "what removed agents left could not be taken away");
+        }
+        if also_old {
+            prune(hub).await;
+        }
+    };
+    let _ = hub.stopping.run_until_cancelled(round).await;
 }
 
 async fn prune(hub: &Hub) {
@@ -357,7 +368,7 @@ mod tests {
         let begun_at = first().await;
         let clearing = tokio::spawn({
             let hub = hub.clone();
-            async move { clear(&hub).await }
+            async move { clear(&hub, true).await }
         });
         while first().await == begun_at {
             tokio::task::yield_now().await;

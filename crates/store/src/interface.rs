@@ -373,8 +373,12 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     async fn set_tags(&self, agent: &PeerId, tags: &[String], record: Draft) -> Result<bool>;
     /// Agents whose invitation ran out unused are `unpaired` again, each with a record. Answers which.
     async fn lapse_invitations(&self, now: Timestamp) -> Result<Vec<PeerId>>;
-    /// Removes an agent with its tokens, snapshots and logs (the journal keeps its records). False when unknown.
+    /// Removes an agent with its tokens (the journal keeps its records). Its snapshots and logs are read by nobody from now
+    /// on; [`Store::sweep`] takes them away. False when unknown.
     async fn remove_agent(&self, agent: &PeerId, record: Draft) -> Result<bool>;
+    /// Takes away what removed agents left behind, in pieces between which others get their turn. Whoever stops waiting
+    /// leaves the rest for the next time.
+    async fn sweep(&self) -> Result<()>;
 
     /// All Sonde agents.
     async fn sonde_agents(&self) -> Result<Vec<SondeAgentRow>>;
@@ -470,7 +474,7 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     /// Checkpoints in order, after that of record `after`.
     async fn checkpoints(&self, after: Option<u64>, limit: u32) -> Result<Vec<Checkpoint>>;
 
-    /// Removes what has been kept long enough; never the journal.
+    /// Removes what has been kept long enough; never the journal. In pieces, like [`Store::sweep`].
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned>;
     /// Copies the whole store, while it is in use, to a new file.
     async fn backup(&self, to: &std::path::Path) -> Result<()>;

@@ -115,10 +115,12 @@ impl Store for SqliteStore {
 
     async fn remove_agent(&self, agent: &PeerId, record: Draft) -> Result<bool> {
         let agent = agent.clone();
-        let removed = self.queue.run(SMALL, move |tx| agents::remove(tx, &agent, &record)).await?;
-        // In pieces, so that others get their turn between them. What a power cut leaves, the next prune takes.
-        while removed && self.queue.run(SMALL, agents::sweep).await? > 0 {}
-        Ok(removed)
+        self.queue.run(SMALL, move |tx| agents::remove(tx, &agent, &record)).await
+    }
+
+    async fn sweep(&self) -> Result<()> {
+        while self.queue.run(SMALL, agents::sweep).await? > 0 {}
+        Ok(())
     }
 
     async fn sonde_agents(&self) -> Result<Vec<SondeAgentRow>> {
@@ -337,7 +339,6 @@ impl Store for SqliteStore {
             (removed, more) = self.queue.run(SMALL, move |tx| calls::prune(tx, now)).await?;
             pruned.other += removed;
         }
-        while self.queue.run(SMALL, agents::sweep).await? > 0 {}
         Ok(pruned)
     }
 

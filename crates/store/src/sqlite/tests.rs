@@ -70,6 +70,37 @@ async fn a_full_disk_acknowledges_nothing_and_is_left_behind_when_there_is_space
     assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_removed_though_what_it_left_cannot_be_swept_away_yet() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    let agent = PeerId::kenny("pc-1").expect("an id");
+    store.ensure_agent(&agent, Timestamp::from_millis(0)).await.expect("is there");
+    let sql = async |sql: &'static str| {
+        store.queue.run(0, move |tx| Ok(tx.conn.execute_batch(sql)?)).await.expect("is done");
+    };
+    let left = async || {
+        let count = |conn: &Connection| {
+            let rows = "SELECT (SELECT count(*) FROM logs) + (SELECT count(*) FROM sweeps)";
+            Ok(conn.query_row(rows, [], |row| row.get::<_, i64>(0))?)
+        };
+        store.readers.read(count).await.expect("reads")
+    };
+    sql("INSERT INTO logs (received_at, agent, source, level, at, target, message)
+             WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+             SELECT 0, 'pc-1', 'agent', 'info', '', '', '' FROM n;
+         CREATE TRIGGER full BEFORE DELETE ON logs BEGIN SELECT RAISE(ABORT, 'no'); END;")
+    .await;
+    assert!(store.remove_agent(&agent, record()).await.expect("the removal itself is kept"));
+    assert!(store.agents().await.expect("reads").is_empty());
+    store.sweep().await.expect_err("not yet");
+    assert_eq!(left().await, 1_001);
+    sql("DROP TRIGGER full").await;
+    store.sweep().await.expect("sweeps");
+    assert_eq!(left().await, 0);
+    store.close().await.expect("closes");
+}
+
 async fn records(store: &SqliteStore) -> usize {
     store.journal(JournalFilter { limit: 10_000, ..JournalFilter::default() }).await.expect("reads").len()
 }

@@ -160,11 +160,31 @@ pub(crate) async fn an_agent_goes_with_all_it_left(backend: &impl Backend) {
     assert!(!store.remove_agent(&peer("pc-1"), record(Kind::Trust)).await.expect("answers"));
     assert!(find(&*store, "pc-1").await.is_none());
     assert_eq!(enrol(&*store, "pc-1", "t", 1, 5).await, EnrolOutcome::BadToken);
-    // An agent of the same name starts with nothing.
+    // An agent of the same name starts with nothing, and keeps what is its own, before what is left is swept away and after.
+    let logs = async |agent: Option<&str>| {
+        let filter = LogFilter { agent: agent.map(peer), limit: 1_000, ..LogFilter::default() };
+        let lines = store.logs(filter).await.expect("reads").into_iter();
+        lines.map(|line| (line.agent.expect("of an agent").as_str().to_owned(), line.message)).collect::<Vec<_>>()
+    };
+    let of = |agent: &str, message: &str| (agent.to_owned(), message.to_owned());
     mint(&*store, "pc-1", "v", false).await;
     assert!(store.latest_snapshot(&peer("pc-1")).await.expect("reads").is_none());
-    let left = store.logs(LogFilter { limit: 1_000, ..LogFilter::default() }).await.expect("reads");
-    assert_eq!(left.iter().map(|l| l.agent.as_ref().map(|a| a.as_str())).collect::<Vec<_>>(), [Some("pc-2")]);
+    assert_eq!(logs(None).await, [of("pc-2", "m")]);
+    assert_eq!(logs(Some("pc-1")).await, []);
+    let line = LogRow { message: "new".into(), ..line("pc-1") };
+    store.enqueue(Lossy::Logs(vec![line])).await.expect("takes");
+    store.enqueue(Lossy::Snapshot(snapshot("pc-1", 9_000))).await.expect("takes");
+    for swept in [false, true] {
+        if swept {
+            store.sweep().await.expect("sweeps");
+        } else {
+            store.checkpoint(at(0)).await.expect("commits what is enqueued");
+        }
+        assert_eq!(logs(None).await, [of("pc-2", "m"), of("pc-1", "new")], "swept: {swept}");
+        assert_eq!(logs(Some("pc-1")).await, [of("pc-1", "new")], "swept: {swept}");
+        let history = store.snapshots(&peer("pc-1"), None, 1_000).await.expect("reads");
+        assert_eq!(history.iter().map(|s| s.received_at).collect::<Vec<_>>(), [at(9_000)], "swept: {swept}");
+    }
     assert!(store.latest_snapshot(&peer("pc-2")).await.expect("reads").is_some());
     let about = JournalFilter { limit: 100, ..JournalFilter::default() };
     assert_eq!(store.journal(about).await.expect("reads").len(), 4, "the journal keeps its records");
