@@ -24,6 +24,9 @@ use crate::clock;
 use crate::hub::Hub;
 use crate::operators::{Caller, Token};
 
+/// How long an approved call waits for a store that fails, before it is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
 /// Why a decision was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum DecideError {
@@ -170,11 +173,29 @@ async fn settle(
 }
 
 /// Sets an approved call going: authorised and guarded again, with what is in force now; its deadline starts now.
-pub(super) fn start(hub: &Hub, mut approval: Approval, row: CallRow, call: Arc<Call>) {
+pub(super) fn start(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>) {
     let task_hub = hub.clone();
     hub.tasks.spawn(async move {
         let hub = task_hub;
-        if let Err(why) = run_approved(&hub, &mut approval, &row, &call).await {
+        let mut told = false;
+        let planned = loop {
+            let why = match use_approval(&hub, approval.clone(), &row, &call).await {
+                Ok(Some(planned)) => break planned,
+                Ok(None) => return,
+                Err(why) => why,
+            };
+            // It is not told to have failed: the store still holds the yes, and the next start would run it.
+            if !told {
+                tracing::error!(call = %row.id, %why, "an approved call cannot run yet; it is tried again");
+                told = true;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(TRY_AGAIN) => {}
+                // The next start picks it up.
+                () = hub.stopping.cancelled() => return,
+            }
+        };
+        if let Err(why) = run_approved(&hub, approval.id, &row, planned).await {
             tracing::error!(call = %row.id, %why, "an approved call could not run");
             let message = format!("the call could not run: {why}");
             let done = Done {
@@ -189,12 +210,14 @@ pub(super) fn start(hub: &Hub, mut approval: Approval, row: CallRow, call: Arc<C
     });
 }
 
-async fn run_approved(
+/// Uses the approval up: whoever gets the call runs it, and nobody else does. Nothing when there is nothing to run any
+/// more; then the call has its end.
+async fn use_approval(
     hub: &Hub,
-    approval: &mut Approval,
+    mut approval: Approval,
     row: &CallRow,
     call: &Arc<Call>,
-) -> Result<(), convoke_store::StoreError> {
+) -> Result<Option<Planned>, convoke_store::StoreError> {
     let now = clock::now();
     let approval_id = approval.id;
     let lapsed = Draft { decision: Some(Decision::Expired), ..about(approval_id, row, now) };
@@ -203,10 +226,10 @@ async fn run_approved(
         let (from, to) = (ApprovalState::Approved, ApprovalState::Expired);
         let moved = ApprovalMove { id: approval_id, from, to, decided_by: None, record: lapsed.clone() };
         if row.state == CallState::Done {
-            return hub.store.move_approval(moved).await.map(drop);
+            return hub.store.move_approval(moved).await.map(|_| None);
         }
         // If it has moved on, the call is someone else's to end.
-        end_approval(hub, row, moved, code, message, decision).await.map(drop)
+        end_approval(hub, row, moved, code, message, decision).await.map(|_| None)
     };
     if row.state == CallState::Done {
         return fail(code::EXPIRED, String::new(), Decision::Expired).await;
@@ -249,12 +272,22 @@ async fn run_approved(
     let (from, to) = (ApprovalState::Approved, ApprovalState::Used);
     if !hub.store.move_approval(ApprovalMove { id: approval_id, from, to, decided_by: None, record }).await? {
         // Someone else set it going: it must not go out twice.
-        return Ok(());
+        return Ok(None);
     }
+    Ok(Some(planned))
+}
+
+/// Runs a call whose approval is used. From here on no other start will.
+async fn run_approved(
+    hub: &Hub,
+    approval: ApprovalId,
+    row: &CallRow,
+    planned: Planned,
+) -> Result<(), convoke_store::StoreError> {
     hub.store.start_call(row.id).await?;
     let verdict = planned.decide(hub, Consent::Given);
     let full = async |code, message: &str| {
-        end(hub, row, call, code, message.to_owned(), Decision::Confirmed, approval_id).await
+        end(hub, row, &planned.call, code, message.to_owned(), Decision::Confirmed, approval).await
     };
     let Some(place) = planned.token.enter(super::limits(hub, &planned.token).at_once) else {
         return full(code::LIMITED, super::TOKEN_FULL).await;

@@ -326,6 +326,44 @@ async fn what_was_approved_before_a_stop_waits_for_its_machine() {
 }
 
 #[tokio::test]
+async fn an_approved_call_that_the_store_holds_up_runs_later_and_is_not_told_to_have_failed() {
+    for stop in [false, true] {
+        let (mut hub, asker) = confirming(&[]).await;
+        let mut agent = hub.agent("pc").await;
+        hub.refuse("approvals", "used");
+        let approved = async || {
+            let (approval, call) = ask(&hub, &asker).await;
+            let yes = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+            assert_eq!(yes.status, 200, "{yes:?}");
+            let path = format!("/api/calls/{call}");
+            let shown = hub.request("GET", &format!("{path}?wait_s=0.5"), Some(&asker), None).await.body;
+            assert_eq!(shown["state"], "running", "it may still go out: {shown}");
+            (call, path)
+        };
+        let ((call, path), (back, back_path)) = (approved().await, approved().await);
+        let taken = hub.request("DELETE", &back_path, Some(&asker), None).await;
+        assert_eq!((taken.status, &taken.body["outcome"]), (200, &json!("cancelled")), "{taken:?}");
+        if stop {
+            hub.stop().await;
+            hub.refuse_no_more();
+            hub.restart(&[]).await;
+            agent = hub.connect("pc", key_of("pc")).await;
+        } else {
+            hub.refuse_no_more();
+        }
+        let request = agent.request().await;
+        assert_eq!(request.id, call);
+        agent.answer(&request.id, json!({})).await;
+        let done = hub.request("GET", &format!("{path}?wait_s=20"), Some(&asker), None).await.body;
+        assert_eq!(done["outcome"], "ok", "{done}");
+        let records = hub.journal("kind=call&agent=pc").await;
+        let of = |id: &str| records.iter().filter(|r| r["call_id"] == id).map(|r| r["outcome"].clone()).collect();
+        let (ran, taken_back): (Vec<_>, Vec<_>) = (of(&call), of(&back));
+        assert_eq!((ran, taken_back), (vec![Value::Null, json!("ok")], vec![json!("cancelled")]));
+    }
+}
+
+#[tokio::test]
 async fn an_approved_call_that_finds_no_place_is_told_whose_limit_it_was() {
     let (hub, _) = confirming(&[]).await;
     let mut agent = hub.agent("pc").await;

@@ -160,6 +160,22 @@ impl TestHub {
         Bare(socket)
     }
 
+    /// From now on the store fails to bring a row of this table into this state.
+    pub fn refuse(&self, table: &str, state: &str) {
+        let when = format!("BEFORE UPDATE OF state ON {table} WHEN NEW.state = '{state}'");
+        self.execute(&format!("CREATE TRIGGER refused {when} BEGIN SELECT RAISE(ABORT, 'refused'); END"));
+    }
+
+    /// It no longer fails.
+    pub fn refuse_no_more(&self) {
+        self.execute("DROP TRIGGER refused");
+    }
+
+    fn execute(&self, sql: &str) {
+        let database = rusqlite::Connection::open(self.data().join("hub.db")).expect("opens");
+        database.execute_batch(sql).expect("is done");
+    }
+
     /// Journal records that match.
     pub async fn journal(&self, query: &str) -> Vec<Value> {
         let reply = self.get(&format!("/api/journal?limit=1000&{query}")).await;
