@@ -33,8 +33,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 pub use approve::{DecideError, check_reach, decide, decide_at_client, expire_due, take_back, view, withdraw};
 pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
-pub(crate) use recover::INTERRUPTED;
 pub use recover::recover;
+pub(crate) use recover::{INTERRUPTED, of_row};
 
 pub(crate) use detach::Detach;
 
@@ -447,13 +447,13 @@ async fn ask_a_person(
 }
 
 /// The same key again: the first call, whatever became of it — if it asked for the same thing.
-fn existing(hub: &Hub, planned: &Planned, row: CallRow) -> Result<Placed, PlaceError> {
+async fn existing(hub: &Hub, planned: &Planned, row: CallRow) -> Result<Placed, PlaceError> {
     let same =
         row.target == planned.agent.id && row.tool == planned.call.tool && row.args_digest == planned.args_digest;
     if !same {
         return Err(PlaceError::KeyReused);
     }
-    let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
+    let call = of_row(hub, row).await?;
     match call.approval() {
         Some((approval, expires_at)) if call.state() == CallState::Waiting => {
             Ok(Placed::Pending { call, approval, expires_at })
@@ -479,7 +479,7 @@ impl Planned {
         }
         match kept? {
             Reservation::Fresh => Ok(None),
-            Reservation::Existing(row) => existing(hub, self, *row).map(Some),
+            Reservation::Existing(row) => existing(hub, self, *row).await.map(Some),
         }
     }
 

@@ -8,7 +8,7 @@ use convoke_core::call::{CallState, code};
 use convoke_core::effect::Effect;
 use convoke_core::id::Protocol;
 use convoke_core::journal::{Draft, Kind, Phase};
-use convoke_store::CallRow;
+use convoke_store::{CallRow, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Call, Done, approve};
@@ -18,19 +18,14 @@ use crate::hub::Hub;
 /// What became of a call when the hub stopped.
 pub(crate) const INTERRUPTED: &str = "the hub stopped before the agent answered; the agent may have finished";
 
+/// What became of one that was not sent.
+const NOT_SENT: &str = "the hub stopped before the call was sent";
+/// What is told of a call whose end was lost.
+const UNRECORDED: &str = "the outcome could not be recorded; the agent may have finished";
+
 /// Picks up what a hub before this one left behind.
-pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
-    let told = |message: &str| {
-        let done = Done {
-            outcome: code::INTERRUPTED.into(),
-            result: None,
-            message: Some(message.to_owned()),
-            duration_ms: None,
-            by_agent: false,
-        };
-        serde_json::to_string(&done).unwrap_or_else(|_| "{}".into())
-    };
-    let (text, not_sent) = (told(INTERRUPTED), told("the hub stopped before the call was sent"));
+pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
+    let text = told(code::INTERRUPTED, INTERRUPTED);
     for mut intent in hub.store.open_intents().await? {
         intent.kind = Kind::Call;
         intent.at = clock::now();
@@ -43,18 +38,9 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
     }
     // What only looks leaves no intent, and what was approved has none until it is sent.
     for row in hub.store.stranded_calls().await? {
-        let mut record = Draft::new(clock::now(), Kind::Call);
-        record.phase = Some(Phase::Outcome);
-        record.who = hub.operators.find(row.caller).map(|token| token.name.clone());
-        record.door = Some(row.door);
-        record.target = Some(row.target.as_str().into());
-        record.tool = Some(row.tool.clone());
-        record.call_id = Some(row.id);
-        record.args_digest = Some(row.args_digest.clone());
-        record.outcome = Some(code::INTERRUPTED.into());
         // What does more than look is not sent without an intent.
         let looks = approve::effect_of(hub, &row) == Effect::Observe;
-        hub.store.finish_call(row.id, if looks { &text } else { &not_sent }, record).await?;
+        end(hub, &row, code::INTERRUPTED, if looks { INTERRUPTED } else { NOT_SENT }).await?;
     }
     for (approval, row) in all(hub, ApprovalState::Pending).await? {
         let call = hub.calls.revive(&row);
@@ -68,6 +54,51 @@ pub async fn recover(hub: &Hub) -> Result<(), convoke_store::StoreError> {
         start_when_there(hub, approval, row, call);
     }
     Ok(())
+}
+
+/// A call that the store has, as it stands. What runs or waits is known here, so one that has no end and is not known is
+/// one whose outcome could not be recorded: nobody will end it, and who waited for it would wait for ever.
+pub(crate) async fn of_row(hub: &Hub, row: CallRow) -> Result<Arc<Call>, StoreError> {
+    if let Some(call) = hub.calls.find(row.id) {
+        return Ok(call);
+    }
+    if row.state == CallState::Done {
+        return Ok(hub.calls.revive(&row));
+    }
+    let is_stranded = hub.store.stranded_calls().await?.iter().any(|stranded| stranded.id == row.id);
+    let ended = if is_stranded { end(hub, &row, code::INTERNAL, UNRECORDED).await } else { Ok(()) };
+    // It may have ended a moment before, by itself or because another asked for it.
+    let row = hub.store.call(row.id).await?.unwrap_or(row);
+    if row.state != CallState::Done {
+        ended?;
+    }
+    Ok(hub.calls.revive(&row))
+}
+
+/// Ends a kept call that nobody runs.
+async fn end(hub: &Hub, row: &CallRow, code: &'static str, message: &str) -> Result<(), StoreError> {
+    let mut record = Draft::new(clock::now(), Kind::Call);
+    record.phase = Some(Phase::Outcome);
+    record.who = hub.operators.find(row.caller).map(|token| token.name.clone());
+    record.door = Some(row.door);
+    record.target = Some(row.target.as_str().into());
+    record.tool = Some(row.tool.clone());
+    record.call_id = Some(row.id);
+    record.args_digest = Some(row.args_digest.clone());
+    record.outcome = Some(code.into());
+    hub.store.finish_call(row.id, &told(code, message), record).await
+}
+
+/// The end of a call as the store keeps it.
+fn told(code: &'static str, message: &str) -> String {
+    let done = Done {
+        outcome: code.into(),
+        result: None,
+        message: Some(message.to_owned()),
+        duration_ms: None,
+        by_agent: false,
+    };
+    serde_json::to_string(&done).unwrap_or_else(|_| "{}".into())
 }
 
 /// Nobody is connected yet to a hub that starts: an approved call waits for its machine, as long as its approval holds.
@@ -97,10 +128,7 @@ fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
 }
 
 /// All approvals in a state: the store gives a page at a time, however many are asked for.
-pub(super) async fn all(
-    hub: &Hub,
-    state: ApprovalState,
-) -> Result<Vec<(Approval, CallRow)>, convoke_store::StoreError> {
+pub(super) async fn all(hub: &Hub, state: ApprovalState) -> Result<Vec<(Approval, CallRow)>, StoreError> {
     let mut found: Vec<(Approval, CallRow)> = Vec::new();
     loop {
         let last = found.last().map(|(approval, _)| approval.id);

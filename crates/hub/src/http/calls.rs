@@ -211,7 +211,7 @@ pub(crate) async fn find(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found
     let call = match hub.calls.find(id) {
         Some(call) => call,
         None => match hub.store.call(id).await? {
-            Some(row) => hub.calls.revive(&row),
+            Some(row) => calls::of_row(hub, row).await?,
             None => return from_journal(hub, caller, id).await,
         },
     };

@@ -186,7 +186,10 @@ pub(super) async fn answered(
     }
     match hub.store.approval(approval).await {
         Ok(Some((kept, row))) => {
-            let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
+            let call = match calls::of_row(hub, row).await {
+                Ok(call) => call,
+                Err(why) => return refuse("store", &why.to_string()),
+            };
             if kept.state == ApprovalState::Pending {
                 let outcome = Outcome::pending(&call, approval, kept.expires_at, &hub.base_url());
                 return Ok(Answer::Open(Box::new(outcome)));

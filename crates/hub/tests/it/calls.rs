@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{TOKEN, TestAgent, TestHub, key_of};
+use crate::support::{PATIENCE, TOKEN, TestAgent, TestHub, key_of};
 
 const LIST: &str = r#"{"tool":"fs_list","args":{"path":"/"}}"#;
 
@@ -254,6 +254,38 @@ async fn an_idempotency_key_returns_the_first_outcome() {
     };
     let (theirs, ()) = tokio::join!(hub.post_as(&token, "/api/agents/pc/call", call), answer);
     assert_eq!(theirs.body["result"]["n"], 2, "a key is its caller's own");
+}
+
+#[tokio::test]
+async fn a_key_whose_outcome_could_not_be_recorded_leads_to_no_call_that_never_ends() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let call = json!({ "tool": "shell_exec", "args": { "command": "uptime" }, "idempotency_key": "k1" });
+    let again = || tokio::time::timeout(PATIENCE, hub.post("/api/agents/pc/call", call.clone()));
+    hub.refuse("calls", "done");
+    let answer = async {
+        let request = agent.request().await;
+        agent.answer(&request.id, json!({})).await;
+        request.id
+    };
+    let (first, id) = tokio::join!(again(), answer);
+    let first = first.expect("in time").body;
+    assert_eq!((&first["error"]["code"], &first["call_id"]), (&json!("internal"), &json!(id)), "{first}");
+    assert_eq!(again().await.expect("in time").body, first);
+    // As many other calls would have it forgotten.
+    hub.hub().calls.forget(id.parse().expect("an id"));
+    let failing = again().await.expect("whoever asks is told, though the store still fails");
+    assert!(failing.status >= 400, "{failing:?}");
+    hub.refuse_no_more();
+    for _ in 0..2 {
+        let later = again().await.expect("in time").body;
+        assert_eq!((&later["error"]["code"], &later["call_id"]), (&json!("internal"), &json!(id)), "{later}");
+    }
+    let status = hub.get(&format!("/api/calls/{id}")).await.body;
+    assert_eq!((&status["state"], &status["outcome"]), (&json!("done"), &json!("internal")));
+    let outcomes: Vec<_> = hub.journal("kind=call").await.iter().map(|r| r["outcome"].clone()).collect();
+    assert_eq!(outcomes, [Value::Null, json!("internal")], "the intent has its outcome");
+    assert_eq!(hub.hub().store.open_intents().await.expect("reads").len(), 0);
 }
 
 #[tokio::test]
