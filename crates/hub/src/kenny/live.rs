@@ -99,8 +99,9 @@ impl Tunnel<'_> {
             }
             let has_room = socket.backlog() < HIGH_WATER;
             tokio::select! {
-                event = socket.next() => match event {
-                    Ok(event) => {
+                event = socket.next_or_room(HIGH_WATER) => match event {
+                    Ok(None) => {}
+                    Ok(Some(event)) => {
                         self.pings_unanswered = 0;
                         if let Some(end) = self.on_event(event, socket, session).await {
                             return end.close();

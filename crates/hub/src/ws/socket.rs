@@ -140,6 +140,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
+    /// The same, or nothing as soon as fewer than `mark` bytes wait to be written where there were more.
+    pub async fn next_or_room(&mut self, mark: usize) -> Result<Option<Event>, SocketError> {
+        let was_full = self.backlog() >= mark;
+        poll_fn(|cx| match self.poll_next(cx) {
+            Poll::Pending if was_full && self.backlog() < mark => Poll::Ready(Ok(None)),
+            polled => polled.map_ok(Some),
+        })
+        .await
+    }
+
     /// Writes all that is queued.
     pub async fn flush(&mut self) -> io::Result<()> {
         poll_fn(|cx| self.poll_write(cx)).await
@@ -234,6 +244,21 @@ mod tests {
         let mut said = Vec::new();
         peer.read_to_end(&mut said).await.expect("the connection ends");
         assert_eq!(said, [&[0x88, 5, 0x03, 0xe8][..], b"bye"].concat());
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_room_is_told_once_when_the_peer_reads() {
+        let (io, mut peer) = tokio::io::duplex(64);
+        let mut socket = Socket::new(io, &[], 1024);
+        socket.queue_text(&"x".repeat(190));
+        let waker = std::task::Waker::noop();
+        let full = std::pin::pin!(socket.next_or_room(100)).poll(&mut Context::from_waker(waker));
+        assert!(full.is_pending());
+        peer.read_exact(&mut [0; 64]).await.expect("there is as much");
+        assert!(matches!(socket.next_or_room(100).await, Ok(None)));
+        assert!(socket.backlog() < 100);
+        let room = std::pin::pin!(socket.next_or_room(100)).poll(&mut Context::from_waker(waker));
+        assert!(room.is_pending(), "there was room before");
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ mod rooms;
 mod sonde;
 mod sonde_runbooks;
 mod sonde_tls;
+mod stalled;
 mod support;
 mod telemetry;
 mod yonexus;
