@@ -156,6 +156,10 @@ impl Queue {
         }
         Some(command)
     }
+
+    fn next_deadline(&self) -> Option<Duration> {
+        self.commands.iter().filter_map(Command::deadline).min()
+    }
 }
 
 /// A command was not taken.
@@ -202,9 +206,10 @@ impl Link {
         Ok(())
     }
 
-    /// Waits for the next command; without room for what others would have sent, for the end alone. For one task, the
-    /// connection's. Cancel-safe: a command is taken in the same poll that returns it.
-    pub async fn next(&self, has_room: bool) -> Command {
+    /// Waits for the next command. Without room for what others would have sent, waits for the end alone, and for a call
+    /// that must be given up before `due`: then there is no command, and it is [`Link::take_overdue`] that gives it. For
+    /// one task, the connection's. Cancel-safe: a command is taken in the same poll that returns it.
+    pub async fn next(&self, has_room: bool, due: Duration) -> Option<Command> {
         poll_fn(|cx| {
             let mut queue = self.queue();
             // It comes before all others.
@@ -212,7 +217,10 @@ impl Link {
             if (has_room || ends)
                 && let Some(command) = queue.pop()
             {
-                return Poll::Ready(command);
+                return Poll::Ready(Some(command));
+            }
+            if !has_room && queue.next_deadline().is_some_and(|deadline| deadline < due) {
+                return Poll::Ready(None);
             }
             // The same task waits again and again: its waker need not be made anew.
             if !queue.waiting.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
@@ -226,6 +234,23 @@ impl Link {
     /// The next command, if there is one.
     pub fn pop(&self) -> Option<Command> {
         self.queue().pop()
+    }
+
+    /// When the first of the calls that wait is to be given up.
+    pub fn next_deadline(&self) -> Option<Duration> {
+        self.queue().next_deadline()
+    }
+
+    /// The calls that wait and whose time is over: they are no longer to be sent.
+    pub fn take_overdue(&self, now: Duration) -> Vec<Command> {
+        let mut queue = self.queue();
+        if queue.next_deadline().is_none_or(|deadline| deadline > now) {
+            return Vec::new();
+        }
+        let (overdue, rest): (Vec<_>, Vec<_>) = queue.commands.drain(..).partition(|command| command.is_overdue(now));
+        queue.commands = VecDeque::from(rest);
+        queue.bytes -= overdue.iter().map(Command::size).sum::<usize>();
+        overdue
     }
 
     /// The connection has ended: nothing is taken any more. Returns what was left.
@@ -254,6 +279,28 @@ pub async fn others_first() {
 }
 
 impl Command {
+    /// When to give up.
+    const fn deadline(&self) -> Option<Duration> {
+        match self {
+            Self::Call { deadline, .. } | Self::Probe(Probe { deadline, .. }) => Some(*deadline),
+            Self::Forget(_) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => None,
+        }
+    }
+
+    /// Whether it was to be given up by now.
+    pub fn is_overdue(&self, now: Duration) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// It will not be sent: tells whoever waits for its answer.
+    pub fn fail(self, why: Failure) {
+        match self {
+            Self::Call { reply, .. } => reply.send(Err(why)),
+            Self::Probe(Probe { reply, .. }) => drop(reply.send(Err(why))),
+            Self::Forget(_) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => {}
+        }
+    }
+
     fn size(&self) -> usize {
         match self {
             Self::Call { frame, .. } | Self::Send(frame) => frame.len(),
@@ -295,15 +342,55 @@ mod tests {
         assert_eq!(link.push(Command::PolicyChanged), Err(Refused::Ended));
     }
 
+    fn call(bytes: usize, deadline_s: u64) -> Command {
+        Command::Call {
+            id: CallId::new(crate::clock::uuid()),
+            frame: "x".repeat(bytes),
+            deadline: Duration::from_secs(deadline_s),
+            reply: Reply::new(drop),
+        }
+    }
+
+    #[test]
+    fn only_what_is_overdue_is_taken_out_of_the_middle() {
+        let link = Link::new(LinkId(1));
+        for command in [call(1, 30), call(MAX_QUEUED_BYTES - 3, 10), Command::Send("x".into()), call(1, 20)] {
+            link.push(command).expect("room");
+        }
+        let s = Duration::from_secs;
+        assert_eq!((link.next_deadline(), link.take_overdue(s(9)).len(), link.depth()), (Some(s(10)), 0, 4));
+        assert_eq!((link.take_overdue(s(10)).len(), link.next_deadline()), (1, Some(s(20))));
+        link.push(call(MAX_QUEUED_BYTES - 3, 40)).expect("its bytes are free again");
+        let left: Vec<_> = std::iter::from_fn(|| link.pop()).map(|c| c.deadline().map(|d| d.as_secs())).collect();
+        assert_eq!(left, [Some(30), None, Some(20), Some(40)]);
+    }
+
+    #[tokio::test]
+    async fn without_room_only_an_earlier_deadline_and_the_end_are_seen() {
+        let link = Link::new(LinkId(1));
+        let waiting = tokio::spawn({
+            let link = Arc::clone(&link);
+            async move { (link.next(false, Duration::from_secs(10)).await.is_none(), link.depth()) }
+        });
+        for later in [call(1, 30), call(1, 10), call(1, 9)] {
+            assert!(!waiting.is_finished());
+            link.push(later).expect("room");
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(waiting.await.expect("no panic"), (true, 3), "nothing is taken");
+        link.push(Command::Close(Close::Revoked)).expect("always taken");
+        assert!(matches!(link.next(false, Duration::ZERO).await, Some(Command::Close(Close::Revoked))));
+    }
+
     #[tokio::test]
     async fn waiting_sees_what_is_pushed_later() {
         let link = Link::new(LinkId(1));
         let waiting = tokio::spawn({
             let link = Arc::clone(&link);
-            async move { link.next(true).await }
+            async move { link.next(true, Duration::MAX).await }
         });
         link.push(Command::PolicyChanged).expect("room");
-        assert!(matches!(waiting.await, Ok(Command::PolicyChanged)));
+        assert!(matches!(waiting.await, Ok(Some(Command::PolicyChanged))));
     }
 
     /// On one worker, as a busy hub's tasks are: the order is the scheduler's alone.
@@ -320,7 +407,7 @@ mod tests {
         for link in links.clone() {
             let written = note("written");
             tasks.spawn(async move {
-                link.next(true).await;
+                link.next(true, Duration::MAX).await;
                 others_first().await;
                 written();
             });

@@ -76,9 +76,7 @@ pub(super) async fn run<S: Stream>(
         _ => Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call{why}", agent.id)),
     };
     for command in link.end() {
-        if let Command::Call { reply, .. } = command {
-            reply.send(Err(gone()));
-        }
+        command.fail(gone());
     }
     for (_, waiter) in session.end() {
         waiter.send(Err(gone()));
@@ -91,13 +89,16 @@ impl Tunnel<'_> {
         let sleep = tokio::time::sleep_until(Instant::now());
         tokio::pin!(sleep);
         loop {
-            let deadline = session.next_deadline().unwrap_or_else(|| self.hub.mono());
+            let has_room = socket.backlog() < HIGH_WATER;
+            let mut deadline = session.next_deadline().unwrap_or_else(|| self.hub.mono());
+            if !has_room {
+                deadline = self.link.next_deadline().map_or(deadline, |waiting| waiting.min(deadline));
+            }
             let due: Instant = self.hub.instant(deadline).into();
             // A tick that comes too early costs nothing; setting the timer anew for every call does.
             if due < sleep.deadline() || sleep.is_elapsed() {
                 sleep.as_mut().reset(due);
             }
-            let has_room = socket.backlog() < HIGH_WATER;
             tokio::select! {
                 event = socket.next_or_room(HIGH_WATER) => match event {
                     Ok(None) => {}
@@ -116,15 +117,17 @@ impl Tunnel<'_> {
                     }
                     Err(SocketError::Ended | SocketError::Io(_)) => return None,
                 },
-                command = self.link.next(has_room) => {
-                    if let Some(close) = self.on_command(command, socket, session) {
+                command = self.link.next(has_room, deadline) => {
+                    let Some(command) = command else { continue };
+                    let now = self.hub.mono();
+                    if let Some(close) = self.on_command(command, now, socket, session) {
                         return Some(close);
                     }
                     others_first().await;
                     // What else waits goes out in the same write.
                     while socket.backlog() < HIGH_WATER {
                         let Some(command) = self.link.pop() else { break };
-                        if let Some(close) = self.on_command(command, socket, session) {
+                        if let Some(close) = self.on_command(command, now, socket, session) {
                             return Some(close);
                         }
                     }
@@ -142,10 +145,12 @@ impl Tunnel<'_> {
     fn on_command<S: Stream>(
         &self,
         command: Command,
+        now: Duration,
         socket: &mut Socket<S>,
         session: &mut Session,
     ) -> Option<Close> {
         match command {
+            overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
             Command::Call { id, frame, deadline, reply } => match session.start(id, deadline, reply) {
                 Ok(()) => socket.queue_text(&frame),
                 Err((why, reply)) => {
@@ -169,6 +174,12 @@ impl Tunnel<'_> {
         None
     }
 
+    fn not_sent(&self) -> Failure {
+        let message =
+            format!("agent {} did not read in time what it was sent: the call did not go out", self.agent.id);
+        Failure::new(code::TIMEOUT, message)
+    }
+
     fn send_policy<S: Stream>(&self, socket: &mut Socket<S>) {
         let policy = self.hub.policy.current();
         socket.queue_text(&HubFrame::policy_for(self.dialect, policy.wire_rules()).encode());
@@ -176,6 +187,9 @@ impl Tunnel<'_> {
 
     fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Option<Close> {
         let now = self.hub.mono();
+        for overdue in self.link.take_overdue(now) {
+            overdue.fail(self.not_sent());
+        }
         for output in session.on_tick(now) {
             match output {
                 Output::Send(frame) => {

@@ -105,11 +105,7 @@ pub(super) async fn run<S: Stream>(
         let _ = held.reply.send(Err(gone()));
     }
     for command in link.end() {
-        match command {
-            Command::Probe(Probe { reply, .. }) => drop(reply.send(Err(gone()))),
-            Command::Call { reply, .. } => reply.send(Err(gone())),
-            _ => {}
-        }
+        command.fail(gone());
     }
     let names_requests = session.names_requests();
     for (_, waiter) in session.end() {
@@ -144,14 +140,16 @@ impl Tunnel<'_> {
         let sleep = tokio::time::sleep_until(Instant::now());
         tokio::pin!(sleep);
         loop {
+            let has_room = socket.backlog() < HIGH_WATER;
             let held = self.held.iter().map(|held| held.deadline);
-            let deadline = session.next_deadline().into_iter().chain(held).fold(self.next_ping, Duration::min);
+            let waiting = if has_room { None } else { self.link.next_deadline() };
+            let deadlines = session.next_deadline().into_iter().chain(held).chain(waiting);
+            let deadline = deadlines.fold(self.next_ping, Duration::min);
             let due: Instant = self.hub.instant(deadline).into();
             // A tick that comes too early costs nothing; setting the timer anew for every probe does.
             if due < sleep.deadline() || sleep.is_elapsed() {
                 sleep.as_mut().reset(due);
             }
-            let has_room = socket.backlog() < HIGH_WATER;
             tokio::select! {
                 event = socket.next_or_room(HIGH_WATER) => match event {
                     Ok(None) => {}
@@ -168,14 +166,16 @@ impl Tunnel<'_> {
                     }
                     Err(SocketError::Ended | SocketError::Io(_)) => return None,
                 },
-                command = self.link.next(has_room) => {
-                    if let Some(close) = self.on_command(command, socket, session) {
+                command = self.link.next(has_room, deadline) => {
+                    let Some(command) = command else { continue };
+                    let now = self.hub.mono();
+                    if let Some(close) = self.on_command(command, now, socket, session) {
                         return Some((close.code(), close.reason()));
                     }
                     others_first().await;
                     while socket.backlog() < HIGH_WATER {
                         let Some(command) = self.link.pop() else { break };
-                        if let Some(close) = self.on_command(command, socket, session) {
+                        if let Some(close) = self.on_command(command, now, socket, session) {
                             return Some((close.code(), close.reason()));
                         }
                     }
@@ -192,10 +192,12 @@ impl Tunnel<'_> {
     fn on_command<S: Stream>(
         &mut self,
         command: Command,
+        now: Duration,
         socket: &mut Socket<S>,
         session: &mut Session,
     ) -> Option<Close> {
         match command {
+            overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
             Command::Probe(held) => {
                 let waits = |held: &Probe| self.held.iter().any(|other| other.probe == held.probe);
                 if !session.must_wait(&held.probe) && !waits(&held) {
@@ -223,8 +225,17 @@ impl Tunnel<'_> {
         None
     }
 
+    fn not_sent(&self) -> Failure {
+        let label = self.sonde.label();
+        let message = format!("Agent '{label}' did not read in time what it was sent: the probe did not go out");
+        Failure::new(code::TIMEOUT, message)
+    }
+
     fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
         let now = self.hub.mono();
+        for overdue in self.link.take_overdue(now) {
+            overdue.fail(self.not_sent());
+        }
         for output in session.on_tick(now) {
             match output {
                 Output::Expired(id, waiter) => {

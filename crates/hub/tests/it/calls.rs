@@ -105,7 +105,7 @@ async fn the_agents_own_errors_come_through_whatever_their_code() {
 async fn a_late_answer_is_recorded_as_late() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
-    let call = json!({ "tool": "fs_list", "args": { "path": "/" }, "timeout_s": 0.05 });
+    let call = json!({ "tool": "fs_list", "args": { "path": "/" }, "timeout_s": 0.2 });
     let (reply, request) = tokio::join!(hub.post("/api/agents/pc/call", call), agent.request());
     assert_eq!(reply.body["error"]["code"], "timeout", "{reply:?}");
     agent.answer(&request.id, json!({})).await;

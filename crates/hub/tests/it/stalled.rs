@@ -1,9 +1,11 @@
-//! Agents that are slow to read what they are sent.
+//! Agents that do not read what they are sent: calls to them end in time, and what is too late is not sent.
 
 use convoke_hub::link::Command;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::support::{PATIENCE, TestAgent, TestHub};
+use crate::sonde::{envelope, field_register, token};
+use crate::support::{Bare, PATIENCE, TestAgent, TestHub};
 
 /// More than the buffers of a narrow connection hold.
 const MANY: usize = 12;
@@ -27,6 +29,48 @@ async fn answer_the_first(agent: &mut TestAgent) -> String {
             return frame["tool"].as_str().expect("a tool").to_owned();
         }
     }
+}
+
+/// What a call with little time comes to.
+async fn hurried(hub: &TestHub, agent: &str, tool: &str) -> Value {
+    let (path, call) = (format!("/api/agents/{agent}/call"), json!({ "tool": tool, "timeout_s": 0.2 }));
+    let reply = tokio::time::timeout(PATIENCE, hub.post(&path, call));
+    reply.await.expect("its own time bounds it").body["error"].clone()
+}
+
+#[tokio::test]
+async fn a_call_to_an_agent_that_does_not_read_ends_in_time_and_is_not_sent_later() {
+    let hub = TestHub::start().await;
+    let key = hub.enrol("pc").await;
+    let mut agent = TestAgent::on(hub.narrow_socket().await, &hub, "pc", key);
+    agent.handshake().await.expect("is let in");
+    stall(&hub, "pc");
+    let error = hurried(&hub, "pc", "net_config").await;
+    assert_eq!(error["code"], "timeout", "{error}");
+    assert!(error["message"].as_str().is_some_and(|words| words.ends_with("did not go out")), "{error}");
+    let next = hub.post("/api/agents/pc/call", json!({ "tool": "fs_list" }));
+    let (next, tool) = tokio::join!(next, answer_the_first(&mut agent));
+    assert_eq!(tool, "fs_list", "the one that was too late would have come first");
+    assert_eq!(next.body["ok"], true, "{next:?}");
+}
+
+#[tokio::test]
+async fn a_probe_of_an_agent_that_does_not_read_ends_in_time() {
+    let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
+    let url = format!("{}/ws/agent", hub.http.replace("http://", "ws://"));
+    let mut request = url.into_client_request().expect("a request");
+    let bearer = format!("Bearer {}", token(&hub).await).parse().expect("a header");
+    request.headers_mut().insert("authorization", bearer);
+    let upgraded = tokio_tungstenite::client_async(request, hub.narrow_stream().await).await;
+    let mut socket = Bare(upgraded.expect("upgrades").0);
+    socket.send(envelope("agent.register", None, &field_register("web-1")).to_string()).await;
+    let ack: Value = serde_json::from_str(&socket.next().await.expect("an ack")).expect("JSON");
+    let id = format!("sonde:{}", ack["payload"]["agentId"].as_str().expect("an id"));
+    hub.until_online(&id, true).await;
+    stall(&hub, &id);
+    let error = hurried(&hub, &id, "system.disk.usage").await;
+    assert_eq!(error["code"], "timeout", "{error}");
+    assert!(error["message"].as_str().is_some_and(|words| words.ends_with("did not go out")), "{error}");
 }
 
 #[tokio::test]

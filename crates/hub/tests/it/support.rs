@@ -152,12 +152,15 @@ impl TestHub {
     /// One whose machine takes little that it does not read.
     pub async fn narrow_socket(&self) -> Bare {
         let url = format!("{}/agent/ws", self.http.replace("http://", "ws://"));
+        let (socket, _) = tokio_tungstenite::client_async(url, self.narrow_stream().await).await.expect("upgrades");
+        Bare(socket)
+    }
+
+    /// The connection of such a machine.
+    pub async fn narrow_stream(&self) -> MaybeTlsStream<TcpStream> {
         let stream = tokio::net::TcpSocket::new_v4().expect("a socket");
         stream.set_recv_buffer_size(4096).expect("is set");
-        let stream = stream.connect(self.hub().listen).await.expect("connects");
-        let (socket, _) =
-            tokio_tungstenite::client_async(url, MaybeTlsStream::Plain(stream)).await.expect("upgrades");
-        Bare(socket)
+        MaybeTlsStream::Plain(stream.connect(self.hub().listen).await.expect("connects"))
     }
 
     /// From now on the store fails to bring a row of this table into this state.
