@@ -90,7 +90,7 @@ pub fn clean_text(text: &str) -> String {
 fn may_hold_secret(text: &str) -> bool {
     static HINT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
-            r"(?i)[^\\](?:\\\\)*(?-i:\\[bfnrtu/])|net1?(\.exe)?\s+user|secure|pass|pwd|pin|secret|token|credential|key|auth|cookie|bearer|basic|mysql|mariadb|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|\s-u|--user|AIza",
+            r"(?i)[^\\](?:\\\\)*(?-i:\\[bfnrtu/])|net1?(\.exe)?\s+user|secure|pass|pwd|pin|secret|token|credential|key|auth|cookie|bearer|basic|mysql|mariadb|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|\s-u|--user|AIza|cv[ekns]_",
         )
         .expect("a constant pattern, compiled by a test")
     });
@@ -130,7 +130,8 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         ),
         // user:password@host in an address
         (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@", "$1[removed]@"),
-        // Keys with a shape of their own.
+        // Keys with a shape of their own; the first are this hub's: tokens of operators and of enrolment, and agents' keys.
+        (r"\bcv[ekns]_[A-Za-z0-9_-]{16,}", "[removed]"),
         (r"\b(AKIA|ASIA)[A-Z0-9]{16}\b", "[removed]"),
         (r"\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*", "[removed]"),
         (r"\b(gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|xox[abeprs]-[A-Za-z0-9-]{10,}|sk-[A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{30,})", "[removed]"),
@@ -203,9 +204,12 @@ mod tests {
             let shown = args(&raw);
             assert!(!shown.get().contains("canary"), "{script} → {shown}");
         }
-        for token in
-            ["AKIAIOSFODNN7EXAMPLE", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "eyJhbGciOi.eyJzdWIiOiIx.sig"]
-        {
+        for token in [
+            "cvk_61aUVrtDOuL90LooPUqOLdi1Ke5J6WmCIm2DZfecADw",
+            "AKIAIOSFODNN7EXAMPLE",
+            "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+            "eyJhbGciOi.eyJzdWIiOiIx.sig",
+        ] {
             assert!(!clean_text(&format!("echo {token} | x")).contains(token));
         }
     }

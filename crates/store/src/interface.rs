@@ -437,6 +437,9 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     async fn end_approval(&self, moved: ApprovalMove, call: CallEnd) -> Result<bool>;
     /// Marks a kept call as running: its approval is used, its arguments stay until it is done.
     async fn start_call(&self, id: CallId) -> Result<()>;
+    /// Gives back the approval that was used for a call which was never sent: it is approved again, and the call waits.
+    /// False when no approval was used for it.
+    async fn unuse_approval(&self, call: CallId, record: Draft) -> Result<bool>;
     /// Ends a kept call with its outcome, in one transaction with the record; its arguments go.
     async fn finish_call(&self, id: CallId, outcome: &str, record: Draft) -> Result<()>;
     /// Approvals with their calls: those in `state`, or all kept ones, newest first.

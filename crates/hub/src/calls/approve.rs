@@ -417,6 +417,16 @@ fn about(approval: ApprovalId, row: &CallRow, at: Timestamp) -> Draft {
     record
 }
 
+/// What is recorded of an approval that was used for a call which was never sent.
+pub(super) fn given_back(row: &CallRow) -> Draft {
+    let mut record = Draft::new(clock::now(), Kind::Approval).detail(&json!({ "what": "not sent: approved again" }));
+    record.target = Some(row.target.as_str().into());
+    record.tool = Some(row.tool.clone());
+    record.call_id = Some(row.id);
+    record.outcome = Some(ApprovalState::Approved.name().into());
+    record
+}
+
 /// What the call may do, as far as anyone can say now: of an agent that is gone, anything.
 pub(super) fn effect_of(hub: &Hub, row: &CallRow) -> Effect {
     if row.target.protocol() == Protocol::Yonexus {

@@ -307,6 +307,11 @@ async fn what_was_approved_before_a_stop_waits_for_its_machine() {
     hub.restart(&[]).await;
     // A stop while it waits takes nothing away.
     hub.restart(&[]).await;
+    // Nor does a hub that is killed when the yes was used and nothing was sent.
+    let used = ApprovalMove { from: ApprovalState::Approved, to: ApprovalState::Used, ..yes(id) };
+    assert!(hub.hub().store.move_approval(used).await.expect("moves"));
+    hub.hub().store.start_call(call.parse().expect("an id")).await.expect("starts");
+    hub.restart(&[]).await;
     // Another one, which is taken back before its machine comes.
     let (second, other) = ask(&hub, &asker).await;
     let id = second.parse().expect("an id");

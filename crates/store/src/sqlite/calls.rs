@@ -190,6 +190,26 @@ pub(super) fn start(tx: &mut Tx<'_>, id: CallId) -> Result<()> {
     Ok(())
 }
 
+/// Takes back that a call's approval was used.
+pub(super) fn unuse(tx: &mut Tx<'_>, id: CallId, record: &Draft) -> Result<bool> {
+    let id = id.uuid().into_bytes();
+    let given_back = tx
+        .conn
+        .prepare_cached(
+            "UPDATE approvals SET state = ?2 WHERE call = ?1 AND state = ?3
+             AND EXISTS (SELECT 1 FROM calls WHERE id = ?1 AND state <> 'done')",
+        )?
+        .execute(params![id, ApprovalState::Approved.name(), ApprovalState::Used.name()])?;
+    if given_back == 0 {
+        return Ok(false);
+    }
+    tx.conn
+        .prepare_cached("UPDATE calls SET state = ?2 WHERE id = ?1")?
+        .execute(params![id, CallState::Waiting.name()])?;
+    tx.append(record)?;
+    Ok(true)
+}
+
 /// Ends the call. A call that was forgotten meanwhile still gets its record.
 pub(super) fn finish(tx: &mut Tx<'_>, id: CallId, outcome: &str, record: &Draft) -> Result<()> {
     let raw = id.uuid().into_bytes();

@@ -251,6 +251,10 @@ impl Store for SqliteStore {
         self.queue.run(SMALL, move |tx| calls::start(tx, id)).await
     }
 
+    async fn unuse_approval(&self, call: CallId, record: Draft) -> Result<bool> {
+        self.queue.run(SMALL, move |tx| calls::unuse(tx, call, &record)).await
+    }
+
     async fn finish_call(&self, id: CallId, outcome: &str, record: Draft) -> Result<()> {
         let outcome = outcome.to_owned();
         self.queue.run(SMALL + outcome.len(), move |tx| calls::finish(tx, id, &outcome, &record)).await

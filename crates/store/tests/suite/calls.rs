@@ -131,7 +131,13 @@ pub(crate) async fn a_call_starts_and_ends_once(backend: &impl Backend) {
     assert_eq!((kept.state, row.state), (ApprovalState::Used, CallState::Running));
     assert!(row.args.is_some(), "the arguments stay until it is done");
     assert!(matches!(store.start_call(id(1)).await, Err(StoreError::Conflict(_))), "an approval is used once");
+    assert!(store.unuse_approval(id(1), record(Kind::Approval)).await.expect("gives back"));
+    let (kept, row) = store.approval(approval_id).await.expect("reads").expect("there");
+    assert_eq!((kept.state, row.state), (ApprovalState::Approved, CallState::Waiting));
+    assert!(!store.unuse_approval(id(1), record(Kind::Approval)).await.expect("looks"), "it is not used");
+    store.start_call(id(1)).await.expect("starts");
     store.finish_call(id(1), "{\"ok\":true}", record(Kind::Call)).await.expect("ends");
+    assert!(!store.unuse_approval(id(1), record(Kind::Approval)).await.expect("looks"), "the call is done");
     let row = store.call(id(1)).await.expect("reads").expect("there");
     assert_eq!((row.state, row.outcome.as_deref()), (CallState::Done, Some("{\"ok\":true}")));
     assert!(row.args.is_none());
