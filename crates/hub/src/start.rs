@@ -78,6 +78,9 @@ pub enum StartError {
     Key(&'static str),
 }
 
+/// Whether the first operator's token was shown to anybody: `no`, until it was.
+const TOKEN_SHOWN_SECRET: &str = "operator_token_shown";
+
 /// A hub that runs.
 #[derive(Debug)]
 pub struct Running {
@@ -87,7 +90,8 @@ pub struct Running {
     pub http: String,
     /// Where the mutual-TLS listener for Sonde agents is, if there is one.
     pub sonde_tls: Option<SocketAddr>,
-    /// The operator token: only on the first start of a data directory.
+    /// The operator token: only on the first start of a data directory, and until somebody was shown it
+    /// ([`Running::token_was_shown`]).
     pub first_token: Option<SecretText>,
     serving: tokio::task::JoinHandle<()>,
     upkeep: tokio::task::JoinHandle<()>,
@@ -185,7 +189,7 @@ async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Opt
                 "CONVOKE_OPERATOR_TOKEN is not the token this data directory was made with; it is not in force"
             );
         }
-        return Ok(None);
+        return unshown(store, &operators).await;
     }
     let secret = given.filter(|_| is_new).unwrap_or_else(|| clock::token("cvk_"));
     // A name is used once.
@@ -208,11 +212,22 @@ async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Opt
     };
     // Sealed first: a stop in between leaves a sealed text that nothing refers to, not a token nobody knows.
     store.put_secret(OPERATOR_TOKEN_SECRET, &SecretBytes::new(secret.reveal().as_bytes())).await?;
+    store.put_secret(TOKEN_SHOWN_SECRET, &SecretBytes::new(b"no")).await?;
     let mut record = Draft::new(now, Kind::Token);
     record.who = Some("hub".into());
     let record = record.detail(&json!({ "what": "minted", "id": row.id, "name": row.name, "role": row.role }));
     store.put_token(row, record).await?;
     Ok(Some(secret))
+}
+
+/// The token that a start before this one minted and did not come to show: it failed, or was ended, before that.
+async fn unshown(store: &dyn Store, operators: &Operators) -> Result<Option<SecretText>, StoreError> {
+    if store.secret(TOKEN_SHOWN_SECRET).await?.is_none_or(|shown| shown.reveal() != b"no") {
+        return Ok(None);
+    }
+    let sealed = store.secret(OPERATOR_TOKEN_SECRET).await?;
+    let text = sealed.and_then(|bytes| String::from_utf8(bytes.reveal().to_vec()).ok()).map(SecretText::new);
+    Ok(text.filter(|token| operators.is_in_force(token.hash(), clock::now())))
 }
 
 /// What happens by the clock: lapsed approvals every second; counts and checkpoints every minute.
@@ -293,6 +308,11 @@ async fn prune(hub: &Hub) {
 }
 
 impl Running {
+    /// The first operator's token has reached somebody: later starts keep it to themselves.
+    pub async fn token_was_shown(&self) -> Result<(), StoreError> {
+        self.hub.store.put_secret(TOKEN_SHOWN_SECRET, &SecretBytes::new(b"yes")).await
+    }
+
     /// Stops in order: no new connections and calls, running calls drained, agents told, the store closed.
     pub async fn stop(self) -> Result<(), StoreError> {
         let Self { hub, serving, upkeep, clearing, .. } = self;

@@ -118,6 +118,9 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         let announced = here.announce(&data)?;
         let token = token(&running, reveal_token).await?;
         tell(verb, &running, &data, token.as_ref(), announce)?;
+        if running.first_token.is_some() {
+            running.token_was_shown().await.context("cannot note that the operator token was shown")?;
+        }
         let local = (announce == Announce::Welcome { agent: true })
             .then(|| LocalAgent::start(&running.hub, &data, reachable_here(&running.hub)));
 

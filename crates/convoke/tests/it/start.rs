@@ -45,6 +45,23 @@ fn a_program_reads_one_line_when_the_hub_is_ready() {
 }
 
 #[test]
+fn a_token_that_a_failed_start_never_showed_comes_with_the_next_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = format!("sonde.tls_listen={}", taken.local_addr().expect("an address"));
+    let failed = Hub::command(&data).args(["--set", &taken]).output().expect("runs");
+    assert!(!failed.status.success(), "{failed:?}");
+    for shown in [true, false] {
+        let mut hub = Server::start(&mut Hub::command(&data));
+        let ready: serde_json::Value = serde_json::from_str(&hub.line()).expect("JSON");
+        assert_eq!(ready.get("operator_token").is_some(), shown, "{ready}");
+        hub.signal("TERM");
+        assert!(hub.end().success());
+    }
+}
+
+#[test]
 fn token_and_keys_can_come_from_the_environment() {
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().join("data");
