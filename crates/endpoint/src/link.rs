@@ -235,8 +235,9 @@ impl Link<'_> {
             let due = self.probe.map_or(beat, |probe| probe.min(beat));
             // Every branch is cancel-safe: the socket keeps its state, a channel and a notify lose nothing.
             tokio::select! {
-                event = self.socket.next() => match event {
-                    Ok(event) => {
+                event = self.socket.next_or_room(HIGH_WATER) => match event {
+                    Ok(None) => {}
+                    Ok(Some(event)) => {
                         self.probe = None;
                         if let Some(error) = self.on_event(event).await {
                             return self.lost(error);

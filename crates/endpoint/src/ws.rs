@@ -151,6 +151,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
+    /// As [`Socket::next`]; and nothing, when less than `mark` bytes wait after it was more. Whoever holds back what it
+    /// would send has to look again then: the hub may have nothing to say for a long time.
+    pub(crate) async fn next_or_room(&mut self, mark: usize) -> Result<Option<Event>, SocketError> {
+        poll_fn(|cx| {
+            let had_room = self.backlog() < mark;
+            match self.poll_next(cx) {
+                Poll::Pending if !had_room && self.backlog() < mark => Poll::Ready(Ok(None)),
+                polled => polled.map_ok(Some),
+            }
+        })
+        .await
+    }
+
     /// Writes all that is queued.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         poll_fn(|cx| self.poll_write(cx)).await

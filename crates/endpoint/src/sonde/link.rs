@@ -225,8 +225,8 @@ impl Live<'_> {
         loop {
             let deadline = self.session.next_deadline().unwrap_or_else(|| self.mono());
             tokio::select! {
-                event = self.socket.next() => {
-                    let event = event?;
+                event = self.socket.next_or_room(HIGH_WATER) => {
+                    let Some(event) = event? else { continue };
                     self.session.heard(self.started.elapsed());
                     if !self.on_event(event) {
                         return Ok(());

@@ -241,3 +241,21 @@ async fn a_shell_policy_of_newer_servers_is_kept_across_tunnels_and_restarts() {
     }
     agent.stop().await;
 }
+
+#[tokio::test]
+async fn a_large_answer_holds_up_none_that_is_ready_after_it() {
+    let kenny = Kenny::start().await;
+    let endpoint =
+        Endpoint::new(&kenny.url(), &kenny.key).set("max_frame_bytes", "8000000").set("heartbeat_s", "600");
+    let agent = endpoint.run();
+    let mut peer = kenny.let_in().await;
+    let gate = endpoint.gate("gate");
+    let small = peer.ask("shell_exec", json!({ "command": format!("{}; echo small", gate.wait()) })).await;
+    let large = peer.call("shell_exec", json!({ "command": "head -c 900000 /dev/zero | tr '\\0' x" })).await;
+    assert_eq!(large["result"]["stdout"].as_str().map(str::len), Some(900_000));
+    // The hub says nothing more: the answer must come by itself.
+    let _open = gate.open();
+    let response = peer.next_of("response").await;
+    assert_eq!((&response["id"], &response["result"]["stdout"]), (&json!(small), &json!("small\n")));
+    agent.stop().await;
+}

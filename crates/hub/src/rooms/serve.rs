@@ -84,7 +84,8 @@ async fn drive<S: Stream>(
     let mut pinged = heard;
     loop {
         tokio::select! {
-            event = socket.next() => {
+            event = socket.next_or_room(HIGH_WATER) => {
+                let Some(event) = event.transpose() else { continue };
                 heard = hub.mono();
                 let at = now(hub);
                 let after = match event {

@@ -102,15 +102,16 @@ impl Live<'_> {
                 sleep.as_mut().reset(due);
             }
             tokio::select! {
-                event = socket.next() => match event {
-                    Ok(WsEvent::Text(text)) => {
+                event = socket.next_or_room(HIGH_WATER) => match event {
+                    Ok(None) => {}
+                    Ok(Some(WsEvent::Text(text))) => {
                         self.last_heard = self.hub.mono();
                         let event = self.session.on_text(&text, now(self.hub));
                         if let Some(close) = self.on_event(event, socket).await {
                             return ended(Some(close));
                         }
                     }
-                    Ok(WsEvent::Binary(_)) => {
+                    Ok(Some(WsEvent::Binary(_))) => {
                         self.last_heard = self.hub.mono();
                         let event = self.session.on_binary(now(self.hub));
                         if let Some(close) = self.on_event(event, socket).await {
@@ -118,9 +119,9 @@ impl Live<'_> {
                         }
                     }
                     // Everything before it was routed, or kept where its rule says so: the pong tells the sender.
-                    Ok(WsEvent::Ping(payload)) => socket.queue_pong(&payload),
-                    Ok(WsEvent::Pong(payload)) => self.on_pong(&payload, socket).await,
-                    Ok(WsEvent::Close(_)) => return ended(Some(Close { code: 1000, reason: "bye" })),
+                    Ok(Some(WsEvent::Ping(payload))) => socket.queue_pong(&payload),
+                    Ok(Some(WsEvent::Pong(payload))) => self.on_pong(&payload, socket).await,
+                    Ok(Some(WsEvent::Close(_))) => return ended(Some(Close { code: 1000, reason: "bye" })),
                     Err(SocketError::Broken(error)) => {
                         tracing::warn!(client = %self.client.identifier, %error, "a client's connection was closed");
                         let (text, close) = broken(error, self.hub);

@@ -412,3 +412,26 @@ async fn a_call_that_the_hub_itself_cuts_off_is_told_so() {
     hub.restart(&[]).await;
     assert_eq!(hub.journal("kind=call&agent=pc").await[0]["outcome"], "interrupted");
 }
+
+#[tokio::test]
+async fn a_large_call_holds_up_no_other_that_comes_after_it() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let domains: Vec<_> = (0..10_000).map(|n| format!("subdomain-{n:05}.advertising.example.org")).collect();
+    let large = json!({ "tool": "webfilter_apply",
+        "args": { "domains": domains, "doh_policy": "leave", "list_hash": "0".repeat(16) } });
+    let large = hub.post("/api/agents/pc/call", large);
+    let small = async {
+        let large = agent.request().await;
+        // It has come whole, so that nothing waits to be written; and the agent says nothing until it is asked again.
+        let (small, ()) = tokio::join!(hub.post("/api/agents/pc/call", body(LIST)), async {
+            let small = agent.request().await;
+            agent.answer(&small.id, json!({ "entries": [] })).await;
+        });
+        agent.answer(&large.id, json!({})).await;
+        small
+    };
+    let (large, small) = tokio::join!(large, small);
+    assert_eq!(small.body["ok"], true, "{small:?}");
+    assert_eq!(large.body["ok"], true, "{large:?}");
+}
