@@ -271,12 +271,10 @@ impl Tunnel<'_> {
         self.set_overdue(false);
         match session.on_text(&text, now) {
             Event::Response { response, call } => self.on_response(response, call).await,
-            Event::Telemetry(_) if text.len() > self.hub.settings.size("kenny.max_telemetry_bytes") => {
-                self.hub.metrics.dropped("snapshots", 1);
-                let size = text.len();
-                let why = format!("a snapshot of {size} bytes was dropped: it is over kenny.max_telemetry_bytes");
-                self.complain(why).await;
+            Event::Telemetry(_) if self.is_too_much(&text) => {
+                self.on_too_much("snapshots", "a snapshot", &text).await
             }
+            Event::Log(_) if self.is_too_much(&text) => self.on_too_much("log_lines", "a log frame", &text).await,
             Event::Telemetry(telemetry) => {
                 if self.may_push().await {
                     let snapshot = self.judge(&telemetry);
@@ -293,6 +291,16 @@ impl Tunnel<'_> {
             Event::Register(_) | Event::Accepted(_) => {}
         }
         None
+    }
+
+    fn is_too_much(&self, text: &str) -> bool {
+        text.len() > self.hub.settings.size("kenny.max_telemetry_bytes")
+    }
+
+    async fn on_too_much(&mut self, counted_as: &'static str, what: &str, text: &str) {
+        self.hub.metrics.dropped(counted_as, 1);
+        let size = text.len();
+        self.complain(format!("{what} of {size} bytes was dropped: it is over kenny.max_telemetry_bytes")).await;
     }
 
     async fn on_response(&mut self, response: Response<'_>, call: Match<Reply>) {

@@ -4,6 +4,7 @@
 use convoke_core::{json, redact};
 use convoke_kenny::frame::Log;
 use convoke_store::{LogRow, Lossy};
+use serde_json::value::RawValue;
 
 use super::live::Tunnel;
 use crate::agents::budget::Taken;
@@ -17,35 +18,36 @@ const MAX_FIELDS: usize = 16 * 1024;
 impl Tunnel<'_> {
     /// A forwarded log event.
     pub(super) async fn on_log(&mut self, log: &Log<'_>) {
-        let fields = log.fields.map(|raw| redact::args(&json::tamed(raw.to_owned())).get().to_owned());
-        let fields = fields.filter(|text| text.len() <= MAX_FIELDS);
+        // Asked first: what is dropped must not cost the search for secrets.
+        let Some(mut rows) = self.admit_line() else { return };
+        let fields = log.fields.map(fields);
         let message = redact::clean_text(clip(&log.message, MAX_MESSAGE));
-        let row = self.line("agent", log.level.name(), &log.at, &log.target, message, fields);
-        self.keep(row).await;
+        rows.push(self.line("agent", log.level.name(), &log.at, &log.target, message, fields));
+        self.keep(rows).await;
     }
 
     /// The hub's own word about something the agent sent.
     pub(super) async fn complain(&mut self, message: String) {
+        let Some(mut rows) = self.admit_line() else { return };
         let at = clock::now().to_string();
-        let row = self.line("hub", "warn", &at, "convoke::kenny", message, None);
-        self.keep(row).await;
+        rows.push(self.line("hub", "warn", &at, "convoke::kenny", message, None));
+        self.keep(rows).await;
     }
 
-    async fn keep(&mut self, row: LogRow) {
-        let now = row.received_at;
-        let mut rows = Vec::with_capacity(1);
-        let (most, now_ms) = (self.log_lines_per_minute(), now.millis());
+    /// Whether one more line is taken, and what is to be said before it.
+    fn admit_line(&self) -> Option<Vec<LogRow>> {
+        let (most, now_ms) = (self.log_lines_per_minute(), clock::now().millis());
         match self.hub.budgets.ask(&self.agent.id, |budget| &mut budget.log_lines, most, now_ms) {
             Taken::FirstNo | Taken::No => {
                 self.hub.metrics.dropped("log_lines", 1);
-                return;
+                None
             }
-            Taken::Yes => {}
-            Taken::After(dropped) => {
-                rows.push(self.dropped_line(dropped));
-            }
+            Taken::Yes => Some(Vec::with_capacity(1)),
+            Taken::After(dropped) => Some(vec![self.dropped_line(dropped)]),
         }
-        rows.push(row);
+    }
+
+    async fn keep(&self, rows: Vec<LogRow>) {
         self.hub.metrics.log_lines.inc_by(rows.len() as u64);
         if let Err(why) = self.hub.store.enqueue(Lossy::Logs(rows)).await {
             self.hub.metrics.dropped("log_lines", 1);
@@ -95,6 +97,16 @@ impl Tunnel<'_> {
             fields,
         }
     }
+}
+
+/// The fields as they are kept. Looked at before they are searched for secrets, and after: both costs and room are bounded.
+fn fields(raw: &RawValue) -> String {
+    let size = raw.get().len();
+    let kept = (size <= MAX_FIELDS).then(|| redact::args(&json::tamed(raw.to_owned())).get().to_owned());
+    kept.filter(|text| text.len() <= MAX_FIELDS).unwrap_or_else(|| {
+        let why = format!("fields of {size} bytes, which is over the limit of {MAX_FIELDS}");
+        serde_json::json!({ "left_out": why }).to_string()
+    })
 }
 
 fn clip(text: &str, max: usize) -> &str {

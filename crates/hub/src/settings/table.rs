@@ -54,7 +54,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("kenny.heartbeat_s", number(1, 3600), "30", "Seconds between heartbeats; offline after three are missed."),
     setting("kenny.log_lines_per_minute", number(1, 1_000_000), "600", "Log lines taken from one agent a minute; more are dropped and counted."),
     setting("kenny.max_frame_bytes", number(65_536, 256 * MIB), "8388608", "Largest frame of an agent; a call whose answer is larger fails, at twice that the socket closes."),
-    setting("kenny.max_telemetry_bytes", number(16_384, 64 * MIB), "262144", "Largest snapshot of an agent; a larger one is dropped and counted."),
+    setting("kenny.max_telemetry_bytes", number(16_384, 64 * MIB), "262144", "Largest snapshot or log frame of an agent; a larger one is dropped and counted."),
     setting("kenny.max_handshakes", number(1, 1_000_000), "4096", "Most agents that may be proving themselves at once; one more is told to come again."),
     setting("kenny.max_in_flight", number(1, 65_536), "1024", "Most calls under way on one agent."),
     setting("kenny.snapshots_per_minute", number(1, 1_000_000), "30", "Snapshots taken from one agent a minute; more are dropped and counted."),

@@ -175,3 +175,26 @@ async fn of_a_section_that_comes_twice_the_last_counts_everywhere() {
         hub.restart(&[]).await;
     }
 }
+
+#[tokio::test]
+async fn a_log_frame_that_is_too_large_is_dropped_and_told_and_of_a_large_one_the_fields_are_left_out() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    for (message, size) in [("far too large", 300_000), ("too large", 20_000), ("fits", 1000)] {
+        let log = json!({ "type": "log", "agent_id": "pc", "at": "2026-06-04T18:00:01Z", "level": "info",
+            "target": "t", "message": message, "fields": { "x": "x".repeat(size) } });
+        agent.socket.send(log.to_string()).await;
+    }
+    let logs = hub.until("/api/logs?agent=pc", |p| p["entries"].as_array().is_some_and(|e| e.len() >= 3)).await;
+    let line = |text: &str| {
+        let entries = logs["entries"].as_array().expect("a list").iter();
+        let found: Vec<_> =
+            entries.filter(|entry| entry["message"].as_str().is_some_and(|m| m.contains(text))).collect();
+        assert_eq!(found.len(), 1, "{text}: {logs}");
+        found[0].clone()
+    };
+    assert_eq!(line("log frame of")["source"], "hub");
+    assert!(line("log frame of")["message"].as_str().is_some_and(|m| m.contains("kenny.max_telemetry_bytes")));
+    assert!(line("too large")["fields"]["left_out"].as_str().is_some_and(|why| why.contains("16384")), "{logs}");
+    assert_eq!(line("fits")["fields"]["x"].as_str().map(str::len), Some(1000));
+}
