@@ -42,6 +42,9 @@ pub enum EnrolError {
     /// This key was revoked or replaced.
     #[error("the hub takes this key no more ({0})")]
     OldKey(String),
+    /// The hub, or what stands before it, has no time or is not well.
+    #[error("the hub cannot enrol anybody at present ({0})")]
+    Busy(String),
     /// Something else.
     #[error("the hub refuses the enrolment: {0}")]
     Refused(String),
@@ -50,7 +53,7 @@ pub enum EnrolError {
 impl EnrolError {
     /// Whether another attempt may go better without anybody doing anything.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Unreachable(_))
+        matches!(self, Self::Unreachable(_) | Self::Busy(_))
     }
 }
 
@@ -109,8 +112,10 @@ async fn present(identity: &Identity, token: &SecretText, key: &SigningKey) -> R
     let (code, words) = words(answer.status, &answer.body);
     match answer.status {
         200 => Ok(()),
+        // 403 of our hub, 409 of older ones of ours.
+        403 | 409 if code.as_deref() == Some("old_key") => Err(EnrolError::OldKey(words)),
         401 | 403 => Err(EnrolError::BadToken(words)),
-        409 if code.as_deref() == Some("old_key") => Err(EnrolError::OldKey(words)),
+        408 | 429 | 500..=599 => Err(EnrolError::Busy(words)),
         409 => Err(EnrolError::OtherKey(words)),
         _ => Err(EnrolError::Refused(words)),
     }
@@ -144,6 +149,8 @@ pub(crate) mod tests {
     pub(crate) const OLD: (u16, &str) = (409, r#"{"error":{"code":"old_key","message":"old"}}"#);
     pub(crate) const NO: (u16, &str) = (401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
     const YES: (u16, &str) = (200, "{}");
+    /// The connection breaks off before the answer.
+    pub(crate) const LOST: (u16, &str) = (0, "");
 
     fn told(status: u16, body: &[u8]) -> String {
         words(status, body).1
@@ -167,6 +174,9 @@ pub(crate) mod tests {
                 let mut read = Vec::new();
                 while !read.ends_with(b"}") {
                     assert!(stream.read_buf(&mut read).await.expect("reads") > 0, "the whole request");
+                }
+                if (status, body) == LOST {
+                    continue;
                 }
                 let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close", body.len());
                 stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.expect("writes");

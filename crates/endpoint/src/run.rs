@@ -112,6 +112,8 @@ async fn first_contact(
     stop: &CancellationToken,
 ) -> Result<bool, RunError> {
     let had_key = state.has_key();
+    // The answer to it may have been lost on the way; the field's servers bind a key once and then say that there is one.
+    let mut may_be_bound = had_key;
     let mut backoff = Backoff::new(config.settings.seconds("reconnect_max_s"));
     loop {
         let why = match enrol(state, &config.identity, token).await {
@@ -122,12 +124,20 @@ async fn first_contact(
             Err(why) if why.is_passing() => why,
             // A token that stays in a service's environment is used up after the first time, and the key it has bound is
             // still good; one that is to be replaced is, until another is bound. If it is not, the hub will say so.
-            Err(why @ (EnrolError::OtherKey(_) | EnrolError::OldKey(_) | EnrolError::BadToken(_))) if had_key => {
+            Err(why) => {
+                let may_be_good = match why {
+                    EnrolError::OldKey(_) | EnrolError::BadToken(_) => had_key,
+                    EnrolError::OtherKey(_) => may_be_bound,
+                    _ => false,
+                };
+                if !may_be_good {
+                    return Err(why.into());
+                }
                 tracing::warn!(%why, "not enrolled anew; going on with the key that is there");
                 return Ok(true);
             }
-            Err(why) => return Err(why.into()),
         };
+        may_be_bound = true;
         let pause = backoff.next(random());
         tracing::warn!(%why, pause_s = pause.as_secs_f64(), "not enrolled yet");
         tokio::select! {
@@ -342,7 +352,7 @@ mod tests {
     use convoke_core::secret::SecretText;
 
     use super::*;
-    use crate::enrol::tests::{NO, OLD, hub};
+    use crate::enrol::tests::{LOST, NO, OLD, hub};
     use crate::settings::{Settings, Sources};
 
     /// The first contact with a hub that answers so, of an agent that may have a key.
@@ -353,7 +363,9 @@ mod tests {
             state.create().expect("made");
             state.key_or_new().expect("a key");
         }
-        let settings = Settings::resolve(&Sources::default()).expect("settings");
+        // A pause that nobody looks at is short.
+        let flags = vec![("reconnect_max_s".into(), "0.2".into())];
+        let settings = Settings::resolve(&Sources { flags, ..Sources::default() }).expect("settings");
         let config = Config { identity: hub(answers).await, settings, token: None, enrolled: false };
         first_contact(&state, &config, &SecretText::new("t"), &CancellationToken::new()).await
     }
@@ -366,5 +378,22 @@ mod tests {
         assert!(contact(true, [OLD, NO]).await.expect("goes on"));
         let refused = contact(false, [NO]).await;
         assert!(matches!(refused, Err(RunError::Enrol(EnrolError::BadToken(_)))), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_is_busy_or_unwell_is_asked_again() {
+        for passing in [408, 429, 500, 502, 503] {
+            assert!(contact(true, [(passing, "{}"), NO]).await.expect("goes on"), "{passing}");
+            assert!(contact(false, [(passing, "{}"), (200, "{}")]).await.expect("is enrolled"), "{passing}");
+        }
+        let refused = contact(false, [(429, "{}"), NO]).await;
+        assert!(matches!(refused, Err(RunError::Enrol(EnrolError::BadToken(_)))), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_key_that_may_have_been_bound_by_a_lost_answer_is_gone_on_with() {
+        assert!(contact(false, [LOST, (409, "{}")]).await.expect("goes on"));
+        let refused = contact(false, [(409, "{}")]).await;
+        assert!(matches!(refused, Err(RunError::Enrol(EnrolError::OtherKey(_)))), "{refused:?}");
     }
 }

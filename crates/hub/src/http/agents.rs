@@ -268,11 +268,19 @@ pub(super) async fn enrol(
     MaybeJson(body): MaybeJson<serde_json::Value>,
 ) -> Result<Json<Enrolled>, ApiError> {
     let now = clock::now();
-    if let Some(seconds) = hub.operators.throttle.blocked_for(address, now) {
-        return Err(ApiError::throttled(seconds));
-    }
     let text = |key: &str| body.as_ref().and_then(|b| b.get(key)).and_then(serde_json::Value::as_str);
     let token = bearer(&headers).or_else(|| text("token")).map(TokenHash::of);
+    let peer = PeerId::kenny(&id);
+    if let Some(seconds) = hub.operators.throttle.blocked_for(address, now) {
+        // Who has something good need not wait for what others do behind the same address.
+        let is_good = match (&peer, &token) {
+            (Ok(peer), Some(token)) => hub.store.enrol_token_valid(peer, token, now).await?,
+            _ => false,
+        };
+        if !is_good {
+            return Err(ApiError::throttled(seconds));
+        }
+    }
     let refused = |why: &str| {
         hub.operators.throttle.failed(address, now);
         hub.strangers.refused(address, Door::Http);
@@ -284,7 +292,7 @@ pub(super) async fn enrol(
     };
     let key = convoke_kenny::enrol::parse_public_key(public_key, &hub.key.verifying_key())
         .map_err(|why| ApiError::bad_request(format!("`public_key` {why}")))?;
-    let Ok(peer) = PeerId::kenny(&id) else { return Err(refused("this enrolment token is not valid here")) };
+    let Ok(peer) = peer else { return Err(refused("this enrolment token is not valid here")) };
     let mut draft = Draft::new(now, Kind::Enrol).detail(&json!({
         "what": "key bound",
         "fingerprint": fingerprint(&key),

@@ -216,3 +216,17 @@ async fn an_agent_that_does_not_read_is_cut_off_all_the_same() {
         drop(agent);
     }
 }
+
+#[tokio::test]
+async fn who_has_a_good_token_need_not_wait_for_what_others_do_at_the_same_address() {
+    let hub = TestHub::start().await;
+    let (first, second) = (mint(&hub, "/api/agents/pc/token").await, mint(&hub, "/api/agents/other/token").await);
+    let mut last = 0;
+    for _ in 0..12 {
+        last = hub.enrol_with("pc", "cve_wrong", &key_of("pc")).await.status;
+    }
+    assert_eq!(last, 429);
+    assert_eq!(hub.enrol_with("pc", &second, &key_of("pc")).await.status, 429, "it is another's");
+    assert_eq!(hub.request("POST", "/api/agents/pc/enroll", None, Some(json!({}))).await.status, 429);
+    assert_eq!(hub.enrol_with("pc", &first, &key_of("pc")).await.status, 200);
+}
