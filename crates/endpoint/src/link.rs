@@ -217,8 +217,22 @@ impl Link<'_> {
                 Ok::<_, std::io::Error>(())
             };
             let _ = tokio::time::timeout(FAREWELL, farewell).await;
+        } else if self.owes_restart().await {
+            return Ended::Restart;
         }
         ended
+    }
+
+    /// Whether an update is in place whose answer was not sent: nobody else restarts into it, and it would stand in the
+    /// way of all others. Who has an answer after this learns that the tunnel is gone.
+    async fn owes_restart(&mut self) -> bool {
+        self.outbox.close();
+        while let Some(out) = self.outbox.recv().await {
+            if matches!(out, Out::Farewell(_)) {
+                return true;
+            }
+        }
+        false
     }
 
     async fn live(&mut self, stop: &CancellationToken, on_confirmed: &mut impl FnMut()) -> Ended {
@@ -283,15 +297,17 @@ impl Link<'_> {
     }
 
     fn send_logs(&mut self) {
-        loop {
+        while self.socket.backlog() < HIGH_WATER {
             let frames = self.shared.logs.take(self.shared.identity.id.as_str(), LOG_BATCH);
-            if frames.is_empty() || self.socket.backlog() >= HIGH_WATER {
+            if frames.is_empty() {
                 return;
             }
             for frame in frames {
                 self.socket.queue_text(&frame);
             }
         }
+        // The rest is looked at when there is room.
+        self.shared.logs.remind();
     }
 
     async fn on_event(&mut self, event: Event) -> Option<LinkError> {

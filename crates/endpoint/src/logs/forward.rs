@@ -89,6 +89,11 @@ impl Forward {
         self.shared.news.notified().await;
     }
 
+    /// Has [`Self::news`] resolve once more: not everything was taken.
+    pub(crate) fn remind(&self) {
+        self.shared.news.notify_one();
+    }
+
     /// How many lines were dropped ever.
     pub(crate) fn dropped_ever(&self) -> u64 {
         self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner).dropped_ever

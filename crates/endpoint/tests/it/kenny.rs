@@ -237,6 +237,10 @@ impl Endpoint {
         Switch::new(self.state.switch_file())
     }
 
+    pub fn dir(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
     pub fn gate(&self, name: &str) -> Gate {
         Gate::new(self.dir.path().join(name))
     }
@@ -260,14 +264,12 @@ impl Endpoint {
     }
 
     pub fn run(&self) -> Running {
+        self.run_with(Forward::new("off"), Supervision::None)
+    }
+
+    pub fn run_with(&self, logs: Forward, supervision: Supervision) -> Running {
         let stop = CancellationToken::new();
-        let agent = Agent {
-            config: self.config(),
-            state: self.state.clone(),
-            logs: Forward::new("off"),
-            supervision: Supervision::None,
-            collect_with: None,
-        };
+        let agent = Agent { config: self.config(), state: self.state.clone(), logs, supervision, collect_with: None };
         let task = tokio::spawn(agent.run(stop.clone()));
         Running { stop, task }
     }
