@@ -15,13 +15,13 @@ pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(30);
 /// The contract's patience, in intervals.
 pub const DEFAULT_MISSED: u32 = 3;
 
-/// Pings on a fixed beat and remembers when the peer was last heard.
+/// Pings on a fixed beat and knows when the peer counts as gone.
 #[derive(Clone, Debug)]
 pub struct HeartbeatClock {
     interval: Duration,
     patience: Duration,
     next_ping: Mono,
-    last_heard: Mono,
+    dead_at: Mono,
 }
 
 /// What the clock wants done.
@@ -40,27 +40,26 @@ impl HeartbeatClock {
     pub fn new(interval: Duration, missed: u32, now: Mono) -> Self {
         let interval = interval.max(Duration::from_millis(1));
         let patience = interval.saturating_mul(missed.max(1));
-        Self { interval, patience, next_ping: now.saturating_add(interval), last_heard: now }
+        Self { interval, patience, next_ping: now.saturating_add(interval), dead_at: now.saturating_add(patience) }
     }
 
     /// Any frame came in.
     pub fn heard(&mut self, now: Mono) {
-        self.last_heard = self.last_heard.max(now);
+        self.dead_at = self.dead_at.max(now.saturating_add(self.patience));
     }
 
     /// When to call [`Self::on_tick`] next.
     pub fn next_deadline(&self) -> Mono {
-        self.next_ping.min(self.dead_at())
-    }
-
-    /// When the peer counts as gone unless it is heard.
-    pub fn dead_at(&self) -> Mono {
-        self.last_heard.saturating_add(self.patience)
+        self.next_ping.min(self.dead_at)
     }
 
     /// What is due.
     pub fn on_tick(&mut self, now: Mono) -> Beat {
-        if now >= self.dead_at() {
+        // We were stopped or had no time: the silence may be ours, and what the peer has said waits to be read.
+        if now.saturating_sub(self.next_deadline()) > self.interval / 2 {
+            self.dead_at = self.dead_at.max(now.saturating_add(self.interval));
+        }
+        if now >= self.dead_at {
             return Beat::Dead;
         }
         if now < self.next_ping {
@@ -92,15 +91,33 @@ mod tests {
         let mut clock = HeartbeatClock::new(DEFAULT_INTERVAL, DEFAULT_MISSED, s(0));
         clock.heard(s(89));
         assert_eq!(clock.on_tick(s(90)), Beat::Ping);
-        assert_eq!(clock.on_tick(s(178)), Beat::Ping);
+        assert_eq!(clock.on_tick(s(120)), Beat::Ping);
+        assert_eq!(clock.on_tick(s(150)), Beat::Ping);
+        assert_eq!(clock.on_tick(s(178)), Beat::Wait);
         assert_eq!(clock.on_tick(s(179)), Beat::Dead);
+    }
+
+    #[test]
+    fn a_tick_that_comes_late_gives_the_peer_an_interval_to_be_heard() {
+        let mut clock = HeartbeatClock::new(DEFAULT_INTERVAL, DEFAULT_MISSED, s(0));
+        assert_eq!(clock.on_tick(s(30)), Beat::Ping);
+        assert_eq!(clock.on_tick(s(200)), Beat::Ping, "we slept, and the peer may have answered");
+        assert_eq!(clock.next_deadline(), s(230));
+        let mut silent = clock.clone();
+        assert_eq!(silent.on_tick(s(230)), Beat::Dead, "it did not");
+        clock.heard(s(201));
+        assert_eq!(clock.on_tick(s(230)), Beat::Ping);
+        assert_eq!(
+            [clock.on_tick(s(260)), clock.on_tick(s(290)), clock.on_tick(s(291))],
+            [Beat::Ping, Beat::Ping, Beat::Dead]
+        );
     }
 
     #[test]
     fn extreme_settings_neither_spin_nor_overflow() {
         let mut clock = HeartbeatClock::new(Duration::ZERO, 0, s(5));
         assert!(clock.next_deadline() > s(5));
-        assert_eq!(clock.on_tick(s(6)), Beat::Dead);
+        assert_eq!(clock.on_tick(Duration::from_millis(5001)), Beat::Dead);
         let clock = HeartbeatClock::new(Duration::MAX, u32::MAX, s(5));
         assert_eq!(clock.next_deadline(), Duration::MAX);
     }

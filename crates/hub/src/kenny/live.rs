@@ -204,6 +204,7 @@ impl Tunnel<'_> {
                 }
                 Output::Close(refusal) => {
                     tracing::info!(agent = %self.agent.id, %refusal, "an agent is gone");
+                    self.fault = Some(format!("the hub closed the connection, {refusal}"));
                     return Some(refusal.close());
                 }
             }
@@ -224,12 +225,14 @@ impl Tunnel<'_> {
         self.hub.agents.heard(self.agent, self.link.id, self.last_seen());
         if self.pings_unanswered >= 2 {
             tracing::info!(agent = %self.agent.id, "an agent's socket is half-open");
+            self.fault = Some("the hub closed the connection, since pings were not answered".to_owned());
             return Some(Close { code: close::GOING_AWAY, reason: "no answer to pings" });
         }
         if socket.backlog() == 0 {
             self.stalled_at = None;
         } else if self.stalled_at == Some(socket.progress()) {
             tracing::info!(agent = %self.agent.id, "an agent does not read what it is sent");
+            self.fault = Some("the hub closed the connection, since nothing of what it sent was read".to_owned());
             return Some(Close { code: close::GOING_AWAY, reason: "not reading" });
         } else {
             self.stalled_at = Some(socket.progress());

@@ -104,7 +104,8 @@ fn the_hub_pings_and_notices_silence() {
     assert_eq!(pair.hub_at(s(30)), [Seen::Send(frame::ping())]);
     assert_eq!(pair.hub_hears(&golden("agent/pong.json")), Seen::Alive);
     assert_eq!(pair.hub_at(s(60)), [Seen::Send(frame::ping())]);
-    assert_eq!(pair.hub_at(s(119)), [Seen::Send(frame::ping())]);
+    assert_eq!(pair.hub_at(s(90)), [Seen::Send(frame::ping())]);
+    assert_eq!(pair.hub_at(s(119)), []);
     assert_eq!(pair.hub_at(s(120)), [Seen::Close(1001)]);
 }
 
@@ -112,6 +113,7 @@ fn the_hub_pings_and_notices_silence() {
 fn a_silent_agents_calls_are_handed_back_at_the_end() {
     let mut pair = Pair::live();
     pair.start(1, s(1000));
+    assert_eq!([pair.hub_at(s(30)).len(), pair.hub_at(s(60)).len()], [1, 1], "pings");
     assert_eq!(pair.hub_at(s(90)), [Seen::Close(1001)]);
     assert_eq!(pair.hub.end(), [(call(1), 1)]);
     assert_eq!(pair.hub.end(), []);
@@ -126,8 +128,20 @@ fn the_agent_pings_and_notices_a_frozen_hub() {
     assert_eq!(pair.agent.next_deadline(), Some(s(30)));
     assert_eq!(pair.agent.on_tick(s(30)), AgentTick::Send(frame::ping()));
     assert!(matches!(pair.agent.on_text(&golden("hub/pong.json"), s(31)), AgentEvent::Alive));
-    assert_eq!(pair.agent.on_tick(s(120)), AgentTick::Send(frame::ping()));
+    for beat in [60, 90, 120] {
+        assert_eq!(pair.agent.on_tick(s(beat)), AgentTick::Send(frame::ping()));
+    }
     assert_eq!(pair.agent.on_tick(s(121)), AgentTick::End(EndReason::Silent));
+}
+
+#[test]
+fn a_hub_that_was_stopped_for_long_hears_what_came_meanwhile() {
+    let mut pair = Pair::live();
+    pair.start(1, s(1000));
+    assert_eq!(pair.hub_at(s(30)), [Seen::Send(frame::ping())]);
+    assert_eq!(pair.hub_at(s(500)), [Seen::Send(frame::ping())], "the silence was its own");
+    assert_eq!(pair.hub_hears(&golden("agent/pong.json")), Seen::Alive);
+    assert_eq!(pair.hub_at(s(530)), [Seen::Send(frame::ping())]);
 }
 
 #[test]
