@@ -205,7 +205,7 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
-    socket.set_limit(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2));
+    socket.let_in(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2));
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
     record.door = Some(Door::Wire);

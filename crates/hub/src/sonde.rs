@@ -291,7 +291,7 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
-    socket.set_limit(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2));
+    socket.let_in(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2));
     socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));

@@ -114,7 +114,10 @@ async fn drive<S: Stream>(
                     Err(SocketError::Ended | SocketError::Io(_)) => return None,
                 };
                 after.settle(hub, room).await;
-                socket.set_limit(2 * room.look(|room| room.soft_limit(conn)));
+                let limit = room.look(|room| room.soft_limit(conn));
+                if limit > MAX_FRAME_BEFORE {
+                    socket.let_in(2 * limit);
+                }
             }
             out = link.next(), if socket.backlog() < HIGH_WATER => {
                 if let Some(close) = put(out, socket) {

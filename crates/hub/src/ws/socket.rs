@@ -23,6 +23,8 @@ const KEEP: usize = 16 * 1024;
 /// Beyond this much that waits to be written nothing more is read: a peer that makes us answer and does not read the
 /// answers (pings, say) would otherwise fill the memory. More than any queue of ours holds.
 const MAX_BACKLOG: usize = 16 * 1024 * 1024;
+/// The same for a stranger, who is told little.
+const STRANGER_BACKLOG: usize = 64 * 1024;
 
 /// How long a peer may take to say goodbye.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -37,8 +39,11 @@ pub struct Socket<S> {
     decoder: Decoder,
     out: Vec<u8>,
     written: usize,
+    max_backlog: usize,
     /// Bytes ever written: the caller sees by it whether a slow reader makes progress.
     progress: u64,
+    /// Bytes ever read: the caller sees by it whether a slow writer does.
+    received: u64,
     /// The other side has said that it goes.
     heard_close: bool,
 }
@@ -74,16 +79,26 @@ fn write_frame(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8]) {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
-    /// A connection over `io`, of which `read` has been read already.
+    /// A stranger's connection over `io`, of which `read` has been read already.
     pub fn new(io: S, read: &[u8], limit: usize) -> Self {
         let mut decoder = Decoder::new(limit);
         decoder.feed(read);
-        Self { io, decoder, out: Vec::new(), written: 0, progress: 0, heard_close: false }
+        Self {
+            io,
+            decoder,
+            out: Vec::new(),
+            written: 0,
+            max_backlog: STRANGER_BACKLOG,
+            progress: 0,
+            received: read.len() as u64,
+            heard_close: false,
+        }
     }
 
-    /// Takes messages of at most `limit` bytes from now on.
-    pub const fn set_limit(&mut self, limit: usize) {
+    /// The peer is no stranger any more: takes messages of at most `limit` bytes from now on, and lets more wait for it.
+    pub const fn let_in(&mut self, limit: usize) {
         self.decoder.set_limit(limit);
+        self.max_backlog = MAX_BACKLOG;
     }
 
     /// Bytes that wait to be written.
@@ -94,6 +109,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Bytes ever written.
     pub const fn progress(&self) -> u64 {
         self.progress
+    }
+
+    /// Bytes ever read.
+    pub const fn received(&self) -> u64 {
+        self.received
     }
 
     /// Queues a text message; [`Socket::next`] writes it.
@@ -178,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         if let Poll::Ready(Err(error)) = self.poll_write(cx) {
             return Poll::Ready(Err(error.into()));
         }
-        if self.backlog() > MAX_BACKLOG {
+        if self.backlog() > self.max_backlog {
             // The write above wakes us.
             return Poll::Pending;
         }
@@ -187,8 +207,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 self.heard_close |= matches!(event, Event::Close(_));
                 return Poll::Ready(Ok(event));
             }
-            if ready!(self.poll_read(cx))? == 0 {
-                return Poll::Ready(Err(SocketError::Ended));
+            match ready!(self.poll_read(cx))? {
+                0 => return Poll::Ready(Err(SocketError::Ended)),
+                read => self.received += read as u64,
             }
         }
     }
@@ -276,5 +297,48 @@ mod tests {
         let mut said = Vec::new();
         peer.read_to_end(&mut said).await.expect("the connection ends");
         assert_eq!(said, [0x88, 2, 0x03, 0xe9]);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_room_hears_of_it_though_the_peer_says_nothing() {
+        const MARK: usize = 1024;
+        let (io, mut peer) = tokio::io::duplex(256);
+        let mut socket = Socket::new(io, &[], 1024);
+        socket.queue_text(&"x".repeat(2 * MARK));
+        let mut room = Box::pin(socket.next_or_room(MARK));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(room.as_mut().poll(&mut cx).is_pending(), "the peer has read nothing yet");
+        let mut read = vec![0; MARK + 256];
+        let reading = peer.read_exact(&mut read);
+        let (told, _) = tokio::join!(room, reading);
+        assert!(matches!(told, Ok(None)), "{told:?}");
+        assert!(socket.backlog() < MARK);
+        let mut quiet = std::pin::pin!(socket.next_or_room(MARK));
+        assert!(quiet.as_mut().poll(&mut cx).is_pending(), "once");
+    }
+
+    #[tokio::test]
+    async fn a_stranger_that_pings_and_does_not_read_is_not_listened_to() {
+        const PINGS: usize = 2000;
+        let payload = [0; 125];
+        let ping = [&[0x89, 0x80 | 125, 0, 0, 0, 0][..], &payload].concat();
+        for (is_in, heard) in [(false, STRANGER_BACKLOG / 127 + 2), (true, PINGS)] {
+            // All of them fit in on the one way, and few answers on the other.
+            let (theirs, ours) = tokio::io::simplex(PINGS * ping.len());
+            let (mut pings, mut answers) = (ours, tokio::io::simplex(127));
+            pings.write_all(&ping.repeat(PINGS)).await.expect("room");
+            let mut socket = Socket::new(tokio::io::join(theirs, &mut answers.1), &[], 1024);
+            if is_in {
+                socket.let_in(1024);
+            }
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            let mut count = 0;
+            while let Poll::Ready(event) = socket.poll_next(&mut cx) {
+                assert!(matches!(event, Ok(Event::Ping(_))), "{event:?}");
+                socket.queue_pong(&payload);
+                count += 1;
+            }
+            assert_eq!(count, heard);
+        }
     }
 }

@@ -44,7 +44,7 @@ pub(super) async fn run<S: Stream>(
     client: &Arc<Client>,
     link: &Arc<ClientLink>,
 ) -> Option<Close> {
-    socket.set_limit(2 * MAX_FRAME_AFTER);
+    socket.let_in(2 * MAX_FRAME_AFTER);
     let (delivery, last_heard) = (Delivery::default(), hub.mono());
     let mut live = Live { hub, client, link, session, delivery, last_heard, stalled: None };
     if hub.yonexus.outbox.waiting(&client.identifier) > 0 {
