@@ -146,7 +146,9 @@ fn words(status: u16, body: &[u8]) -> (Option<String>, String) {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) const OLD: (u16, &str) = (409, r#"{"error":{"code":"old_key","message":"old"}}"#);
+    pub(crate) const OLD: (u16, &str) = (403, r#"{"error":{"code":"old_key","message":"old"}}"#);
+    /// As hubs of before said it.
+    const OLD_409: (u16, &str) = (409, OLD.1);
     pub(crate) const NO: (u16, &str) = (401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
     const YES: (u16, &str) = (200, "{}");
     /// The connection breaks off before the answer.
@@ -238,7 +240,7 @@ pub(crate) mod tests {
         assert!(matches!(refused, Err(EnrolError::OldKey(_))), "{refused:?}");
         assert_eq!(state.key().expect("a key"), second);
         let third = state.next().key().expect("is kept");
-        enrol(&state, &hub([OLD, YES]).await, &token()).await.expect("enrols");
+        enrol(&state, &hub([OLD_409, YES]).await, &token()).await.expect("enrols");
         assert_eq!(state.key().expect("a key"), third);
     }
 }

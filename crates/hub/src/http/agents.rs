@@ -258,7 +258,7 @@ async fn mint(
 }
 
 #[utoipa::path(post, path = "/api/agents/{id}/enroll", params(("id" = String, Path)), request_body = EnrolRequest,
-    responses((status = 200, body = Enrolled), (status = 400), (status = 401), (status = 409)), tag = "agents")]
+    responses((status = 200, body = Enrolled), (status = 400), (status = 401), (status = 403), (status = 409), (status = 429)), tag = "agents")]
 /// An agent presents its key with its one-time token.
 pub(super) async fn enrol(
     State(hub): State<Hub>,
@@ -336,8 +336,10 @@ pub(super) async fn enrol(
         EnrolOutcome::OldKey => {
             record_no(&hub, &peer, &key, address, "the key was revoked or replaced").await;
             let message = "this key was revoked or replaced, or is the one to be replaced: a new one is needed";
-            return Err(ApiError::new(StatusCode::CONFLICT, "old_key", message)
-                .hint("remove the agent's key file, so that it makes a new one; the token is still good"));
+            // Not 409: the field's agents take that for "enrolled already", note it down and never try again.
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "old_key", message).hint(
+                "remove the agent's key file, and the file kenny-agent.enrolled beside it if there is one, so that it makes a new key; the token is still good",
+            ));
         }
     }
     hub.changes.agent(&peer);

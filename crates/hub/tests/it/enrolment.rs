@@ -75,13 +75,13 @@ async fn revocation_closes_the_link_at_once_and_only_a_new_token_brings_it_back(
     let old = hub.enrol_with("pc", &token, &key_of("pc")).await;
     assert_eq!(
         (old.status, &old.body["error"]["code"]),
-        (409, &json!("old_key")),
+        (403, &json!("old_key")),
         "whoever has a copy of it: {old:?}"
     );
     assert_eq!(hub.enrol_with("pc", &token, &key_of("new")).await.status, 200);
     hub.connect("pc", key_of("new")).await;
     let token = mint(&hub, "/api/agents/pc/rotate-key").await;
-    assert_eq!(hub.enrol_with("pc", &token, &key_of("new")).await.status, 409, "nothing would be replaced");
+    assert_eq!(hub.enrol_with("pc", &token, &key_of("new")).await.status, 403, "nothing would be replaced");
     let records = hub.journal("kind=trust&agent=pc").await;
     assert_eq!(records[0]["detail"]["what"], "revoked");
 }
