@@ -147,6 +147,8 @@ pub(crate) struct MinuteBudget {
     used: u32,
     /// Something was dropped, and nobody was told how much.
     untold: bool,
+    /// It was told in this minute how many were dropped so far.
+    told: bool,
 }
 
 /// Whether something is taken.
@@ -176,16 +178,19 @@ impl MinuteBudget {
         }
     }
 
-    /// How many were dropped and nobody was told; of this minute only if nothing more is awaited in it.
+    /// How many were dropped and nobody was told; of this minute only if nothing more is awaited in it, and once: what is
+    /// told is a line, too.
     pub(crate) fn dropped(&mut self, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
         let minute = minute(now_ms);
-        if minute == self.minute && !so_far {
+        let is_same = minute == self.minute;
+        if is_same && (!so_far || self.told) {
             return 0;
         }
         let dropped = u64::from(self.used).saturating_sub(per_minute);
         // What is told once is not told again; the minute's share stays used up.
         let most = u32::try_from(per_minute).unwrap_or(u32::MAX);
-        self.used = if minute == self.minute { self.used.min(most) } else { 0 };
+        self.used = if is_same { self.used.min(most) } else { 0 };
+        self.told = is_same && dropped > 0;
         self.minute = minute;
         self.untold = false;
         dropped
@@ -241,10 +246,10 @@ mod tests {
         for n in 0..5 {
             // A connection for each.
             assert_eq!(budget.ask(2, n) == Taken::Yes, n < 2, "line {n}");
-            assert_eq!(budget.dropped(2, n, true), u64::from(n >= 2), "told at the end of the link, and once");
+            assert_eq!(budget.dropped(2, n, true), u64::from(n == 2), "told at the end of the first link");
         }
-        assert_eq!(budget.ask(2, 7), Taken::FirstNo);
-        assert_eq!(budget.dropped(2, 60_000, false), 1, "told when the minute is over, though nothing more came");
+        assert_eq!(budget.ask(2, 7), Taken::No);
+        assert_eq!(budget.dropped(2, 60_000, false), 3, "told when the minute is over, though nothing more came");
         assert_eq!(budget.ask(2, 60_001), Taken::Yes);
     }
 }
