@@ -141,6 +141,8 @@ pub struct Link {
 struct Queue {
     commands: VecDeque<Command>,
     bytes: usize,
+    /// One of the commands says that the policy changed.
+    policy_changed: bool,
     ended: bool,
     /// The connection's task, while it waits for a command.
     waiting: Option<Waker>,
@@ -150,6 +152,7 @@ impl Queue {
     fn pop(&mut self) -> Option<Command> {
         let command = self.commands.pop_front()?;
         self.bytes -= command.size();
+        self.policy_changed &= !matches!(command, Command::PolicyChanged);
         if self.commands.is_empty() {
             // An idle link holds no memory for its queue.
             self.commands = VecDeque::new();
@@ -182,7 +185,8 @@ impl Link {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a command. A close is always taken: it must get through when the queue is full.
+    /// Takes a command. A close is always taken: it must get through when the queue is full. So must a change of the
+    /// policy, which nobody tells a second time; one that waits stands for all, since it is read when it is sent.
     pub fn push(&self, command: Command) -> Result<(), Refused> {
         let mut queue = self.queue();
         if queue.ended {
@@ -192,6 +196,11 @@ impl Link {
         match command {
             Command::Close(_) => queue.commands.push_front(command),
             Command::Forget(_) => queue.commands.push_back(command),
+            Command::PolicyChanged if queue.policy_changed => return Ok(()),
+            Command::PolicyChanged => {
+                queue.policy_changed = true;
+                queue.commands.push_back(command);
+            }
             _ if queue.commands.len() >= MAX_QUEUED || queue.bytes + size > MAX_QUEUED_BYTES => {
                 return Err(Refused::Full);
             }
@@ -323,6 +332,21 @@ mod tests {
         assert_eq!(link.push(Command::Send("x".into())), Err(Refused::Full));
         link.push(Command::Close(Close::Revoked)).expect("always taken");
         assert!(matches!(link.pop(), Some(Command::Close(Close::Revoked))), "and comes first");
+    }
+
+    #[test]
+    fn a_change_of_the_policy_is_always_taken_and_waits_once() {
+        let link = Link::new(LinkId(1));
+        for _ in 0..MAX_QUEUED {
+            link.push(Command::Send("x".into())).expect("room");
+        }
+        for _ in 0..3 {
+            link.push(Command::PolicyChanged).expect("always taken");
+        }
+        assert_eq!(link.depth(), MAX_QUEUED + 1);
+        while !matches!(link.pop(), Some(Command::PolicyChanged)) {}
+        link.push(Command::PolicyChanged).expect("and again");
+        assert!(matches!(link.pop(), Some(Command::PolicyChanged)));
     }
 
     #[test]
