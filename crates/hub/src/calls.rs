@@ -381,7 +381,8 @@ fn plan(
         )));
     }
     let effect = effect_of(hub, &agent, &tool);
-    let timeout = hub.deadlines.of(timeout, value.get("timeout_s"));
+    let least = convoke_kenny::tools::least_patience(&tool);
+    let timeout = hub.deadlines.of(timeout, value.get("timeout_s"), least);
     let call = Call::new(CallId::new(clock::uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);
     let planned = Planned {
         args_shown: shown(&agent, &args),
@@ -558,15 +559,16 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// The caller's word bounds the whole call; else the agent's own time-out with some grace; else the default.
-    fn of(&self, asked: Option<Duration>, agents: Option<&serde_json::Value>) -> Duration {
+    /// The caller's word bounds the whole call; else the agent's own time-out with some grace; else the default. Where the
+    /// caller says nothing, it is `least` at least, which the tool needs.
+    fn of(&self, asked: Option<Duration>, agents: Option<&serde_json::Value>, least: Duration) -> Duration {
         let agents = agents.and_then(serde_json::Value::as_f64).filter(|s| s.is_finite() && *s > 0.0);
         let chosen = match (asked, agents) {
             (Some(asked), _) => asked,
             (None, Some(seconds)) => {
-                Duration::try_from_secs_f64(seconds).unwrap_or(self.max).saturating_add(self.grace)
+                Duration::try_from_secs_f64(seconds).unwrap_or(self.max).saturating_add(self.grace).max(least)
             }
-            (None, None) => self.default,
+            (None, None) => self.default.max(least),
         };
         chosen.min(self.max)
     }
@@ -630,11 +632,26 @@ mod tests {
     fn the_callers_word_bounds_the_whole_call() {
         let s = Duration::from_secs;
         let deadlines = Deadlines { default: s(30), grace: s(5), max: s(3600) };
-        assert_eq!(deadlines.of(None, None), s(30));
-        assert_eq!(deadlines.of(None, Some(&json!(60))), s(65));
-        assert_eq!(deadlines.of(Some(s(3)), Some(&json!(60))), s(3));
-        assert_eq!(deadlines.of(None, Some(&json!("soon"))), s(30));
-        assert_eq!(deadlines.of(None, Some(&json!(-1))), s(30));
-        assert_eq!(deadlines.of(None, Some(&json!(1e300))), s(3600));
+        let of = |asked, agents: Option<serde_json::Value>| deadlines.of(asked, agents.as_ref(), Duration::ZERO);
+        assert_eq!(of(None, None), s(30));
+        assert_eq!(of(None, Some(json!(60))), s(65));
+        assert_eq!(of(Some(s(3)), Some(json!(60))), s(3));
+        assert_eq!(of(None, Some(json!("soon"))), s(30));
+        assert_eq!(of(None, Some(json!(-1))), s(30));
+        assert_eq!(of(None, Some(json!(1e300))), s(3600));
+    }
+
+    #[test]
+    fn what_takes_long_is_waited_for_unless_the_caller_says_otherwise() {
+        let s = Duration::from_secs;
+        let deadlines = Deadlines { default: s(30), grace: s(5), max: s(3600) };
+        for (tool, least) in [("account_session_action", 120), ("agent_update", 120), ("fs_list", 30)] {
+            let of = |asked, agents: Option<serde_json::Value>| {
+                deadlines.of(asked, agents.as_ref(), convoke_kenny::tools::least_patience(tool))
+            };
+            assert_eq!(of(None, None), s(least), "{tool}");
+            assert_eq!(of(None, Some(json!(300))), s(305), "{tool}");
+            assert_eq!(of(Some(s(3)), None), s(3), "{tool}");
+        }
     }
 }

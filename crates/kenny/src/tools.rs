@@ -4,6 +4,8 @@
 mod catalogue;
 mod surface;
 
+use std::time::Duration;
+
 use convoke_core::effect::Effect;
 use serde_json::{Map, Value, json};
 
@@ -31,6 +33,8 @@ pub struct Tool {
     pub args: &'static [Arg],
     /// A sketch of its result.
     pub result: &'static str,
+    /// Seconds that the hub waits for it at least where the caller does not say how long: it takes longer than most.
+    pub least_s: u32,
     /// The first protocol version that has it. What is older than the contract counts as 0.8.
     pub since: ProtocolVersion,
 }
@@ -124,6 +128,11 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 /// What a tool does to the machine. One that we do not know may do anything, so it counts as `manage`.
 pub fn effect_of(name: &str) -> Effect {
     find(name).map_or(Effect::Manage, |tool| tool.effect)
+}
+
+/// How long to wait for a tool at least where the caller does not say.
+pub fn least_patience(name: &str) -> Duration {
+    Duration::from_secs(find(name).map_or(0, |tool| tool.least_s).into())
 }
 
 /// Whether the kill switch refuses a tool. One that we do not know is refused.

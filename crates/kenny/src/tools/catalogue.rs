@@ -112,6 +112,7 @@ pub const TOOLS: &[Tool] = &[
         ],
         "{ok, staged_version}",
     )
+    .takes(120)
     .repeats()
     .destroys(),
     looks(
@@ -209,6 +210,7 @@ pub const TOOLS: &[Tool] = &[
         ],
         "{ok, principal, action, sessions}",
     )
+    .takes(120)
     .destroys()
     .since(ProtocolVersion::V0_15),
     changes(
@@ -251,6 +253,7 @@ const fn looks(name: &'static str, doc: &'static str, args: &'static [Arg], resu
         destructive: false,
         args,
         result,
+        least_s: 0,
         since: ProtocolVersion::V0_8,
     }
 }
@@ -273,6 +276,10 @@ impl Tool {
 
     const fn destroys(self) -> Self {
         Self { destructive: true, ..self }
+    }
+
+    const fn takes(self, least_s: u32) -> Self {
+        Self { least_s, ..self }
     }
 
     const fn since(self, since: ProtocolVersion) -> Self {
