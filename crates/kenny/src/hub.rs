@@ -307,6 +307,13 @@ impl<W> HubSession<W> {
         outputs
     }
 
+    /// Something of the agent came in, if only a part of a frame.
+    pub fn heard(&mut self, now: Mono) {
+        if let State::Live { clock, .. } = &mut self.state {
+            clock.heard(now);
+        }
+    }
+
     /// The socket is gone, or about to be: ends every call that still waits.
     pub fn end(&mut self) -> Vec<(CallId, W)> {
         self.state = State::Closed;
@@ -355,12 +362,6 @@ impl<W> HubSession<W> {
             Match::Late | Match::Stranger => None,
         });
         Event::Unreadable { why, call }
-    }
-
-    fn heard(&mut self, now: Mono) {
-        if let State::Live { clock, .. } = &mut self.state {
-            clock.heard(now);
-        }
     }
 
     fn go_live(&mut self, mut claim: Box<Accepted>, proof: Proof, now: Mono) -> Box<Accepted> {

@@ -40,7 +40,9 @@ pub(super) struct Tunnel<'a> {
     pings_unanswered: u32,
     /// Bytes written when a backlog was first seen.
     stalled_at: Option<u64>,
-    /// What the agent did that ended the connection.
+    /// Bytes read when the last frame came.
+    read_at_frame: u64,
+    /// Why the hub ended the connection.
     fault: Option<String>,
 }
 
@@ -62,6 +64,7 @@ pub(super) async fn run<S: Stream>(
         overdue: false,
         pings_unanswered: 0,
         stalled_at: None,
+        read_at_frame: socket.received(),
         fault: None,
     };
     // There is no "accepted" frame: the policy, even an empty one, is what tells the agent that it is in.
@@ -104,6 +107,7 @@ impl Tunnel<'_> {
                     Ok(None) => {}
                     Ok(Some(event)) => {
                         self.pings_unanswered = 0;
+                        self.read_at_frame = socket.received();
                         if let Some(end) = self.on_event(event, socket, session).await {
                             return end.close();
                         }
@@ -189,6 +193,13 @@ impl Tunnel<'_> {
         let now = self.hub.mono();
         for overdue in self.link.take_overdue(now) {
             overdue.fail(self.not_sent());
+        }
+        // Of a large frame on a slow line nothing is whole for long.
+        if socket.received() != self.read_at_frame {
+            self.read_at_frame = socket.received();
+            self.pings_unanswered = 0;
+            self.last_heard = now;
+            session.heard(now);
         }
         for output in session.on_tick(now) {
             match output {

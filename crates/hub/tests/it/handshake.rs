@@ -209,3 +209,27 @@ async fn a_farewell_is_returned_before_the_handshake_too() {
     socket.0.close(None).await.expect("says goodbye");
     assert_eq!(socket.closed().await, Some(1000));
 }
+
+#[tokio::test]
+async fn a_frame_whose_bytes_keep_coming_is_a_sign_of_life() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let hub = TestHub::with(&[("kenny.heartbeat_s", "1")]).await;
+    let mut agent = hub.agent("pc").await;
+    let log = json!({ "type": "log", "agent_id": "pc", "at": "2026-06-04T18:00:01Z", "level": "info", "target": "t",
+        "message": "it took its time" })
+    .to_string();
+    let size = u8::try_from(log.len()).expect("short");
+    let frame = [&[0x81, 0x80 | 126, 0, size, 0, 0, 0, 0], log.as_bytes()].concat();
+    let stream = agent.socket.0.get_mut();
+    let mut read = Vec::new();
+    // A piece for every heartbeat of the hub; nothing may come in between, not even the answer to a ping.
+    for piece in frame.chunks(frame.len().div_ceil(8)) {
+        stream.write_all(piece).await.expect("the tunnel lives");
+        read.clear();
+        while !read.windows(15).any(|seen| seen == br#"{"type":"ping"}"#) {
+            let beat = tokio::time::timeout(PATIENCE, stream.read_buf(&mut read)).await.expect("a heartbeat");
+            assert!(beat.expect("reads") > 0, "the tunnel lives");
+        }
+    }
+    hub.until("/api/logs?agent=pc", |page| page["entries"][0]["message"] == "it took its time").await;
+}
