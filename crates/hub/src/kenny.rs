@@ -38,10 +38,14 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
     drop(place);
     match accepted {
         Ok(accepted) => enter(hub, socket, session, accepted, address).await,
-        Err(Ended::Refused(refusal)) => {
-            // Not louder: anyone can cause it, as often as they like. They are counted.
-            tracing::debug!(%address, %refusal, "an agent was refused");
-            hub.strangers.refused(address, Door::Wire);
+        Err(Ended::Refused(refusal, claimed)) => {
+            let claimed = claimed.unwrap_or_default();
+            // Anyone can cause it, as often as they like: one a minute is told of each address, all are counted.
+            if hub.strangers.refused(address, Door::Wire) {
+                tracing::warn!(%address, ?claimed, %refusal, "an agent was refused; more of this address in this minute are only counted");
+            } else {
+                tracing::debug!(%address, ?claimed, %refusal, "an agent was refused");
+            }
             hub.metrics.refused("wire", "stranger");
             let close = refusal.close();
             socket.say_goodbye(close.code, close.reason).await;
@@ -67,8 +71,12 @@ fn config(hub: &Hub) -> HubConfig {
     }
 }
 
+/// Longest part of an id that nobody has proved to have that is told.
+const MAX_CLAIMED: usize = 64;
+
 enum Ended {
-    Refused(Refusal),
+    /// And which agent it says that it is.
+    Refused(Refusal, Option<String>),
     Broken(u16),
     /// With this code, if with any.
     Left(Option<u16>),
@@ -80,6 +88,7 @@ async fn handshake<S: Stream>(
     socket: &mut Socket<S>,
     session: &mut Session,
 ) -> Result<Box<Accepted>, Ended> {
+    let mut claimed = None;
     loop {
         let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
         let event = tokio::select! {
@@ -87,7 +96,7 @@ async fn handshake<S: Stream>(
             () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
                 for output in session.on_tick(hub.mono()) {
                     if let convoke_kenny::hub::Output::Close(refusal) = output {
-                        return Err(Ended::Refused(refusal));
+                        return Err(Ended::Refused(refusal, claimed));
                     }
                 }
                 continue;
@@ -108,16 +117,19 @@ async fn handshake<S: Stream>(
             Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
         };
         let step = match session.on_text(&text, hub.mono()) {
-            Event::Register(register) => on_register(hub, session, &register).await,
+            Event::Register(register) => {
+                claimed = Some(register.agent_id.chars().take(MAX_CLAIMED).collect());
+                on_register(hub, session, &register).await
+            }
             Event::Accepted(accepted) => return Ok(accepted),
-            Event::Close(refusal) => return Err(Ended::Refused(refusal)),
+            Event::Close(refusal) => return Err(Ended::Refused(refusal, claimed)),
             _ => continue,
         };
         match step {
             Step::Challenge(frame) => socket.queue_text(&frame.encode()),
             Step::Accepted(accepted) => return Ok(accepted),
-            Step::Close(refusal) => return Err(Ended::Refused(refusal)),
-            Step::CheckToken { .. } => return Err(Ended::Refused(Refusal::BadToken)),
+            Step::Close(refusal) => return Err(Ended::Refused(refusal, claimed)),
+            Step::CheckToken { .. } => return Err(Ended::Refused(Refusal::BadToken, claimed)),
         }
     }
 }
