@@ -1,11 +1,19 @@
 //! Errors of one shape. A handler says what went wrong; the request's id is put in on the way out.
 
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use convoke_api::{ErrorBody, ErrorDetail};
 use convoke_core::grant::Missing;
 use convoke_store::StoreError;
+
+use crate::clock;
+
+/// The code of what another moment would take.
+const BUSY: &str = "busy";
 
 /// What went wrong.
 #[derive(Clone, Debug)]
@@ -103,7 +111,7 @@ impl ApiError {
 
     /// 503, for a limit that is reached.
     pub fn busy(message: impl Into<String>) -> Self {
-        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, message);
         Self { retry_after: Some(1), ..error }
     }
 
@@ -143,11 +151,19 @@ pub(super) enum Shape {
     Sonde,
 }
 
+/// Whether a hub that is busy is told of once more. Strangers can make it so as often as they like, and must not fill the
+/// log with it.
+fn is_first_of_a_minute() -> bool {
+    static TOLD: AtomicI64 = AtomicI64::new(i64::MIN);
+    let (now, told) = (clock::now().millis(), TOLD.load(Relaxed));
+    now.saturating_sub(told) >= 60_000 && TOLD.compare_exchange(told, now, Relaxed, Relaxed).is_ok()
+}
+
 /// Gives an error its body, now that the request's id is known.
 pub(super) fn finish(mut response: Response<Body>, request_id: &HeaderValue, shape: Shape) -> Response<Body> {
     let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
     let request_id = request_id.to_str().unwrap_or_default();
-    if error.status.is_server_error() {
+    if error.status.is_server_error() && (error.code != BUSY || is_first_of_a_minute()) {
         tracing::warn!(request_id, code = error.code, message = error.message, "a request failed");
     }
     let sonde = (shape == Shape::Sonde).then(|| serde_json::json!({ "error": error.message }).to_string());
