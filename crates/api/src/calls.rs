@@ -35,6 +35,9 @@ pub struct CallReply {
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallFailure>,
+    /// What is to be known of a call that succeeded: that its result was too large to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The call.
     #[schema(value_type = String)]
     pub call_id: CallId,
@@ -97,6 +100,9 @@ pub struct CallStatus {
     /// Why it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallFailure>,
+    /// What is to be known of a call that succeeded: that its result was too large to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// From dispatch to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,

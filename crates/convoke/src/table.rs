@@ -1,7 +1,7 @@
 //! Tables for people: aligned columns and nothing else, so that they can be grepped and cut as well.
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table};
 
 use crate::show::clean;
 
@@ -52,6 +52,17 @@ impl Field {
     pub(crate) fn state(name: impl AsRef<str>) -> Self {
         let tone = Tone::of(name.as_ref());
         Self::new(name, tone)
+    }
+
+    /// Whether it is the id of a call, an approval or a token, which is good for nothing in two pieces.
+    fn is_id(&self) -> bool {
+        let is_hyphen = |at: usize| [8, 13, 18, 23].contains(&at);
+        self.text.len() == 36
+            && self
+                .text
+                .bytes()
+                .enumerate()
+                .all(|(at, b)| if is_hyphen(at) { b == b'-' } else { b.is_ascii_hexdigit() })
     }
 }
 
@@ -135,8 +146,12 @@ impl Grid {
         for row in &self.rows {
             table.add_row(row.iter().map(cell));
         }
-        for column in table.column_iter_mut() {
+        for (place, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, 2));
+            if self.rows.iter().any(|row| row.get(place).is_some_and(Field::is_id)) {
+                // People copy it into the next command.
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
         }
         table.trim_fmt()
     }
@@ -179,6 +194,18 @@ mod tests {
         id    pc-1
         tags  -
         ");
+    }
+
+    #[test]
+    fn an_id_is_never_broken_however_narrow_the_terminal() {
+        let id = "342fbd6a-b572-4999-af3d-cf4ee2eca598";
+        let mut grid = Grid::new(&["APPROVAL", "STATE", "ARGUMENTS"]);
+        grid.row([id.into(), Field::state("pending"), r#"{"command":"a long one with many words in it"}"#.into()]);
+        let mut table = Table::new();
+        table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(60).force_no_tty();
+        let shown = grid.fill(table);
+        assert!(shown.contains(id), "{shown}");
+        assert!(shown.lines().count() > 2, "the rest fits the width: {shown}");
     }
 
     #[test]

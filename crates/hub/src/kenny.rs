@@ -153,8 +153,9 @@ fn trusted_key(agent: &Agent) -> Option<VerifyingKey> {
 
 /// The legacy path: a token from the settings, or an enrolment token that is still alive.
 async fn token_is_valid(hub: &Hub, agent: &convoke_core::id::PeerId, token: &SecretText) -> bool {
-    let state = hub.agents.find(agent.as_str());
-    if state.as_ref().is_some_and(|a| a.state().trust == Trust::Revoked) {
+    // An agent that has bound a key proves itself by it: a token that lies about somewhere must not do in its place.
+    let known = hub.agents.find(agent.as_str());
+    if known.is_some_and(|agent| agent.state().trust == Trust::Revoked || agent.state().public_key.is_some()) {
         return false;
     }
     let presented = token.hash();

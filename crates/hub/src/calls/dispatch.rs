@@ -56,7 +56,7 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
     record.duration_ms = done.duration_ms;
     let committed = if planned.kept {
         let keep_result = done.result.as_ref().is_none_or(|result| result.get().len() <= hub.limits.result_kept);
-        let stored = if keep_result { done.clone() } else { Done { result: None, ..done.clone() } };
+        let stored = if keep_result { done.clone() } else { done.without_result() };
         let text = serde_json::to_string(&stored).unwrap_or_else(|_| "{}".into());
         hub.store.finish_call(planned.call.id, &text, record).await
     } else if let Some(expected) = expected {

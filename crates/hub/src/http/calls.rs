@@ -87,7 +87,7 @@ pub(super) fn refused(error: PlaceError) -> ApiError {
 const AROUND: usize = 128;
 
 fn answered(call: &Call, done: &Done) -> Response<Body> {
-    match (done.is_ok(), done.duration_ms) {
+    match (done.is_ok() && done.message.is_none(), done.duration_ms) {
         (true, Some(ms)) => json_bytes(succeeded(call.id, done.result.as_deref().unwrap_or(RawValue::NULL), ms)),
         _ => Json(reply(call, done)).into_response(),
     }
@@ -111,6 +111,8 @@ pub(super) struct Reply<'a> {
     result: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallFailure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
     call_id: CallId,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
@@ -122,6 +124,7 @@ pub(super) fn reply<'a>(call: &Call, done: &'a Done) -> Reply<'a> {
         ok,
         result: ok.then(|| done.result.as_deref().unwrap_or(RawValue::NULL)),
         error: failure(done),
+        note: done.message.as_deref().filter(|_| ok),
         call_id: call.id,
         duration_ms: done.duration_ms,
     }
@@ -239,6 +242,7 @@ fn status(call: &Arc<Call>) -> CallStatus {
         outcome: done.map(|d| d.outcome.clone().into_owned()),
         result: done.and_then(|d| d.result.as_deref().map(ToOwned::to_owned)),
         error: done.and_then(failure),
+        note: done.filter(|d| d.is_ok()).and_then(|d| d.message.clone()),
         duration_ms: done.and_then(|d| d.duration_ms),
         approval: call
             .approval()
@@ -283,6 +287,7 @@ async fn from_journal(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found, A
         error,
         outcome: record.outcome,
         result: None,
+        note: None,
         duration_ms: record.duration_ms,
         approval: None,
     };

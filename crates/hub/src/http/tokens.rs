@@ -60,6 +60,9 @@ pub(super) async fn mint(
     if !name_ok {
         return Err(ApiError::bad_request("`name` must be 1 to 64 letters, digits, '.', '_', '-', '@' or spaces"));
     }
+    if request.name == "hub" {
+        return Err(ApiError::bad_request("`name`: the journal calls the hub itself `hub`"));
+    }
     let scopes = request.scopes.unwrap_or_default();
     check_scopes(&scopes)?;
     if scopes.approve == Some(true)

@@ -435,3 +435,23 @@ async fn a_large_call_holds_up_no_other_that_comes_after_it() {
     assert_eq!(small.body["ok"], true, "{small:?}");
     assert_eq!(large.body["ok"], true, "{large:?}");
 }
+
+#[tokio::test]
+async fn a_result_that_was_too_large_to_keep_is_not_told_as_an_empty_one() {
+    let settings = [("calls.max_result_bytes_kept", "64")];
+    let mut hub = TestHub::with(&settings).await;
+    let mut agent = hub.agent("pc").await;
+    let call = json!({ "tool": "net_config", "idempotency_key": "k" });
+    let answer = async {
+        let request = agent.request().await;
+        agent.answer(&request.id, json!({ "interfaces": ["x".repeat(100)] })).await;
+    };
+    let (first, ()) = tokio::join!(hub.post("/api/agents/pc/call", call.clone()), answer);
+    assert!(first.body["result"].is_object() && first.body.get("note").is_none(), "{first:?}");
+    hub.restart(&settings).await;
+    let again = hub.post("/api/agents/pc/call", call).await.body;
+    let note = again["note"].as_str().unwrap_or_default();
+    assert!(again["ok"] == true && note.contains("too large to be kept"), "{again}");
+    let shown = hub.get(&format!("/api/calls/{}", again["call_id"].as_str().expect("an id"))).await.body;
+    assert_eq!(shown["note"], again["note"], "{shown}");
+}

@@ -123,6 +123,7 @@ async fn tokens_are_shown_once_named_once_and_revoked_at_once() {
     assert_eq!(again.status, 409, "a name is never used twice");
     for bad in [
         json!({ "name": "", "role": "viewer" }),
+        json!({ "name": "hub", "role": "viewer" }),
         json!({ "name": "x", "role": "king" }),
         json!({ "name": "x", "role": "viewer", "scopes": { "agent": ["pc"] } }),
         json!({ "name": "x", "role": "viewer", "expires_in_s": 0 }),
