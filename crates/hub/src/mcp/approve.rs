@@ -1,8 +1,9 @@
 //! A person at the client's own screen approves: only where `approvals.elicitation` allows it. A client of 2026-07-28
 //! is given the question with a state that is sealed, bound to caller, machine, tool and exact arguments, and lapses
 //! with the approval; used once, because an approval is decided once. A client with a session is asked within it, for as
-//! long as nobody else has decided.
+//! long as nobody else has decided; its call is taken back when it gives up its request, or its session ends.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::call::Wanted;
 use super::hidden;
@@ -83,10 +85,21 @@ pub(super) async fn ask(
     if inline {
         return sealed(hub, asker, wanted, waiting, question).map_or(Asked::Nobody, Asked::Question);
     }
+    let closed = asker.session.as_deref().map(|session| hub.mcp.closed(session)).unwrap_or_default();
+    let mut answering = pin!(put(context, question, call));
     let answer = tokio::select! {
-        answer = put(context, question, call) => answer,
-        () = context.ct.cancelled() => return Asked::Nobody,
+        biased;
+        // The sessions end with the hub, and what waits does not.
         () = hub.stopping.cancelled() => return Asked::Nobody,
+        () = gone(context, &closed) => {
+            // Nobody has been told of this call: who approved it would approve what nobody wants any more.
+            let asked = given_up(hub, asker, waiting).await;
+            if !closed.is_cancelled() && call.state() != CallState::Waiting {
+                let _ = answering.await;
+            }
+            return asked;
+        }
+        answer = &mut answering => answer,
     };
     if let Some(approve) = answer.and_then(|answer| verdict(&answer)) {
         match calls::decide_at_client(hub, &asker.caller, *approval, approve).await {
@@ -99,6 +112,28 @@ pub(super) async fn ask(
     }
     // Whatever the client made of the question, someone else may have decided meanwhile.
     if call.state() == CallState::Waiting { Asked::Nobody } else { Asked::Decided(Arc::clone(call)) }
+}
+
+/// The client has given up its request, or its session has ended, which is long before the SDK says so: that lets what
+/// is under way end first.
+async fn gone(context: &RequestContext<RoleServer>, closed: &CancellationToken) {
+    tokio::select! {
+        () = context.ct.cancelled() => {}
+        () = closed.cancelled() => {}
+    }
+}
+
+/// Takes a call back whose client has given it up.
+async fn given_up(hub: &Hub, asker: &Asker, waiting: &Waiting) -> Asked {
+    let Waiting { call, approval, .. } = waiting;
+    match calls::take_back(hub, &asker.caller, *approval).await {
+        // Where it was too late, it is followed as any other whose client may have gone.
+        Ok(_) => Asked::Decided(Arc::clone(call)),
+        Err(why) => {
+            tracing::error!(%approval, %why, "a call that its client gave up still waits for a person");
+            Asked::Nobody
+        }
+    }
 }
 
 /// The question for a client without a session, and what it is to bring back with the answer. It also names the call: a
@@ -126,13 +161,16 @@ fn sealed(
     Some(result)
 }
 
-/// Puts a question within the session. Nothing when there is no answer, or the call has been decided elsewhere: then the
-/// client is told that it need not ask any more.
+/// Puts a question within the session. Nothing when there is no answer, or the call has been decided elsewhere, or taken
+/// back: then the client is told that it need not ask any more.
 async fn put(
     context: &RequestContext<RoleServer>,
     question: ElicitRequestParams,
     call: &Call,
 ) -> Option<ElicitResult> {
+    if call.state() != CallState::Waiting {
+        return None;
+    }
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));
     let mut asked = context.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()?;
     tokio::select! {

@@ -326,6 +326,18 @@ impl Sessions {
         open.get(id).filter(|session| session.token == token).map(|session| Using::of(&session.usage, what))
     }
 
+    /// Cancelled when the session ends; one that is gone has ended.
+    pub(super) fn closed(&self, id: &str) -> CancellationToken {
+        self.open().get(id).map_or_else(
+            || {
+                let closed = CancellationToken::new();
+                closed.cancel();
+                closed
+            },
+            |session| session.closed.clone(),
+        )
+    }
+
     /// The turn of a request. One of a session that is gone needs none.
     pub(super) fn turn(&self, session: &str, id: &RequestId) -> Result<Option<Turn>, Repeated> {
         let open = self.open();

@@ -228,6 +228,35 @@ async fn what_is_decided_elsewhere_ends_the_question_within_a_session() {
 }
 
 #[tokio::test]
+async fn a_call_that_its_client_gave_up_while_it_was_asked_about_cannot_be_approved_any_more() {
+    for (how, ends_session) in [("notifications/cancelled", false), ("DELETE", true)] {
+        let (hub, asker) = eliciting(&[]).await;
+        let _agent = hub.agent("pc").await;
+        let client = Mcp::open_with(&hub, &asker, json!({ "elicitation": {} })).await;
+        let message = client.message("tools/call", json!({ "name": "shell_exec", "arguments": shell("uptime") }));
+        let mut events = Events::of(client.request(&message)).await;
+        let asked = events.next().await;
+        assert_eq!(asked["method"], "elicitation/create");
+        let approval = only_approval(&hub).await;
+        if ends_session {
+            client.end().await;
+        } else {
+            let given_up = json!({ "jsonrpc": "2.0", "method": how, "params": { "requestId": message["id"] } });
+            assert_eq!(client.post(&given_up).await.status, 202);
+        }
+        hub.until("/api/approvals?state=pending", |a| a["approvals"] == json!([])).await;
+        let late = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+        assert_eq!(late.status, 409, "{how}: {}", late.body);
+        let records = hub.journal("tool=shell_exec").await;
+        let decided = records.iter().find(|r| r["kind"] == "approval" && r["decision"] == "rejected");
+        let decided = decided.expect("how the approval ended is recorded");
+        assert_eq!(decided["who"], "asker", "{decided}");
+        let outcome = records.iter().find(|r| r["kind"] == "call" && r["phase"] == "outcome").expect("an outcome");
+        assert_eq!(outcome["outcome"], "cancelled", "{outcome}");
+    }
+}
+
+#[tokio::test]
 async fn a_question_that_nobody_answers_ends_as_expired() {
     let (hub, asker) = eliciting(&[("approvals.ttl_s", "1")]).await;
     let _agent = hub.agent("pc").await;

@@ -73,6 +73,14 @@ impl<'a> Mcp<'a> {
         client
     }
 
+    /// Ends its session.
+    pub async fn end(&self) -> reqwest::Response {
+        let session = self.session.as_deref().expect("it has one");
+        let request = self.hub.http_client.delete(format!("{}/mcp", self.hub.http)).bearer_auth(&self.token);
+        let request = request.header("mcp-session-id", session).header("mcp-protocol-version", OLD);
+        request.send().await.expect("the hub answers")
+    }
+
     pub async fn initialize(&self) -> Answer {
         let params = json!({ "protocolVersion": OLD, "capabilities": self.capabilities,
             "clientInfo": { "name": "test", "version": "1" } });
