@@ -573,12 +573,20 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        let known = self.open().get(id).and_then(|session| session.streams.after(&last_event_id));
+        let (known, is_over) = match self.open().get(id) {
+            Some(Session { streams, .. }) => (streams.after(&last_event_id), streams.has_forgotten(&last_event_id)),
+            None => (None, false),
+        };
         if let Some(events) = known {
             return Ok(events.left_stream());
         }
-        let after = standing::number(&last_event_id).ok_or(SessionsError::UnknownEvent)?;
-        Ok(self.standing(id)?.listen(Some(after)).right_stream())
+        // Nothing comes on it any more, and what comes on others is not to be told in its place.
+        if is_over {
+            return Err(SessionsError::UnknownEvent);
+        }
+        // Whoever comes with an id that no stream here had listens anew. Were the stream to end at once instead, they would
+        // come back with the same id for ever, and hear nothing.
+        Ok(self.standing(id)?.listen(standing::number(&last_event_id)).right_stream())
     }
 }
 

@@ -29,7 +29,11 @@ const LEAST_SWEPT: usize = 1024;
 
 /// One session's.
 #[derive(Debug, Default)]
-pub(super) struct Streams(Vec<Arc<Said>>);
+pub(super) struct Streams {
+    said: Vec<Arc<Said>>,
+    /// One more than the SDK's highest number of a stream. It counts them from the session's beginning.
+    begun: Arc<AtomicU64>,
+}
 
 /// What all sessions keep.
 #[derive(Clone, Debug, Default)]
@@ -140,13 +144,17 @@ impl Streams {
     ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
         let said = Arc::new(Said { state: Mutex::default(), kept: kept.clone() });
         self.make_room();
-        self.0.push(Arc::clone(&said));
+        self.said.push(Arc::clone(&said));
+        let begun = Arc::clone(&self.begun);
         let heard = said.after(None);
         tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 if is_answer(&event) {
                     // Who has the answer may use the id again.
                     turn = None;
+                }
+                if let Some(place) = Place::of_event(&event) {
+                    begun.fetch_max(place.stream.saturating_add(1), Ordering::Relaxed);
                 }
                 said.push(event);
             }
@@ -162,20 +170,26 @@ impl Streams {
 
     /// Of those that have ended, the ones that did so first go.
     fn make_room(&mut self) {
-        let mut ended: Vec<_> = self.0.iter().filter_map(|said| said.state().ended).collect();
+        let mut ended: Vec<_> = self.said.iter().filter_map(|said| said.state().ended).collect();
         if ended.len() < MAX_STREAMS {
             return;
         }
         ended.sort_unstable();
         let last_to_go = ended[ended.len() - MAX_STREAMS];
-        self.0.retain(|said| said.state().ended.is_none_or(|at| at > last_to_go));
+        self.said.retain(|said| said.state().ended.is_none_or(|at| at > last_to_go));
     }
 
     /// What follows that event, on its own stream; nothing when it is not known.
     pub(super) fn after(&self, event: &str) -> Option<impl Stream<Item = ServerSseMessage> + Send + Sync + use<>> {
         let place = Place::of(event)?;
-        let said = self.0.iter().find(|said| said.stream() == Some(place.stream))?;
+        let said = self.said.iter().find(|said| said.stream() == Some(place.stream))?;
         Some(said.after(Some(place)))
+    }
+
+    /// Whether that event is of a stream that has ended, and of which nothing is kept any more.
+    pub(super) fn has_forgotten(&self, event: &str) -> bool {
+        let begun = self.begun.load(Ordering::Relaxed);
+        Place::of(event).is_some_and(|place| place.stream < begun) && self.after(event).is_none()
     }
 }
 
@@ -313,7 +327,7 @@ mod tests {
         for n in 1..3 * MAX_STREAMS {
             assert_eq!(read(&mut streams, &kept, n, 0..1).await, 1);
         }
-        assert_eq!(streams.0.len(), MAX_STREAMS + 1, "and what is under way");
+        assert_eq!(streams.said.len(), MAX_STREAMS + 1, "and what is under way");
         say.send(event(0, 1)).expect("read");
         drop(say);
         assert_eq!(ids(streams.after("0/0").expect("it was under way")).await, ["1/0"]);
@@ -322,7 +336,11 @@ mod tests {
             assert_eq!(read(&mut streams, &kept, n, 0..1).await, 1);
         }
         assert_eq!(read(&mut streams, &kept, 200, 0..3 * MAX_EVENTS).await, 3 * MAX_EVENTS, "who listens hears all");
-        assert!(streams.after("0/0").is_none());
+        assert!(streams.after("0/0").is_none() && streams.has_forgotten("0/0"));
+        assert!(!streams.has_forgotten("0/200"), "it is kept");
+        for unknown in ["0/201", "7", "x/0", ""] {
+            assert!(!streams.has_forgotten(unknown), "{unknown}: there never was such a stream");
+        }
         let rest = ids(streams.after("0/200").expect("its stream is known")).await;
         assert_eq!(rest.len(), MAX_EVENTS, "the oldest are forgotten, also the one that is named");
         assert_eq!(rest.last(), Some(&format!("{}/200", 3 * MAX_EVENTS - 1)), "and the answer is there");

@@ -101,6 +101,20 @@ async fn the_newest_stream_hears_though_the_hub_has_not_noticed_that_the_old_one
 }
 
 #[tokio::test]
+async fn a_stream_opened_with_an_id_that_nobody_gave_hears_the_news() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    let client = Mcp::open(&hub, TOKEN).await;
+    let uri = "convoke://agents/pc/health";
+    assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri })).await.result(), &json!({}));
+    for (percent, unknown) in (50..).zip(["7/99", "xyz", "0"]) {
+        let mut events = Events::of(standing(&client).header("last-event-id", unknown)).await;
+        telemetry(&mut agent, percent).await;
+        assert_eq!(events.next().await["params"]["uri"], uri, "{unknown}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_hears_of_what_it_subscribed_to() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
