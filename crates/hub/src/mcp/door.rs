@@ -82,7 +82,13 @@ impl Door {
         // From here on until there is an answer; one that comes in pieces uses the session for itself (`sessions.rs`).
         let using = using.transpose()?;
         if what == Use::Stream {
-            return Ok(listened(self.service.handle(request).await.map(Body::new), using));
+            let is_end = request.method() == Method::DELETE;
+            let response = self.service.handle(request).await;
+            // The SDK has taken note; it is done all the same, and clients take nothing but 200 and 204 for an end.
+            if is_end && response.status() == StatusCode::ACCEPTED {
+                return Ok(StatusCode::NO_CONTENT.into_response());
+            }
+            return Ok(listened(response.map(Body::new), using));
         }
         let (mut parts, body) = request.into_parts();
         if !is_json(&parts.headers) {

@@ -19,6 +19,8 @@ async fn a_session_belongs_to_the_token_that_opened_it() {
         assert_eq!(request.header("mcp-session-id", session).send().await.expect("answers").status().as_u16(), 404);
     }
     assert!(!mine.tools().await.is_empty(), "still open");
+    assert_eq!(mine.end().await.status().as_u16(), 204);
+    assert_eq!(mine.end().await.status().as_u16(), 404, "it has ended");
     let unknown = Mcp { session: Some("no-such-session".into()), ..Mcp::stateless(&hub, TOKEN) };
     assert_eq!(unknown.ask("tools/list", json!({})).await.status, 404);
 }
