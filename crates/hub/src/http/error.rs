@@ -24,12 +24,14 @@ pub struct ApiError {
     hint: Option<String>,
     retry_after: Option<u32>,
     challenge: Option<String>,
+    /// Nothing more is read from this client.
+    closes: bool,
 }
 
 impl ApiError {
     /// An error.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), hint: None, retry_after: None, challenge: None }
+        Self { status, code, message: message.into(), hint: None, retry_after: None, challenge: None, closes: false }
     }
 
     /// With what to do about it.
@@ -89,6 +91,11 @@ impl ApiError {
     /// 405.
     pub fn method_not_allowed() -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address does not take that method")
+    }
+
+    /// 413, for a body of which the rest is not read.
+    pub(super) fn body_too_large(message: String) -> Self {
+        Self { closes: true, ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message) }
     }
 
     /// 409.
@@ -186,6 +193,9 @@ pub(super) fn finish(mut response: Response<Body>, request_id: &HeaderValue, sha
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"convoke\""));
         }
         None => {}
+    }
+    if error.closes {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if let Some(seconds) = error.retry_after {
         headers.insert(header::RETRY_AFTER, seconds.into());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -64,10 +64,11 @@ pub(crate) async fn body(sent: Body, caller: Option<&Caller>, hub: &Hub) -> Resu
         Some(_) => (hub.limits.body, " (hub.max_body_bytes)"),
         None => (hub.limits.body.min(STRANGERS_BODY), ""),
     };
-    let too_large = || {
-        let message = format!("the body is over the limit of {limit} bytes{whose}");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-    };
+    let too_large = || ApiError::body_too_large(format!("the body is over the limit of {limit} bytes{whose}"));
+    // Who announces too much is not invited to send it: the first look at a body does that (`100 Continue`).
+    if sent.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
     let collected = Limited::new(sent, limit).collect();
     let stopped = async {
         hub.stopping.cancelled().await;

@@ -98,3 +98,36 @@ async fn little_is_taken_from_who_has_not_shown_who_they_are() {
     let rule = json!({ "id": "r", "applies_to": "path", "pattern": "x", "reason": large });
     assert_eq!(hub.post("/api/policy/rules", rule).await.status, 400, "not too large to be read");
 }
+
+#[tokio::test]
+async fn a_body_that_is_announced_too_large_is_not_asked_for_and_the_end_of_the_connection_is_told() {
+    let hub = TestHub::start().await;
+    let address = hub.http.strip_prefix("http://").expect("plain HTTP");
+    for path in ["/mcp", "/api/tokens"] {
+        for expect in ["expect: 100-continue\r\n", ""] {
+            let mut socket = TcpStream::connect(address).await.expect("connects");
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {TOKEN}\r\n{expect}\
+                 content-type: application/json\r\ncontent-length: 99999999\r\n\r\n"
+            );
+            socket.write_all(head.as_bytes()).await.expect("writes");
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer).await.expect("reads");
+            let answer = answer.to_ascii_lowercase();
+            assert!(answer.starts_with("http/1.1 413 "), "{path}: {answer}");
+            assert!(answer.contains("\r\nconnection: close\r\n"), "{path}: {answer}");
+            assert!(answer.contains("too_large"), "{path}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_sends_too_much_unasked_is_still_told_why() {
+    let hub = TestHub::start().await;
+    for _ in 0..20 {
+        let request = hub.http_client.post(format!("{}/mcp", hub.http)).bearer_auth(TOKEN);
+        let request = request.header("content-type", "application/json").body(vec![b' '; 8 << 20]);
+        let reply = request.send().await.expect("is told");
+        assert_eq!(reply.status().as_u16(), 413);
+    }
+}
