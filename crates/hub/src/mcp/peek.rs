@@ -130,11 +130,15 @@ struct Fields<'a> {
     params: Option<&'a RawValue>,
     name: Option<&'a RawValue>,
     arguments: Option<&'a RawValue>,
+    input: Option<&'a RawValue>,
+    state: Option<&'a RawValue>,
     request: Option<&'a RawValue>,
     notifications: Option<&'a RawValue>,
     meta: Option<&'a RawValue>,
     /// There is an id or a progress token that is too long.
     has_long: bool,
+    /// There are several of a name of which the SDK takes one alone.
+    has_twice: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -144,11 +148,19 @@ impl<'a> Fields<'a> {
 
     /// What is wrong with these as the parameters of a tool's call.
     fn fault(&self, named: bool) -> Option<&'static str> {
-        let object = |raw: &&RawValue| raw.get().starts_with('{') || raw.get() == "null";
-        match self.arguments {
-            _ if !named => Some("`params.name` must be the name of a tool"),
-            Some(arguments) if !object(&arguments) => Some("`params.arguments` must be an object"),
-            _ => None,
+        let is_other = |raw: Option<&RawValue>, kind: char| {
+            raw.is_some_and(|raw| !raw.get().starts_with(kind) && raw.get() != "null")
+        };
+        match () {
+            () if !named => Some("`params.name` must be the name of a tool"),
+            () if is_other(self.arguments, '{') => Some("`params.arguments` must be an object"),
+            () if is_other(self.input, '{') => Some("`params.inputResponses` must be an object"),
+            () if is_other(self.state, '"') => Some("`params.requestState` must be a text"),
+            () if is_other(self.meta, '{') => Some("`params._meta` must be an object"),
+            () if self.has_twice => Some(
+                "`params` may have each of `name`, `arguments`, `inputResponses`, `requestState` and `_meta` once",
+            ),
+            () => None,
         }
     }
 }
@@ -170,12 +182,23 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                     if matches!(&*key, "id" | "progressToken") {
                         fields.has_long |= value.is_some_and(is_long);
                     }
+                    let earlier = match &*key {
+                        "name" => fields.name,
+                        "arguments" => fields.arguments,
+                        "inputResponses" => fields.input,
+                        "requestState" => fields.state,
+                        "_meta" => fields.meta,
+                        _ => None,
+                    };
+                    fields.has_twice |= earlier.is_some();
                     match &*key {
                         "id" => fields.id = value,
                         "method" => fields.method = value,
                         "params" => fields.params = value,
                         "name" => fields.name = value,
                         "arguments" => fields.arguments = value,
+                        "inputResponses" => fields.input = value,
+                        "requestState" => fields.state = value,
                         "requestId" => fields.request = value,
                         "notifications" => fields.notifications = value,
                         "_meta" => fields.meta = value,
@@ -224,7 +247,19 @@ mod tests {
         for params in ["", r#","params":[]"#, r#","params":{}"#, r#","params":{"name":7}"#] {
             assert_eq!(fault(params), Some("params.name"), "{params}");
         }
-        assert_eq!(fault(r#","params":{"name":"x","arguments":"y"}"#), Some("params.arguments"));
+        for (params, wrong) in [
+            (r#""arguments":"y""#, "params.arguments"),
+            (r#""inputResponses":"y""#, "params.inputResponses"),
+            (r#""inputResponses":[]"#, "params.inputResponses"),
+            (r#""requestState":{}"#, "params.requestState"),
+            (r#""_meta":7"#, "params._meta"),
+            (r#""arguments":{},"arguments":{}"#, "params"),
+            (r#""name":"x""#, "params"),
+        ] {
+            assert_eq!(fault(&format!(r#","params":{{"name":"x",{params}}}"#)), Some(wrong), "{params}");
+        }
+        let whole = r#""arguments":null,"inputResponses":{},"requestState":"","_meta":null,"x":1,"x":2"#;
+        assert_eq!(fault(&format!(r#","params":{{"name":"x",{whole}}}"#)), None);
         assert_eq!(Peek::at(br#"{"id":1,"method":"tools/list"}"#).malformed, None);
         let opening = |bytes: usize| {
             let text = format!(r#"{{"id":1,"method":"initialize","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));

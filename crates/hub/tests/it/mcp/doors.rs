@@ -176,6 +176,30 @@ async fn foreign_pages_and_hosts_do_not_reach_the_server() {
 }
 
 #[tokio::test]
+async fn a_call_whose_parameters_do_not_fit_is_told_so() {
+    let hub = TestHub::start().await;
+    for client in [Mcp::stateless(&hub, TOKEN), Mcp::open(&hub, TOKEN).await] {
+        for (member, value) in [
+            ("inputResponses", json!("x")),
+            ("inputResponses", json!([])),
+            ("requestState", json!(7)),
+            ("arguments", json!([])),
+        ] {
+            let mut params = json!({ "name": "list_agents", "arguments": {} });
+            params[member] = value;
+            let malformed = client.ask("tools/call", params).await;
+            assert_eq!(malformed.last()["error"]["code"], -32602, "{member}: {malformed:?}");
+        }
+        let call = client.message("tools/call", json!({ "name": "list_agents", "arguments": {} })).to_string();
+        let twice = call.replace(r#""arguments":{}"#, r#""arguments":{},"arguments":{}"#);
+        assert_ne!(call, twice);
+        let request = client.request(&client.message("tools/call", json!({ "name": "list_agents" })));
+        let malformed = request.body(twice).send().await.expect("answers").text().await.expect("whole");
+        assert!(malformed.contains("-32602") && malformed.contains("arguments"), "{malformed}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_quite_right_is_told_as_the_protocol_has_it() {
     let hub = TestHub::start().await;
     for client in [Mcp::stateless(&hub, TOKEN), Mcp::open(&hub, TOKEN).await] {
