@@ -7,7 +7,7 @@ use rmcp::model::RequestId;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Entry, find};
+use super::{Entry, find, page};
 use crate::operators::Caller;
 
 /// Longest `initialize`: what a client says of itself is kept for as long as its session.
@@ -34,6 +34,8 @@ impl Fault {
     const LONG_TOKEN: Self = Self::of_params("`params._meta.progressToken` may have 256 bytes");
     const LONG_OPENING: Self = Self::of_params("`initialize` may have 65536 bytes");
 
+    const OTHER_CURSOR: Self = Self::of_params(page::UNKNOWN_CURSOR);
+
     const fn of_params(message: &'static str) -> Self {
         Self { code: -32602, message }
     }
@@ -59,8 +61,8 @@ pub(super) struct Peek {
     pub(super) weight: usize,
     /// The tool that is called.
     tool: Option<&'static Entry>,
-    /// What is wrong with a message: a call of a tool of which the SDK would say that there is no such method, or
-    /// something that is too long to be kept.
+    /// What is wrong with a message: a call of a tool of which the SDK would say that there is no such method, a cursor
+    /// that it would overlook, or something that is too long to be kept.
     pub(super) malformed: Option<Fault>,
     /// The request that the client no longer wants answered.
     pub(super) given_up: Option<RequestId>,
@@ -90,6 +92,11 @@ impl Peek {
                     Some(Fault::LONG_TOKEN)
                 }
                 "tools/call" => params.fault(name.is_some()).map(Fault::of_params),
+                "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list"
+                    if is_other(params.cursor, '"') =>
+                {
+                    Some(Fault::OTHER_CURSOR)
+                }
                 "initialize" if body.len() > MAX_OPENING => Some(Fault::LONG_OPENING),
                 _ => None,
             },
@@ -116,6 +123,11 @@ fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
+/// Whether this is there, and neither null nor what begins so.
+fn is_other(raw: Option<&RawValue>, kind: char) -> bool {
+    raw.is_some_and(|raw| !raw.get().starts_with(kind) && raw.get() != "null")
+}
+
 /// Whether this cannot be a short id. The SDK reads no number that is long.
 fn is_long(raw: &RawValue) -> bool {
     let quoted = MAX_ID + 2;
@@ -132,6 +144,7 @@ struct Fields<'a> {
     arguments: Option<&'a RawValue>,
     input: Option<&'a RawValue>,
     state: Option<&'a RawValue>,
+    cursor: Option<&'a RawValue>,
     request: Option<&'a RawValue>,
     notifications: Option<&'a RawValue>,
     meta: Option<&'a RawValue>,
@@ -148,9 +161,6 @@ impl<'a> Fields<'a> {
 
     /// What is wrong with these as the parameters of a tool's call.
     fn fault(&self, named: bool) -> Option<&'static str> {
-        let is_other = |raw: Option<&RawValue>, kind: char| {
-            raw.is_some_and(|raw| !raw.get().starts_with(kind) && raw.get() != "null")
-        };
         match () {
             () if !named => Some("`params.name` must be the name of a tool"),
             () if is_other(self.arguments, '{') => Some("`params.arguments` must be an object"),
@@ -199,6 +209,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                         "arguments" => fields.arguments = value,
                         "inputResponses" => fields.input = value,
                         "requestState" => fields.state = value,
+                        "cursor" => fields.cursor = value,
                         "requestId" => fields.request = value,
                         "notifications" => fields.notifications = value,
                         "_meta" => fields.meta = value,

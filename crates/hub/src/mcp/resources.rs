@@ -78,10 +78,7 @@ fn resource(uri: String, name: String, about: &str) -> Resource {
 
 /// What there is, agents page by page.
 pub(super) fn list(hub: &Hub, asker: &Asker, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
-    // The last agent of the page before, which may be gone by now.
-    if cursor.as_deref().is_some_and(|cursor| PeerId::parse(cursor).is_err()) {
-        return Err(ErrorData::invalid_params("no list has given this cursor", None));
-    }
+    let cursor = cursor.as_deref().map(|cursor| after(hub, cursor)).transpose()?;
     let mut resources = Vec::new();
     if cursor.is_none() {
         resources.push(resource("convoke://fleet".into(), "fleet".into(), "Every machine's health at a glance."));
@@ -91,7 +88,7 @@ pub(super) fn list(hub: &Hub, asker: &Asker, cursor: Option<String>) -> Result<L
     let mut next = None;
     let mut agents = 0;
     let mut last = None;
-    for agent in hub.agents.list(cursor.as_deref()).iter() {
+    for agent in hub.agents.list(cursor).iter() {
         if !scopes.reaches(agent.id.as_str(), &agent.state().tags) {
             continue;
         }
@@ -113,7 +110,23 @@ pub(super) fn list(hub: &Hub, asker: &Asker, cursor: Option<String>) -> Result<L
             }),
         );
     }
-    Ok(ListResourcesResult { next_cursor: next, ..ListResourcesResult::with_all_items(resources) })
+    let next_cursor = next.map(|last| cursor_after(hub, &last));
+    Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
+}
+
+/// Where a list goes on after this agent, which may be gone by then: so the hub knows its own cursors by a seal.
+fn cursor_after(hub: &Hub, agent: &str) -> String {
+    let digest = hub.digest(format!("mcp resources after\0{agent}").as_bytes());
+    let seal: String = digest.rsplit(':').next().unwrap_or_default().chars().take(32).collect();
+    format!("{agent}.{seal}")
+}
+
+/// The agent after which a list goes on.
+fn after<'a>(hub: &Hub, cursor: &'a str) -> Result<&'a str, ErrorData> {
+    let agent = cursor.rsplit_once('.').map(|(agent, _)| agent);
+    agent
+        .filter(|agent| PeerId::parse(agent).is_ok() && cursor_after(hub, agent) == cursor)
+        .ok_or_else(|| ErrorData::invalid_params(page::UNKNOWN_CURSOR, None))
 }
 
 /// The templates.

@@ -15,7 +15,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::short::in_session::Handover;
 use super::sonde::PROBE;
-use super::{Need, call, call_many, find, fleet, prompts, render, resources, rules, sonde, visible, watch};
+use super::{Need, call, call_many, find, fleet, page, prompts, render, resources, rules, sonde, visible, watch};
 use crate::clock;
 use crate::http::ApiError;
 use crate::http::doors::Visit;
@@ -78,7 +78,7 @@ pub(super) fn protocol_error(error: &ApiError) -> ErrorData {
 /// For lists that come whole: none of their answers had a cursor.
 fn whole(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
-        Some(_) => Err(ErrorData::invalid_params("no list has given this cursor", None)),
+        Some(_) => Err(ErrorData::invalid_params(page::UNKNOWN_CURSOR, None)),
         None => Ok(()),
     }
 }

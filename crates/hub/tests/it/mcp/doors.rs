@@ -204,8 +204,13 @@ async fn what_is_not_quite_right_is_told_as_the_protocol_has_it() {
     let hub = TestHub::start().await;
     for client in [Mcp::stateless(&hub, TOKEN), Mcp::open(&hub, TOKEN).await] {
         for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
-            let forged = client.ask(method, json!({ "cursor": "made up!" })).await;
-            assert_eq!(forged.last()["error"]["code"], -32602, "{method}: {forged:?}");
+            for cursor in [json!("made up!"), json!("pc"), json!(5), json!(["pc"])] {
+                let forged = client.ask(method, json!({ "cursor": cursor })).await;
+                let error = &forged.last()["error"];
+                let said = (error["code"].as_i64(), error["message"].as_str());
+                assert_eq!(said, (Some(-32602), Some("no list has given this cursor")), "{method}: {forged:?}");
+            }
+            assert!(client.ask(method, json!({ "cursor": null })).await.result().is_object());
         }
         let unknown = json!({ "ref": { "type": "ref/prompt", "name": "nothing" },
             "argument": { "name": "agent", "value": "" } });

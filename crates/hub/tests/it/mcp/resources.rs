@@ -115,6 +115,24 @@ async fn a_stream_opened_with_an_id_that_nobody_gave_hears_the_news() {
 }
 
 #[tokio::test]
+async fn a_list_of_resources_goes_on_where_its_cursor_says() {
+    let hub = TestHub::start().await;
+    for n in 0..101 {
+        hub.enrol(&format!("pc-{n:03}")).await;
+    }
+    let client = Mcp::stateless(&hub, TOKEN);
+    let first = client.ask("resources/list", json!({})).await;
+    let cursor = first.result()["nextCursor"].as_str().expect("there is more").to_owned();
+    let second = client.ask("resources/list", json!({ "cursor": cursor })).await;
+    let count = |page: &Value| page["resources"].as_array().expect("a list").len();
+    assert_eq!((count(first.result()), count(second.result())), (2 + 300, 3));
+    assert_eq!(second.result()["resources"][0]["uri"], "convoke://agents/pc-100");
+    assert_eq!(second.result()["nextCursor"], Value::Null);
+    let altered = client.ask("resources/list", json!({ "cursor": cursor.replace("pc-099", "pc-098") })).await;
+    assert_eq!(altered.last()["error"]["code"], -32602, "{altered:?}");
+}
+
+#[tokio::test]
 async fn a_session_hears_of_what_it_subscribed_to() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
