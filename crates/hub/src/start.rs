@@ -113,7 +113,8 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         return Err(StartError::Key("CONVOKE_KENNY_PRIVATE_KEY must be the base64 of a 32-byte seed"));
     }
     let queue_limit = settings.size("store.queue_limit");
-    let options = OpenOptions { queue_limit, data_key, hub_seed, ..OpenOptions::new(&data) };
+    let accept_damaged_log = settings.flag("store.accept_damaged_log");
+    let options = OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, ..OpenOptions::new(&data) };
     // Opening reads, migrates and locks: not on the runtime's threads.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await;
     let store = Arc::new(opened.map_err(|_| StartError::Key("opening the store panicked"))??);

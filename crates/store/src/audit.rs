@@ -15,8 +15,8 @@ use crate::error::StoreError;
 use crate::files::Paths;
 use crate::interface::Result;
 use crate::sqlite::{
-    Bits, Raw, Value, block_ended_by, checkpoints, hub_public_key, kept_bits, kept_too_soon, meta, open_readable,
-    schema_version, walk,
+    Bits, LogDamage, Raw, Value, block_ended_by, checkpoints, find_log_damage, hub_public_key, kept_bits,
+    kept_too_soon, meta, open_readable, refuse_damaged_log, schema_version, walk,
 };
 
 /// Longest line of an export that is looked at. A record is far smaller; more is no export.
@@ -36,6 +36,8 @@ pub enum Verdict {
         /// What SQLite says.
         why: String,
     },
+    /// The write-ahead log cannot be read to its end, and the journal's end is in it.
+    DamagedLog(LogDamage),
 }
 
 impl Verdict {
@@ -53,9 +55,13 @@ impl Verdict {
 }
 
 /// Checks the journal in a data directory: chain, hashes, checkpoints, that the columns which filters use agree with
-/// the records, and that the database file is sound. Reads only; a hub may be running.
+/// the records, and that the database file and its log are sound. Reads only; a hub may be running.
 pub fn verify_dir(dir: &Path, expected: Expected) -> Result<Verdict> {
     let paths = Paths::existing(dir)?;
+    // SQLite reads up to the damage and takes that for everything: a shorter journal, which holds.
+    if let Some(damage) = find_log_damage(&paths.wal)? {
+        return Ok(Verdict::DamagedLog(damage));
+    }
     match open_readable(&paths.db).and_then(|conn| verify_db(&conn, expected)) {
         Err(StoreError::Corrupt(why)) => Ok(Verdict::Damaged { last_good: 0, why }),
         answer => answer,
@@ -90,6 +96,7 @@ pub fn verify_export(mut file: impl BufRead, expected: Expected) -> Result<Verdi
 /// record it covers. Reads only; a hub may be running. Answers how many records there are.
 pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<u64> {
     let paths = Paths::existing(dir)?;
+    refuse_damaged_log(&paths.wal)?;
     let mut conn = open_readable(&paths.db)?;
     // One view of the database for everything that follows.
     let conn = conn.transaction()?;

@@ -25,7 +25,7 @@ use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent};
 use crate::interface::Result;
 use crate::keys;
 use crate::seal::DataKey;
-use crate::sqlite::{CURRENT_SCHEMA, meta, now, open_readable, schema_version};
+use crate::sqlite::{CURRENT_SCHEMA, meta, now, open_readable, refuse_damaged_log, schema_version};
 use key::WrappedKey;
 
 /// The version of the format.
@@ -75,6 +75,8 @@ pub fn create(
     data_key: Option<&SecretBytes>,
 ) -> Result<Manifest> {
     let paths = Paths::existing(dir)?;
+    // It would be a backup without what is behind the damage, and nothing in it would say so.
+    refuse_damaged_log(&paths.wal)?;
     let Some(passphrase) = passphrase else { return copy(&paths.db, to, None) };
     let conn = open_readable(&paths.db)?;
     schema_version(&conn)?;
@@ -284,6 +286,7 @@ fn check_db(file: &Path, manifest: &Manifest) -> Result<Summary> {
         Verdict::Good(_) => Err(bad(file, "its journal does not end where its manifest says")),
         Verdict::Bad(finding) => Err(bad(file, &format!("its journal does not hold: {finding}"))),
         Verdict::Damaged { why, .. } => Err(bad(file, &why)),
+        Verdict::DamagedLog(damage) => Err(bad(file, &damage.to_string())),
     }
 }
 

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::sqlite::LogDamage;
+
 /// Why the store could not do what it was asked. `Clone`, because one failed commit answers many callers.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
@@ -98,6 +100,19 @@ pub enum StoreError {
     /// What is there is not what was written.
     #[error("the database is damaged: {0}; restore a backup")]
     Corrupt(String),
+    /// The write-ahead log is damaged, and opening it would lose what is behind the damage.
+    #[error(
+        "the write-ahead log {} cannot be read to its end: {damage}; nothing was changed. Restore a backup into another \
+         directory; or copy this one elsewhere, and start the hub once with `--set store.accept_damaged_log=true` to go \
+         on without those commits",
+        .file.display()
+    )]
+    DamagedLog {
+        /// The log.
+        file: PathBuf,
+        /// What is wrong with it.
+        damage: LogDamage,
+    },
     /// The change does not fit what is there.
     #[error("{0}")]
     Conflict(String),

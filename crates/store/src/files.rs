@@ -13,6 +13,8 @@ pub struct Paths {
     pub dir: PathBuf,
     /// The database (beside it SQLite keeps `hub.db-wal` and `hub.db-shm` while it is open).
     pub db: PathBuf,
+    /// The database's write-ahead log.
+    pub wal: PathBuf,
     /// The data key.
     pub key: PathBuf,
     /// The next data key, only while it is being rotated.
@@ -29,6 +31,7 @@ impl Paths {
         Self {
             dir: dir.to_owned(),
             db: dir.join("hub.db"),
+            wal: dir.join("hub.db-wal"),
             key: dir.join("data.key"),
             next_key: dir.join("data.key.new"),
             restoring: dir.join("hub.db.restoring"),

@@ -16,7 +16,8 @@ use crate::files::{DirLock, Paths, sync_parent, write_private};
 use crate::interface::Result;
 use crate::seal::DataKey;
 use crate::sqlite::{
-    args_purpose, meta, migrate, open_writable, reseal_clients, reseal_rooms, reseal_rules, secret_purpose, set_meta,
+    args_purpose, meta, migrate, open_writable, refuse_damaged_log, reseal_clients, reseal_rooms, reseal_rules,
+    secret_purpose, set_meta,
 };
 
 /// Names the environment in messages.
@@ -45,6 +46,7 @@ pub struct Rotated {
 pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretBytes>) -> Result<Rotated> {
     let paths = Paths::existing(dir)?;
     let _lock = DirLock::take(&paths)?;
+    refuse_damaged_log(&paths.wal)?;
     let mut conn = open_writable(&paths.db)?;
     // What is sealed is where the newest schema has it.
     migrate(&mut conn)?;

@@ -3,6 +3,7 @@
 mod agents;
 mod calls;
 mod clients;
+mod damage;
 mod journal;
 mod messages;
 mod methods;
@@ -19,7 +20,8 @@ mod wal;
 mod writer;
 mod yonexus;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use convoke_core::confirm::ConfirmRule;
@@ -32,7 +34,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::error::StoreError;
-use crate::files::{DirLock, Paths, private_dir};
+use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent};
 use crate::interface::Result;
 use crate::keys;
 use crate::seal::{DataKey, random};
@@ -42,8 +44,11 @@ use skip::Filling;
 use wal::WalKeeper;
 use writer::Writer;
 
+pub use damage::LogDamage;
+
 pub(crate) use calls::args_purpose;
 pub(crate) use clients::reseal as reseal_clients;
+pub(crate) use damage::{find as find_log_damage, refuse as refuse_damaged_log};
 pub(crate) use journal::{Raw, checkpoints, walk};
 pub(crate) use messages::reseal as reseal_rules;
 pub(crate) use operators::secret_purpose;
@@ -71,12 +76,21 @@ pub struct OpenOptions {
     pub queue_limit: usize,
     /// How many reads may run at once.
     pub readers: usize,
+    /// Whether to go on with what is before the damage where the write-ahead log is damaged, rather than refuse.
+    pub accept_damaged_log: bool,
 }
 
 impl OpenOptions {
     /// The defaults for `dir`: key from its file, 4,096 waiting changes, 4 readers.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), data_key: None, hub_seed: None, queue_limit: 4_096, readers: 4 }
+        Self {
+            dir: dir.into(),
+            data_key: None,
+            hub_seed: None,
+            queue_limit: 4_096,
+            readers: 4,
+            accept_damaged_log: false,
+        }
     }
 }
 
@@ -101,7 +115,18 @@ impl SqliteStore {
         private_dir(&paths.dir)?;
         paths.check_not_lost()?;
         let lock = DirLock::take(&paths)?;
+        let damage = damage::find(&paths.wal)?;
+        if let Some(damage) = damage {
+            if !options.accept_damaged_log {
+                return Err(StoreError::DamagedLog { file: paths.wal, damage });
+            }
+            set_aside(&paths.wal, damage)?;
+        }
         let mut conn = schema::open_writable(&paths.db)?;
+        if damage.is_some() {
+            // What is behind the damage would be found again at the next start, in what was written over it by then.
+            conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        }
         schema::migrate(&mut conn)?;
         let key = match meta(&conn, "key_id")? {
             Some(key_id) => keys::load(&paths, options.data_key.as_ref(), &key_id)?,
@@ -139,6 +164,31 @@ impl SqliteStore {
     pub const fn paths(&self) -> &Paths {
         &self.paths
     }
+}
+
+/// Keeps a copy of a damaged log, since the log itself is about to be written over.
+fn set_aside(wal: &Path, damage: LogDamage) -> Result<()> {
+    let mut number = 1;
+    let (mut copy, kept) = loop {
+        let mut name = wal.as_os_str().to_owned();
+        name.push(if number == 1 { ".damaged".into() } else { format!(".damaged.{number}") });
+        let kept = PathBuf::from(name);
+        match create_private(&kept) {
+            Ok(copy) => break (copy, kept),
+            Err(StoreError::Exists(_)) => number += 1,
+            Err(error) => return Err(error),
+        }
+    };
+    let copied = File::open(wal).and_then(|mut log| std::io::copy(&mut log, &mut copy)).and_then(|_| copy.sync_all());
+    copied.map_err(|e| StoreError::io("write", &kept, e))?;
+    sync_parent(&kept)?;
+    tracing::error!(
+        kept = %kept.display(),
+        commits = damage.commits,
+        "the write-ahead log is damaged, and store.accept_damaged_log is on: {damage}, and the hub goes on without them; \
+         stop it and check what is left with `convoke audit verify`"
+    );
+    Ok(())
 }
 
 /// A fact about the store itself.
@@ -212,7 +262,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 /// A sealed secret by name, read without taking the directory; a hub may be running.
-pub fn peek_secret(dir: &std::path::Path, name: &str, data_key: Option<&SecretBytes>) -> Result<Option<SecretBytes>> {
+pub fn peek_secret(dir: &Path, name: &str, data_key: Option<&SecretBytes>) -> Result<Option<SecretBytes>> {
     let paths = Paths::existing(dir)?;
     let conn = schema::open_readable(&paths.db)?;
     schema::version(&conn)?;

@@ -88,7 +88,7 @@ async fn each_change_of_a_row_is_found_and_named() {
         match verify(dir.path()) {
             Verdict::Bad(finding) => assert_eq!(finding.seq(), expect, "{sql}: {finding}"),
             Verdict::Damaged { .. } => assert_eq!(expect, None, "{sql}"),
-            Verdict::Good(_) => panic!("not found: {sql}"),
+            other => panic!("not found: {sql}: {other:?}"),
         }
     }
 }

@@ -39,6 +39,12 @@ pub(super) fn show(output: &Output, path: &Path, verdict: &Verdict) -> Result<Ex
         Verdict::Bad(finding) => {
             output.note(format_args!("error: the journal at {} does not hold: {finding}", path.display()));
         }
+        Verdict::DamagedLog(damage) => {
+            output.note(format_args!(
+                "error: the journal at {} cannot be read to its end, which is in the write-ahead log hub.db-wal: {damage}",
+                path.display()
+            ));
+        }
         Verdict::Damaged { last_good, why } => {
             output.note(format_args!(
                 "error: the journal at {} is damaged after record {last_good}: {why}",
@@ -78,6 +84,11 @@ fn machine_readable(verdict: &Verdict) -> Value {
             "last": place(summary),
         }),
         Verdict::Bad(finding) => json!({ "ok": false, "seq": finding.seq(), "finding": finding.to_string() }),
+        Verdict::DamagedLog(damage) => json!({
+            "ok": false,
+            "seq": null,
+            "finding": format!("the write-ahead log cannot be read to its end: {damage}"),
+        }),
         Verdict::Damaged { last_good, why } => json!({ "ok": false, "seq": last_good + 1, "finding": why }),
     }
 }

@@ -80,6 +80,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("sonde.runbook_dir", Kind::Text, "", "Folder of runbooks (TOML) besides the built-in ones."),
     setting("sonde.tls_listen", Kind::MaybeAddress, "", "Address of a second listener for Sonde agents, with mutual TLS against the hub's own CA."),
     setting("sonde.tls_names", Kind::List, "", "Host names and addresses by which agents reach sonde.tls_listen, for its certificate."),
+    setting("store.accept_damaged_log", Kind::Bool, "false", "Where the database's write-ahead log is damaged, keep a copy of it and start without the commits that cannot be read. For one start."),
     setting("store.queue_limit", number(64, 1_000_000), "8192", "Most writes that may wait for the disk."),
     setting("tls.cert", Kind::Text, "", "Certificate chain (PEM) to serve TLS with."),
     setting("tls.key", Kind::Text, "", "Its private key (PEM)."),
