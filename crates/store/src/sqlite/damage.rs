@@ -50,7 +50,7 @@ impl fmt::Display for LogDamage {
             Some(frame) => write!(f, "frame {frame} of it is damaged")?,
             None => write!(f, "its header is damaged")?,
         }
-        write!(f, ", so that {} acknowledged commit", self.commits)?;
+        write!(f, ", so that {} commit", self.commits)?;
         write!(f, "{} from there on cannot be read", if self.commits == 1 { "" } else { "s" })
     }
 }
@@ -249,11 +249,11 @@ impl Order {
 }
 
 fn word(bytes: &[u8]) -> u32 {
-    u32::from_be_bytes(bytes[..4].try_into().expect("four bytes"))
+    u32::from_be_bytes(bytes[..4].try_into().expect("a slice of four bytes"))
 }
 
 fn salts(bytes: &[u8]) -> [u8; 8] {
-    bytes[..8].try_into().expect("eight bytes")
+    bytes[..8].try_into().expect("a slice of eight bytes")
 }
 
 /// Whether there was enough left to read.
