@@ -160,6 +160,14 @@ impl Queue {
         Some(command)
     }
 
+    /// Takes a call out from among those that wait.
+    fn take_call(&mut self, wanted: CallId) -> Option<Command> {
+        let place = self.commands.iter().position(|c| matches!(c, Command::Call { id, .. } if *id == wanted))?;
+        let call = self.commands.remove(place)?;
+        self.bytes -= call.size();
+        Some(call)
+    }
+
     fn next_deadline(&self) -> Option<Duration> {
         self.commands.iter().filter_map(Command::deadline).min()
     }
@@ -195,6 +203,12 @@ impl Link {
         let size = command.size();
         match command {
             Command::Close(_) => queue.commands.push_front(command),
+            // What has not gone out yet need not: nobody waits for it any more.
+            Command::Forget(id) if let Some(unsent) = queue.take_call(id) => {
+                drop(queue);
+                unsent.fail(Failure::new(code::CANCELLED, "the caller stopped waiting before the call was sent"));
+                return Ok(());
+            }
             Command::Forget(_) => queue.commands.push_back(command),
             Command::PolicyChanged if queue.policy_changed => return Ok(()),
             Command::PolicyChanged => {
@@ -387,6 +401,20 @@ mod tests {
         link.push(call(MAX_QUEUED_BYTES - 3, 40)).expect("its bytes are free again");
         let left: Vec<_> = std::iter::from_fn(|| link.pop()).map(|c| c.deadline().map(|d| d.as_secs())).collect();
         assert_eq!(left, [Some(30), None, Some(20), Some(40)]);
+    }
+
+    #[test]
+    fn a_call_that_is_given_up_before_it_went_out_does_not_go_out() {
+        let link = Link::new(LinkId(1));
+        let (first, second) = (call(MAX_QUEUED_BYTES - 3, 10), call(1, 20));
+        let Command::Call { id, .. } = first else { panic!("a call") };
+        link.push(first).expect("room");
+        link.push(second).expect("room");
+        link.push(Command::Forget(id)).expect("always taken");
+        assert_eq!(link.depth(), 1);
+        link.push(call(MAX_QUEUED_BYTES - 3, 40)).expect("its bytes are free again");
+        link.push(Command::Forget(id)).expect("what is under way is told to the connection");
+        assert_eq!(link.depth(), 3);
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::time::Timestamp;
-use convoke_store::{ApprovalMove, CallEnd, CallRow};
+use convoke_store::{ApprovalMove, CallEnd, CallRow, StoreError};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -277,14 +277,41 @@ async fn use_approval(
     Ok(Some(planned))
 }
 
-/// Runs a call whose approval is used. From here on no other start will.
+/// Does what the store must keep of an approved call, and again for as long as the store fails. What was not sent runs
+/// at the next start, so nobody may be told before that how it ended. Nothing when the hub stops first.
+pub(super) async fn once_stored<F: Future<Output = Result<(), StoreError>>>(
+    hub: &Hub,
+    call: CallId,
+    keep: impl Fn() -> F,
+) -> Option<Result<(), StoreError>> {
+    let mut told = false;
+    loop {
+        let why = match keep().await {
+            Err(why) if !matches!(why, StoreError::Conflict(_) | StoreError::Closed) => why,
+            settled => return Some(settled),
+        };
+        if !told {
+            tracing::error!(%call, %why, "an approved call cannot be recorded yet; it is tried again");
+            told = true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TRY_AGAIN) => {}
+            () = hub.stopping.cancelled() => return None,
+        }
+    }
+}
+
+/// Runs a call whose approval is used. From here on no other start will, unless it was not sent.
 async fn run_approved(
     hub: &Hub,
     approval: ApprovalId,
     row: &CallRow,
     planned: Planned,
 ) -> Result<(), convoke_store::StoreError> {
-    hub.store.start_call(row.id).await?;
+    let Some(started) = once_stored(hub, row.id, || hub.store.start_call(row.id)).await else {
+        return Ok(());
+    };
+    started?;
     let verdict = planned.decide(hub, Consent::Given);
     let full = async |code, message: &str| {
         end(hub, row, &planned.call, code, message.to_owned(), Decision::Confirmed, approval).await
@@ -337,7 +364,9 @@ async fn end(
     approval: ApprovalId,
 ) -> Result<(), convoke_store::StoreError> {
     let (done, CallEnd { id, outcome, record }) = ending(hub, row, code, message, decision, approval);
-    hub.store.finish_call(id, &outcome, record).await?;
+    let finish = || hub.store.finish_call(id, &outcome, record.clone());
+    let Some(finished) = once_stored(hub, id, finish).await else { return Ok(()) };
+    finished?;
     hub.metrics.call(code, effect_of(hub, row), 0.0);
     hub.calls.finish(call, done);
     Ok(())
@@ -418,8 +447,10 @@ fn about(approval: ApprovalId, row: &CallRow, at: Timestamp) -> Draft {
 }
 
 /// What is recorded of an approval that was used for a call which was never sent.
-pub(super) fn given_back(row: &CallRow) -> Draft {
+pub(super) fn given_back(hub: &Hub, row: &CallRow) -> Draft {
     let mut record = Draft::new(clock::now(), Kind::Approval).detail(&json!({ "what": "not sent: approved again" }));
+    record.who = hub.operators.find(row.caller).map(|token| token.name.clone());
+    record.args_digest = Some(row.args_digest.clone());
     record.target = Some(row.target.as_str().into());
     record.tool = Some(row.tool.clone());
     record.call_id = Some(row.id);

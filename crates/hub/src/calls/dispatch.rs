@@ -13,7 +13,7 @@ use convoke_store::{Expected, StoreError};
 use tokio::sync::oneshot;
 
 use super::ending::Ending;
-use super::{Done, Planned, message, offline};
+use super::{Done, Planned, approve, message, offline};
 use crate::clock;
 use crate::downloads;
 use crate::hub::Hub;
@@ -58,7 +58,15 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
         let keep_result = done.result.as_ref().is_none_or(|result| result.get().len() <= hub.limits.result_kept);
         let stored = if keep_result { done.clone() } else { done.without_result() };
         let text = serde_json::to_string(&stored).unwrap_or_else(|_| "{}".into());
-        hub.store.finish_call(planned.call.id, &text, record).await
+        let finish = || hub.store.finish_call(planned.call.id, &text, record.clone());
+        if planned.approval.is_none() {
+            finish().await
+        } else {
+            match approve::once_stored(hub, planned.call.id, finish).await {
+                Some(finished) => finished,
+                None => return,
+            }
+        }
     } else if let Some(expected) = expected {
         let (told, committed) = oneshot::channel();
         hub.store.append_expected(Box::new(record), expected, told);

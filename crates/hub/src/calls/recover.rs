@@ -40,7 +40,7 @@ pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
     for row in hub.store.stranded_calls().await? {
         // What does more than look is not sent without an intent: what a person has said yes to can still be done.
         let looks = approve::effect_of(hub, &row) == Effect::Observe;
-        if !looks && hub.store.unuse_approval(row.id, approve::given_back(&row)).await? {
+        if !looks && hub.store.unuse_approval(row.id, approve::given_back(hub, &row)).await? {
             continue;
         }
         end(hub, &row, code::INTERRUPTED, if looks { INTERRUPTED } else { NOT_SENT }).await?;
