@@ -121,6 +121,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id() };
         let _announced = here.announce(dir.path()).expect("announced");
+        let held = std::fs::File::create(convoke_store::Paths::new(dir.path()).lock).expect("a file");
+        held.lock().expect("held");
         let found = choose(global, &env_hub.map(Into::into), &env_token.map(Into::into), dir.path());
         match (found, expect) {
             (Ok((base, token)), Ok(expect)) => assert_eq!((base.as_str(), token.reveal()), expect),

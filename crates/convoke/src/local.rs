@@ -61,11 +61,12 @@ impl Whereabouts {
         };
         let here: Self = serde_json::from_str(&text)
             .with_context(|| format!("{} is not what a hub writes there", path.display()))?;
-        Ok(here.still_runs(&file).then_some(here))
+        Ok((convoke_store::is_held(data) && here.still_runs(&file)).then_some(here))
     }
 
-    /// Whether the process that wrote `file` still runs. A hub that was killed leaves it behind, and whoever takes its
-    /// port next must not be sent the operator's token: another user's process cannot pass for it.
+    /// Whether the process that wrote `file` still runs, as far as its id tells. A hub that was killed leaves it behind, and
+    /// whoever takes its port next must not be sent the operator's token. Its id may be another process's by now, so a hub
+    /// must hold the directory as well.
     #[cfg(target_os = "linux")]
     fn still_runs(&self, file: &fs::Metadata) -> bool {
         use std::os::unix::fs::MetadataExt as _;
@@ -75,7 +76,7 @@ impl Whereabouts {
         }
     }
 
-    /// Elsewhere there is no way to tell without a library; a port that nobody answers on says it as well.
+    /// Elsewhere there is no way to tell without a library.
     #[cfg(not(target_os = "linux"))]
     fn still_runs(&self, _: &fs::Metadata) -> bool {
         true
@@ -123,6 +124,10 @@ mod tests {
         assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None);
         let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id() };
         let announced = here.announce(dir.path()).expect("announced");
+        assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None, "nobody holds the directory");
+        let held = fs::File::create(convoke_store::Paths::new(dir.path()).lock).expect("a file");
+        assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None, "a file is no lock");
+        held.lock().expect("held");
         assert_eq!(Whereabouts::read(dir.path()).expect("readable"), Some(here));
         #[cfg(unix)]
         {

@@ -92,14 +92,35 @@ pub fn verify_export(mut file: impl BufRead, expected: Expected) -> Result<Verdi
     Ok(Verdict::of(verifier))
 }
 
+/// What became of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Export {
+    /// It was written.
+    Written {
+        /// How many records there are.
+        records: u64,
+    },
+    /// The journal does not hold, and nothing was written.
+    Refused(Verdict),
+}
+
 /// Writes the whole journal of a data directory as an export: a header, the records, and each checkpoint after the
-/// record it covers. Reads only; a hub may be running. Answers how many records there are.
-pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<u64> {
+/// record it covers. Reads only; a hub may be running.
+///
+/// The journal is checked first: an export has no columns and no database around it, and would hold where the
+/// directory does not.
+pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<Export> {
     let paths = Paths::existing(dir)?;
     refuse_damaged_log(&paths.wal)?;
     let mut conn = open_readable(&paths.db)?;
-    // One view of the database for everything that follows.
+    // One view of the database for the check and for what is written, whatever a running hub adds meanwhile.
     let conn = conn.transaction()?;
+    match verify_view(&conn, Expected::default()) {
+        Ok(Verdict::Good(_)) => {}
+        Ok(verdict) => return Ok(Export::Refused(verdict)),
+        Err(StoreError::Corrupt(why)) => return Ok(Export::Refused(Verdict::Damaged { last_good: 0, why })),
+        Err(other) => return Err(other),
+    }
     let hub_id = hub_id(&conn)?;
     let mut signed = Signed::new(&conn, hub_id)?;
     let unwritable = |e: std::io::Error| StoreError::Io { what: "write the export".into(), source: Arc::new(e) };
@@ -118,20 +139,25 @@ pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<u64> {
         Ok(true)
     })?;
     to.flush().map_err(unwritable)?;
-    Ok(records)
+    Ok(Export::Written { records })
 }
 
 /// Checks an open database. The caller decides how it was opened.
-pub(crate) fn verify_db(conn: &Connection, mut expected: Expected) -> Result<Verdict> {
+pub(crate) fn verify_db(conn: &Connection, expected: Expected) -> Result<Verdict> {
     // One view of the database for everything that follows, whatever a running hub adds meanwhile.
-    let conn = conn.unchecked_transaction()?;
-    schema_version(&conn)?;
-    let hub_id = hub_id(&conn)?;
+    let view = conn.unchecked_transaction()?;
+    verify_view(&view, expected)
+}
+
+/// Checks what one transaction sees of a database.
+fn verify_view(conn: &Connection, mut expected: Expected) -> Result<Verdict> {
+    schema_version(conn)?;
+    let hub_id = hub_id(conn)?;
     expected.hub_id.get_or_insert(hub_id);
     let mut verifier = Verifier::new(expected);
-    let mut signed = Signed::new(&conn, hub_id)?;
+    let mut signed = Signed::new(conn, hub_id)?;
     let mut bits = Bits::default();
-    let walked = walk(&conn, |row| {
+    let walked = walk(conn, |row| {
         let before = verifier.seq();
         verifier.record(row.body, row.hash);
         // The record itself comes first: what is wrong with it says more than what is around it.
@@ -142,7 +168,7 @@ pub(crate) fn verify_db(conn: &Connection, mut expected: Expected) -> Result<Ver
             }
             Value::of(row.kind, row.target, row.tool, row.call_id).for_each(|value| bits.add(value));
             if let Some(block) = block_ended_by(verifier.seq()) {
-                if !kept_bits(&conn, block)?.is_some_and(|kept| bits.is(&kept)) {
+                if !kept_bits(conn, block)?.is_some_and(|kept| bits.is(&kept)) {
                     verifier
                         .flag(verifier.seq(), "what filters use to find records up to here does not agree with them");
                 }
@@ -165,11 +191,11 @@ pub(crate) fn verify_db(conn: &Connection, mut expected: Expected) -> Result<Ver
     if !verdict.is_good() {
         return Ok(verdict);
     }
-    if let Some(seq) = kept_too_soon(&conn, last_good)? {
+    if let Some(seq) = kept_too_soon(conn, last_good)? {
         let why = "filters would pass over records from here on: there are bits for a block that has not ended";
         return Ok(Verdict::Bad(Finding::Malformed { seq, why: why.into() }));
     }
-    match integrity(&conn)? {
+    match integrity(conn)? {
         Some(why) => Ok(Verdict::Damaged { last_good, why }),
         None => Ok(verdict),
     }

@@ -25,7 +25,9 @@ use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent};
 use crate::interface::Result;
 use crate::keys;
 use crate::seal::DataKey;
-use crate::sqlite::{CURRENT_SCHEMA, meta, now, open_readable, refuse_damaged_log, schema_version};
+use crate::sqlite::{
+    CURRENT_SCHEMA, RESTORED, meta, now, open_readable, refuse_damaged_log, schema_version, set_meta,
+};
 use key::WrappedKey;
 
 /// The version of the format.
@@ -113,7 +115,9 @@ pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Resu
     // Under another name until it is whole and checked, so that a hub never starts on half of it.
     let partial = &paths.restoring;
     let _ = fs::remove_file(partial);
-    let copied = copy_db(from, partial, &manifest).and_then(|()| check_db(partial, &manifest));
+    let copied = copy_db(from, partial, &manifest)
+        .and_then(|()| check_db(partial, &manifest))
+        .and_then(|_| mark_restored(partial));
     if let Err(error) = copied {
         // The directory is as empty as it was, so that it can be tried again.
         let _ = fs::remove_file(partial);
@@ -275,6 +279,15 @@ fn copy_db(from: &Path, to: &Path, manifest: &Manifest) -> Result<()> {
     std::io::copy(&mut source, &mut target)
         .and_then(|_| target.sync_all())
         .map_err(|e| StoreError::io("write", to, e))
+}
+
+/// Notes in the database that it comes from a backup: the hub that starts there must not take up what waited then.
+fn mark_restored(db: &Path) -> Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(db, flags)?;
+    // A restore that is interrupted is run again: nothing needs to be undone, and nothing shall lie beside it.
+    conn.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
+    set_meta(&conn, RESTORED, &now().to_string())
 }
 
 /// Checks the database in `file`, with or without a manifest behind it.

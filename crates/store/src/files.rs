@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::StoreError;
 
@@ -124,17 +125,37 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// How often a directory that is held is tried again, and how long after: somebody may only have looked whether it is.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// Holds a data directory for writing. The system lets go of it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct DirLock {
     _file: File,
 }
 
+/// Whether a process holds this data directory for writing. What it left behind there says nothing: it may be dead, and
+/// its id another's.
+pub fn is_held(dir: &Path) -> bool {
+    let Ok(file) = File::open(Paths::new(dir).lock) else { return false };
+    // Let go of at once, with the file; whoever wants the directory at that very moment tries again.
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
 impl DirLock {
     /// Takes the directory, or says who has it.
     pub(crate) fn take(paths: &Paths) -> Result<Self, StoreError> {
         let mut file = touch_private(&paths.lock)?;
-        match file.try_lock() {
+        let mut tries = LOCK_TRIES;
+        let locked = loop {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) if tries > 0 => tries -= 1,
+                locked => break locked,
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        };
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();

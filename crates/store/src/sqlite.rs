@@ -62,6 +62,8 @@ pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits, kept_too_s
 const HUB_KEY: &str = "hub_key";
 /// Its public half, in the open, for exports.
 const PUBLIC_KEY: &str = "hub_public_key";
+/// Since when the database is a backup's on which no hub has started.
+pub(crate) const RESTORED: &str = "restored_at";
 
 /// How to open a data directory.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use convoke_core::id::CallId;
 use convoke_core::journal::{Anchor, Draft, Expected, Finding, Kind, record_hash};
 use convoke_core::time::Timestamp;
-use convoke_store::audit::{self, Verdict};
+use convoke_store::audit::{self, Export, Verdict};
 use convoke_store::{OpenOptions, SqliteStore, Store};
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -154,7 +154,8 @@ async fn a_byte_changed_in_the_file_is_found() {
 async fn an_export_verifies_and_a_changed_one_does_not() {
     let dir = filled().await;
     let mut export = Vec::new();
-    assert_eq!(audit::export(dir.path(), &mut export, NOW).expect("exports"), 1_200);
+    let written = audit::export(dir.path(), &mut export, NOW).expect("exports");
+    assert_eq!(written, Export::Written { records: 1_200 });
     let check = |bytes: &[u8]| audit::verify_export(bytes, Expected::default()).expect("reads");
     let Verdict::Good(summary) = check(&export) else { panic!("{:?}", check(&export)) };
     assert_eq!((summary.last_seq, summary.checkpoints), (1_200, 2));
@@ -165,4 +166,48 @@ async fn an_export_verifies_and_a_changed_one_does_not() {
     assert!(!check(&export[..export.len() - 1]).is_good(), "cut in its last line");
     assert!(!check(b"").is_good());
     assert!(!check(b"{}\n").is_good());
+}
+
+#[tokio::test]
+async fn a_journal_that_does_not_hold_is_not_exported() {
+    for sql in [
+        "DELETE FROM journal WHERE seq = 1200",
+        "DELETE FROM journal WHERE seq > 1100",
+        "DELETE FROM journal",
+        "DELETE FROM journal WHERE seq = 500",
+        "UPDATE journal SET body = replace(body, 'marker-0700', 'marker-0701') WHERE seq = 700",
+        "UPDATE journal SET target = 'pc-x' WHERE seq = 12",
+        "UPDATE checkpoints SET signature = x'00' WHERE seq = 600",
+    ] {
+        let dir = filled().await;
+        assert!(db(dir.path()).execute(sql, []).expect("changes") > 0, "{sql}");
+        let mut export = Vec::new();
+        let refused = audit::export(dir.path(), &mut export, NOW).expect("reads");
+        assert_eq!(refused, Export::Refused(verify(dir.path())), "{sql}");
+        assert!(export.is_empty(), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_grows_is_exported_all_the_same() {
+    let dir = filled().await;
+    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    let adding = async {
+        for _ in 0..200 {
+            store.append(Draft::new(NOW, Kind::Hub)).await.expect("appends");
+            store.checkpoint(NOW).await.expect("signs");
+        }
+    };
+    let path = dir.path().to_owned();
+    let exporting = tokio::task::spawn_blocking(move || {
+        for _ in 0..3 {
+            let mut export = Vec::new();
+            let written = audit::export(&path, &mut export, NOW).expect("exports");
+            assert!(matches!(written, Export::Written { records: 1_200.. }), "{written:?}");
+            assert!(audit::verify_export(&export[..], Expected::default()).expect("reads").is_good());
+        }
+    });
+    let ((), exported) = tokio::join!(adding, exporting);
+    exported.expect("exports");
+    store.close().await.expect("closes");
 }

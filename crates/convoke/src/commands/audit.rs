@@ -11,9 +11,9 @@ use clap::Subcommand;
 use convoke_api::Client;
 use convoke_api::record::{CheckpointQuery, JournalQuery};
 use convoke_core::id::HubId;
-use convoke_core::journal::{Anchor, Checkpoint, Expected, ExportHeader, Kind, checkpoint_line};
+use convoke_core::journal::{Anchor, Checkpoint, Expected, ExportHeader, Kind, Verifier, checkpoint_line};
 use convoke_core::time::Timestamp;
-use convoke_store::audit;
+use convoke_store::audit::{self, Export, Verdict};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -173,7 +173,12 @@ async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
         export_over_http(&client, &mut out).await
     } else {
         let data = local::data_dir(verb.global.data.as_deref())?;
-        audit::export(&data, &mut out, when::now()).map_err(Into::into)
+        match audit::export(&data, &mut out, when::now()) {
+            Ok(Export::Written { records }) => Ok(records),
+            // Not on standard output, where the export belongs.
+            Ok(Export::Refused(verdict)) => Err(anyhow!(verdict::found(&data.display(), &verdict))),
+            Err(why) => Err(why.into()),
+        }
     };
     let records = match records.and_then(|records| Ok(out.flush().map(|()| records)?)) {
         Ok(records) => records,
@@ -202,7 +207,8 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
     let about: About = client.get("/api/hub", &NO_QUERY).await?;
     let key =
         public_key(&about.kenny_public_key).map_err(|why| anyhow!("the hub's public key does not fit: {why}"))?;
-    writeln!(out, "{}", ExportHeader::new(about.hub_id, key, when::now()).line())?;
+    let mut lines = Lines { out, verifier: Verifier::new(Expected::default()) };
+    lines.write(&ExportHeader::new(about.hub_id, key, when::now()).line())?;
     // Asked for first: what is signed while the records are fetched could cover some that are not in the export.
     let path = "/api/journal/checkpoints";
     let signed = Pages::new(client, path, "checkpoints", &CheckpointQuery::default(), None)?.all().await?;
@@ -212,27 +218,57 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
     let mut records = 0;
     while let Some(page) = pages.next().await? {
         for record in &page {
-            // The exact text: its hash is over it.
-            writeln!(out, "{}", RawValue::get(record))?;
             records += 1;
             let Place { seq } = super::typed(record)?;
             if seq != records {
                 return Err(parts_only());
             }
+            // The exact text: its hash is over it.
+            lines.write(RawValue::get(record))?;
             while let Some(checkpoint) = signed.next_if(|checkpoint| checkpoint.seq <= seq) {
-                writeln!(out, "{}", checkpoint_line(&checkpoint))?;
+                lines.write(&checkpoint_line(&checkpoint))?;
             }
         }
     }
     // Every journal begins with the hub's own start.
-    if records == 0 { Err(parts_only()) } else { Ok(records) }
+    if records == 0 {
+        return Err(parts_only());
+    }
+    // What was signed before the records were asked for must be among them: what is left says that the end is gone.
+    for checkpoint in signed {
+        lines.write(&checkpoint_line(&checkpoint))?;
+    }
+    lines.finish(client.base())?;
+    Ok(records)
+}
+
+/// The lines of an export, checked as they are written.
+struct Lines<W> {
+    out: W,
+    verifier: Verifier,
+}
+
+impl<W: Write> Lines<W> {
+    fn write(&mut self, line: &str) -> Result<()> {
+        self.verifier.line(line.as_bytes());
+        Ok(writeln!(self.out, "{line}")?)
+    }
+
+    /// An export is for keeping: one that does not hold is told now and not when it is needed.
+    fn finish(self, place: &str) -> Result<()> {
+        match self.verifier.finish() {
+            Ok(_) => Ok(()),
+            Err(finding) => Err(anyhow!(verdict::found(&place, &Verdict::Bad(finding)))),
+        }
+    }
 }
 
 /// A journal with gaps would be taken for one that somebody tampered with.
 fn parts_only() -> anyhow::Error {
     anyhow!(
-        "this token sees only some records of the journal, and an export must have them all to be verified; export \
-         with a token that is not narrowed to some agents, or list what this one sees with `audit list`"
+        "records of the journal are missing, and an export must have them all to be verified. Either this token sees \
+         only some, since it is narrowed to some agents: export with another, or list what this one sees with `audit \
+         list`. Or the journal does not hold: `audit verify` says so where its data is"
     )
 }
 
@@ -270,6 +306,33 @@ mod tests {
         let records: Vec<Record> = serde_json::from_str(text).expect("records");
         let now = Timestamp::parse("2026-06-04T18:05:00Z").expect("a time");
         insta::assert_snapshot!(table(&records, now).render_plain());
+    }
+
+    #[test]
+    fn an_export_whose_end_is_gone_is_refused() {
+        use convoke_core::journal::{Chain, Draft, shown};
+        let hub = HubId::new(uuid::Uuid::from_u128(7));
+        let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
+        let mut chain = Chain::new(hub);
+        let now = Timestamp::from_millis(0);
+        let records = [1, 2].map(|_| chain.seal(&Draft::new(now, Kind::Hub)));
+        let signed = Checkpoint::sign(&key, hub, chain.seq(), *chain.head(), now);
+        let header = ExportHeader::new(hub, key.verifying_key().to_bytes(), now);
+        for (kept, holds) in [(2, true), (1, false)] {
+            let mut lines = Lines { out: Vec::new(), verifier: Verifier::new(Expected::default()) };
+            lines.write(&header.line()).expect("writes");
+            for record in &records[..kept] {
+                lines.write(&shown(&record.body, &record.hash)).expect("writes");
+            }
+            lines.write(&checkpoint_line(&signed)).expect("writes");
+            match lines.finish("http://hub") {
+                Ok(()) => assert!(holds),
+                Err(why) => {
+                    assert!(!holds && why.to_string().contains("the journal at http://hub does not hold"), "{why}");
+                    assert!(why.to_string().contains("its end was cut off"), "{why}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a check of the journal found, in words.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::Result;
@@ -22,7 +23,7 @@ pub(super) fn show(output: &Output, path: &Path, verdict: &Verdict) -> Result<Ex
     }
     match verdict {
         Verdict::Good(summary) => {
-            output.text(&format!("the journal at {} holds", path.display()))?;
+            output.text(&found(&path.display(), verdict))?;
             output.table(&facts(summary), "")?;
             if summary.signed_up_to < summary.last_seq {
                 output.note(format_args!(
@@ -36,23 +37,23 @@ pub(super) fn show(output: &Output, path: &Path, verdict: &Verdict) -> Result<Ex
                  whose end was cut off.",
             );
         }
-        Verdict::Bad(finding) => {
-            output.note(format_args!("error: the journal at {} does not hold: {finding}", path.display()));
-        }
-        Verdict::DamagedLog(damage) => {
-            output.note(format_args!(
-                "error: the journal at {} cannot be read to its end, which is in the write-ahead log hub.db-wal: {damage}",
-                path.display()
-            ));
-        }
-        Verdict::Damaged { last_good, why } => {
-            output.note(format_args!(
-                "error: the journal at {} is damaged after record {last_good}: {why}",
-                path.display()
-            ));
-        }
+        bad => output.note(format_args!("error: {}", found(&path.display(), bad))),
     }
     Ok(exit)
+}
+
+/// What is wrong with the journal at `place`.
+pub(super) fn found(place: &dyn Display, verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Good(_) => format!("the journal at {place} holds"),
+        Verdict::Bad(finding) => format!("the journal at {place} does not hold: {finding}"),
+        Verdict::DamagedLog(damage) => format!(
+            "the journal at {place} cannot be read to its end, which is in the write-ahead log hub.db-wal: {damage}"
+        ),
+        Verdict::Damaged { last_good, why } => {
+            format!("the journal at {place} is damaged after record {last_good}: {why}")
+        }
+    }
 }
 
 /// The facts about a journal that holds.

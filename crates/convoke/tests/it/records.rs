@@ -75,10 +75,10 @@ fn a_token_that_sees_some_records_exports_none() {
     let narrow = hub.run(&["tokens", "create", "narrow", "--role", "operator", "--agents", "pc-1"]).ok().stdout;
     let file = hub.beside("some.jsonl");
     let shown = file.display().to_string();
-    hub.run_as(narrow.trim(), &["audit", "export", &shown]).code(1).notes("sees only some records");
+    hub.run_as(narrow.trim(), &["audit", "export", &shown]).code(1).notes("sees only some,");
     // The same token, of the hub in this directory.
     let flags = ["audit", "export", shown.as_str(), "--token", narrow.trim()];
-    hub.run(&flags).code(1).notes("sees only some records");
+    hub.run(&flags).code(1).notes("sees only some,");
     assert!(!file.exists(), "half a journal would be taken for one");
 }
 
@@ -115,6 +115,14 @@ fn a_changed_byte_is_found() {
     bytes[at + 1] ^= 1;
     std::fs::write(&file, bytes).expect("written");
     Done::of(&mut on(&data, &["audit", "verify"])).code(1).notes("does not hold: record");
+    // Nor is an export made of it: it would be kept for one that holds.
+    let export = dir.path().join("export.jsonl");
+    Done::of(&mut on(&data, &["audit", "export", &export.display().to_string()]))
+        .code(1)
+        .notes("does not hold: record");
+    assert!(!export.exists());
+    let none = Done::of(&mut on(&data, &["audit", "export", "-"])).code(1).notes("does not hold: record");
+    assert_eq!(none.stdout, "");
     let json = Done::of(&mut on(&data, &["audit", "verify", "--json"])).code(1).json();
     assert_eq!(json["ok"], false);
     assert!(json["seq"].is_u64(), "{json}");

@@ -27,8 +27,9 @@ const VERSION: u32 = 3_007_000;
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 9..=16;
 
 /// More commits than this behind a break are damage even where none continues another. A commit whose sync failed may
-/// stay behind the end, once its shorter followers have been written over its beginning; so many in a row are never seen.
-const LEFT_BY_FAILED_SYNCS: u64 = 3;
+/// stay behind the end, once its shorter followers have been written over its beginning. What stays of a spell of failures
+/// is what was longer than all that came later, and that grows with the logarithm of their number: a million leave 14.
+const LEFT_BY_FAILED_SYNCS: u64 = 32;
 
 /// How often damage must be seen before it is told. A running hub may write the log while it is read: a frame that was
 /// not there yet, before frames that already were, looks like damage once, and starting over moves everything.

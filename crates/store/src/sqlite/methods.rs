@@ -276,6 +276,18 @@ impl Store for SqliteStore {
         self.readers.read(move |conn| Ok(calls::approvals(conn, &calls::Which::One(id), None, 1, &key)?.pop())).await
     }
 
+    async fn is_restored(&self) -> Result<bool> {
+        self.readers.read(|conn| Ok(super::meta(conn, super::RESTORED)?.is_some())).await
+    }
+
+    async fn settle_restored(&self, record: Draft) -> Result<()> {
+        let settle = move |tx: &mut super::writer::Tx<'_>| {
+            tx.conn.execute("DELETE FROM meta WHERE name = ?1", [super::RESTORED])?;
+            tx.append(&record).map(drop)
+        };
+        self.queue.run(SMALL, settle).await
+    }
+
     async fn stranded_calls(&self) -> Result<Vec<CallRow>> {
         let key = Arc::clone(&self.key);
         self.readers.read(move |conn| calls::stranded(conn, &key)).await

@@ -113,11 +113,11 @@ fn a_sector_of_zeroes_and_many_changed_pages_are_found() {
     first[..512].fill(0);
     assert_eq!(seen(&first).expect("found").0, None);
     // Where every page is changed no frame continues another.
-    let mut every = log.clone();
-    for n in 0..=ends[9] {
+    let mut every = Writer::new().commit(40).log();
+    for n in 0..every.len() / FRAME {
         every[HEADER + n * FRAME + 100] ^= 1;
     }
-    assert_eq!(seen(&every), Some((Some(1), 10)));
+    assert_eq!(seen(&every), Some((Some(1), 40)));
 }
 
 #[test]
@@ -182,6 +182,37 @@ fn what_a_failed_commit_left_is_no_damage() {
     assert_eq!(log[..start], failed[..start]);
     assert!(start < log.len() && log.len() < failed.len());
     log.extend_from_slice(&failed[log.len()..]);
+    assert_eq!(seen(&log), None);
+}
+
+#[test]
+fn what_a_spell_of_failed_commits_left_is_no_damage() {
+    // Each of these was written over the beginning of the one before, and all but the shortest left their end.
+    let writer = Writer::new();
+    writer.commit(3);
+    let sizes = (1..=12).rev().map(|n| n * 40);
+    let mut log: Vec<u8> = Vec::new();
+    let mut last = 0;
+    for size in sizes {
+        let other = tempfile::tempdir().expect("a directory");
+        for name in ["x.db", "x.db-wal"] {
+            std::fs::copy(writer.dir.path().join(name), other.path().join(name)).expect("copies");
+        }
+        let again = Connection::open(other.path().join("x.db")).expect("opens");
+        again.execute_batch("BEGIN").expect("begins");
+        for _ in 0..size {
+            again.execute("INSERT INTO t (b) VALUES (hex(randomblob(300)))", []).expect("inserts");
+        }
+        again.execute_batch("COMMIT").expect("commits");
+        let written = std::fs::read(other.path().join("x.db-wal")).expect("reads");
+        if log.is_empty() {
+            log.clone_from(&written);
+        }
+        assert!(written.len() < log.len() || last == 0, "shorter than the one before");
+        log[..written.len()].copy_from_slice(&written);
+        last = written.len();
+    }
+    assert!(ends(&log).len() > 3 + 8, "their ends are there");
     assert_eq!(seen(&log), None);
 }
 
