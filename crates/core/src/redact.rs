@@ -61,7 +61,10 @@ fn clean(value: &mut Value, depth: usize) {
         }
         Value::Array(items) if depth < 64 => items.iter_mut().for_each(|item| clean(item, depth + 1)),
         Value::String(text) => {
-            *text = clean_text(text);
+            // Looked at first: there may be hundreds of thousands, and the patterns are many.
+            if may_hold_secret(text) {
+                *text = clean_text(text);
+            }
             if text.len() > MAX_TEXT {
                 let cut = text.floor_char_boundary(MAX_TEXT);
                 let rest = text.len() - cut;

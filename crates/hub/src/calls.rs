@@ -31,7 +31,10 @@ use convoke_store::{CallRow, Reservation};
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub use approve::{DecideError, check_reach, decide, decide_at_client, expire_due, take_back, view, withdraw};
+pub use approve::{
+    DecideError, check_reach, decide, decide_at_client, expire_due, take_back, view, withdraw, withdraw_of,
+};
+pub use dispatch::withdraw_unsent;
 pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
 pub use recover::recover;
 pub(crate) use recover::{INTERRUPTED, of_row};
@@ -125,7 +128,7 @@ struct Planned {
     door: Door,
     agent: Arc<Agent>,
     effect: Effect,
-    value: serde_json::Value,
+    /// As text: the parsed value, many times as large at worst, is let go once it has been decided on.
     args: Box<RawValue>,
     args_shown: Box<RawValue>,
     args_digest: String,
@@ -284,8 +287,9 @@ async fn admit(
     read: Option<serde_json::Value>,
 ) -> Result<Admitted, PlaceError> {
     within_rate(hub, &ask.caller).await?;
-    let (planned, idempotency_key) = plan(hub, ask, requested_by, read)?;
-    let verdict = planned.decide(hub, Consent::NotAsked);
+    let (planned, value, idempotency_key) = plan(hub, ask, requested_by, read)?;
+    let verdict = planned.decide(hub, &value, Consent::NotAsked);
+    drop(value);
     match verdict {
         Verdict::Denied(missing) => {
             let mut record = planned.record(clock::now(), Phase::Outcome);
@@ -352,7 +356,7 @@ fn plan(
     ask: Ask,
     requested_by: Arc<str>,
     read: Option<serde_json::Value>,
-) -> Result<(Planned, Option<String>), PlaceError> {
+) -> Result<(Planned, serde_json::Value, Option<String>), PlaceError> {
     let Ask { caller, agent, tool, args, timeout, idempotency_key } = ask;
     // What is guarded, recorded and sent is written from the parsed value: with a key given twice, the guard and the
     // agent could otherwise each read a different one.
@@ -392,14 +396,13 @@ fn plan(
         door: caller.door,
         agent,
         effect,
-        value,
         args,
         timeout,
         kept: false,
         approval: None,
         requested_by,
     };
-    Ok((planned, idempotency_key))
+    Ok((planned, value, idempotency_key))
 }
 
 async fn ask_a_person(
@@ -484,12 +487,13 @@ impl Planned {
         }
     }
 
-    fn decide(&self, hub: &Hub, consent: Consent) -> Verdict {
+    /// Decides on it; `args` are its arguments.
+    fn decide(&self, hub: &Hub, args: &serde_json::Value, consent: Consent) -> Verdict {
         let policy = hub.policy.current();
         if self.agent.id.protocol() == Protocol::Yonexus {
-            return message::decide(self, &policy, consent);
+            return message::decide(self, args, &policy, consent);
         }
-        let surfaces: Vec<Surface<'_>> = surfaces(&self.agent, &self.call.tool, &self.value);
+        let surfaces: Vec<Surface<'_>> = surfaces(&self.agent, &self.call.tool, args);
         let tags = Arc::clone(&self.agent.state().tags);
         let facts = Facts {
             tool: &self.call.tool,

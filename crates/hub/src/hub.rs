@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use convoke_core::id::PeerId;
 use convoke_core::journal::Draft;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
-use crate::agents::budget::Budgets;
+use crate::agents::budget::{Budgets, Note, Record};
 use crate::calls::{Deadlines, MaxWaiting, Recent};
 use crate::changes::Changes;
 use crate::clock;
@@ -281,6 +282,16 @@ impl Hub {
         if let Err(why) = self.store.enqueue(convoke_store::Lossy::Record(record)).await {
             tracing::error!(%why, "a record was not taken");
         }
+    }
+
+    /// Whether the log tells one more thing of a peer, and what that line says of those that are missing. For whatever a
+    /// peer can cause by itself, as often as it connects or sends something.
+    pub(crate) fn tells_of(&self, peer: &PeerId) -> Option<Note> {
+        let note = self.budgets.keep(peer, Record::LogLine, clock::now().millis());
+        if note.is_none() {
+            self.metrics.dropped("hub_log_lines", 1);
+        }
+        note
     }
 
     /// Numbers that are read when someone asks.

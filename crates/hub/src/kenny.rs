@@ -165,7 +165,12 @@ async fn token_is_valid(hub: &Hub, agent: &convoke_core::id::PeerId, token: &Sec
             .is_some_and(|(id, secret)| id == agent.as_str() && SecretText::new(secret).hash().matches(&presented))
     });
     if listed {
-        return hub.store.ensure_agent(agent, clock::now()).await.is_ok();
+        let _turn = hub.agents.turn(agent.as_str()).await;
+        let is_kept = hub.store.ensure_agent(agent, clock::now()).await.is_ok();
+        if is_kept {
+            hub.agents.find_or_add(agent);
+        }
+        return is_kept;
     }
     hub.store.enrol_token_valid(agent, &presented, clock::now()).await.unwrap_or(false)
 }
@@ -178,7 +183,11 @@ async fn enter<S: Stream>(
     accepted: Box<Accepted>,
     address: IpAddr,
 ) {
-    let agent = hub.agents.find_or_add(&accepted.agent);
+    // Whoever was let in was known: not found any more means removed meanwhile.
+    let Some(agent) = hub.agents.find(accepted.agent.as_str()) else {
+        socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        return;
+    };
     let link = Link::new(hub.agents.next_link());
     let now = clock::now();
     let auth = match accepted.proof {
@@ -188,7 +197,7 @@ async fn enter<S: Stream>(
     let version = accepted.protocol.map(|p| p.to_string());
     // It stands among what others say of themselves, on pages that have to be read.
     let meta_raw = accepted.meta_raw.map(json::tamed);
-    let mut is_news = true;
+    let (mut is_news, mut replaces) = (true, false);
     let entered = hub.agents.linked(
         &agent,
         &link,
@@ -204,17 +213,29 @@ async fn enter<S: Stream>(
             state.auth = Some(auth);
         },
         // Looked at again under the lock: a revocation during the handshake must not be outrun.
-        |state| match accepted.proof {
-            Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key.as_deref() == Some(&key),
-            Proof::Token => state.trust != Trust::Revoked,
+        |state| {
+            replaces = state.is_online();
+            match accepted.proof {
+                Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key.as_deref() == Some(&key),
+                Proof::Token => state.trust != Trust::Revoked,
+            }
         },
     );
     if !entered {
         socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
         return;
     }
-    if auth == AuthWay::Token {
-        tracing::warn!(agent = %agent.id, "an agent connected by its legacy bearer token; enrol it");
+    if replaces && let Some(note) = hub.tells_of(&agent.id) {
+        let note = note.words();
+        tracing::info!(
+            agent = %agent.id, %address, note,
+            "an agent's new connection takes the place of one that was open; if this goes on, two machines have its key"
+        );
+    }
+    if auth == AuthWay::Token
+        && let Some(note) = hub.tells_of(&agent.id)
+    {
+        tracing::warn!(agent = %agent.id, note = note.words(), "an agent connected by its legacy bearer token; enrol it");
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
@@ -229,6 +250,9 @@ async fn enter<S: Stream>(
         "auth": auth.name(),
         "protocol": version,
     });
+    if replaces {
+        detail["replaced"] = true.into();
+    }
     let record = hub.budgets.keep(&agent.id, Record::Connection, now.millis()).map(|note| {
         note.tell(&mut detail);
         Lossy::Record(record.detail(&detail))

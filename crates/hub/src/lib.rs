@@ -30,4 +30,4 @@ pub mod yonexus;
 
 pub use adopt::Adopted;
 pub use http::DoorEntry;
-pub use start::{HubOptions, OPERATOR_TOKEN_SECRET, Running, StartError, start};
+pub use start::{HubOptions, OPERATOR_TOKEN_SECRET, Running, StartError, check_seed, check_settings, start};

@@ -91,6 +91,8 @@ pub enum Command {
     Probe(Probe),
     /// Nobody waits for this call any longer: its answer will be late.
     Forget(CallId),
+    /// This call must not go out, should it still be held back; whoever waits for it is told why.
+    Withdraw(CallId, Failure),
     /// Send a frame.
     Send(String),
     /// The deny rules changed: send those this peer understands.
@@ -160,10 +162,17 @@ impl Queue {
         Some(command)
     }
 
+    /// Where a call waits.
+    fn place(&self, wanted: CallId) -> Option<usize> {
+        self.commands.iter().position(|command| match command {
+            Command::Call { id, .. } | Command::Probe(Probe { id, .. }) => *id == wanted,
+            _ => false,
+        })
+    }
+
     /// Takes a call out from among those that wait.
     fn take_call(&mut self, wanted: CallId) -> Option<Command> {
-        let place = self.commands.iter().position(|c| matches!(c, Command::Call { id, .. } if *id == wanted))?;
-        let call = self.commands.remove(place)?;
+        let call = self.commands.remove(self.place(wanted)?)?;
         self.bytes -= call.size();
         Some(call)
     }
@@ -209,7 +218,12 @@ impl Link {
                 unsent.fail(Failure::new(code::CANCELLED, "the caller stopped waiting before the call was sent"));
                 return Ok(());
             }
-            Command::Forget(_) => queue.commands.push_back(command),
+            Command::Withdraw(id, why) if let Some(unsent) = queue.take_call(id) => {
+                drop(queue);
+                unsent.fail(why);
+                return Ok(());
+            }
+            Command::Forget(_) | Command::Withdraw(..) => queue.commands.push_back(command),
             Command::PolicyChanged if queue.policy_changed => return Ok(()),
             Command::PolicyChanged => {
                 queue.policy_changed = true;
@@ -285,6 +299,11 @@ impl Link {
         std::mem::take(&mut queue.commands)
     }
 
+    /// Whether a call waits here.
+    pub fn holds(&self, id: CallId) -> bool {
+        self.queue().place(id).is_some()
+    }
+
     /// How many commands wait.
     pub fn depth(&self) -> usize {
         self.queue().commands.len()
@@ -306,7 +325,7 @@ impl Command {
     const fn deadline(&self) -> Option<Duration> {
         match self {
             Self::Call { deadline, .. } | Self::Probe(Probe { deadline, .. }) => Some(*deadline),
-            Self::Forget(_) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => None,
+            Self::Forget(_) | Self::Withdraw(..) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => None,
         }
     }
 
@@ -320,7 +339,7 @@ impl Command {
         match self {
             Self::Call { reply, .. } => reply.send(Err(why)),
             Self::Probe(Probe { reply, .. }) => drop(reply.send(Err(why))),
-            Self::Forget(_) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => {}
+            Self::Forget(_) | Self::Withdraw(..) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => {}
         }
     }
 
@@ -328,7 +347,7 @@ impl Command {
         match self {
             Self::Call { frame, .. } | Self::Send(frame) => frame.len(),
             Self::Probe(probe) => probe.params.get().len(),
-            Self::Forget(_) | Self::PolicyChanged | Self::Close(_) => 0,
+            Self::Forget(_) | Self::Withdraw(..) | Self::PolicyChanged | Self::Close(_) => 0,
         }
     }
 }
@@ -415,6 +434,28 @@ mod tests {
         link.push(call(MAX_QUEUED_BYTES - 3, 40)).expect("its bytes are free again");
         link.push(Command::Forget(id)).expect("what is under way is told to the connection");
         assert_eq!(link.depth(), 3);
+    }
+
+    #[test]
+    fn a_probe_is_taken_back_like_a_call() {
+        let link = Link::new(LinkId(1));
+        let (reply, mut answer) = oneshot::channel();
+        let id = CallId::new(crate::clock::uuid());
+        let probe = Probe {
+            id,
+            probe: "system.uptime".into(),
+            params: RawValue::from_string("{}".into()).expect("JSON"),
+            requested_by: "api".into(),
+            timeout: Duration::from_secs(1),
+            deadline: Duration::from_secs(1),
+            reply,
+        };
+        link.push(Command::Probe(probe)).expect("room");
+        let why = Failure::new(code::DENIED, "revoked");
+        link.push(Command::Withdraw(id, why.clone())).expect("always taken");
+        assert_eq!((answer.try_recv().expect("told").unwrap_err(), link.depth()), (why.clone(), 0));
+        link.push(Command::Withdraw(id, why)).expect("what is under way is told to the connection");
+        assert_eq!(link.depth(), 1);
     }
 
     #[tokio::test]

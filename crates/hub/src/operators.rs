@@ -174,6 +174,12 @@ impl Operators {
         map.values().find(|t| t.id == id).cloned()
     }
 
+    /// Those that lapsed after one moment and by another.
+    pub fn lapsed(&self, after: Timestamp, by: Timestamp) -> Vec<TokenId> {
+        let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        map.values().filter(|t| t.expires_at.is_some_and(|end| after < end && end <= by)).map(|t| t.id).collect()
+    }
+
     /// How many are in force.
     pub fn count_active(&self, now: Timestamp) -> usize {
         let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);

@@ -44,6 +44,7 @@ pub(crate) struct Tls {
 pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: Option<Tls>) {
     let connections = TaskTracker::new();
     let max = hub.settings.size("hub.max_connections");
+    let mut failures = Failures::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -53,7 +54,9 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
             Ok(accepted) => accepted,
             Err(why) => {
                 // Out of file descriptors, most likely: going on at once would spin.
-                tracing::error!(%why, "a connection could not be accepted");
+                if let Some(untold) = failures.tell(hub.mono()) {
+                    tracing::error!(%why, untold, "a connection could not be accepted; more in this minute are only counted");
+                }
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -83,6 +86,25 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
     connections.close();
     // Whoever stops the hub knows for how long.
     connections.wait().await;
+}
+
+/// Connections that could not be accepted. While there are no file descriptors left, each try is one.
+#[derive(Debug, Default)]
+struct Failures {
+    told: Option<Duration>,
+    since: u64,
+}
+
+impl Failures {
+    /// Counts one. Once a minute it is told, and how many before it were not.
+    fn tell(&mut self, now: Duration) -> Option<u64> {
+        if self.told.is_some_and(|told| now < told + Duration::from_secs(60)) {
+            self.since += 1;
+            return None;
+        }
+        self.told = Some(now);
+        Some(std::mem::take(&mut self.since))
+    }
 }
 
 /// Serves one connection until it ends, is upgraded, or the hub stops: then the request under way is finished.
@@ -141,5 +163,17 @@ impl OpenConnection {
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_told_once_a_minute_with_their_count() {
+        let mut failures = Failures::default();
+        let told: Vec<_> = (0..=1300).filter_map(|n| failures.tell(Duration::from_millis(n * 100))).collect();
+        assert_eq!(told, [0, 599, 599]);
     }
 }

@@ -221,7 +221,6 @@ async fn register<S: Stream>(
 /// A refusal is recorded: nobody gets as far as a registration without a valid token, key or certificate. A token lives
 /// for minutes and may be tried again and again, so what one of them leaves behind is bounded.
 async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
-    tracing::info!(address = %arrival.address, name, reason, "a Sonde agent was refused");
     hub.metrics.refused("wire", "known");
     let mut detail = json!({
         "what": "registration", "name": name, "reason": reason, "address": arrival.address.to_string(),
@@ -229,7 +228,7 @@ async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
     let mut record = Draft::new(clock::now(), Kind::Refusal);
     record.door = Some(Door::Wire);
     record.decision = Some(convoke_core::journal::Decision::Denied);
-    match &arrival.credential {
+    let note = match &arrival.credential {
         Credential::Token(token) => {
             if hub.sonde.registry.token_refused(token) > MAX_TOKEN_REFUSALS {
                 hub.metrics.dropped("token_refusals", 1);
@@ -237,6 +236,7 @@ async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
             }
             record.who = Some(format!("enrolment token {}", registry::token_label(token)));
             record.target = hub.sonde.registry.of_name(name).map(|agent| agent.id.as_str().into());
+            None
         }
         Credential::Key(agent) | Credential::Certificate(agent) => {
             let Some(note) = hub.budgets.keep(&agent.id, Record::Refusal, record.at.millis()) else {
@@ -246,8 +246,10 @@ async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
             note.tell(&mut detail);
             record.who = Some(format!("agent:{}", agent.id));
             record.target = Some(agent.id.as_str().into());
+            note.words()
         }
-    }
+    };
+    tracing::info!(address = %arrival.address, name, reason, note, "a Sonde agent was refused");
     hub.note(record.detail(&detail)).await;
 }
 
@@ -260,7 +262,11 @@ async fn enter<S: Stream>(
     arrival: Arrival,
 ) {
     let Admitted { sonde, member, ack, key_hash, version, meta, os } = admitted;
-    let agent = hub.agents.find_or_add(&sonde.id);
+    // Whoever was let in was known: not found any more means removed meanwhile.
+    let Some(agent) = hub.agents.find(sonde.id.as_str()) else {
+        socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
+        return;
+    };
     let link = Link::new(hub.agents.next_link());
     let now = clock::now();
     let auth = match arrival.credential {

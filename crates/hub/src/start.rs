@@ -14,6 +14,7 @@ use convoke_store::{OpenOptions, SqliteStore, Store, StoreError};
 use convoke_store::{Retention, TokenRow};
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use crate::agents::Agents;
 use crate::clock;
@@ -102,16 +103,9 @@ pub struct Running {
 pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let HubOptions { data, settings, data_key, hub_seed, operator_token } = options;
     let address = settings.address("hub.listen").ok_or(StartError::Key("hub.listen is not an address"))?;
-    let acceptor = match (settings.text("tls.cert"), settings.text("tls.key")) {
-        (Some(cert), Some(key)) => Some(serve::tls(cert.as_ref(), key.as_ref()).map_err(StartError::Tls)?),
-        _ => None,
-    };
-    if acceptor.is_none() && !address.ip().is_loopback() && !settings.flag("hub.insecure_listen") {
-        return Err(StartError::Insecure(address));
-    }
-    if hub_seed.as_ref().is_some_and(|seed| seed.reveal().len() != 32) {
-        return Err(StartError::Key("CONVOKE_KENNY_PRIVATE_KEY must be the base64 of a 32-byte seed"));
-    }
+    let acceptor = acceptor(&settings)?;
+    check_reach(&settings, acceptor.is_some())?;
+    hub_seed.as_ref().map_or(Ok(()), check_seed)?;
     let queue_limit = settings.size("store.queue_limit");
     let accept_damaged_log = settings.flag("store.accept_damaged_log");
     let options = OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, ..OpenOptions::new(&data) };
@@ -177,6 +171,48 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, serving, upkeep, clearing })
 }
 
+/// What a start would refuse of these settings before it looks at the data directory: all of it, in the start's own words.
+pub fn check_settings(settings: &Settings) -> Vec<StartError> {
+    let unreadable = |name| {
+        let path = settings.text(name)?;
+        let why = std::fs::File::open(path).err()?;
+        Some(StartError::Tls(io::Error::other(format!("{path}: {why}"))))
+    };
+    // The start stops at the first file that it cannot read.
+    let mut found: Vec<_> = ["tls.cert", "tls.key"].into_iter().filter_map(unreadable).collect();
+    if found.is_empty() {
+        found.extend(acceptor(settings).err());
+    }
+    // Of a certificate that is no good it is said already.
+    found.extend(check_reach(settings, settings.text("tls.cert").is_some()).err());
+    found
+}
+
+/// Whether this can be a hub's private key.
+pub fn check_seed(seed: &SecretBytes) -> Result<(), StartError> {
+    if seed.reveal().len() == 32 {
+        return Ok(());
+    }
+    Err(StartError::Key("CONVOKE_KENNY_PRIVATE_KEY must be the base64 of a 32-byte seed"))
+}
+
+/// What TLS is served with, if it is.
+fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, StartError> {
+    match (settings.text("tls.cert"), settings.text("tls.key")) {
+        (Some(cert), Some(key)) => serve::tls(cert.as_ref(), key.as_ref()).map(Some).map_err(StartError::Tls),
+        _ => Ok(None),
+    }
+}
+
+/// Whether other machines would reach a hub that serves in the clear.
+fn check_reach(settings: &Settings, tls: bool) -> Result<(), StartError> {
+    let is_open = |address: &SocketAddr| !address.ip().is_loopback();
+    match settings.address("hub.listen").filter(is_open) {
+        Some(address) if !tls && !settings.flag("hub.insecure_listen") => Err(StartError::Insecure(address)),
+        _ => Ok(()),
+    }
+}
+
 /// Mints the first operator token, once per data directory; and another one where nobody is left who could let anyone
 /// in: who starts the hub has its data and its key, and so owns it.
 async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Option<SecretText>, StoreError> {
@@ -234,6 +270,7 @@ async fn unshown(store: &dyn Store, operators: &Operators) -> Result<Option<Secr
 /// What happens by the clock: lapsed approvals every second; counts and checkpoints every minute.
 async fn upkeep(hub: Hub) {
     let mut seconds: u64 = 0;
+    let mut before = clock::now();
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -241,6 +278,11 @@ async fn upkeep(hub: Hub) {
             _ = tick.tick() => {}
             () = hub.stopping.cancelled() => return,
         }
+        let now = clock::now();
+        for token in hub.operators.lapsed(before, now) {
+            crate::calls::withdraw_unsent(&hub, token);
+        }
+        before = now;
         crate::calls::expire_due(&hub).await;
         crate::yonexus::tick(&hub).await;
         crate::rooms::tick(&hub).await;
@@ -344,9 +386,14 @@ impl Running {
             hub.note(record).await;
         }
         let stopped = Draft::new(now, Kind::Hub).detail(&json!({ "what": "stopped" }));
-        hub.store.append(stopped).await?;
-        hub.store.checkpoint(now).await?;
-        hub.store.close().await
+        let told = async {
+            hub.store.append(stopped).await?;
+            hub.store.checkpoint(now).await
+        };
+        let told = told.await;
+        // Closed also when the last word could not be written: what is committed is put in its place.
+        let closed = hub.store.close().await;
+        told.map(drop).and(closed)
     }
 }
 

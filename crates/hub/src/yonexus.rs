@@ -27,10 +27,12 @@ mod webhook;
 
 use std::sync::{Arc, OnceLock};
 
+use convoke_core::id::PeerId;
 use convoke_store::{Store, StoreError};
 use convoke_yonexus::Now;
 use tokio::sync::Semaphore;
 
+use crate::agents::budget::Note;
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::throttle::Throttle;
@@ -143,6 +145,11 @@ impl Yonexus {
 /// Both clocks of the hub.
 pub(crate) fn now(hub: &Hub) -> Now {
     Now { wall: clock::now(), mono: hub.mono() }
+}
+
+/// Whether the log tells one more thing of a client: see [`Hub::tells_of`].
+fn tells_of(hub: &Hub, identifier: &str) -> Option<Note> {
+    hub.tells_of(&PeerId::parse(&messages::peer(identifier)).ok()?)
 }
 
 /// What is due: expired pairings, every second.

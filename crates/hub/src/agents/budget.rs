@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use serde_json::Value;
 
 /// Records of one kind that an agent may cause in a minute. The journal is never pruned: one more says that what is beyond
-/// is only counted, and the first of a later minute how many those were.
+/// is only counted, and the first of a later minute how many those were. The same for lines of the hub's own log.
 const RECORDS_PER_MINUTE: u64 = 60;
 
 /// What of every agent's allowances is used. Beside the agents, not in them: most send nothing most of the time.
@@ -35,6 +35,8 @@ pub(crate) struct Budget {
     refusals: MinuteBudget,
     /// Records that it is not what it was.
     attestations: MinuteBudget,
+    /// Lines about it in the hub's own log.
+    told: MinuteBudget,
 }
 
 /// What a record tells of an agent.
@@ -48,6 +50,8 @@ pub(crate) enum Record {
     Refusal,
     /// It is not what it was.
     Attestation,
+    /// Whatever the hub's own log tells of it.
+    LogLine,
 }
 
 /// What a record says of those of its kind that were not kept.
@@ -68,6 +72,15 @@ impl Note {
             Self::Nothing | Self::Before(0) => {}
             Self::Before(count) => detail["unrecorded_before"] = count.into(),
             Self::Last => detail["note"] = "more of these in this minute are only counted".into(),
+        }
+    }
+
+    /// The same for a line of the log.
+    pub(crate) fn words(self) -> Option<String> {
+        match self {
+            Self::Nothing | Self::Before(0) => None,
+            Self::Before(count) => Some(format!("{count} lines about it before this one were only counted")),
+            Self::Last => Some("more lines about it in this minute are only counted".to_owned()),
         }
     }
 }
@@ -97,6 +110,7 @@ impl Budgets {
             Record::OddAnswer => |budget| &mut budget.odd_answers,
             Record::Refusal => |budget| &mut budget.refusals,
             Record::Attestation => |budget| &mut budget.attestations,
+            Record::LogLine => |budget| &mut budget.told,
         };
         match self.ask(agent, which, RECORDS_PER_MINUTE, now_ms) {
             Taken::Yes => Some(Note::Nothing),
@@ -124,10 +138,10 @@ impl Used {
         if now != self.tidied {
             self.tidied = now;
             self.of.retain(|_, used| {
-                let Budget { log_lines, snapshots, connections, odd_answers, refusals, attestations } = used;
-                let all = [&*log_lines, snapshots, connections, odd_answers, refusals, attestations];
+                let Budget { log_lines, snapshots, connections, odd_answers, refusals, attestations, told } = used;
+                let all = [&*log_lines, snapshots, connections, odd_answers, refusals, attestations, told];
                 // Of snapshots the agent's log tells, at once.
-                let told_later = [&*log_lines, connections, odd_answers, refusals, attestations];
+                let told_later = [&*log_lines, connections, odd_answers, refusals, attestations, told];
                 told_later.iter().any(|b| b.untold) || all.iter().any(|b| b.minute >= now)
             });
         }
@@ -227,13 +241,16 @@ mod tests {
     #[test]
     fn records_say_how_many_of_them_are_missing() {
         let pc = PeerId::kenny("pc").expect("an id");
-        for kind in [Record::Connection, Record::OddAnswer, Record::Refusal, Record::Attestation] {
+        use Record::{Attestation, Connection, LogLine, OddAnswer, Refusal};
+        for kind in [Connection, OddAnswer, Refusal, Attestation, LogLine] {
             let budgets = Budgets::default();
             let keep = |ms| budgets.keep(&pc, kind, ms);
             assert!((0..60).all(|ms| keep(ms) == Some(Note::Nothing)));
             assert_eq!([keep(60), keep(61), keep(62)], [Some(Note::Last), None, None]);
             let mut detail = serde_json::json!({});
-            keep(60_000).expect("kept").tell(&mut detail);
+            let note = keep(60_000).expect("kept");
+            assert_eq!(note.words().as_deref(), Some("2 lines about it before this one were only counted"));
+            note.tell(&mut detail);
             assert_eq!(detail, serde_json::json!({ "unrecorded_before": 2 }), "{kind:?}");
             assert_eq!(keep(60_001), Some(Note::Nothing));
         }

@@ -9,7 +9,7 @@ use convoke_core::call::{CallState, code};
 use convoke_core::effect::Effect;
 use convoke_core::gate::Consent;
 use convoke_core::grant::{Missing, Right};
-use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
+use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol, TokenId};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::time::Timestamp;
@@ -26,6 +26,9 @@ use crate::operators::{Caller, Token};
 
 /// How long an approved call waits for a store that fails, before it is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// Why a call does not run whose arguments the store does not give back.
+const UNREADABLE: &str = "the call's arguments could not be read back";
 
 /// Why a decision was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -248,12 +251,11 @@ async fn use_approval(
     let args = row.args.as_ref().and_then(|a| std::str::from_utf8(a.reveal()).ok()).map(str::to_owned);
     let args = args.and_then(|text| RawValue::from_string(text).ok());
     let Some(args) = args else {
-        return fail(code::INTERNAL, "the call's arguments could not be read back".into(), Decision::Denied).await;
+        return fail(code::INTERNAL, UNREADABLE.into(), Decision::Denied).await;
     };
     let planned = Planned {
         args_shown: super::shown(&agent, &args),
         args_digest: hub.digest(args.get().as_bytes()),
-        value: serde_json::from_str(args.get()).unwrap_or_default(),
         call: Arc::clone(call),
         effect: super::effect_of(hub, &agent, &row.tool),
         requested_by: Arc::clone(&super::BY_CALLER),
@@ -287,7 +289,8 @@ pub(super) async fn once_stored<F: Future<Output = Result<(), StoreError>>>(
     let mut told = false;
     loop {
         let why = match keep().await {
-            Err(why) if !matches!(why, StoreError::Conflict(_) | StoreError::Closed) => why,
+            Err(StoreError::Closed) => return None,
+            Err(why) if !matches!(why, StoreError::Conflict(_)) => why,
             settled => return Some(settled),
         };
         if !told {
@@ -312,15 +315,20 @@ async fn run_approved(
         return Ok(());
     };
     started?;
-    let verdict = planned.decide(hub, Consent::Given);
-    let full = async |code, message: &str| {
+    let failed = async |code, message: &str| {
         end(hub, row, &planned.call, code, message.to_owned(), Decision::Confirmed, approval).await
     };
+    // What the guard cannot read it cannot let pass.
+    let Ok(args) = serde_json::from_str(planned.args.get()) else {
+        return failed(code::INTERNAL, UNREADABLE).await;
+    };
+    let verdict = planned.decide(hub, &args, Consent::Given);
+    drop(args);
     let Some(place) = planned.token.enter(super::limits(hub, &planned.token).at_once) else {
-        return full(code::LIMITED, super::TOKEN_FULL).await;
+        return failed(code::LIMITED, super::TOKEN_FULL).await;
     };
     let Some(permit) = hub.calls.try_start() else {
-        return full(code::BUSY, super::HUB_FULL).await;
+        return failed(code::BUSY, super::HUB_FULL).await;
     };
     dispatch::run(hub, planned, verdict).await;
     drop((place, permit));
@@ -477,10 +485,19 @@ fn is_another(hub: &Hub, agent: &Agent, row: &CallRow) -> bool {
 }
 
 /// Ends the calls that wait, for a person or their machine, and would go to an agent that is trusted no longer.
-pub async fn withdraw(hub: &Hub, by: &Caller, target: &PeerId, why: &str) -> Result<(), convoke_store::StoreError> {
+pub async fn withdraw(hub: &Hub, by: &Caller, target: &PeerId, why: &str) -> Result<(), StoreError> {
+    deny_waiting(hub, by, why, |row| row.target == *target).await
+}
+
+/// The same for those that a token asked for which is revoked.
+pub async fn withdraw_of(hub: &Hub, by: &Caller, asker: TokenId) -> Result<(), StoreError> {
+    deny_waiting(hub, by, "the token that asked was revoked", |row| row.caller == asker).await
+}
+
+async fn deny_waiting(hub: &Hub, by: &Caller, why: &str, which: impl Fn(&CallRow) -> bool) -> Result<(), StoreError> {
     for state in OPEN {
         for (approval, row) in super::recover::all(hub, state).await? {
-            if row.target == *target {
+            if which(&row) {
                 end_waiting(hub, by, &approval, &row, code::DENIED, why).await?;
             }
         }
@@ -496,6 +513,21 @@ pub async fn take_back(hub: &Hub, by: &Caller, id: ApprovalId) -> Result<bool, c
         end_waiting(&task_hub, &by, &approval, &row, code::CANCELLED, "who asked took the call back").await
     };
     Detach::new(&hub.tasks, taking_back).await
+}
+
+/// Ends all calls that wait, for a person or their machine; answers how many.
+pub(super) async fn end_open(hub: &Hub, why: &str) -> Result<usize, convoke_store::StoreError> {
+    let mut ended = 0;
+    for from in OPEN {
+        for (approval, row) in super::recover::all(hub, from).await? {
+            let mut record = about(approval.id, &row, clock::now()).detail(&json!({ "reason": why }));
+            record.decision = Some(Decision::Expired);
+            let moved = ApprovalMove { id: approval.id, from, to: ApprovalState::Expired, decided_by: None, record };
+            let end = end_approval(hub, &row, moved, code::INTERRUPTED, why.to_owned(), Decision::Expired).await?;
+            ended += usize::from(end.is_some());
+        }
+    }
+    Ok(ended)
 }
 
 /// The states in which an approval's call has not gone out: it waits for a person, or after a stop for its machine.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use convoke_core::call::code;
 use convoke_core::gate::Verdict;
-use convoke_core::id::Protocol;
+use convoke_core::id::{Protocol, TokenId};
 use convoke_core::journal::{Decision, Phase};
 use convoke_kenny::frame::HubFrame;
 use convoke_store::{Expected, StoreError};
@@ -181,7 +181,8 @@ async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>)
         answer = &mut answer => answer,
         () = planned.call.cancelled() => {
             forget(&link, planned);
-            return Err(cancelled());
+            // It may have been told, at the last moment, or that it has not gone out.
+            return answer.try_recv().unwrap_or_else(|_| Err(cancelled()));
         }
     };
     // If the link dropped the waiter, it ended.
@@ -237,7 +238,8 @@ async fn way_out(hub: &Hub, planned: &Planned) -> Result<Arc<Link>, Failure> {
     }
     record_intent(hub, planned).await?;
     if planned.call.tool == "agent_update"
-        && let Some(address) = planned.value["url"].as_str()
+        && let Ok(args) = serde_json::from_str::<serde_json::Value>(planned.args.get())
+        && let Some(address) = args["url"].as_str()
     {
         downloads::enliven(hub, address);
     }
@@ -251,7 +253,25 @@ fn push(link: &Link, planned: &Planned, command: Command) -> Result<(), Failure>
             let message = format!("agent {} takes no more calls for now: its queue is full", planned.agent.id);
             Failure::new(code::BUSY, message)
         }
-    })
+    })?;
+    // Looked at when it is in the queue: a revocation from now on finds it there.
+    if !planned.token.is_active(clock::now()) {
+        let _ = link.push(Command::Withdraw(planned.call.id, not_any_more()));
+    }
+    Ok(())
+}
+
+/// A token was revoked, or has lapsed: what it asked for and what has not gone out yet stays here.
+pub fn withdraw_unsent(hub: &Hub, token: TokenId) {
+    for call in hub.calls.under_way(token) {
+        if let Some(link) = hub.agents.find(call.target.as_str()).and_then(|agent| agent.link()) {
+            let _ = link.push(Command::Withdraw(call.id, not_any_more()));
+        }
+    }
+}
+
+fn not_any_more() -> Failure {
+    Failure::new(code::DENIED, "the caller's token is no longer valid; the call was not sent")
 }
 
 /// The protocol cannot call a request back: the agent may go on, and its answer will be recorded as late.
@@ -265,7 +285,8 @@ fn disconnected(planned: &Planned) -> Failure {
 
 /// What a call is about to do, committed before it does it.
 pub(super) async fn record_intent(hub: &Hub, planned: &Planned) -> Result<(), Failure> {
-    if !planned.effect.needs_intent() {
+    // What was approved has one in any case: without it nobody could tell, after a kill, that it was sent.
+    if !planned.effect.needs_intent() && planned.approval.is_none() {
         return Ok(());
     }
     let appended = hub.store.append(planned.record(clock::now(), Phase::Intent)).await;

@@ -25,8 +25,8 @@ pub(super) const EFFECT: Effect = Effect::Interact;
 const MAX_NAMES: usize = 32;
 
 /// Decides on a message: the strictest answer of all recipients.
-pub(super) fn decide(planned: &Planned, policy: &InForce, consent: Consent) -> Verdict {
-    let names = recipients(&planned.value);
+pub(super) fn decide(planned: &Planned, args: &Value, policy: &InForce, consent: Consent) -> Verdict {
+    let names = recipients(args);
     if names.is_empty() {
         return Verdict::Denied(Missing::Scope("agents"));
     }

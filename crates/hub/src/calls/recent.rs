@@ -326,6 +326,12 @@ impl Recent {
         self.inner().calls.get(&id).cloned()
     }
 
+    /// The calls of one token that have not ended.
+    pub fn under_way(&self, of: TokenId) -> Vec<Arc<Call>> {
+        let inner = self.inner();
+        inner.calls.values().filter(|call| call.caller == of && call.done().is_none()).cloned().collect()
+    }
+
     /// A call from the store, as it stood.
     pub fn revive(&self, row: &CallRow) -> Arc<Call> {
         let call = {

@@ -9,6 +9,7 @@ use convoke_core::effect::Effect;
 use convoke_core::id::Protocol;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_store::{CallRow, StoreError};
+use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Call, Done, approve};
@@ -20,6 +21,8 @@ pub(crate) const INTERRUPTED: &str = "the hub stopped before the agent answered;
 
 /// What became of one that was not sent.
 const NOT_SENT: &str = "the hub stopped before the call was sent";
+/// What is told of a call that waited in a backup.
+const RESTORED: &str = "a backup was restored, and the call may have run since it was made; ask again if it has not";
 /// What is told of a call whose end was lost.
 const UNRECORDED: &str = "the outcome could not be recorded; the agent may have finished";
 
@@ -36,14 +39,26 @@ pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
             _ => hub.store.append(intent).await.map(drop)?,
         }
     }
-    // What only looks leaves no intent, and what was approved has none until it is sent.
+    // What waited in a backup may have run since it was made, and nobody here can know.
+    let restored = hub.store.is_restored().await?;
+    // What was approved has no intent until it is sent, and without approval what only looks has none at all.
     for row in hub.store.stranded_calls().await? {
-        // What does more than look is not sent without an intent: what a person has said yes to can still be done.
-        let looks = approve::effect_of(hub, &row) == Effect::Observe;
-        if !looks && hub.store.unuse_approval(row.id, approve::given_back(hub, &row)).await? {
+        if restored {
+            end(hub, &row, code::INTERRUPTED, RESTORED).await?;
             continue;
         }
+        // What a person has said yes to can still be done.
+        if hub.store.unuse_approval(row.id, approve::given_back(hub, &row)).await? {
+            continue;
+        }
+        let looks = approve::effect_of(hub, &row) == Effect::Observe;
         end(hub, &row, code::INTERRUPTED, if looks { INTERRUPTED } else { NOT_SENT }).await?;
+    }
+    if restored {
+        let ended = approve::end_open(hub, RESTORED).await?;
+        let started = Draft::new(clock::now(), Kind::Hub).detail(&json!({ "what": "started from a backup" }));
+        hub.store.settle_restored(started).await?;
+        tracing::warn!(ended, "this hub comes from a backup: the calls that waited in it have ended");
     }
     for (approval, row) in all(hub, ApprovalState::Pending).await? {
         let call = hub.calls.revive(&row);

@@ -10,6 +10,8 @@ use convoke_api::agents::{
     Agent as AgentView, AgentList, AgentPatch, AgentQuery, EnrolRequest, EnrolToken, Enrolled,
 };
 use convoke_core::door::Door;
+use convoke_core::glob;
+use convoke_core::grant::Right;
 use convoke_core::id::{PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::peer::{Trust, TrustEvent};
@@ -164,6 +166,7 @@ pub(super) async fn patch(
         // Taking away the tag that brings an agent into reach would put it out of the caller's own hands.
         return Err(ApiError::bad_request("these tags would put the agent out of this token's own reach"));
     }
+    check_rules_hold(&hub, &caller, &agent, &tags).await?;
     let mut draft = record(&caller, Kind::Trust, &id, "tags");
     draft = draft.detail(&json!({ "what": "tags", "tags": &tags }));
     if !hub.store.set_tags(&agent.id, &tags, draft).await? {
@@ -174,6 +177,24 @@ pub(super) async fn patch(
     Ok(Json(view(&agent)))
 }
 
+/// Confirm rules may hang on tags: who cannot change the rules cannot take an agent out from under one either, neither by
+/// other tags nor by removing it, for it may be enrolled again.
+async fn check_rules_hold(hub: &Hub, caller: &Caller, agent: &Agent, tags: &[String]) -> Result<(), ApiError> {
+    let Err(missing) = caller.token.grant.check(Right::Policy) else { return Ok(()) };
+    let before = Arc::clone(&agent.state().tags);
+    let names = |globs: &[String], tags: &[String]| tags.iter().any(|tag| glob::any_matches(globs, tag));
+    let policy = hub.policy.current();
+    let lifted = policy.confirm.iter().find(|rule| {
+        let is_lifted = |globs: &Vec<String>| names(globs, &before) && !names(globs, tags);
+        rule.tags.as_ref().is_some_and(is_lifted)
+    });
+    let Some(rule) = lifted else { return Ok(()) };
+    let hint =
+        format!("the confirm rule `{}` holds for this agent by a tag; an admin without scopes can do this", rule.id);
+    record_refusal(hub, caller, "an agent's tags that a confirm rule names", Some(agent.id.as_str())).await;
+    Err(ApiError::forbidden(&missing).hint(hint))
+}
+
 #[utoipa::path(delete, path = "/api/agents/{id}", params(("id" = String, Path)), responses((status = 200)), tag = "agents")]
 /// Remove an agent: its link is closed, its key, snapshots and logs go. The journal stays.
 pub(super) async fn remove(
@@ -182,6 +203,7 @@ pub(super) async fn remove(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
+    check_rules_hold(&hub, &caller, &agent, &[]).await?;
     // First out of memory: no handshake may succeed between the two.
     let before = std::mem::replace(&mut agent.state().trust, Trust::Revoked);
     hub.agents.close_link(&agent, Close::Revoked);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Serialize;
@@ -25,6 +25,10 @@ const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Most that is taken from somebody who has not shown yet who they are: it waits in memory until it is whole.
 const STRANGERS_BODY: usize = 16 * 1024;
+
+/// Most that is read of a body that is refused, and for how long.
+const DISCARDED: usize = 16 * 1024 * 1024;
+const DISCARD_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A JSON body, in or out.
 #[derive(Debug)]
@@ -54,12 +58,17 @@ impl<T: DeserializeOwned> FromRequest<Hub> for MaybeJson<T> {
 
 async fn whole_body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
     let (parts, sent) = request.into_parts();
-    body(sent, visit(&parts)?.caller.as_ref(), hub).await
+    body(sent, &parts.headers, visit(&parts)?.caller.as_ref(), hub).await
 }
 
 /// A request's body, within the hub's bound and patience. Who takes their time over it may have lost their token when it
 /// is whole: nothing is begun for them then.
-pub(crate) async fn body(sent: Body, caller: Option<&Caller>, hub: &Hub) -> Result<Bytes, ApiError> {
+pub(crate) async fn body(
+    mut sent: Body,
+    headers: &HeaderMap,
+    caller: Option<&Caller>,
+    hub: &Hub,
+) -> Result<Bytes, ApiError> {
     let (limit, whose) = match caller {
         Some(_) => (hub.limits.body, " (hub.max_body_bytes)"),
         None => (hub.limits.body.min(STRANGERS_BODY), ""),
@@ -67,9 +76,12 @@ pub(crate) async fn body(sent: Body, caller: Option<&Caller>, hub: &Hub) -> Resu
     let too_large = || ApiError::body_too_large(format!("the body is over the limit of {limit} bytes{whose}"));
     // Who announces too much is not invited to send it: the first look at a body does that (`100 Continue`).
     if sent.size_hint().lower() > limit as u64 {
+        if !headers.contains_key(header::EXPECT) {
+            discard(&mut sent).await;
+        }
         return Err(too_large());
     }
-    let collected = Limited::new(sent, limit).collect();
+    let collected = Limited::new(&mut sent, limit).collect();
     let stopped = async {
         hub.stopping.cancelled().await;
         tokio::time::sleep(STOP_PATIENCE).await;
@@ -88,9 +100,26 @@ pub(crate) async fn body(sent: Body, caller: Option<&Caller>, hub: &Hub) -> Resu
             Err(ApiError::unauthorized("this token is no longer valid"))
         }
         Ok(body) => Ok(body.to_bytes()),
-        Err(why) if why.is::<LengthLimitError>() => Err(too_large()),
+        Err(why) if why.is::<LengthLimitError>() => {
+            discard(&mut sent).await;
+            Err(too_large())
+        }
         Err(_) => Err(ApiError::bad_request("the body could not be read to its end")),
     }
+}
+
+/// Reads on for a little, into nothing: many clients look for an answer only when they have sent everything, and to them a
+/// connection that is closed before that is an accident.
+async fn discard(sent: &mut Body) {
+    let mut left = DISCARDED;
+    let reading = async {
+        while let Some(Ok(frame)) = sent.frame().await
+            && left > 0
+        {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+        }
+    };
+    let _ = tokio::time::timeout(DISCARD_PATIENCE, reading).await;
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
@@ -99,10 +128,20 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         return Err(ApiError::bad_request("the body does not fit: it must be an object"));
     }
     serde_json::from_slice(bytes).map_err(|why| {
-        // serde's text names the field and the place, and quotes a wrong value: enough to act on. Values of secret
-        // fields are texts of the right type, so they are not among those quoted.
-        ApiError::bad_request(format!("the body does not fit: {}", super::error::clip(&why.to_string())))
+        // Read once more to learn where: keeping track of it costs every body that fits.
+        let again = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(bytes)).err();
+        let what = again.map_or_else(|| super::error::clip(&why.to_string()).to_owned(), |again| misfit(&again));
+        ApiError::bad_request(format!("the body does not fit: {what}"))
     })
+}
+
+/// What does not fit, and where: the field, and serde's text, which has the place and quotes a wrong value. Values of secret
+/// fields are texts of the right type, so they are not among those quoted.
+pub(crate) fn misfit(why: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    let field = why.path().to_string();
+    let text = why.inner().to_string();
+    let text = super::error::clip(&text);
+    if field == "." { text.to_owned() } else { format!("`{}`: {text}", super::error::clip(&field)) }
 }
 
 impl<T: Serialize> IntoResponse for Json<T> {

@@ -147,5 +147,10 @@ pub(super) async fn revoke(
     }
     hub.operators.revoke(id);
     hub.mcp.close_token(id);
+    crate::calls::withdraw_unsent(&hub, id);
+    // Revoked all the same if this fails: whoever says yes to one of them learns that it comes to nothing.
+    if let Err(why) = crate::calls::withdraw_of(&hub, &caller, id).await {
+        tracing::error!(%why, "what a revoked token asked for still waits");
+    }
     Ok(Json(json!({ "ok": true, "id": id })))
 }

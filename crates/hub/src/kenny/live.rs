@@ -113,7 +113,10 @@ impl Tunnel<'_> {
                         }
                     }
                     Err(SocketError::Broken(error)) => {
-                        tracing::warn!(agent = %self.agent.id, %error, "an agent's connection was closed");
+                        if let Some(note) = self.hub.tells_of(&self.agent.id) {
+                            let note = note.words();
+                            tracing::warn!(agent = %self.agent.id, %error, note, "an agent's connection was closed");
+                        }
                         // An answer that nobody could take may be what a call waits for.
                         self.fault = Some(format!("the hub closed the connection, {error}"));
                         self.complain(format!("the connection was closed: {error}")).await;
@@ -169,6 +172,8 @@ impl Tunnel<'_> {
                 let _ = reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
             }
             Command::Forget(id) => drop(session.cancel(id)),
+            // Nothing is held back here: it has gone out.
+            Command::Withdraw(..) => {}
             Command::Send(frame) => socket.queue_text(&frame),
             Command::PolicyChanged => self.send_policy(socket),
             Command::Close(LinkClose::Replaced) => return Some(close::REPLACED),

@@ -1,10 +1,11 @@
 //! One tool on many machines: so many at a time, and each machine's outcome told apart.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use convoke_core::id::ApprovalId;
 use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -14,6 +15,7 @@ use rmcp::service::RequestContext;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::call::{Wanted, ended, place, refusal, seconds};
 use super::progress;
@@ -23,14 +25,17 @@ use crate::agents::Agent;
 use crate::calls::{self, CancelUnlessDone, Placed};
 use crate::http::ApiError;
 use crate::hub::Hub;
+use crate::operators::Caller;
 
 /// Most machines of one request; more are refused, not left out.
 pub(super) const MAX_TARGETS: usize = 500;
 /// Calls of one request that begin at once.
 const AT_ONCE: usize = 32;
 /// A machine that takes longer gives its place to the next one, and is still waited for: however many do not answer,
-/// those that do are asked.
+/// those that do are asked, unless the arguments are so large that few may be under way.
 const SLOW: Duration = Duration::from_secs(1);
+/// Most bytes of arguments that the calls of one request take together; so many are under way that they do not take more.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Least of a machine's answer that is shown, however many there are.
 const LEAST_BUDGET: usize = 512;
 
@@ -55,16 +60,23 @@ pub(super) async fn call(
     let total = targets.len();
     let Ok(text) = to_raw_value(&args) else { return render::error("bad_args", "the arguments cannot be written") };
     let over = AtomicUsize::new(0);
+    let waiting = Waiting { hub, caller: &asker.caller, approvals: Mutex::default() };
+    let closed = asker.session.as_deref().map(|session| hub.mcp.closed(session)).unwrap_or_default();
     // A token that may have fewer calls under way has its machines asked in turn, not refused.
-    let allowed = calls::at_once(hub, &asker.caller.token).clamp(1, MAX_TARGETS);
+    let allowed = calls::at_once(hub, &asker.caller.token).min(MAX_BYTES / text.get().len().max(1));
+    let allowed = allowed.clamp(1, MAX_TARGETS);
     let (under_way, places) = (Semaphore::new(allowed), Semaphore::new(AT_ONCE));
     let one = async |(place, (id, agent)): (usize, (String, Found))| {
         let outcome = match agent {
             Ok(agent) => {
-                let (args, read) = (text.clone(), Some(args.clone()));
-                let wanted = Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read, timeout };
                 let _under_way = under_way.acquire().await;
-                in_its_place(&places, one(hub, asker, wanted, budget, context)).await
+                // Copied in its place, not before: however many machines there are, so many copies are not needed.
+                let call = async {
+                    let (args, read) = (text.clone(), Some(args.clone()));
+                    let wanted = Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read, timeout };
+                    one(hub, asker, wanted, budget, context, &waiting).await
+                };
+                in_its_place(&places, call).await
             }
             Err(error) => Outcome::refused(Some(&id), tool.name, error.code(), error.sentence()),
         };
@@ -76,9 +88,66 @@ pub(super) async fn call(
     let mut outcomes: Vec<_> = tokio::select! {
         outcomes = asked.collect() => outcomes,
         () = keep_telling(context, &over, total) => Vec::new(),
+        () = waiting.until_closed(&closed) => Vec::new(),
     };
+    if !context.ct.is_cancelled() && !closed.is_cancelled() {
+        waiting.let_go();
+    }
     outcomes.sort_by_key(|(place, _)| *place);
     render::many(tool.name, outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+/// The calls of a request that wait for a person. A client that gives the request up never learns of them, so nobody shall
+/// be asked for it any more.
+struct Waiting<'a> {
+    hub: &'a Hub,
+    caller: &'a Caller,
+    approvals: Mutex<Vec<ApprovalId>>,
+}
+
+impl Waiting<'_> {
+    fn approvals(&self) -> MutexGuard<'_, Vec<ApprovalId>> {
+        self.approvals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, approval: ApprovalId) {
+        self.approvals().push(approval);
+    }
+
+    /// The client is told of them.
+    fn let_go(&self) {
+        self.approvals().clear();
+    }
+
+    /// Takes them back as soon as the client's session has ended, which is long before the SDK says so: that lets what is
+    /// under way end first. Never ends.
+    async fn until_closed(&self, closed: &CancellationToken) {
+        closed.cancelled().await;
+        self.take_back();
+        std::future::pending().await
+    }
+
+    fn take_back(&self) {
+        let approvals = std::mem::take(&mut *self.approvals());
+        // The sessions end with the hub, and what waits does not.
+        if approvals.is_empty() || self.hub.stopping.is_cancelled() {
+            return;
+        }
+        let (hub, caller) = (self.hub.clone(), self.caller.clone());
+        self.hub.tasks.spawn(async move {
+            for approval in approvals {
+                if let Err(why) = calls::take_back(&hub, &caller, approval).await {
+                    tracing::error!(%approval, %why, "a call that its client gave up still waits for a person");
+                }
+            }
+        });
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.take_back();
+    }
 }
 
 /// Waits for a place, and holds it until the call is over or has proved slow.
@@ -197,6 +266,7 @@ async fn one(
     mut wanted: Wanted,
     budget: usize,
     context: &RequestContext<RoleServer>,
+    waiting: &Waiting<'_>,
 ) -> Outcome {
     let agent = Arc::clone(&wanted.agent);
     let id = agent.id.as_str();
@@ -208,7 +278,10 @@ async fn one(
             "the client gave up before this machine's turn",
         );
     }
-    match place(hub, asker, &mut wanted).await {
+    let tool = wanted.tool.clone();
+    let placed = place(hub, asker, &mut wanted).await;
+    drop(wanted);
+    match placed {
         Ok((Placed::Running(call), run)) => {
             let abandoned = CancelUnlessDone::new(&call);
             let done = tokio::select! {
@@ -223,8 +296,9 @@ async fn one(
             outcome
         }
         Ok((Placed::Pending { call, approval, expires_at }, _)) => {
+            waiting.add(approval);
             Outcome::pending(&call, approval, expires_at, &hub.base_url())
         }
-        Err(error) => refusal(&error, Some(id), &wanted.tool),
+        Err(error) => refusal(&error, Some(id), &tool),
     }
 }

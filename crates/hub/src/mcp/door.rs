@@ -96,7 +96,7 @@ impl Door {
             return Err(ApiError::new(status, "bad_request", "`Content-Type` must be application/json"));
         }
         parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
-        let body = extract::body(body, Some(caller), hub).await?;
+        let body = extract::body(body, &parts.headers, Some(caller), hub).await?;
         let elicitation = hub.settings.flag("approvals.elicitation");
         if let Some(plain) = short::read(elicitation, &parts.headers, &body) {
             return Ok(match plain.entry.check(&caller.token.grant) {
@@ -123,7 +123,7 @@ impl Door {
                 }
             }
         }
-        let peek = Peek::at(&body);
+        let peek = Peek::at(&body, session.is_some());
         if let Some((entry, missing)) = peek.forbidden(caller) {
             return Ok(refuse(hub, caller, &parts.headers, entry, &missing, &peek.id).await);
         }

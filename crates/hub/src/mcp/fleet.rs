@@ -35,12 +35,8 @@ const MAX_WINDOWS: u32 = 50;
 pub(super) type Shown = Result<CallToolResult, ApiError>;
 
 pub(super) fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
-    serde_json::from_value(Value::Object(args))
-        .map_err(|why| ApiError::bad_request(format!("the arguments do not fit: {}", clip(&why.to_string()))))
-}
-
-fn clip(text: &str) -> &str {
-    &text[..text.floor_char_boundary(200)]
+    serde_path_to_error::deserialize(Value::Object(args))
+        .map_err(|why| ApiError::bad_request(format!("the arguments do not fit: {}", extract::misfit(&why))))
 }
 
 /// As a value, with what machines said in it tamed.

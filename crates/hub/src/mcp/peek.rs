@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use convoke_core::grant::Missing;
-use rmcp::model::RequestId;
+use rmcp::model::{
+    CompleteRequestParams, GetPromptRequestParams, ReadResourceRequestParams, RequestId, SubscribeRequestParams,
+    SubscriptionsListenRequestParams, UnsubscribeRequestParams,
+};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -61,8 +64,8 @@ pub(super) struct Peek {
     pub(super) weight: usize,
     /// The tool that is called.
     tool: Option<&'static Entry>,
-    /// What is wrong with a message: a call of a tool of which the SDK would say that there is no such method, a cursor
-    /// that it would overlook, or something that is too long to be kept.
+    /// What is wrong with a message: parameters for which the SDK would say that there is no such method, a cursor that it
+    /// would overlook, or something that is too long to be kept.
     pub(super) malformed: Option<Fault>,
     /// The request that the client no longer wants answered.
     pub(super) given_up: Option<RequestId>,
@@ -71,8 +74,8 @@ pub(super) struct Peek {
 }
 
 impl Peek {
-    /// Of the message in this body.
-    pub(super) fn at(body: &[u8]) -> Self {
+    /// Of the message in this body, sent in a session or not.
+    pub(super) fn at(body: &[u8], in_session: bool) -> Self {
         let top = Fields::of(std::str::from_utf8(body).unwrap_or_default());
         let id = top.id.filter(|id| id.get().starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit()));
         let params = Fields::of(top.params.map(RawValue::get).unwrap_or_default());
@@ -98,6 +101,7 @@ impl Peek {
                     Some(Fault::OTHER_CURSOR)
                 }
                 "initialize" if body.len() > MAX_OPENING => Some(Fault::LONG_OPENING),
+                _ if id.is_some() => unfit(&method, in_session, top.params).map(Fault::of_params),
                 _ => None,
             },
             given_up: given_up.and_then(read),
@@ -121,6 +125,34 @@ struct Wanted {
 
 fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
+}
+
+/// What is wrong with the parameters of a request that is no call of a tool, where the SDK cannot read them. Some methods are
+/// there within sessions alone, and one without: elsewhere there is no such method, whatever its parameters.
+fn unfit(method: &str, in_session: bool, params: Option<&RawValue>) -> Option<&'static str> {
+    fn fits<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> bool {
+        params.and_then(read::<T>).is_some()
+    }
+    const URI: &str = "`params.uri` must be the address of a resource";
+    let (fits, message) = match method {
+        "resources/read" => (fits::<ReadResourceRequestParams>(params), URI),
+        "resources/subscribe" if in_session => (fits::<SubscribeRequestParams>(params), URI),
+        "resources/unsubscribe" if in_session => (fits::<UnsubscribeRequestParams>(params), URI),
+        "subscriptions/listen" if !in_session => (
+            fits::<SubscriptionsListenRequestParams>(params),
+            "`params.notifications` must be an object that says what to tell of",
+        ),
+        "prompts/get" => (
+            fits::<GetPromptRequestParams>(params),
+            "`params.name` must be the name of a prompt, and `params.arguments`, if there are any, an object of texts",
+        ),
+        "completion/complete" => (
+            fits::<CompleteRequestParams>(params),
+            "`params.ref` must be a prompt or a resource, and `params.argument` a name with the beginning of a value",
+        ),
+        _ => return None,
+    };
+    (!fits).then_some(message)
 }
 
 /// Whether this is there, and neither null nor what begins so.
@@ -228,7 +260,7 @@ mod tests {
     use super::*;
 
     fn peek(text: &str) -> (String, Option<&'static str>, Option<RequestId>) {
-        let Peek { id, tool, given_up, .. } = Peek::at(text.as_bytes());
+        let Peek { id, tool, given_up, .. } = Peek::at(text.as_bytes(), false);
         (id, tool.map(|tool| tool.name), given_up)
     }
 
@@ -250,7 +282,7 @@ mod tests {
     fn what_is_wrong_with_a_call_is_told_apart() {
         let fault = |params: &str| {
             let text = format!(r#"{{"id":1,"method":"tools/call"{params}}}"#);
-            Peek::at(text.as_bytes()).malformed.map(|why| why.message.split('`').nth(1).expect("names what"))
+            Peek::at(text.as_bytes(), false).malformed.map(|why| why.message.split('`').nth(1).expect("names what"))
         };
         for params in [r#","params":{"name":"x"}"#, r#","params":{"name":"x","arguments":{}}"#] {
             assert_eq!(fault(params), None, "{params}");
@@ -271,17 +303,62 @@ mod tests {
         }
         let whole = r#""arguments":null,"inputResponses":{},"requestState":"","_meta":null,"x":1,"x":2"#;
         assert_eq!(fault(&format!(r#","params":{{"name":"x",{whole}}}"#)), None);
-        assert_eq!(Peek::at(br#"{"id":1,"method":"tools/list"}"#).malformed, None);
+        assert_eq!(Peek::at(br#"{"id":1,"method":"tools/list"}"#, false).malformed, None);
         let opening = |bytes: usize| {
             let text = format!(r#"{{"id":1,"method":"initialize","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));
-            Peek::at(text.as_bytes()).malformed
+            Peek::at(text.as_bytes(), false).malformed
         };
         assert_eq!((opening(60_000), opening(MAX_OPENING)), (None, Some(Fault::LONG_OPENING)));
     }
 
     #[test]
+    fn parameters_that_do_not_fit_are_told_for_every_method() {
+        let fault = |method: &str, params: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            let in_session = method.starts_with("resources/");
+            assert!(
+                !method.contains("subscri") || Peek::at(text.as_bytes(), !in_session).malformed.is_none(),
+                "not there"
+            );
+            let fault = Peek::at(text.as_bytes(), in_session).malformed;
+            // Either of the two reads it: whatever is refused here, the SDK has no method for.
+            let read: rmcp::model::ClientJsonRpcMessage = serde_json::from_str(&text).expect("a message");
+            let is_unknown = format!("{read:?}").contains("CustomRequest");
+            assert_eq!(fault.is_some(), is_unknown, "{method} {params}: {read:?}");
+            fault.map(|fault| (fault.code, fault.message.split('`').nth(1).expect("names what")))
+        };
+        let meta = r#""_meta":{"progressToken":1}"#;
+        for (method, good) in [
+            ("resources/read", r#""uri":"convoke://fleet""#),
+            ("resources/subscribe", r#""uri":"convoke://fleet""#),
+            ("resources/unsubscribe", r#""uri":"convoke://fleet""#),
+            ("subscriptions/listen", r#""notifications":{"resourceSubscriptions":["convoke://fleet"]}"#),
+            ("prompts/get", r#""name":"triage","arguments":{"agent":"pc"}"#),
+            ("prompts/get", r#""name":"triage""#),
+            (
+                "completion/complete",
+                r#""ref":{"type":"ref/prompt","name":"triage"},"argument":{"name":"agent","value":"p"}"#,
+            ),
+        ] {
+            for params in [format!("{{{good}}}"), format!("{{{good},{meta}}}"), format!("{{{good},\"x\":[1]}}")] {
+                assert_eq!(fault(method, &params), None, "{method} {params}");
+            }
+        }
+        for (method, bad, wrong) in [
+            ("resources/read", "{}", "params.uri"),
+            ("resources/subscribe", r#"{"uri":7}"#, "params.uri"),
+            ("resources/unsubscribe", r#"{"uri":null}"#, "params.uri"),
+            ("subscriptions/listen", r#"{"notifications":7}"#, "params.notifications"),
+            ("prompts/get", r#"{"name":"triage","arguments":[]}"#, "params.name"),
+            ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"triage"}}"#, "params.ref"),
+        ] {
+            assert_eq!(fault(method, bad), Some((-32602, wrong)), "{method} {bad}");
+        }
+    }
+
+    #[test]
     fn what_is_kept_of_a_request_is_short() {
-        let fault = |text: String| Peek::at(text.as_bytes()).malformed;
+        let fault = |text: String| Peek::at(text.as_bytes(), false).malformed;
         let (fits, long) = ("ü".repeat(MAX_ID / 2), "x".repeat(MAX_ID + 1));
         let escaped = "\\u0078".repeat(MAX_ID);
         let with_id = |id: &str| fault(format!(r#"{{"id":"{id}","method":"x"}}"#));
@@ -302,7 +379,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_in_values_weighs_more_than_its_text() {
-        let weight = |text: &str| Peek::at(text.as_bytes()).weight;
+        let weight = |text: &str| Peek::at(text.as_bytes(), false).weight;
         let (plain, meta) = (r#"{"id":1,"params":{"x":[[],[]]}}"#, r#"{"id":1,"params":{"_meta":[[],[]]}}"#);
         assert_eq!((weight(plain), weight(meta)), (plain.len(), meta.len() + META_WEIGHT * "[[],[]]".len()));
     }
@@ -316,6 +393,6 @@ mod tests {
             peek(r#"{"id":"a","method":"tools/list","params":{"name":"fs_list"}}"#),
             ("\"a\"".into(), None, None)
         );
-        let _ = Peek::at(b"\xff\xfe");
+        let _ = Peek::at(b"\xff\xfe", false);
     }
 }

@@ -182,14 +182,19 @@ impl Streams {
     /// What follows that event, on its own stream; nothing when it is not known.
     pub(super) fn after(&self, event: &str) -> Option<impl Stream<Item = ServerSseMessage> + Send + Sync + use<>> {
         let place = Place::of(event)?;
-        let said = self.said.iter().find(|said| said.stream() == Some(place.stream))?;
-        Some(said.after(Some(place)))
+        Some(self.of(place)?.after(Some(place)))
+    }
+
+    /// The stream of that event.
+    fn of(&self, place: Place) -> Option<&Arc<Said>> {
+        self.said.iter().find(|said| said.stream() == Some(place.stream))
     }
 
     /// Whether that event is of a stream that has ended, and of which nothing is kept any more.
     pub(super) fn has_forgotten(&self, event: &str) -> bool {
         let begun = self.begun.load(Ordering::Relaxed);
-        Place::of(event).is_some_and(|place| place.stream < begun) && self.after(event).is_none()
+        // Looked for and not listened to: whoever listens takes the place of who did before.
+        Place::of(event).is_some_and(|place| place.stream < begun && self.of(place).is_none())
     }
 }
 
@@ -301,6 +306,7 @@ mod tests {
         assert_eq!(first.next().await.and_then(|it| it.event_id).as_deref(), Some("0/7"));
         drop(first);
         let back = streams.after("0/7").expect("known");
+        assert!(!streams.has_forgotten("0/7"), "and nobody loses their place by the question");
         say.send(event(7, 1)).expect("read whether or not anybody listens");
         say.send(event(7, 2)).expect("read");
         drop(say);

@@ -69,7 +69,9 @@ pub(super) async fn admit(hub: &Hub, arrival: &Arrival, registration: Registrati
     }
     if !register.unfit.is_empty() {
         let what = register.unfit.join("; ");
-        tracing::warn!(agent = %sonde.id, what, "a manifest of an agent was left out");
+        if let Some(note) = hub.tells_of(&sonde.id) {
+            tracing::warn!(agent = %sonde.id, what, note = note.words(), "a manifest of an agent was left out");
+        }
         let what = format!("left out, so that their probes count as manage: {what}");
         ack.warning = Some(ack.warning.map_or(what.clone(), |other| format!("{other}; {what}")));
     }

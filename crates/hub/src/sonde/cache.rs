@@ -65,7 +65,7 @@ impl Cache {
         let slot = self.inner().slot(&question, now, life);
         let asking = || async {
             match ask().await {
-                Err(failure) if failure.code == code::CANCELLED && !failure.by_peer => Err(failure),
+                Err(failure) if is_askers_own(&failure) => Err(failure),
                 other => Ok(other.map(Arc::from)),
             }
         };
@@ -79,6 +79,11 @@ impl Cache {
         let inner = self.inner();
         (inner.slots.len(), inner.bytes)
     }
+}
+
+/// Who asked gave up, or may not ask any more: that says nothing to the others.
+fn is_askers_own(failure: &Failure) -> bool {
+    !failure.by_peer && [code::CANCELLED, code::DENIED].contains(&failure.code.as_str())
 }
 
 impl Inner {
@@ -172,15 +177,17 @@ mod tests {
 
     #[tokio::test]
     async fn who_stops_waiting_takes_nobody_along() {
-        let (cache, asked) = (Cache::default(), AtomicUsize::new(0));
-        let stopped = cache.get(question(1), Duration::ZERO, LIFE, || async {
-            tokio::task::yield_now().await;
-            Err(Failure::new(code::CANCELLED, "stopped"))
-        });
-        let (stopped, other) = tokio::join!(stopped, ask(&cache, 1, 0, &asked, true));
-        assert_eq!(stopped.expect_err("stopped").code, code::CANCELLED);
-        other.expect("asked in its place");
-        assert_eq!((asked.load(Ordering::Relaxed), cache.size()), (1, (1, 2)));
+        for own in [code::CANCELLED, code::DENIED] {
+            let (cache, asked) = (Cache::default(), AtomicUsize::new(0));
+            let stopped = cache.get(question(1), Duration::ZERO, LIFE, || async {
+                tokio::task::yield_now().await;
+                Err(Failure::new(own, "stopped, or its token was revoked"))
+            });
+            let (stopped, other) = tokio::join!(stopped, ask(&cache, 1, 0, &asked, true));
+            assert_eq!(stopped.expect_err("stopped").code, own);
+            other.expect("asked in its place");
+            assert_eq!((asked.load(Ordering::Relaxed), cache.size()), (1, (1, 2)));
+        }
     }
 
     #[tokio::test]

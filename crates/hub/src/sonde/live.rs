@@ -33,8 +33,6 @@ use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
 const HIGH_WATER: usize = 256 * 1024;
-/// Odd messages of one connection that are recorded or logged one by one; the rest are counted.
-const MAX_ODD: u32 = 50;
 
 /// What a caller is told when an agent has enough to do.
 const TOO_MANY: &str = "too many probes are under way on this agent";
@@ -58,7 +56,6 @@ struct Tunnel<'a> {
     pings_unanswered: u32,
     /// Bytes written when a backlog was first seen.
     stalled_at: Option<u64>,
-    odd: u32,
     /// Probes that wait for another of the same name: the session says which. At most `sonde.max_in_flight`.
     held: VecDeque<Probe>,
 }
@@ -93,7 +90,6 @@ pub(super) async fn run<S: Stream>(
         last_heard: hub.mono(),
         pings_unanswered: 0,
         stalled_at: None,
-        odd: 0,
         held: VecDeque::new(),
     };
     let end = tunnel.drive(socket, &mut session).await;
@@ -161,7 +157,10 @@ impl Tunnel<'_> {
                         self.release(socket, session);
                     }
                     Err(SocketError::Broken(error)) => {
-                        tracing::warn!(agent = %self.agent.id, %error, "an agent's connection was closed");
+                        if let Some(note) = self.hub.tells_of(&self.agent.id) {
+                            let note = note.words();
+                            tracing::warn!(agent = %self.agent.id, %error, note, "an agent's connection was closed");
+                        }
                         return Some((error.close_code(), "protocol error"));
                     }
                     Err(SocketError::Ended | SocketError::Io(_)) => return None,
@@ -214,6 +213,13 @@ impl Tunnel<'_> {
             Command::Forget(id) => {
                 self.held.retain(|held| held.id != id);
                 drop(session.cancel(id.uuid()));
+            }
+            Command::Withdraw(id, why) => {
+                if let Some(held) =
+                    self.held.iter().position(|held| held.id == id).and_then(|at| self.held.remove(at))
+                {
+                    let _ = held.reply.send(Err(why));
+                }
             }
             Command::Send(frame) => socket.queue_text(&frame),
             // Deny rules are the hub's own here: the protocol has no frame for them.
@@ -327,11 +333,9 @@ impl Tunnel<'_> {
             Event::Late { request, answer } => self.on_late(CallId::new(request), &answer).await,
             Event::Stranger { probe } => self.on_stranger(&probe).await,
             Event::Reply(frame) => {
-                self.odd += 1;
-                if self.odd <= MAX_ODD {
-                    tracing::info!(agent = %self.agent.id, reply = frame, "a message of an agent was not taken");
-                } else {
-                    self.hub.metrics.dropped("odd_messages", 1);
+                if let Some(note) = self.hub.tells_of(&self.agent.id) {
+                    let note = note.words();
+                    tracing::info!(agent = %self.agent.id, reply = frame, note, "a message of an agent was not taken");
                 }
                 // A peer that is not reading is not told again and again.
                 if socket.backlog() < HIGH_WATER {

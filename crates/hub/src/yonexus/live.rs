@@ -15,7 +15,7 @@ use super::clients::Client;
 use super::link::{ClientLink, Out};
 use super::outbox::Delivery;
 use super::serve::broken;
-use super::{now, rules};
+use super::{now, rules, tells_of};
 use crate::hub::Hub;
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
@@ -123,7 +123,10 @@ impl Live<'_> {
                     Ok(Some(WsEvent::Pong(payload))) => self.on_pong(&payload, socket).await,
                     Ok(Some(WsEvent::Close(_))) => return ended(Some(Close { code: 1000, reason: "bye" })),
                     Err(SocketError::Broken(error)) => {
-                        tracing::warn!(client = %self.client.identifier, %error, "a client's connection was closed");
+                        if let Some(note) = tells_of(self.hub, &self.client.identifier) {
+                            let (client, note) = (&*self.client.identifier, note.words());
+                            tracing::warn!(client, %error, note, "a client's connection was closed");
+                        }
                         let (text, close) = broken(error, self.hub);
                         text.into_iter().for_each(|text| socket.queue_text(&text));
                         return ended(Some(close));

@@ -16,7 +16,7 @@ use convoke_yonexus::reason::ErrorCode;
 use convoke_yonexus::rules::{RegisterError, Rules};
 
 use super::link::{ClientLink, Out, Refused};
-use super::{now, outbox, webhook};
+use super::{now, outbox, tells_of, webhook};
 use crate::clock;
 use crate::hub::Hub;
 use crate::rooms::{self, NotPosted};
@@ -214,7 +214,10 @@ async fn to_room(hub: &Hub, room: &str, sender: &str, message: RuleMessage<'_>) 
     match why {
         NotPosted::NoRoom => {
             // The rule is the operator's to mend, so they are told, and the sender that it is not their fault.
-            tracing::warn!(rule = message.rule, room, client = sender, "a rule posts into a room that there is not");
+            if let Some(note) = tells_of(hub, sender) {
+                let (rule, note) = (message.rule, note.words());
+                tracing::warn!(rule, room, client = sender, note, "a rule posts into a room that there is not");
+            }
             Err((ErrorCode::ClientOffline, words))
         }
         NotPosted::Refused(PostError::Nobody) => Err((ErrorCode::ClientOffline, words)),

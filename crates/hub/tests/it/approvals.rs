@@ -2,8 +2,9 @@
 
 use convoke_core::approval::ApprovalState;
 use convoke_core::journal::{Draft, Kind};
+use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
-use convoke_store::ApprovalMove;
+use convoke_store::{ApprovalMove, backup};
 use serde_json::{Value, json};
 
 use crate::support::{TOKEN, TestHub, key_of};
@@ -107,7 +108,7 @@ async fn an_approved_call_is_authorised_and_guarded_again() {
         .clone();
     let path = format!("/api/tokens/{}", id.as_str().expect("an id"));
     assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
-    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 409);
     let done = hub.get(&format!("/api/calls/{call}?wait_s=20")).await.body;
     assert_eq!(done["outcome"], "denied", "its token was revoked meanwhile");
 }
@@ -328,6 +329,88 @@ async fn what_was_approved_before_a_stop_waits_for_its_machine() {
     };
     let (done, ()) = tokio::join!(hub.request("GET", &path, Some(&asker), None), answer);
     assert_eq!(done.body["outcome"], "ok", "{done:?}");
+}
+
+#[tokio::test]
+async fn what_waited_in_a_backup_ends_when_it_is_restored() {
+    let (mut hub, asker) = confirming(&[]).await;
+    drop(hub.agent("pc").await);
+    hub.until_online("pc", false).await;
+    let (mut calls, mut approvals) = (Vec::new(), Vec::new());
+    for states in [&[][..], &[ApprovalState::Approved], &[ApprovalState::Approved, ApprovalState::Used]] {
+        let (approval, call) = ask(&hub, &asker).await;
+        let mut from = ApprovalState::Pending;
+        for &to in states {
+            let record = Draft::new(Timestamp::from_millis(1), Kind::Approval);
+            let id = approval.parse().expect("an id");
+            let moved = ApprovalMove { id, from, to, decided_by: None, record };
+            assert!(hub.hub().store.move_approval(moved).await.expect("moves"));
+            from = to;
+        }
+        if from == ApprovalState::Used {
+            hub.hub().store.start_call(call.parse().expect("an id")).await.expect("starts");
+        }
+        calls.push(call);
+        approvals.push(approval);
+    }
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let (file, phrase) = (elsewhere.path().join("b"), SecretText::new("correct horse"));
+    backup::create(hub.data(), &file, Some(&phrase), None).expect("copies");
+    hub.stop().await;
+    for entry in std::fs::read_dir(hub.data()).expect("lists") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.expect("removes");
+    }
+    backup::restore(&file, hub.data(), Some(&phrase)).expect("restores");
+    hub.restart(&[]).await;
+    let agent = hub.connect("pc", key_of("pc")).await;
+    for (call, approval) in calls.iter().zip(approvals) {
+        let shown = hub.request("GET", &format!("/api/calls/{call}"), Some(&asker), None).await.body;
+        assert_eq!((&shown["state"], &shown["outcome"]), (&json!("done"), &json!("interrupted")), "{shown}");
+        let yes = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+        assert_eq!(yes.status, 409, "{yes:?}");
+    }
+    // Only this once: what waits from now on waits over a restart.
+    let (later, call) = ask(&hub, &asker).await;
+    hub.restart(&[]).await;
+    drop(agent);
+    let mut agent = hub.connect("pc", key_of("pc")).await;
+    assert_eq!(hub.post(&format!("/api/approvals/{later}"), json!({ "approve": true })).await.status, 200);
+    assert_eq!(agent.request().await.id, call, "nothing else was sent");
+}
+
+#[tokio::test]
+async fn what_a_revoked_token_asked_for_waits_for_nobody_any_more() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let (approval, call) = ask(&hub, &asker).await;
+    let other = hub.token("other", "operator", json!({})).await;
+    let (of_another, _) = ask(&hub, &other).await;
+    let listed = hub.get("/api/tokens").await.body;
+    let id = listed["tokens"].as_array().and_then(|list| list.iter().find(|t| t["name"] == "asker"));
+    let path = format!("/api/tokens/{}", id.expect("there")["id"].as_str().expect("an id"));
+    assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
+    let yes = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+    assert_eq!(yes.status, 409, "{yes:?}");
+    let records = hub.journal("kind=call&agent=pc").await;
+    assert_eq!((&records[0]["call_id"], &records[0]["outcome"]), (&json!(call), &json!("denied")), "{records:?}");
+    let yes = hub.post(&format!("/api/approvals/{of_another}"), json!({ "approve": true })).await;
+    assert_eq!(yes.status, 200, "{yes:?}");
+}
+
+#[tokio::test]
+async fn an_approved_look_is_recorded_before_it_is_sent() {
+    let (hub, asker) = confirming(&[]).await;
+    let rule = json!({ "id": "looks", "effects": ["observe"] });
+    assert_eq!(hub.post("/api/policy/confirm", rule).await.status, 200);
+    let mut agent = hub.agent("pc").await;
+    let asked = hub.post_as(&asker, "/api/agents/pc/call", json!({ "tool": "net_config" })).await.body;
+    let approval = asked["approval"]["id"].as_str().expect("an id");
+    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+    let request = agent.request().await;
+    let records = hub.journal("kind=call&agent=pc").await;
+    assert_eq!((&records[0]["phase"], &records[0]["call_id"]), (&json!("intent"), &asked["call_id"]), "{records:?}");
+    agent.answer(&request.id, json!({})).await;
 }
 
 #[tokio::test]

@@ -131,3 +131,42 @@ async fn who_sends_too_much_unasked_is_still_told_why() {
         assert_eq!(reply.status().as_u16(), 413);
     }
 }
+
+#[tokio::test]
+async fn who_looks_for_an_answer_only_when_everything_is_sent_finds_one() {
+    let hub = TestHub::start().await;
+    let address = hub.http.strip_prefix("http://").expect("plain HTTP");
+    let body = vec![b' '; 8 << 20];
+    for framing in [format!("content-length: {}", body.len()), "transfer-encoding: chunked".into()] {
+        let mut socket = TcpStream::connect(address).await.expect("connects");
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {TOKEN}\r\n\
+             content-type: application/json\r\n{framing}\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes()).await.expect("writes");
+        if framing.contains("chunked") {
+            socket.write_all(format!("{:x}\r\n", body.len()).as_bytes()).await.expect("writes");
+        }
+        socket.write_all(&body).await.expect("all of it is taken");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.expect("reads");
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{framing}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_named() {
+    let hub = TestHub::start().await;
+    for (body, said) in [
+        (
+            json!({ "name": "x", "role": "viewer", "scopes": { "agents": ["pc", 7] } }),
+            "does not fit: `scopes.agents[1]`: ",
+        ),
+        (json!({ "name": "x", "role": "nobody" }), "does not fit: `role`: "),
+        (json!({ "name": "x" }), "does not fit: missing field `role`"),
+    ] {
+        let refused = hub.post("/api/tokens", body).await;
+        let message = refused.body["error"]["message"].as_str().unwrap_or_default();
+        assert!(refused.status == 400 && message.contains(said), "{refused:?}");
+    }
+}

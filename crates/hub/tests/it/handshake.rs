@@ -2,9 +2,10 @@
 
 use convoke_core::time::Timestamp;
 use convoke_kenny::frame;
+use ed25519_dalek::SigningKey;
 use serde_json::json;
 
-use crate::support::{PATIENCE, TestAgent, TestHub, base64, key_of, meta};
+use crate::support::{PATIENCE, TOKEN, TestAgent, TestHub, base64, key_of, meta};
 
 fn register(id: &str, protocol: &str, nonce: &str) -> String {
     json!({ "type": "register", "agent_id": id, "protocol": protocol, "client_nonce": nonce,
@@ -14,6 +15,14 @@ fn register(id: &str, protocol: &str, nonce: &str) -> String {
 
 fn nonce() -> String {
     base64(&[1; 32])
+}
+
+/// The answer to a challenge that followed a register with `nonce()`.
+fn auth(id: &str, challenge: &str, key: &SigningKey) -> String {
+    let challenge: serde_json::Value = serde_json::from_str(challenge).expect("JSON");
+    let server = challenge["server_nonce"].as_str().expect("a nonce");
+    let server: [u8; 32] = convoke_kenny::wire_bytes::decode(server).expect("32 bytes");
+    frame::auth(&convoke_kenny::transcript::Transcript::new(id, &[1; 32], &server).sign(key))
 }
 
 #[tokio::test]
@@ -84,15 +93,9 @@ async fn versions_are_compared_by_number() {
 async fn a_recorded_auth_is_worthless_in_a_new_session() {
     let hub = TestHub::start().await;
     let key = hub.enrol("pc").await;
-    let transcript = |challenge: &str| {
-        let challenge: serde_json::Value = serde_json::from_str(challenge).expect("JSON");
-        let server = challenge["server_nonce"].as_str().expect("a nonce");
-        let server: [u8; 32] = convoke_kenny::wire_bytes::decode(server).expect("32 bytes");
-        convoke_kenny::transcript::Transcript::new("pc", &[1; 32], &server)
-    };
     let mut first = hub.socket().await;
     first.send(register("pc", "0.8", &nonce())).await;
-    let auth = frame::auth(&transcript(&first.next().await.expect("a challenge")).sign(&key));
+    let auth = auth("pc", &first.next().await.expect("a challenge"), &key);
     first.send(auth.clone()).await;
     assert!(first.next().await.expect("let in").contains("policy"));
     let mut second = hub.socket().await;
@@ -100,6 +103,20 @@ async fn a_recorded_auth_is_worthless_in_a_new_session() {
     second.next().await.expect("a challenge");
     second.send(auth).await;
     assert_eq!(second.closed().await, Some(4401));
+}
+
+#[tokio::test]
+async fn an_agent_removed_during_its_handshake_stays_removed() {
+    let hub = TestHub::start().await;
+    let key = hub.enrol("pc").await;
+    let mut socket = hub.socket().await;
+    socket.send(register("pc", "0.8", &nonce())).await;
+    let challenge = socket.next().await.expect("a challenge");
+    assert_eq!(hub.request("DELETE", "/api/agents/pc", Some(TOKEN), None).await.status, 200);
+    socket.send(auth("pc", &challenge, &key)).await;
+    assert_eq!(socket.closed().await, Some(4401));
+    assert_eq!(hub.get("/api/agents/pc").await.status, 404, "no trace of it in the list");
+    assert_eq!(hub.get("/api/agents").await.body["agents"], json!([]));
 }
 
 #[tokio::test]

@@ -73,3 +73,26 @@ async fn bad_rules_are_refused_with_the_reason() {
     assert!(rules["builtin"].as_array().expect("a list").len() > 40);
     assert_eq!(rules["operator"], json!([]));
 }
+
+#[tokio::test]
+async fn who_cannot_change_the_rules_cannot_take_an_agent_out_from_under_one() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    let rule = json!({ "id": "prod", "tags": ["prod*"], "effects": ["manage"] });
+    assert_eq!(hub.post("/api/policy/confirm", rule).await.status, 200);
+    let tag = async |token: &str, tags: &[&str]| {
+        hub.request("PATCH", "/api/agents/pc", Some(token), Some(json!({ "tags": tags }))).await
+    };
+    assert_eq!(tag(TOKEN, &["prod-1", "lab"]).await.status, 200);
+    let narrowed = hub.token("narrowed", "admin", json!({ "agents": ["pc"] })).await;
+    for tags in [&["prod-2"][..], &["prod-1", "x"]] {
+        assert_eq!(tag(&narrowed, tags).await.status, 200, "the rule still holds");
+    }
+    let refused = tag(&narrowed, &["lab"]).await;
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (403, &json!("forbidden")), "{refused:?}");
+    let removed = hub.request("DELETE", "/api/agents/pc", Some(&narrowed), None).await;
+    assert_eq!(removed.status, 403, "it could be enrolled again: {removed:?}");
+    assert_eq!(hub.journal("kind=refusal&agent=pc").await.len(), 2);
+    assert_eq!(tag(TOKEN, &["lab"]).await.status, 200);
+    assert_eq!(hub.request("DELETE", "/api/agents/pc", Some(&narrowed), None).await.status, 200);
+}

@@ -113,7 +113,7 @@ pub async fn enrolled(hub: &TestHub, name: &str) -> Joined {
     join(hub, &token(hub).await, &field_register(name)).await
 }
 
-fn key(joined: &Joined) -> String {
+pub fn key(joined: &Joined) -> String {
     joined.ack["payload"]["apiKey"].as_str().expect("a key").to_owned()
 }
 

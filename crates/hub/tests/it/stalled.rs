@@ -1,11 +1,12 @@
-//! Agents that do not read what they are sent: calls to them end in time, and what is too late is not sent.
+//! Calls that wait at the hub, for an agent that does not read or for another call: they end in time, and what is too
+//! late, or was asked by who may not any more, is not sent.
 
 use convoke_hub::link::Command;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::sonde::{envelope, field_register, token};
-use crate::support::{Bare, PATIENCE, TestAgent, TestHub};
+use crate::sonde::{enrolled, envelope, field_register, token};
+use crate::support::{Bare, PATIENCE, TOKEN, TestAgent, TestHub};
 
 /// More than the buffers of a narrow connection hold.
 const MANY: usize = 12;
@@ -52,6 +53,77 @@ async fn a_call_to_an_agent_that_does_not_read_ends_in_time_and_is_not_sent_late
     let (next, tool) = tokio::join!(next, answer_the_first(&mut agent));
     assert_eq!(tool, "fs_list", "the one that was too late would have come first");
     assert_eq!(next.body["ok"], true, "{next:?}");
+}
+
+#[tokio::test]
+async fn what_waits_of_a_token_that_is_revoked_or_lapses_is_not_sent() {
+    for life in [None, Some(5)] {
+        let hub = TestHub::start().await;
+        let key = hub.enrol("pc").await;
+        let mut agent = TestAgent::on(hub.narrow_socket().await, &hub, "pc", key);
+        agent.handshake().await.expect("is let in");
+        let leaver = json!({ "name": "leaver", "role": "operator", "expires_in_s": life });
+        let minted = hub.post("/api/tokens", leaver).await.body;
+        let (token, id) = (minted["token"].as_str().expect("a token"), minted["id"].as_str().expect("an id"));
+        stall(&hub, "pc");
+        let waiting = hub.post_as(token, "/api/agents/pc/call", json!({ "tool": "net_config" }));
+        let link = hub.hub().agents.find("pc").and_then(|agent| agent.link()).expect("is connected");
+        let end = async {
+            let token = id.parse().expect("an id");
+            while !hub.hub().calls.under_way(token).first().is_some_and(|call| link.holds(call.id)) {
+                tokio::task::yield_now().await;
+            }
+            if life.is_none() {
+                let revoked = hub.request("DELETE", &format!("/api/tokens/{id}"), Some(TOKEN), None).await;
+                assert_eq!(revoked.status, 200, "{revoked:?}");
+            }
+        };
+        let (waiting, ()) = tokio::join!(waiting, end);
+        assert_eq!(waiting.status, 401, "{waiting:?}");
+        let records = hub.journal("kind=call&agent=pc").await;
+        let last = (&records[0]["tool"], &records[0]["outcome"]);
+        assert_eq!(last, (&json!("net_config"), &json!("denied")), "{records:?}");
+        let next = hub.post("/api/agents/pc/call", json!({ "tool": "fs_list" }));
+        let (next, tool) = tokio::join!(next, answer_the_first(&mut agent));
+        assert_eq!(tool, "fs_list", "the one that waited would have come first");
+        assert_eq!(next.body["ok"], true, "{next:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_revoked_token_asked_and_is_held_back_is_not_sent() {
+    let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
+    let mut agent = enrolled(&hub, "web-1").await;
+    let minted = hub.post("/api/tokens", json!({ "name": "leaver", "role": "operator" })).await.body;
+    let (token, id) = (minted["token"].as_str().expect("a token"), minted["id"].as_str().expect("an id"));
+    let ask = |token: &str, n: u32| {
+        let body = json!({ "agent": "web-1", "probe": "system.logs.journal", "params": { "lines": n } });
+        let (token, hub) = (token.to_owned(), &hub);
+        async move { hub.post_as(&token, "/api/v1/probe", body).await }
+    };
+    let (first, request) = tokio::join!(ask(TOKEN, 1), async {
+        let request = agent.request().await;
+        // Of the same name: it waits until the first is answered.
+        let revoked = async {
+            let token = id.parse().expect("an id");
+            while hub.hub().calls.under_way(token).is_empty() {
+                tokio::task::yield_now().await;
+            }
+            hub.request("DELETE", &format!("/api/tokens/{id}"), Some(TOKEN), None).await
+        };
+        let (held, revoked) = tokio::join!(ask(token, 2), revoked);
+        assert_eq!(revoked.status, 200, "{revoked:?}");
+        assert_eq!(held.body["error"], "the caller's token is no longer valid; the call was not sent");
+        agent.answer(&request, json!({})).await;
+        let answered = async {
+            let request = agent.request().await;
+            agent.answer(&request, json!({})).await;
+            request
+        };
+        tokio::join!(ask(TOKEN, 3), answered).1
+    });
+    assert_eq!(first.status, 200, "{first:?}");
+    assert_eq!(request["payload"]["params"]["lines"], 3, "the one that was held back would have come first");
 }
 
 #[tokio::test]

@@ -257,6 +257,40 @@ async fn a_call_that_its_client_gave_up_while_it_was_asked_about_cannot_be_appro
 }
 
 #[tokio::test]
+async fn what_waits_in_a_request_that_its_client_gave_up_cannot_be_approved_any_more() {
+    for how in ["notifications/cancelled", "DELETE", "close"] {
+        let hub = TestHub::start().await;
+        let rule = json!({ "id": "prod", "agents": ["prod"] });
+        assert_eq!(hub.post("/api/policy/confirm", rule).await.status, 200);
+        let asker = hub.token("asker", "operator", json!({})).await;
+        let (_prod, mut slow) = (hub.agent("prod").await, hub.agent("slow").await);
+        let client = if how == "close" { Mcp::stateless(&hub, &asker) } else { Mcp::open(&hub, &asker).await };
+        let arguments = json!({ "tool": "net_config", "agents": ["prod", "slow"] });
+        let message = client.message("tools/call", json!({ "name": "call_agents", "arguments": arguments }));
+        let asked = tokio::spawn(client.request(&message).send());
+        let request = slow.request().await;
+        let approval = only_approval(&hub).await;
+        match how {
+            "DELETE" => {
+                client.end().await;
+                // All are over, and nobody is there to be told.
+                slow.answer(&request.id, json!({})).await;
+            }
+            "close" => asked.abort(),
+            _ => {
+                let given_up = json!({ "jsonrpc": "2.0", "method": how, "params": { "requestId": message["id"] } });
+                assert_eq!(client.post(&given_up).await.status, 202);
+            }
+        }
+        hub.until("/api/approvals?state=pending", |a| a["approvals"] == json!([])).await;
+        let late = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+        assert_eq!(late.status, 409, "{how}: {}", late.body);
+        let records = hub.journal("kind=call&agent=prod").await;
+        assert_eq!(records[0]["outcome"], "cancelled", "{how}: {records:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_question_that_nobody_answers_ends_as_expired() {
     let (hub, asker) = eliciting(&[("approvals.ttl_s", "1")]).await;
     let _agent = hub.agent("pc").await;

@@ -1,6 +1,6 @@
 //! Sessions and tokens: whose they are, and how much they may use.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{Mcp, OLD};
 use crate::support::{PATIENCE, TOKEN, TestHub};
@@ -122,6 +122,33 @@ async fn a_tokens_calls_a_minute_hold_at_every_door() {
 }
 
 #[tokio::test]
+async fn what_is_refused_counts_against_the_minute_too() {
+    let hub = TestHub::start().await;
+    let echo = hub.agent("pc").await.echo();
+    let scopes = json!({ "calls_per_minute": 4, "tools": ["net_config"], "agents": ["pc"] });
+    let slow = hub.token("slow", "operator", scopes).await;
+    let call = |agent: &str, body| {
+        let (hub, slow, path) = (&hub, &slow, format!("/api/agents/{agent}/call"));
+        async move { hub.post_as(slow, &path, body).await.status }
+    };
+    let kept = json!({ "tool": "net_config", "idempotency_key": "k" });
+    for (body, status) in [
+        (kept.clone(), 200),
+        (kept, 200),
+        (json!({ "tool": "fs_list" }), 403),
+        // The door refuses this before the gate is asked: it does not count.
+        (json!({ "tool": "" }), 400),
+        (json!({ "tool": "net_config", "args": [] }), 400),
+        (json!({ "tool": "net_config" }), 429),
+        (json!({ "tool": "net_config" }), 429),
+    ] {
+        assert_eq!(call("pc", body.clone()).await, status, "{body}");
+    }
+    assert_eq!(call("elsewhere", json!({ "tool": "net_config" })).await, 403, "the door comes before the limit");
+    echo.abort();
+}
+
+#[tokio::test]
 async fn a_tokens_calls_at_once_are_bounded_and_come_back() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
@@ -135,6 +162,9 @@ async fn a_tokens_calls_at_once_are_bounded_and_come_back() {
     };
     let (first, ()) = tokio::join!(client.call("net_config", json!({ "agent": "pc" })), one);
     assert_eq!(first.structured()["state"], "done", "{first:?}");
+    let of_the_token = |records: Vec<Value>| records.iter().filter(|r| r["who"] == "narrow").count();
+    assert_eq!(of_the_token(hub.journal("agent=pc").await), 1, "the call that ran");
+    assert_eq!(of_the_token(hub.journal("kind=refusal").await), 0, "the refused one leaves no record");
     let again = async {
         let request = agent.request().await;
         agent.answer(&request.id, json!({})).await;

@@ -18,26 +18,34 @@ async fn an_answer_is_not_lost_with_its_connection() {
     assert!(head.contains("retry:"), "says when to come back: {head}");
     let id = head.lines().find_map(|line| line.strip_prefix("id:")).expect("an id to resume from").trim();
     drop(reply);
+    let resume = async || {
+        let resumed = hub
+            .http_client
+            .get(format!("{}/mcp", hub.http))
+            .bearer_auth(TOKEN)
+            .header("accept", "text/event-stream")
+            .header("mcp-protocol-version", super::client::OLD)
+            .header("mcp-session-id", client.session.as_deref().expect("a session"))
+            .header("last-event-id", id);
+        let resumed = resumed.send().await.expect("the hub answers");
+        assert_eq!(resumed.status(), 200);
+        resumed
+    };
+    let rest = async |resumed: reqwest::Response| {
+        let text = tokio::time::timeout(PATIENCE, resumed.text()).await.expect("in time").expect("a body");
+        let answers = events_of(&text);
+        assert_eq!(answers.len(), 1, "{text}");
+        assert_eq!(answers[0]["result"]["structuredContent"]["state"], "done");
+    };
+    let back = resume().await;
     agent.answer(&request.id, json!({ "interfaces": [] })).await;
+    rest(back).await;
     // However long the client is away.
     hub.until("/api/journal?limit=1000&kind=call", |j| {
         j["records"].as_array().is_some_and(|r| r.iter().any(|r| r["outcome"] == "ok"))
     })
     .await;
-    let resumed = hub
-        .http_client
-        .get(format!("{}/mcp", hub.http))
-        .bearer_auth(TOKEN)
-        .header("accept", "text/event-stream")
-        .header("mcp-protocol-version", super::client::OLD)
-        .header("mcp-session-id", client.session.as_deref().expect("a session"))
-        .header("last-event-id", id);
-    let resumed = resumed.send().await.expect("the hub answers");
-    assert_eq!(resumed.status(), 200);
-    let text = tokio::time::timeout(PATIENCE, resumed.text()).await.expect("in time").expect("a body");
-    let answers = events_of(&text);
-    assert_eq!(answers.len(), 1, "{text}");
-    assert_eq!(answers[0]["result"]["structuredContent"]["state"], "done");
+    rest(resume().await).await;
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn wrong_arguments_are_told_so_that_a_model_can_mend_them() {
         ("fs_read", json!({ "agent": 7, "path": "/" }), "`agent` must be"),
         ("fs_read", json!({ "agent": "nobody", "path": "/" }), "there is no agent `nobody`"),
         ("net_config", json!({ "agent": "pc", "timeout_s": 0 }), "`timeout_s`"),
-        ("list_agents", json!({ "limit": "x" }), "do not fit"),
+        ("list_agents", json!({ "limit": "x" }), "do not fit: `limit`: "),
         ("call_agents", json!({ "tool": "nothing", "agents": ["pc"] }), "`tool` must be"),
         ("call_agents", json!({ "tool": "net_config" }), "either `agents` or `tag`"),
         ("call_status", json!({ "call_id": "x" }), "`call_id` must be"),
@@ -218,6 +218,31 @@ async fn a_machine_that_does_not_answer_holds_up_no_other() {
     let outcomes = reply.structured()["outcomes"].as_array().expect("a list").clone();
     let order: Vec<_> = outcomes.iter().map(|o| o["agent"].as_str().expect("an id").to_owned()).collect();
     assert_eq!(order, ids, "and they are told in order");
+}
+
+#[tokio::test]
+async fn large_arguments_are_under_way_to_few_machines_at_a_time() {
+    let hub = TestHub::start().await;
+    let ids: Vec<String> = (0..14).map(|n| format!("pc-{n:02}")).collect();
+    let mut silent = Vec::new();
+    for id in &ids {
+        silent.push(hub.agent(id).await);
+    }
+    // Nine times as much is more than the calls of one request may take.
+    let large = json!({ "sections": ["x".repeat(1_000_000)] });
+    let wanted = json!({ "tool": "telemetry_collect", "agents": ids, "args": large, "timeout_s": 2.0 });
+    let client = Mcp::stateless(&hub, TOKEN);
+    let asked = client.call("call_agents", wanted);
+    tokio::pin!(asked);
+    let mut most = 0;
+    let reply = loop {
+        tokio::select! {
+            reply = &mut asked => break reply,
+            () = tokio::task::yield_now() => most = most.max(hub.hub().calls.running()),
+        }
+    };
+    assert_eq!(reply.structured()["counts"], json!({ "failed": 14 }), "{reply:?}");
+    assert_eq!(most, 8);
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ async fn an_approved_message_is_authorised_again() {
     let all = tokens["tokens"].as_array().expect("a list").clone();
     let id = all.iter().find(|t| t["name"] == "asker").expect("there")["id"].clone();
     assert_eq!(hub.delete(&format!("/api/tokens/{}", id.as_str().expect("an id"))).await, 200);
-    assert_eq!(hub.post(&approval, json!({ "approve": true })).await.status, 200);
+    assert_eq!(hub.post(&approval, json!({ "approve": true })).await.status, 409);
     assert_eq!(outcome(&hub, TOKEN, &call).await["outcome"], "denied");
     client.settled().await;
     assert_eq!(client.heard.iter().filter(|text| text.contains("canary")).count(), 1);
