@@ -18,6 +18,8 @@ pub(crate) mod keys;
 mod local_agent;
 pub(crate) mod logs;
 pub(crate) mod mcp;
+#[cfg(unix)]
+mod open_files;
 mod pages;
 pub(crate) mod policy;
 pub(crate) mod probe;

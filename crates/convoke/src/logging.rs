@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 
 use anyhow::Result;
+use convoke_endpoint::logs::{Console, LastLines};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -28,16 +29,28 @@ const TALKATIVE: [(&str, LevelFilter); 10] = [
 ];
 
 /// Begins to write what happens at `level` and above; `CONVOKE_LOG` (`warn,convoke_hub=debug`) says it in more detail.
-pub(crate) fn start(level: &str) -> Result<()> {
+/// What comes back writes the last lines when it is dropped.
+pub(crate) fn start(level: &str) -> Result<LastLines> {
+    let (text, filter) = filter(level)?;
+    let cap = cap(&text, &filter);
+    let (stderr, last_lines) = Console::stderr();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(stderr)
+        .with_ansi(std::io::stderr().is_terminal() && wants_colour());
+    tracing_subscriber::registry().with(filter).with(cap).with(lines).init();
+    Ok(last_lines)
+}
+
+/// Whether a start could do so.
+pub(crate) fn check(level: &str) -> Result<()> {
+    filter(level).map(drop)
+}
+
+fn filter(level: &str) -> Result<(String, EnvFilter)> {
     let text = std::env::var("CONVOKE_LOG").ok().filter(|text| !text.is_empty());
     let text = text.unwrap_or_else(|| directives(level));
     let filter = EnvFilter::try_new(&text).map_err(|why| usage(format!("CONVOKE_LOG: {why}")))?;
-    let cap = cap(&text, &filter);
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && wants_colour());
-    tracing_subscriber::registry().with(filter).with(cap).with(lines).init();
-    Ok(())
+    Ok((text, filter))
 }
 
 /// What is told of the talkative libraries, however much the filter asks for in general: `CONVOKE_LOG=debug` must not

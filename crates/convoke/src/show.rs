@@ -1,6 +1,7 @@
 //! Texts of others on a person's terminal.
 
 use convoke_core::hidden::is_hidden;
+use serde_json::Value;
 
 /// A text from elsewhere on one line. A machine names itself and writes its own log lines: neither may move the
 /// operator's cursor, recolour a line or turn its reading order around.
@@ -22,6 +23,23 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn clean_lines(text: &str) -> String {
     let line = |line: &str| line.split('\t').map(clean).collect::<Vec<_>>().join("\t");
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON on several lines. What [`clean`] would write out is escaped as JSON has it, so that the text stays JSON.
+pub(crate) fn json(value: &Value) -> String {
+    let pretty = format!("{value:#}");
+    let mut out = String::with_capacity(pretty.len());
+    for c in pretty.chars() {
+        match c {
+            '\n' | '\u{fe0f}' => out.push(c),
+            // Only texts have such characters, and what is beyond 16 bits is a pair there.
+            c if c.is_control() || is_hidden(c) => {
+                out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// Bytes in a unit that fits.
@@ -46,6 +64,8 @@ pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -55,6 +75,22 @@ mod tests {
         assert_eq!(clean("rm\u{200b} \u{3164}/"), "rm\\u{200b} \\u{3164}/");
         assert_eq!(clean("Grüße 你好"), "Grüße 你好");
         assert_eq!(clean_lines("a\n\tb\r"), "a\n\tb\\u{d}");
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let value = json!({ "a\u{202e}b": ["\u{7f}\u{1b}[2J\n", "\u{e0041}", "Grüße ✔\u{fe0f}"], "n": 1.5 });
+        let text = super::json(&value);
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value, "{text}");
+        let expect = r#"{
+  "a\u202eb": [
+    "\u007f\u001b[2J\n",
+    "\udb40\udc41",
+    "Grüße ✔️"
+  ],
+  "n": 1.5
+}"#;
+        assert_eq!(text, expect);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the agent tells: a fuller record in files of its own, a shorter one to standard error, and the events that the hub
 //! should see, kept in a bounded buffer until there is a tunnel.
 
+mod console;
 mod file;
 mod forward;
 
@@ -13,6 +14,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+pub use console::{Console, LastLines};
 pub use file::RotatingFile;
 pub use forward::{Forward, Line};
 
@@ -22,15 +24,16 @@ use crate::state::StateDir;
 /// Our own crates, of which details are told; of the libraries below only warnings.
 const OURS: [&str; 3] = ["convoke", "convoke_endpoint", "convoke_machine"];
 
-/// Begins to record, and returns the buffer that the tunnel drains. `console` is the level for standard error; the
+/// Begins to record, and returns the buffer that the tunnel drains, and what writes the last lines. `console` is the level for standard error; the
 /// variables `CONVOKE_LOG` and `RUST_LOG` say it in more detail. A directory that cannot be written to costs the local
 /// files, never the agent.
-pub fn start(settings: &Settings, state: &StateDir, console: &str) -> Forward {
+pub fn start(settings: &Settings, state: &StateDir, console: &str) -> (Forward, LastLines) {
     let forward = Forward::new(settings.text("log_forward_level"));
     let variable = ["CONVOKE_LOG", "RUST_LOG"].iter().find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
     let console = variable.and_then(|text| Targets::from_str(&text).ok()).unwrap_or_else(|| targets(console));
+    let (stderr, last_lines) = Console::stderr();
     let to_console = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_filter(console);
     let size = settings.number("log_file_bytes") as u64;
@@ -42,7 +45,7 @@ pub fn start(settings: &Settings, state: &StateDir, console: &str) -> Forward {
     let to_hub = forward.layer().with_filter(targets(settings.text("log_forward_level")));
     // A second start in one process (a test) keeps the first one's record.
     let _ = tracing_subscriber::registry().with(to_console).with(to_file).with(to_hub).try_init();
-    forward
+    (forward, last_lines)
 }
 
 fn targets(level: &str) -> Targets {

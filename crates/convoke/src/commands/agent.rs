@@ -76,6 +76,13 @@ pub(crate) struct StateArgs {
     state: Option<PathBuf>,
 }
 
+impl StateArgs {
+    /// The same words for the next command, with a space before them.
+    fn again(&self) -> String {
+        self.state.as_ref().map(|dir| format!(" --state {}", dir.display())).unwrap_or_default()
+    }
+}
+
 /// Who the agent is.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct IdentityArgs {
@@ -162,7 +169,7 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
         let hub = identity.hub.to_string();
         verb.output.json(&json!({ "ok": true, "agent_id": identity.id, "hub": hub, "state": state.path() }))?;
     } else {
-        let at = args.state.state.as_ref().map(|dir| format!(" --state {}", dir.display())).unwrap_or_default();
+        let at = args.state.again();
         verb.output.text(&format!("{} is enrolled at {}", identity.id, identity.hub))?;
         verb.output.note(format_args!(
             "\n  convoke agent run{at}        runs it here\n  convoke agent install{at}    has it started with the machine"
@@ -206,7 +213,7 @@ fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) 
         verb.output.json(&shown)?;
     } else {
         verb.output.text(&format!("{} is enrolled at {} as {}", saved.name, saved.hub, saved.agent_id))?;
-        verb.output.note(format_args!("\n  convoke agent run        runs it here"));
+        verb.output.note(format_args!("\n  convoke agent run{}        runs it here", args.state.again()));
     }
     Ok(Exit::Done)
 }

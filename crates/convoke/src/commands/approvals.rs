@@ -15,7 +15,7 @@ use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// What waits, newest first
+    /// What waits, newest first; without the right to approve, of what you asked for
     List {
         /// What was decided or has expired, too
         #[arg(long)]
@@ -48,7 +48,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: ApprovalsCommand) -> Result<Exi
                 return Ok(Exit::Done);
             }
             let approvals = items.iter().map(|item| typed(item)).collect::<Result<Vec<ApprovalView>>>()?;
-            verb.output.table(&list(&approvals, when::now()), "nothing waits for a person")?;
+            verb.output.table(&list(&approvals, when::now()), nothing(all))?;
             return Ok(Exit::Done);
         }
         ApprovalsCommand::Approve { id, reason } => (id, true, reason),
@@ -65,6 +65,15 @@ pub(crate) async fn run(verb: Verb<'_>, command: ApprovalsCommand) -> Result<Exi
         verb.output.note(format_args!("its result, for who asked: convoke calls show {} --wait", decided.call_id));
     }
     Ok(Exit::Done)
+}
+
+/// Said of an empty list. Who cannot approve is shown only what they asked for, so others' calls may well wait.
+const fn nothing(all: bool) -> &'static str {
+    if all {
+        "there is nothing that you asked for or may decide on"
+    } else {
+        "nothing waits that you asked for or may decide on"
+    }
 }
 
 fn list(approvals: &[ApprovalView], now: Timestamp) -> Grid {

@@ -8,8 +8,9 @@ use convoke_api::calls::{CallPending, CallReply, CallRequest};
 use convoke_core::id::PeerId;
 use serde_json::value::RawValue;
 
+use super::calls::Wait;
 use super::result::{self, Ended};
-use super::{Verb, calls, typed};
+use super::{Verb, typed};
 use crate::exit::{Exit, usage};
 use crate::parse;
 use crate::when;
@@ -57,8 +58,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
                 pending.call_id, pending.approval.id
             ));
         }
-        let (json, status) = calls::wait(&client, pending.call_id, None).await?;
-        return calls::ended(verb, &json, &status);
+        return Wait::taken(pending.call_id).to_its_end(verb, client).await;
     }
     let reply: CallReply = typed(&json)?;
     if verb.output.json {

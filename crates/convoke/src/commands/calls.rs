@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Subcommand;
-use convoke_api::Client;
 use convoke_api::calls::{CallStatus, WaitQuery};
+use convoke_api::{Client, ClientError};
 use convoke_core::id::CallId;
 use serde_json::value::RawValue;
 
@@ -43,29 +43,108 @@ pub(crate) async fn run(verb: Verb<'_>, command: CallsCommand) -> Result<Exit> {
             return Ok(Exit::Done);
         }
     };
-    let (json, status) = match wait {
-        None => ask(&client, id, None).await?,
-        Some(limit) => self::wait(&client, id, limit.map(Duration::from_secs_f64)).await?,
+    let Some(limit) = wait else {
+        let (json, status) = ask(&client, id, None).await?;
+        return ended(verb, &json, &status);
     };
-    ended(verb, &json, &status)
+    let wait = Wait { id, limit: limit.map(Duration::from_secs_f64), known: false, patience: PATIENCE };
+    wait.to_its_end(verb, client).await
 }
 
 /// As long as one request may wait: below what proxies between here and the hub usually allow.
 const ONE_WAIT: Duration = Duration::from_secs(50);
+/// How long a hub may be away: a restart takes less, also where it drains calls and looks through a large journal.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries, and before a hub is asked again that answered early because it stops.
+const PAUSE: Duration = Duration::from_millis(500);
 
-/// Waits until the call is done, or `limit` is over.
-pub(super) async fn wait(
-    client: &Client,
+/// Waiting for the end of a call. A hub that restarts meanwhile is waited for, too: the call is in its store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
     id: CallId,
+    /// How long at most; without one as long as it takes.
     limit: Option<Duration>,
-) -> Result<(Box<RawValue>, CallStatus)> {
-    let started = Instant::now();
-    loop {
-        let left = limit.map_or(ONE_WAIT, |limit| limit.saturating_sub(started.elapsed()).min(ONE_WAIT));
-        let (json, status) = ask(client, id, Some(left.as_secs_f64())).await?;
-        if status.state == "done" || limit.is_some_and(|limit| started.elapsed() >= limit) {
-            return Ok((json, status));
+    /// Whether a hub has said that there is such a call. If none did, its absence is told at once.
+    known: bool,
+    /// How long the hub may be away.
+    patience: Duration,
+}
+
+impl Wait {
+    /// For a call that the hub has just taken.
+    pub(super) const fn taken(id: CallId) -> Self {
+        Self { id, limit: None, known: true, patience: PATIENCE }
+    }
+
+    /// Waits until the call is done or the limit is over, and shows how it stands.
+    pub(super) async fn to_its_end(self, verb: Verb<'_>, client: Client) -> Result<Exit> {
+        match self.answer(verb, client).await {
+            Ok((json, status)) => ended(verb, &json, &status),
+            Err(Lost { why, known: false }) => Err(why),
+            Err(Lost { why, known: true }) => {
+                let Self { id, .. } = self;
+                verb.output.error(&why.context(format!(
+                    "the call {id} was not over when the hub last answered; ask for its end with \
+                     `convoke calls show {id} --wait`"
+                )));
+                Ok(Exit::Pending)
+            }
         }
+    }
+
+    async fn answer(self, verb: Verb<'_>, mut client: Client) -> Result<(Box<RawValue>, CallStatus), Lost> {
+        let Self { id, limit, mut known, patience } = self;
+        let started = Instant::now();
+        let mut away: Option<Instant> = None;
+        loop {
+            let asked = Instant::now();
+            let left = limit.map_or(ONE_WAIT, |limit| limit.saturating_sub(started.elapsed()).min(ONE_WAIT));
+            // Whether there is such a call is asked first: a hub that goes away in the first wait is waited for, too.
+            let left = if known { left } else { Duration::ZERO };
+            let is_over = || limit.is_some_and(|limit| started.elapsed() >= limit);
+            match ask(&client, id, Some(left.as_secs_f64())).await {
+                Ok((json, status)) => {
+                    if status.state == "done" || is_over() {
+                        return Ok((json, status));
+                    }
+                    (known, away) = (true, None);
+                    if asked.elapsed() < left.min(PAUSE) {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+                Err(why) if known && is_absence(&why) => {
+                    let since = *away.get_or_insert_with(|| {
+                        verb.output.remark("the hub does not answer; it is tried again for a while");
+                        asked
+                    });
+                    if is_over() || since.elapsed() >= patience {
+                        return Err(Lost { why, known });
+                    }
+                    tokio::time::sleep(PAUSE.min(patience)).await;
+                    // One that is known by its data directory may be at another port now.
+                    client = verb.client().unwrap_or(client);
+                }
+                Err(why) => return Err(Lost { why, known: false }),
+            }
+        }
+    }
+}
+
+/// A wait that came to no answer.
+struct Lost {
+    why: anyhow::Error,
+    /// Whether the call is known, and was not over.
+    known: bool,
+}
+
+/// Whether the hub may be there again in a moment: nobody answers, or what stands before it says that it is not there.
+fn is_absence(why: &anyhow::Error) -> bool {
+    match why.downcast_ref() {
+        Some(ClientError::Unreachable { .. }) => true,
+        Some(ClientError::NotAHub { status, .. } | ClientError::Refused { status, .. }) => {
+            matches!(status, 502..=504)
+        }
+        _ => false,
     }
 }
 
@@ -122,6 +201,8 @@ fn sheet(status: &CallStatus) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Global;
+    use crate::output::Output;
 
     #[test]
     fn the_exit_code_says_how_it_stands() {
@@ -134,5 +215,56 @@ mod tests {
             let text = format!(r#"{{"call_id":"0190f3a0-0000-7000-8000-000000000001","state":"{state}"{outcome}}}"#);
             assert_eq!(exit(&serde_json::from_str(&text).expect("a status")), expect, "{text}");
         }
+    }
+
+    const ID: &str = "0190f3a0-0000-7000-8000-000000000001";
+
+    /// A hub that answers each connection with the next of these, an empty one with its end, and is gone then.
+    fn hub(answers: &'static [&'static str]) -> Global {
+        use std::io::{Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let mut request = [0; 4096];
+                let _ = stream.read(&mut request).expect("a request");
+                if !answer.is_empty() {
+                    let body = format!(r#"{{"call_id":"{ID}",{answer}}}"#);
+                    let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}", body.len());
+                    stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).expect("writes");
+                }
+            }
+        });
+        let (hub, token) = (Some(format!("http://{address}")), Some("t".into()));
+        Global { hub, token, data: None, json: false }
+    }
+
+    async fn waited(known: bool, patience: Duration, answers: &'static [&'static str]) -> Result<Exit> {
+        let global = hub(answers);
+        let output = Output::new(false);
+        let verb = Verb { output: &output, global: &global };
+        let id = ID.parse().expect("an id");
+        let wait = Wait { id, limit: None, known, patience };
+        wait.to_its_end(verb, verb.client()?).await
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_comes_back_is_asked_again() {
+        let answers = &[r#""state":"waiting""#, "", "", r#""state":"done","outcome":"ok""#];
+        assert_eq!(waited(false, PATIENCE, answers).await.expect("waits"), Exit::Done);
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_hub_stays_away_is_not_over() {
+        assert_eq!(waited(false, PAUSE, &[r#""state":"waiting""#]).await.expect("gives up"), Exit::Pending);
+        assert_eq!(waited(true, PAUSE, &[]).await.expect("gives up"), Exit::Pending);
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_never_answered_is_told_at_once() {
+        let why = waited(false, PATIENCE, &[""]).await.expect_err("nobody is there");
+        assert!(is_absence(&why), "{why:#}");
+        assert_eq!(crate::exit::of(&why), Exit::Failed);
     }
 }

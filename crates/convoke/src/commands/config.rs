@@ -6,16 +6,16 @@ use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use convoke_core::secret::{SecretBytes, SecretText};
+use convoke_hub::HubOptions;
 use convoke_hub::settings::{Settings, Sources};
-use convoke_hub::{HubOptions, StartError};
 use serde_json::json;
 
 use super::Verb;
 use super::hub::ServeArgs;
 use crate::args::Global;
 use crate::exit::{Exit, usage};
-use crate::local;
 use crate::table::{Field, Grid, Tone};
+use crate::{local, logging};
 
 /// What a server starts with.
 #[derive(Debug)]
@@ -37,18 +37,39 @@ impl Config {
     /// With the secrets that only the environment has.
     pub(super) fn into_options(self) -> Result<HubOptions> {
         let Self { data, settings } = self;
-        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-        let hub_seed = match variable("CONVOKE_KENNY_PRIVATE_KEY") {
-            None => None,
-            Some(text) => {
-                let bytes =
-                    STANDARD.decode(text.trim()).map_err(|_| usage("CONVOKE_KENNY_PRIVATE_KEY is not base64"))?;
-                Some(SecretBytes::new(bytes))
-            }
-        };
-        let operator_token = variable("CONVOKE_OPERATOR_TOKEN").map(|text| operator_token(&text)).transpose()?;
-        Ok(HubOptions { data, settings, data_key: local::data_key()?, hub_seed, operator_token })
+        let Secrets { data_key, hub_seed, operator_token } = Secrets::read();
+        let (data_key, hub_seed, operator_token) = (data_key?, hub_seed?, operator_token?);
+        Ok(HubOptions { data, settings, data_key, hub_seed, operator_token })
     }
+}
+
+/// The secrets that only the environment has, each for itself: the check tells all that is wrong with them.
+struct Secrets {
+    data_key: Result<Option<SecretBytes>>,
+    hub_seed: Result<Option<SecretBytes>>,
+    operator_token: Result<Option<SecretText>>,
+}
+
+impl Secrets {
+    fn read() -> Self {
+        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+        Self {
+            data_key: local::data_key(),
+            hub_seed: variable("CONVOKE_KENNY_PRIVATE_KEY").map(|text| hub_seed(&text)).transpose(),
+            operator_token: variable("CONVOKE_OPERATOR_TOKEN").map(|text| operator_token(&text)).transpose(),
+        }
+    }
+
+    fn mistakes(self) -> impl Iterator<Item = anyhow::Error> {
+        [self.data_key.err(), self.hub_seed.err(), self.operator_token.err()].into_iter().flatten()
+    }
+}
+
+fn hub_seed(text: &str) -> Result<SecretBytes> {
+    let bytes = STANDARD.decode(text.trim()).map_err(|_| usage("CONVOKE_KENNY_PRIVATE_KEY is not base64"))?;
+    let seed = SecretBytes::new(bytes);
+    convoke_hub::check_seed(&seed).map_err(|why| usage(why.to_string()))?;
+    Ok(seed)
 }
 
 /// A token that can be sent. Files with secrets commonly end with a line break, which is not meant.
@@ -101,13 +122,16 @@ fn file(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf, String)>> 
 pub(super) fn check(verb: Verb<'_>, args: &ServeArgs) -> Result<Exit> {
     let (data, sources) = sources(verb.global, args)?;
     let file = sources.file.as_ref().map(|(path, _)| path.clone());
-    let (settings, mistakes) = match Settings::resolve(&sources) {
+    let (settings, mut mistakes) = match Settings::resolve(&sources) {
         Ok(settings) => {
             let mistakes = refusals(&settings);
             (Some(settings), mistakes)
         }
         Err(why) => (None, why.0.iter().map(ToString::to_string).collect()),
     };
+    mistakes.extend(Secrets::read().mistakes().map(|why| why.to_string()));
+    let level = settings.as_ref().and_then(|settings| settings.text("hub.log_level"));
+    mistakes.extend(logging::check(level.unwrap_or("info")).err().map(|why| why.to_string()));
     let exit = if mistakes.is_empty() { Exit::Done } else { Exit::Usage };
     if verb.output.json {
         let listed = settings.iter().flat_map(Settings::listing).map(|(setting, value, source)| {
@@ -133,23 +157,7 @@ pub(super) fn check(verb: Verb<'_>, args: &ServeArgs) -> Result<Exit> {
 
 /// What is well-formed and would still be refused at the start.
 fn refusals(settings: &Settings) -> Vec<String> {
-    let mut found = Vec::new();
-    let tls = settings.text("tls.cert").is_some();
-    if let Some(address) = settings.address("hub.listen")
-        && !tls
-        && !address.ip().is_loopback()
-        && !settings.flag("hub.insecure_listen")
-    {
-        found.push(StartError::Insecure(address).to_string());
-    }
-    for name in ["tls.cert", "tls.key"] {
-        if let Some(path) = settings.text(name)
-            && let Err(why) = std::fs::File::open(path)
-        {
-            found.push(format!("`{name}`: cannot read {path}: {why}"));
-        }
-    }
-    found
+    convoke_hub::check_settings(settings).iter().map(ToString::to_string).collect()
 }
 
 fn table(settings: &Settings) -> Grid {

@@ -1,5 +1,6 @@
 //! `convoke up` and `convoke hub`: runs the server, from its settings to its last word.
 
+use std::convert::Infallible;
 use std::io::IsTerminal as _;
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use convoke_core::secret::SecretText;
 use convoke_hub::hub::Hub;
 use convoke_hub::{OPERATOR_TOKEN_SECRET, Running, StartError, clock};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::Verb;
 use super::config::{self, Config};
@@ -103,7 +105,11 @@ pub(crate) fn run(verb: Verb<'_>, args: HubArgs) -> Result<Exit> {
 }
 
 fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool) -> Result<Exit> {
-    logging::start(config.settings.text("hub.log_level").unwrap_or("info"))?;
+    let last_lines = logging::start(config.settings.text("hub.log_level").unwrap_or("info"))?;
+    #[cfg(unix)]
+    let open_files = super::open_files::raise(config.settings.size("hub.max_connections"));
+    #[cfg(not(unix))]
+    let open_files = None;
     let runtime = crate::workers::runtime(config.settings.size("hub.workers"));
     let data = config.data.clone();
     runtime.context("cannot start the runtime")?.block_on(async {
@@ -117,14 +123,21 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         let here = Whereabouts { http: reachable_here(&running.hub), pid: std::process::id() };
         let announced = here.announce(&data)?;
         let token = token(&running, reveal_token).await?;
-        tell(verb, &running, &data, token.as_ref(), announce)?;
-        if running.first_token.is_some() {
-            running.token_was_shown().await.context("cannot note that the operator token was shown")?;
-        }
+        let told = tell(verb, &running, &data, token.as_ref(), announce)?;
         let local = (announce == Announce::Welcome { agent: true })
-            .then(|| LocalAgent::start(&running.hub, &data, reachable_here(&running.hub)));
+            .then(|| LocalAgent::start(&running.hub, &data, reachable_here(&running.hub), open_files));
 
-        signals.next().await;
+        let shown = async {
+            // Where nobody reads it, it has not been shown, and the next start shows it.
+            if told.await.is_ok() && running.first_token.is_some() {
+                running.token_was_shown().await.context("cannot note that the operator token was shown")?;
+            }
+            std::future::pending::<Result<Infallible>>().await
+        };
+        tokio::select! {
+            failed = shown => match failed? {},
+            () = signals.next() => {}
+        }
         tracing::info!("stopping; once more stops at once");
         drop(announced);
         let stop = async {
@@ -138,6 +151,7 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
             stopped = stop => stopped.context("the store did not close cleanly")?,
             () = signals.next() => {
                 tracing::warn!("stopped at once; what was under way is recorded as such at the next start");
+                last_lines.write();
                 std::process::exit(Exit::Failed as i32);
             }
         }
@@ -189,13 +203,16 @@ fn reachable_here(hub: &Hub) -> String {
     }
 }
 
+/// Tells that the hub is ready. What comes back says when it was told: a person may not read it yet, and the hub serves all
+/// the same, and can be stopped.
 fn tell(
     verb: Verb<'_>,
     running: &Running,
     data: &Path,
     token: Option<&SecretText>,
     announce: Announce,
-) -> Result<()> {
+) -> Result<oneshot::Receiver<()>> {
+    let (told, is_told) = oneshot::channel();
     let http = listening(&running.hub);
     let key = running.hub.public_key();
     match announce {
@@ -208,15 +225,26 @@ fn tell(
                 line["operator_token"] = token.reveal().into();
             }
             verb.output.json(&line)?;
+            let _ = told.send(());
         }
-        Announce::Welcome { agent } => welcome(verb, &reachable_here(&running.hub), data, &key, token, agent),
-        Announce::Log => reveal(verb.output, token),
+        Announce::Welcome { agent } => {
+            let text = SecretText::new(welcome(verb, &reachable_here(&running.hub), data, &key, token, agent));
+            let output = *verb.output;
+            std::thread::spawn(move || {
+                output.note(text.reveal());
+                let _ = told.send(());
+            });
+        }
+        Announce::Log => {
+            reveal(verb.output, token);
+            let _ = told.send(());
+        }
     }
     tracing::info!(http, data = %data.display(), kenny_public_key = key, "ready");
-    Ok(())
+    Ok(is_told)
 }
 
-fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&SecretText>, agent: bool) {
+fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&SecretText>, agent: bool) -> String {
     let mut facts = Grid::facts();
     facts.fact("  address", http);
     facts.fact("  data directory", data.display().to_string());
@@ -225,23 +253,24 @@ fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&Se
         facts.fact("  operator token", token.reveal());
     }
     let version = env!("CARGO_PKG_VERSION");
-    verb.output.note(format_args!("Convoke {version} is running.\n\n{}\n", facts.render_plain()));
+    let mut text = format!("Convoke {version} is running.\n\n{}\n\n", facts.render_plain());
     if token.is_some() {
-        verb.output.note("The token is shown only now. Commands on this machine find it by themselves.\n");
+        text.push_str("The token is shown only now. Commands on this machine find it by themselves.\n\n");
     }
     let at = verb.global.data.as_ref().map(|dir| format!(" --data {}", dir.display())).unwrap_or_default();
     if agent {
-        verb.output.note(format_args!(
+        text.push_str(&format!(
             "This machine is its first agent, `{LOCAL}`. Try it in another terminal:\n\n\
-             \x20 convoke call {LOCAL} fs_list --args '{{\"path\":\"/\"}}'{at}\n"
+             \x20 convoke call {LOCAL} fs_list --args '{{\"path\":\"/\"}}'{at}\n\n"
         ));
     }
-    verb.output.note(format_args!(
+    text.push_str(&format!(
         "Next, in another terminal:\n\n\
          \x20 convoke enroll-token my-pc{at}    invites a machine\n\
          \x20 convoke agents list{at}           shows who is there\n\n\
          Ctrl-C stops it.\n"
     ));
+    text
 }
 
 /// A log that is kept is no place for a token: it is only told to a person who looks on.

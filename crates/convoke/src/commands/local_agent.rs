@@ -33,10 +33,11 @@ pub(super) struct LocalAgent {
 }
 
 impl LocalAgent {
-    /// Starts it. Whatever goes wrong is told in the log and costs the hub nothing.
-    pub(super) fn start(hub: &Hub, data: &Path, http: String) -> Self {
+    /// Starts it, with as many `open_files` as the hub had before it raised that. Whatever goes wrong is told in the log
+    /// and costs the hub nothing.
+    pub(super) fn start(hub: &Hub, data: &Path, http: String, open_files: Option<u64>) -> Self {
         let stop = CancellationToken::new();
-        let place = Place { hub: hub.clone(), state: data.join(STATE), http };
+        let place = Place { hub: hub.clone(), state: data.join(STATE), http, open_files };
         let task = tokio::spawn({
             let stop = stop.clone();
             async move {
@@ -59,6 +60,7 @@ struct Place {
     hub: Hub,
     state: PathBuf,
     http: String,
+    open_files: Option<u64>,
 }
 
 impl Place {
@@ -124,6 +126,9 @@ impl Place {
         let mut command = Command::new(program);
         command.args(["agent", "run", "--console", "warn", "--until-stdin-closes", "--state"]).arg(&self.state);
         command.args(["--hub", &identity.hub.to_string()]);
+        if let Some(open_files) = self.open_files {
+            command.args(["--open-files", &open_files.to_string()]);
+        }
         // What is set for the hub, or for another agent of this machine, is not meant for this one.
         for (name, _) in std::env::vars_os() {
             let bytes = name.as_encoded_bytes();

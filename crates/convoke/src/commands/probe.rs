@@ -40,7 +40,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: ProbeArgs) -> Result<Exit> {
     } else if let Some(approval) = shown.get("approval") {
         verb.output.note(format_args!("this needs a person: convoke approvals approve {}", text(&approval["id"])));
     } else {
-        verb.output.text(&show::clean_lines(&serde_json::to_string_pretty(&shown["data"])?))?;
+        verb.output.text(&show::json(&shown["data"]))?;
         verb.output.note(format_args!("{} in {} ms", text(&shown["status"]), shown["durationMs"]));
     }
     Ok(if shown["status"] == "success" { Exit::Done } else { Exit::Failed })

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::show::{self, clean, clean_lines};
+use crate::show::{self, clean};
 use crate::table::{Field, Grid, Tone};
 
 /// A call that is over.
@@ -73,7 +73,7 @@ pub(super) fn show(output: &Output, ended: &Ended<'_>) -> Result<Exit> {
         _ => {}
     }
     let value: Value = serde_json::from_str(json)?;
-    output.text(&clean_lines(&serde_json::to_string_pretty(&value)?))?;
+    output.text(&show::json(&value))?;
     Ok(Exit::Done)
 }
 

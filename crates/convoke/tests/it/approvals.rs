@@ -55,6 +55,36 @@ fn a_caller_can_wait_for_the_person() {
 }
 
 #[test]
+fn who_waits_outlasts_a_restart_of_the_hub() {
+    let (hub, _agent) = hub_that_asks();
+    let bela = second_person(&hub);
+    let mut caller = Server::start(hub.verb(&CALL).arg("--wait"));
+    let told = caller.told("approvals approve");
+    let approval = told.split_once("approvals approve").expect("told").1.split_whitespace().next().expect("an id");
+    hub.server.signal("KILL");
+    caller.told("the hub does not answer");
+    let hub = hub.restart_killed();
+    let waiting = hub.run(&["approvals", "list", "--json"]).ok().json();
+    assert_eq!(waiting["approvals"].as_array().map(Vec::len), Some(1), "asked for once: {waiting}");
+    hub.run_as(&bela, &["approvals", "deny", approval, "--reason", "no"]).ok();
+    caller.told("bela said no");
+    assert_eq!(caller.end().code(), Some(1));
+}
+
+#[test]
+fn an_empty_list_says_nothing_of_others_calls() {
+    let (hub, _agent) = hub_that_asks();
+    let create = ["tokens", "create", "cleo", "--role", "operator"];
+    let cleo = hub.run(&create).ok().stdout.trim().to_owned();
+    hub.run(&CALL).code(3);
+    hub.run(&["approvals", "list"]).ok().says("reboot-later");
+    hub.run_as(&cleo, &["approvals", "list"]).ok().notes("nothing waits that you asked for or may decide on");
+    hub.run_as(&cleo, &["approvals", "list", "--all"]).ok().notes("nothing that you asked for or may decide on");
+    hub.run_as(&cleo, &CALL).code(3);
+    hub.run_as(&cleo, &["approvals", "list"]).ok().says("cleo");
+}
+
+#[test]
 fn a_denied_call_fails() {
     let (hub, _agent) = hub_that_asks();
     let bela = second_person(&hub);

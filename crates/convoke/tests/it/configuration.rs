@@ -71,6 +71,62 @@ fn a_listener_that_would_be_refused_is_found_by_the_check() {
     Done::of(&mut check_config(&["--listen", "0.0.0.0:7410"])).code(2).notes("--insecure-listen");
 }
 
+/// The check and a start refuse it alike, and neither makes the data directory.
+#[track_caller]
+fn refused_alike(args: &[&str], variable: Option<(&str, &str)>, why: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    for check in [true, false] {
+        let mut command = convoke(["hub", "--listen", "127.0.0.1:0", "--data"]);
+        command.arg(&data).args(args).args(check.then_some("--check-config")).envs(variable);
+        Done::of(&mut command).code(2).notes(why);
+        assert!(!data.exists(), "{why}: check {check}");
+    }
+}
+
+#[test]
+fn a_certificate_that_would_be_refused_is_found_by_the_check() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let file = dir.path().join(name);
+        std::fs::write(&file, text).expect("written");
+        file.to_str().expect("text").to_owned()
+    };
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+    let (cert, key) = (file("cert", &made.cert.pem()), made.signing_key.serialize_pem());
+    let (sealed, key) = (file("sealed", &key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY")), file("key", &key));
+    let other = file("other", &rcgen::KeyPair::generate().expect("a key").serialize_pem());
+    let (none, folder) = (file("none", "nothing\n"), dir.path().to_str().expect("text"));
+    for (cert, key, why) in [
+        (cert.as_str(), other.as_str(), "does not belong to the key"),
+        (&none, &key, "there is no certificate in it"),
+        (&cert, &none, "there is no private key in it"),
+        (&cert, &sealed, "is encrypted"),
+        (folder, &key, folder),
+    ] {
+        refused_alike(&["--tls-cert", cert, "--tls-key", key], None, why);
+    }
+    Done::of(&mut check_config(&["--tls-cert", &cert, "--tls-key", &key])).ok();
+}
+
+#[test]
+fn what_the_environment_has_wrong_is_found_by_the_check() {
+    for (name, value, why) in [
+        ("CONVOKE_DATA_KEY", "short", "CONVOKE_DATA_KEY"),
+        ("CONVOKE_KENNY_PRIVATE_KEY", "!", "CONVOKE_KENNY_PRIVATE_KEY is not base64"),
+        ("CONVOKE_KENNY_PRIVATE_KEY", "AAAA", "32-byte seed"),
+        ("CONVOKE_OPERATOR_TOKEN", "a b", "CONVOKE_OPERATOR_TOKEN may have"),
+        ("CONVOKE_LOG", "convoke_hub=loud", "CONVOKE_LOG"),
+    ] {
+        refused_alike(&[], Some((name, value)), why);
+    }
+    // All of it at once, beside the mistakes in the settings.
+    let mut command = check_config(&["--set", "kenny.heartbeat_s=soon", "--json"]);
+    command.envs([("CONVOKE_DATA_KEY", "short"), ("CONVOKE_KENNY_PRIVATE_KEY", "!"), ("CONVOKE_LOG", "a=b=c")]);
+    let json = Done::of(&mut command).code(2).json();
+    assert_eq!(json["errors"].as_array().map(Vec::len), Some(4), "{json}");
+}
+
 #[test]
 fn shells_get_their_completions() {
     Done::of(&mut convoke(["completions", "bash"])).ok().says("_convoke").says("enroll-token");

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Asks until it is so. What is waited for happens in another process, so asking again is the event.
 #[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
         assert!(since.elapsed() < PATIENCE, "{what}: it never happened");
@@ -26,23 +26,23 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// An agent's state directory, and the verbs on it.
-struct Endpoint {
+pub(crate) struct Endpoint {
     state: PathBuf,
 }
 
 impl Endpoint {
-    fn at(hub: &Hub, name: &str) -> Self {
+    pub(crate) fn at(hub: &Hub, name: &str) -> Self {
         Self { state: hub.beside(name) }
     }
 
-    fn verb(&self, args: &[&str]) -> Command {
+    pub(crate) fn verb(&self, args: &[&str]) -> Command {
         let mut command = convoke(["agent"]);
         command.args(args).arg("--state").arg(&self.state);
         command
     }
 
     #[track_caller]
-    fn enrol(&self, hub: &Hub, id: &str) {
+    pub(crate) fn enrol(&self, hub: &Hub, id: &str) {
         let (token, key) = invitation(hub, id);
         let mut command =
             self.verb(&["enroll", "--id", id, "--hub-key", &key, "--hub", hub.http(), "--token", &token]);
@@ -72,7 +72,7 @@ fn shown(hub: &Hub, id: &str) -> Value {
 }
 
 #[track_caller]
-fn until_online(hub: &Hub, id: &str) {
+pub(crate) fn until_online(hub: &Hub, id: &str) {
     until("the agent is online", || shown(hub, id)["online"] == true);
 }
 

@@ -66,10 +66,15 @@ impl Drop for Fleet {
 
 /// The body of an answer of the hub.
 fn get(hub: &Hub, path: &str) -> Value {
+    ask(hub, "GET", path)
+}
+
+fn ask(hub: &Hub, method: &str, path: &str) -> Value {
     let mut stream = TcpStream::connect(hub.http().trim_start_matches("http://")).expect("connects");
     let token = hub.ready["operator_token"].as_str().expect("a token");
     let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 0\r\n\
+         Connection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).expect("asks");
     let mut answer = String::new();
@@ -101,6 +106,17 @@ fn simulated_agents_do_exactly_what_they_are_counted_for() {
     assert!(reply["problem"].as_str().is_some_and(|p| p.contains("only 5")), "{reply}");
     let enrolments = hub.run(&["audit", "list", "--kind", "enrol", "--json"]).ok().stdout;
     assert_eq!(enrolments.matches(r#""enrolled""#).count(), 8, "{enrolments}");
+}
+
+#[test]
+fn who_enrols_is_told_how_to_run_it_with_its_state() {
+    let hub = Hub::start();
+    let state = hub.beside("state").display().to_string();
+    let minted = ask(&hub, "POST", "/api/v1/enrollment-tokens");
+    let token = minted["token"].as_str().expect("a token");
+    let enrol = ["agent", "enroll", "--sonde", hub.http(), "--token", token, "--name", "web-1", "--state", &state];
+    let next = format!("convoke agent run --state {state} ");
+    Done::of(&mut convoke(enrol)).ok().says("web-1 is enrolled").notes(&next);
 }
 
 #[test]

@@ -25,7 +25,8 @@ fn an_agent_is_invited_connects_and_answers() {
     let done = hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"uptime"}"#]).ok();
     assert_eq!(done.stdout, "ran uptime\n");
     done.notes("a warning").notes("exit code 3");
-    hub.run(&["call", "pc-1", "net_config"]).ok().says("\"dns\": [\n");
+    let shown = hub.run(&["call", "pc-1", "net_config"]).ok().says("\"dns\": [\n").says(r"a\u007f\u202eb");
+    assert_eq!(shown.json()["domain"], "a\u{7f}\u{202e}b", "what a person is shown is still JSON");
     let json = hub.run(&["call", "pc-1", "net_config", "--json"]).ok().json();
     assert_eq!(json["result"]["dns"][0], "192.0.2.1");
     hub.run(&["calls", "show", json["call_id"].as_str().expect("an id")]).ok().says("192.0.2.1");

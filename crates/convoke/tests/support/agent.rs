@@ -140,7 +140,7 @@ fn answer(id: Uuid, tool: &str, args: &Value) -> Option<String> {
         ] }),
         "shell_exec" => json!({ "stdout": format!("ran {}\n", args["command"].as_str().unwrap_or_default()),
                                 "stderr": "a warning\n", "exit_code": 3 }),
-        "net_config" => json!({ "interfaces": [], "dns": ["192.0.2.1"] }),
+        "net_config" => json!({ "interfaces": [], "dns": ["192.0.2.1"], "domain": "a\u{7f}\u{202e}b" }),
         "diag_services" => return None,
         _ => return Some(frame::response_error(id, &ErrorCode::NotFound, "there is no such thing")),
     };

@@ -1,6 +1,6 @@
 //! A hub as a process of its own.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -26,11 +26,26 @@ impl Server {
     /// Starts it.
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (stderr, to) = std::io::pipe().expect("a pipe");
+        let mut server = Self::start_unread(command, to);
+        server.read(stderr);
+        server
+    }
+
+    /// Starts it with a standard error that nobody reads yet.
+    #[track_caller]
+    pub(crate) fn start_unread(command: &mut Command, stderr: PipeWriter) -> Self {
+        command.stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().expect("the program runs");
+        // The command holds its end of the pipe as well: what ends with the process would not end with it.
+        command.stderr(Stdio::null());
         let stdout = lines(child.stdout.take().expect("piped"));
-        let stderr = lines(child.stderr.take().expect("piped"));
-        Self { child, stdout, stderr }
+        Self { child, stdout, stderr: channel().1 }
+    }
+
+    /// Begins to read its standard error.
+    pub(crate) fn read(&mut self, stderr: PipeReader) {
+        self.stderr = lines(stderr);
     }
 
     /// The next line of standard output.

@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{IdentityArgs, StateArgs, denied, environment, explain, given, state_dir, wrong};
 use crate::commands::Verb;
+#[cfg(unix)]
+use crate::commands::open_files;
 use crate::commands::signals::Signals;
 use crate::exit::{Exit, usage};
 
@@ -31,6 +33,10 @@ pub(crate) struct RunArgs {
     /// End when standard input does: whoever started this is gone
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
+    /// Have at most so many files open, and so has whatever it starts
+    #[cfg(unix)]
+    #[arg(long, value_name = "NUMBER", hide = true)]
+    open_files: Option<u64>,
     /// Answer a Sonde hub's probes even as root
     #[arg(long)]
     allow_root: bool,
@@ -44,7 +50,12 @@ impl RunArgs {
 
 pub(super) fn run(verb: Verb<'_>, args: RunArgs) -> Result<Exit> {
     #[cfg(unix)]
-    sparingly();
+    {
+        if let Some(most) = args.open_files {
+            open_files::lower(most);
+        }
+        sparingly();
+    }
     #[cfg(windows)]
     if args.service {
         let global = verb.global.clone();
@@ -93,7 +104,7 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
         )));
     }
     state.create().map_err(denied)?;
-    let logs = logs::start(&config.settings, &state, &args.console);
+    let (logs, _last_lines) = logs::start(&config.settings, &state, &args.console);
     let supervision = if args.service {
         let program = std::env::current_exe().context("where is this program?")?;
         Supervision::Service { program }
@@ -144,7 +155,7 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
 /// The Sonde tunnel without a kenny one.
 fn run_sonde_alone(verb: Verb<'_>, state: &StateDir, args: &RunArgs, stop: CancellationToken) -> Result<Exit> {
     let settings = Config::settings(state, &given(verb, &args.identity), &environment()).map_err(wrong)?;
-    let _logs = logs::start(&settings, state, &args.console);
+    let (_, _last_lines) = logs::start(&settings, state, &args.console);
     let runtime = convoke_endpoint::runtime(&settings).context("cannot start the runtime")?;
     if args.until_stdin_closes {
         end_with_stdin(stop.clone());
