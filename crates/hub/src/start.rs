@@ -92,7 +92,7 @@ pub struct Running {
     /// Where the mutual-TLS listener for Sonde agents is, if there is one.
     pub sonde_tls: Option<SocketAddr>,
     /// The operator token: only on the first start of a data directory, and until somebody was shown it
-    /// ([`Running::token_was_shown`]).
+    /// ([`Hub::token_was_shown`]).
     pub first_token: Option<SecretText>,
     serving: tokio::task::JoinHandle<()>,
     upkeep: tokio::task::JoinHandle<()>,
@@ -350,12 +350,14 @@ async fn prune(hub: &Hub) {
     }
 }
 
-impl Running {
+impl Hub {
     /// The first operator's token has reached somebody: later starts keep it to themselves.
     pub async fn token_was_shown(&self) -> Result<(), StoreError> {
-        self.hub.store.put_secret(TOKEN_SHOWN_SECRET, &SecretBytes::new(b"yes")).await
+        self.store.put_secret(TOKEN_SHOWN_SECRET, &SecretBytes::new(b"yes")).await
     }
+}
 
+impl Running {
     /// Stops in order: no new connections and calls, running calls drained, agents told, the store closed.
     pub async fn stop(self) -> Result<(), StoreError> {
         let Self { hub, serving, upkeep, clearing, .. } = self;

@@ -1,8 +1,8 @@
 //! `convoke up` and `convoke hub`: runs the server, from its settings to its last word.
 
-use std::convert::Infallible;
 use std::io::IsTerminal as _;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -22,6 +22,9 @@ use crate::local::Whereabouts;
 use crate::output::Output;
 use crate::table::Grid;
 use crate::{logging, parse};
+
+/// How long a stop waits for somebody who is just reading the welcome.
+const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// What a server takes.
 #[derive(Debug, Args)]
@@ -127,28 +130,44 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         let local = (announce == Announce::Welcome { agent: true })
             .then(|| LocalAgent::start(&running.hub, &data, reachable_here(&running.hub), open_files));
 
-        let shown = async {
-            // Where nobody reads it, it has not been shown, and the next start shows it.
-            if told.await.is_ok() && running.first_token.is_some() {
-                running.token_was_shown().await.context("cannot note that the operator token was shown")?;
+        // Where nobody reads it, it has not been shown, and the next start shows it.
+        let (hub, is_first) = (running.hub.clone(), running.first_token.is_some());
+        let shown = async move {
+            if told.await.is_ok() && is_first {
+                hub.token_was_shown().await.context("cannot note that the operator token was shown")?;
             }
-            std::future::pending::<Result<Infallible>>().await
+            anyhow::Ok(())
         };
-        tokio::select! {
-            failed = shown => match failed? {},
-            () = signals.next() => {}
+        let mut shown = Box::pin(shown);
+        let mut is_noted = false;
+        loop {
+            tokio::select! {
+                noted = &mut shown, if !is_noted => {
+                    noted?;
+                    is_noted = true;
+                }
+                () = signals.next() => break,
+            }
         }
         tracing::info!("stopping; once more stops at once");
         drop(announced);
         let stop = async {
             // First the agent: its calls end as calls of an agent that leaves, not of one that vanishes.
-            if let Some(local) = local {
-                local.stop().await;
-            }
-            running.stop().await
+            let local = async {
+                if let Some(local) = local {
+                    local.stop().await;
+                }
+            };
+            // Who stops it as soon as they have read the token has read it.
+            let noted = async {
+                if is_noted { Ok(()) } else { tokio::time::timeout(LAST_LOOK, shown).await.unwrap_or(Ok(())) }
+            };
+            let ((), noted) = tokio::join!(local, noted);
+            running.stop().await.context("the store did not close cleanly")?;
+            noted
         };
         tokio::select! {
-            stopped = stop => stopped.context("the store did not close cleanly")?,
+            stopped = stop => stopped?,
             () = signals.next() => {
                 tracing::warn!("stopped at once; what was under way is recorded as such at the next start");
                 last_lines.write();
