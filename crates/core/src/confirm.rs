@@ -98,6 +98,10 @@ impl ConfirmRule {
             if list.len() > MAX_LIST || list.iter().any(|g| g.is_empty() || g.len() > 128) {
                 return Err(BadConfirmRule::List(name));
             }
+            // Callers have whatever name they were given.
+            if name != "callers" && !list.iter().all(|pattern| glob::is_for_names(pattern)) {
+                return Err(BadConfirmRule::Pattern(name));
+            }
         }
         // An empty list can match nothing, so the rule would look like protection and be none.
         let empty = [
@@ -124,6 +128,11 @@ pub enum BadConfirmRule {
     /// A list is too long or has an entry that is empty or too long.
     #[error("`{0}` takes at most {MAX_LIST} entries of 1 to 128 characters")]
     List(&'static str),
+    /// A pattern that no name fits.
+    #[error(
+        "`{0}` has an entry that could never match: only `*` stands for other characters, and each name is an entry of its own"
+    )]
+    Pattern(&'static str),
     /// An empty list.
     #[error("`{0}` is empty, so the rule could never match; leave it out to match all")]
     Empty(&'static str),
@@ -165,6 +174,18 @@ mod tests {
     fn a_rule_that_cannot_match_is_refused() {
         let rule: ConfirmRule = serde_json::from_str(r#"{"id":"x","doors":[]}"#).expect("parses");
         assert_eq!(rule.validate(), Err(BadConfirmRule::Empty("doors")));
+        for (list, entry) in
+            [("tags", "prod?"), ("agents", "pc-[12]"), ("tools", "{shell,powershell}_exec"), ("tags", "a, b")]
+        {
+            let rule: ConfirmRule =
+                serde_json::from_value(serde_json::json!({ "id": "x", (list): [entry] })).expect("parses");
+            assert_eq!(rule.validate(), Err(BadConfirmRule::Pattern(list)), "{entry}");
+        }
+        let rule: ConfirmRule = serde_json::from_str(
+            r#"{"id":"x","callers":["who is it?"],"agents":["sonde:*"],"tools":["system.disk.*"]}"#,
+        )
+        .expect("parses");
+        assert_eq!(rule.validate(), Ok(()));
         assert!(ConfirmRule::default_rule().validate().is_ok());
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use convoke_api::tokens::{TokenList, TokenMinted, TokenQuery, TokenRequest, TokenView};
+use convoke_core::glob;
 use convoke_core::grant::{Right, Scopes};
 use convoke_core::id::TokenId;
 use convoke_core::journal::{Draft, Kind};
@@ -109,6 +110,12 @@ fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
         if list.len() > MAX_SCOPE_LIST || list.iter().any(|g| g.is_empty() || g.len() > 128) {
             let message = format!("`scopes.{name}` takes at most {MAX_SCOPE_LIST} entries of 1 to 128 characters");
             return Err(ApiError::bad_request(message));
+        }
+        if !list.iter().all(|pattern| glob::is_for_names(pattern)) {
+            return Err(ApiError::bad_request(format!(
+                "`scopes.{name}` has an entry that could never match: only `*` stands for other characters, and each name \
+                 is an entry of its own"
+            )));
         }
     }
     for (name, limit) in

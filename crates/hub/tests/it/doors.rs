@@ -126,6 +126,7 @@ async fn tokens_are_shown_once_named_once_and_revoked_at_once() {
         json!({ "name": "hub", "role": "viewer" }),
         json!({ "name": "x", "role": "king" }),
         json!({ "name": "x", "role": "viewer", "scopes": { "agent": ["pc"] } }),
+        json!({ "name": "x", "role": "viewer", "scopes": { "tags": ["prod?"] } }),
         json!({ "name": "x", "role": "viewer", "expires_in_s": 0 }),
     ] {
         assert_eq!(hub.post("/api/tokens", bad.clone()).await.status, 400, "{bad}");
