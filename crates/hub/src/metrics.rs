@@ -188,3 +188,30 @@ impl Metrics {
         out
     }
 }
+
+/// The same page in Prometheus' older text format, for whoever does not ask for OpenMetrics: there a counter's family has the
+/// name that its samples have, and the page has no end mark.
+pub fn in_text_format(open_metrics: &str) -> String {
+    let mut out = String::with_capacity(open_metrics.len() + 1024);
+    let mut help = None;
+    for line in open_metrics.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("EOF" | "UNIT"), ..) => {}
+            // Its name hangs on the type, which comes after it.
+            (Some("#"), Some("HELP"), Some(name), text) => help = Some((name, text.unwrap_or_default())),
+            (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
+                let suffix = if kind == "counter" { "_total" } else { "" };
+                if let Some((_, text)) = help.take().filter(|(of, _)| *of == name) {
+                    out.push_str(&format!("# HELP {name}{suffix} {text}\n"));
+                }
+                out.push_str(&format!("# TYPE {name}{suffix} {kind}\n"));
+            }
+            _ => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out
+}

@@ -2,12 +2,13 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde_json::json;
 
 use super::extract::Json;
 use crate::hub::Hub;
+use crate::metrics::in_text_format;
 use crate::operators::Caller;
 
 /// `/`: a plain page that says what is running and how to connect.
@@ -55,15 +56,22 @@ pub(super) async fn readyz(State(hub): State<Hub>) -> Response<Body> {
     }
 }
 
-/// `/metrics`: Prometheus' text format.
-pub(super) async fn metrics(State(hub): State<Hub>, _: Caller) -> Response<Body> {
+/// `/metrics`: OpenMetrics for whoever asks for it, as Prometheus does, and Prometheus' text format for the rest.
+pub(super) async fn metrics(State(hub): State<Hub>, _: Caller, headers: HeaderMap) -> Response<Body> {
     // Before the others: theirs ends with the mark that ends the page.
     let mut page = String::new();
     hub.yonexus.render(&mut page);
     hub.rooms.render(&mut page);
     page.push_str(&hub.metrics.render(&hub.gauges()));
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kind = if accepted.any(|value| value.contains("application/openmetrics-text")) {
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    } else {
+        page = in_text_format(&page);
+        "text/plain; version=0.0.4; charset=utf-8"
+    };
     let mut response = Response::new(Body::from(page));
-    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    let kind = HeaderValue::from_static(kind);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }

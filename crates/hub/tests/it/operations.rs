@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::TestHub;
+use crate::support::{TOKEN, TestHub};
 
 #[tokio::test]
 async fn health_readiness_and_metrics() {
@@ -28,12 +28,44 @@ async fn health_readiness_and_metrics() {
 }
 
 #[tokio::test]
+async fn metrics_come_in_the_format_that_is_asked_for() {
+    let hub = TestHub::start().await;
+    for (accept, kind, counter, ends) in [
+        ("*/*", "text/plain; version=0.0.4", "convoke_handshakes_total", false),
+        ("text/plain;version=0.0.4;q=0.5", "text/plain; version=0.0.4", "convoke_handshakes_total", false),
+        (
+            "application/openmetrics-text;version=1.0.0,*/*;q=0.1",
+            "application/openmetrics-text",
+            "convoke_handshakes",
+            true,
+        ),
+    ] {
+        let request =
+            hub.http_client.get(format!("{}/metrics", hub.http)).bearer_auth(TOKEN).header("accept", accept);
+        let reply = request.send().await.expect("answered");
+        assert!(reply.headers()["content-type"].to_str().is_ok_and(|told| told.starts_with(kind)), "{accept}");
+        let page = reply.text().await.expect("text");
+        assert!(page.contains(&format!("\n# TYPE {counter} counter\n")), "{accept}: {page}");
+        assert!(page.contains(&format!("\n# HELP {counter} ")), "{accept}: {page}");
+        assert_eq!(page.ends_with("# EOF\n"), ends, "{accept}");
+        // Every sample belongs to the family above it, which has a type.
+        let mut family = "";
+        for line in page.lines().filter(|line| *line != "# EOF") {
+            match line.strip_prefix("# TYPE ") {
+                Some(typed) => family = typed.split(' ').next().expect("a name"),
+                None => assert!(line.starts_with('#') || line.starts_with(family), "{line} after {family}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_front_page_says_what_is_running_and_no_secret() {
     let hub = TestHub::start().await;
     let page = hub.request("GET", "/", None, None).await.body;
     let page = page.as_str().expect("HTML");
     assert!(page.contains("A Convoke hub is running here") && page.contains(&hub.http));
-    assert!(!page.contains(crate::support::TOKEN));
+    assert!(!page.contains(TOKEN));
 }
 
 #[tokio::test]
