@@ -24,8 +24,8 @@ use sha2::{Digest as _, Sha256};
 use super::doors::{bearer, record_refusal};
 use super::extract::{Json, MaybeJson, PathOf, QueryOf, limit};
 use super::{ApiError, From};
-use crate::agents::Agent;
 use crate::agents::budget::Record;
+use crate::agents::{Agent, AuthWay};
 use crate::calls;
 use crate::clock;
 use crate::hub::Hub;
@@ -329,14 +329,14 @@ pub(super) async fn enrol(
     match outcome {
         EnrolOutcome::Bound => {
             let agent = hub.agents.find_or_add(&peer);
-            let replaced = {
+            let outdated = {
                 let mut state = agent.state();
                 state.trust = Trust::Trusted;
                 state.enrolled_at = Some(now);
-                state.public_key.replace(Arc::new(key)).is_some()
+                state.public_key.replace(Arc::new(key)).is_some() || state.auth == Some(AuthWay::Token)
             };
-            if replaced {
-                // A link under the old key must not outlive it.
+            if outdated {
+                // A link under the old key must not outlive it, nor one by a token that is worth nothing beside a key.
                 hub.agents.close_link(&agent, Close::Revoked);
             }
         }

@@ -170,8 +170,9 @@ async fn legacy_tokens_work_only_where_switched_on_and_are_announced() {
     assert!(socket.next().await.expect("let in").contains("policy"));
     assert_eq!(hub.get("/api/agents/dev").await.body["auth"], "token");
     assert_eq!(hub.get("/api/hub").await.body["kenny_token_auth"], true);
-    // Once it has a key, the key is what counts.
+    // Once it has a key, the key is what counts: for who is connected already, too.
     hub.enrol("dev").await;
+    assert_eq!(socket.closed().await, Some(4401));
     let mut late = hub.socket().await;
     late.send(register("dev-token")).await;
     assert_eq!(late.closed().await, Some(4401));
