@@ -1,5 +1,6 @@
 //! The commands: one file per noun, each with its arguments and what it does.
 
+mod absence;
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod approvals;

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Subcommand;
+use convoke_api::Client;
 use convoke_api::calls::{CallStatus, WaitQuery};
-use convoke_api::{Client, ClientError};
 use convoke_core::id::CallId;
 use serde_json::value::RawValue;
 
+use super::absence::{Absence, PATIENCE, PAUSE, is_absence};
 use super::result::{self, Ended};
 use super::{Verb, typed};
 use crate::exit::Exit;
@@ -53,10 +54,6 @@ pub(crate) async fn run(verb: Verb<'_>, command: CallsCommand) -> Result<Exit> {
 
 /// As long as one request may wait: below what proxies between here and the hub usually allow.
 const ONE_WAIT: Duration = Duration::from_secs(50);
-/// How long a hub may be away: a restart takes less, also where it drains calls and looks through a large journal.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two tries, and before a hub is asked again that answered early because it stops.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// Waiting for the end of a call. A hub that restarts meanwhile is waited for, too: the call is in its store.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +92,7 @@ impl Wait {
     async fn answer(self, verb: Verb<'_>, mut client: Client) -> Result<(Box<RawValue>, CallStatus), Lost> {
         let Self { id, limit, mut known, patience } = self;
         let started = Instant::now();
-        let mut away: Option<Instant> = None;
+        let mut absence = Absence::new(patience);
         loop {
             let asked = Instant::now();
             let left = limit.map_or(ONE_WAIT, |limit| limit.saturating_sub(started.elapsed()).min(ONE_WAIT));
@@ -107,22 +104,18 @@ impl Wait {
                     if status.state == "done" || is_over() {
                         return Ok((json, status));
                     }
-                    (known, away) = (true, None);
+                    known = true;
+                    absence.over();
+                    // A hub that stops answers early.
                     if asked.elapsed() < left.min(PAUSE) {
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
                 Err(why) if known && is_absence(&why) => {
-                    let since = *away.get_or_insert_with(|| {
-                        verb.output.remark("the hub does not answer; it is tried again for a while");
-                        asked
-                    });
-                    if is_over() || since.elapsed() >= patience {
+                    if is_over() {
                         return Err(Lost { why, known });
                     }
-                    tokio::time::sleep(PAUSE.min(patience)).await;
-                    // One that is known by its data directory may be at another port now.
-                    client = verb.client().unwrap_or(client);
+                    absence.outlast(verb, &mut client, why).await.map_err(|why| Lost { why, known })?;
                 }
                 Err(why) => return Err(Lost { why, known: false }),
             }
@@ -135,17 +128,6 @@ struct Lost {
     why: anyhow::Error,
     /// Whether the call is known, and was not over.
     known: bool,
-}
-
-/// Whether the hub may be there again in a moment: nobody answers, or what stands before it says that it is not there.
-fn is_absence(why: &anyhow::Error) -> bool {
-    match why.downcast_ref() {
-        Some(ClientError::Unreachable { .. }) => true,
-        Some(ClientError::NotAHub { status, .. } | ClientError::Refused { status, .. }) => {
-            matches!(status, 502..=504)
-        }
-        _ => false,
-    }
 }
 
 async fn ask(client: &Client, id: CallId, wait_s: Option<f64>) -> Result<(Box<RawValue>, CallStatus)> {

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::absence::{Absence, PATIENCE};
 use super::pages::{MOST, joined};
 use super::{Verb, typed};
 use crate::exit::Exit;
@@ -28,7 +29,7 @@ pub(crate) struct LogsArgs {
     /// Only at or above this level
     #[arg(long, value_parser = PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"]))]
     level: Option<String>,
-    /// Go on as lines come in, until Ctrl-C
+    /// Go on as lines come in, until Ctrl-C; over a restart of the hub, too
     #[arg(long, short)]
     follow: bool,
     /// The newest so many
@@ -43,7 +44,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
     let client = verb.client()?;
     let agent = args.agent.map(|id| id.to_string());
     let query = LogQuery { agent, level: args.level, after: None, limit: None };
-    let mut cursor = Cursor { client: &client, query };
+    let mut cursor = Cursor { client, query };
     let mut newest = VecDeque::new();
     while let Some(page) = cursor.advance().await? {
         newest.extend(page);
@@ -62,10 +63,17 @@ pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
     }
     print(verb.output, newest.make_contiguous())?;
     let following = async {
+        let mut absence = Absence::new(PATIENCE);
         loop {
-            match cursor.advance().await? {
-                Some(page) => print(verb.output, &page)?,
-                None => tokio::time::sleep(ASK_EVERY).await,
+            match cursor.advance().await {
+                Ok(page) => {
+                    absence.over();
+                    match page {
+                        Some(page) => print(verb.output, &page)?,
+                        None => tokio::time::sleep(ASK_EVERY).await,
+                    }
+                }
+                Err(why) => absence.outlast(verb, &mut cursor.client, why).await?,
             }
         }
     };
@@ -99,8 +107,8 @@ async fn nobody_reads() {
 }
 
 /// Where in the logs we are.
-struct Cursor<'a> {
-    client: &'a Client,
+struct Cursor {
+    client: Client,
     query: LogQuery,
 }
 
@@ -110,7 +118,7 @@ struct Page {
     next: Option<i64>,
 }
 
-impl Cursor<'_> {
+impl Cursor {
     /// The lines after those before; nothing when there are none for now.
     async fn advance(&mut self) -> Result<Option<Vec<Box<RawValue>>>> {
         let mut page = self.page(MOST).await?;

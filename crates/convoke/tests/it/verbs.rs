@@ -132,9 +132,20 @@ fn health_and_logs_are_shown() {
 #[test]
 fn a_follower_sees_lines_as_they_come() {
     let hub = Hub::start();
-    let follower = crate::support::Server::start(&mut hub.verb(&["logs", "--follow", "--agent", "pc-1"]));
-    let _agent = Agent::join(&hub, "pc-1");
-    assert!(follower.line().contains("almost full"));
+    let follower = crate::support::Server::start(&mut hub.verb(&["logs", "--follow"]));
+    let sees = |agent: &str| loop {
+        let line = follower.line();
+        if line.contains(agent) && line.contains("almost full") {
+            break;
+        }
+    };
+    let agent = Agent::join(&hub, "pc-1");
+    sees("pc-1");
+    // The same after a restart, at another port.
+    drop(agent);
+    let hub = hub.restart(&[]);
+    let _agent = Agent::join(&hub, "pc-2");
+    sees("pc-2");
 }
 
 #[test]
