@@ -1,6 +1,5 @@
 //! The commands: one file per noun, each with its arguments and what it does.
 
-mod absence;
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod approvals;
@@ -25,6 +24,7 @@ mod pages;
 pub(crate) mod policy;
 pub(crate) mod probe;
 mod prompt;
+mod reach;
 mod result;
 pub(crate) mod room;
 pub(crate) mod rpc;

@@ -1,7 +1,7 @@
 //! How a verb finds its hub and who it is there: flags, then the environment, then the hub on this machine.
 
 use std::any::Any;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use convoke_api::Client;
@@ -37,6 +37,46 @@ pub(crate) fn hub(global: &Global) -> Result<(String, SecretText)> {
     choose(global, &environment("CONVOKE_HUB"), &environment("CONVOKE_TOKEN"), &data)
 }
 
+/// Where a hub was found, for who talks to it for long.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Its address, where that was given.
+    named: Option<String>,
+    /// The data directory that told of it, or gave the token.
+    told_by: Option<PathBuf>,
+}
+
+/// There is no hub where one was.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NoHub(String);
+
+impl Place {
+    /// As [`hub`] finds it.
+    pub(crate) fn of(global: &Global) -> Result<Self> {
+        let data = local::data_dir(global.data.as_deref())?;
+        let named = named(global, environment("CONVOKE_HUB").as_ref()).map(|url| address(url)).transpose()?;
+        let has_token = global.token.is_some() || environment("CONVOKE_TOKEN").is_some();
+        let told_by = (named.is_none() || !has_token).then_some(data);
+        Ok(Self { named, told_by })
+    }
+
+    /// One that was named, with a token for it.
+    #[cfg(test)]
+    pub(crate) fn named(address: &str) -> Self {
+        Self { named: Some(address.to_owned()), told_by: None }
+    }
+
+    /// Its address now. To be asked for before anything more is sent: a hub that a data directory told of may have ended
+    /// since, and whoever has its port then must not be sent the token.
+    pub(crate) fn base(&self) -> Result<String, NoHub> {
+        let Some(data) = &self.told_by else { return Ok(self.named.clone().unwrap_or_default()) };
+        let here = Whereabouts::read(data).map_err(|why| NoHub(format!("{why:#}")))?;
+        let here = here.map(|here| here.http).filter(|http| self.named.as_ref().is_none_or(|named| named == http));
+        here.ok_or_else(|| NoHub(no_hub(data)))
+    }
+}
+
 /// The hub's address alone, for those who come with something other than a token.
 pub(crate) fn base(global: &Global) -> Result<String> {
     let data = local::data_dir(global.data.as_deref())?;
@@ -44,18 +84,22 @@ pub(crate) fn base(global: &Global) -> Result<String> {
 }
 
 fn base_of(global: &Global, env_hub: Option<&String>, here: Option<&Whereabouts>, data: &Path) -> Result<String> {
-    // A directory named on the command line says more than an address that was exported once.
-    let env_hub = env_hub.filter(|_| global.data.is_none());
-    match (global.hub.as_ref().or(env_hub), here) {
+    match (named(global, env_hub), here) {
         (Some(url), _) => address(url),
         (None, Some(here)) => Ok(here.http.clone()),
         (None, None) => Err(usage(no_hub(data))),
     }
 }
 
+/// The address that a hub is named by. A directory named on the command line says more than an address that was exported
+/// once.
+fn named<'a>(global: &'a Global, env_hub: Option<&'a String>) -> Option<&'a String> {
+    global.hub.as_ref().or(env_hub.filter(|_| global.data.is_none()))
+}
+
 /// Whether a hub is named by its address, rather than by its data directory.
 pub(crate) fn is_named(global: &Global) -> bool {
-    global.hub.is_some() || (global.data.is_none() && environment("CONVOKE_HUB").is_some())
+    named(global, environment("CONVOKE_HUB").as_ref()).is_some()
 }
 
 fn environment(name: &str) -> Option<String> {

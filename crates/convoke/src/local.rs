@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_hub::OPERATOR_TOKEN_SECRET;
+use convoke_store::Paths;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::usage;
-
-/// The file in which a running hub says where it is.
-const WHEREABOUTS: &str = "hub.json";
 
 /// The data directory: as named, else as the environment says, else the platform's.
 pub(crate) fn data_dir(named: Option<&Path>) -> Result<PathBuf> {
@@ -53,7 +51,7 @@ pub(crate) struct Whereabouts {
 impl Whereabouts {
     /// What the data directory says; nothing when no hub runs there.
     pub(crate) fn read(data: &Path) -> Result<Option<Self>> {
-        let path = data.join(WHEREABOUTS);
+        let path = Paths::new(data).whereabouts;
         let (text, file) = match fs::read_to_string(&path).and_then(|text| Ok((text, fs::metadata(&path)?))) {
             Ok(found) => found,
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -61,7 +59,9 @@ impl Whereabouts {
         };
         let here: Self = serde_json::from_str(&text)
             .with_context(|| format!("{} is not what a hub writes there", path.display()))?;
-        Ok((convoke_store::is_held(data) && here.still_runs(&file)).then_some(here))
+        // Another that holds the directory has not announced itself yet, and this is what the one before it left.
+        let is_its = |holder: convoke_store::Holder| holder.pid.is_none_or(|pid| pid == here.pid);
+        Ok((convoke_store::holder(data).is_some_and(is_its) && here.still_runs(&file)).then_some(here))
     }
 
     /// Whether the process that wrote `file` still runs, as far as its id tells. A hub that was killed leaves it behind, and
@@ -84,8 +84,8 @@ impl Whereabouts {
 
     /// Announces a hub that is ready. Whole or not at all: a command that starts at this moment reads no half of it.
     pub(crate) fn announce(&self, data: &Path) -> Result<Announced> {
-        let path = data.join(WHEREABOUTS);
-        let partial = data.join(format!("{WHEREABOUTS}.tmp"));
+        let path = Paths::new(data).whereabouts;
+        let partial = path.with_extension("json.tmp");
         let write = || -> std::io::Result<()> {
             // What a killed hub left behind may have other permissions.
             let _ = fs::remove_file(&partial);
@@ -125,14 +125,19 @@ mod tests {
         let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id() };
         let announced = here.announce(dir.path()).expect("announced");
         assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None, "nobody holds the directory");
-        let held = fs::File::create(convoke_store::Paths::new(dir.path()).lock).expect("a file");
+        let held = fs::File::create(Paths::new(dir.path()).lock).expect("a file");
         assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None, "a file is no lock");
         held.lock().expect("held");
-        assert_eq!(Whereabouts::read(dir.path()).expect("readable"), Some(here));
+        assert_eq!(Whereabouts::read(dir.path()).expect("readable").as_ref(), Some(&here));
+        let lock = Paths::new(dir.path()).lock;
+        for (pid, found) in [(here.pid + 1, None), (here.pid, Some(here))] {
+            fs::write(&lock, format!("{pid}\n")).expect("written");
+            assert_eq!(Whereabouts::read(dir.path()).expect("readable"), found, "held by {pid}");
+        }
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let mode = fs::metadata(dir.path().join(WHEREABOUTS)).expect("there").permissions().mode();
+            let mode = fs::metadata(Paths::new(dir.path()).whereabouts).expect("there").permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
         drop(announced);

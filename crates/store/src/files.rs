@@ -24,6 +24,8 @@ pub struct Paths {
     pub restoring: PathBuf,
     /// The lock; it holds the id of the process that has the directory.
     pub lock: PathBuf,
+    /// Where a running hub says how to reach it. One that was killed leaves it behind.
+    pub whereabouts: PathBuf,
 }
 
 impl Paths {
@@ -37,6 +39,7 @@ impl Paths {
             next_key: dir.join("data.key.new"),
             restoring: dir.join("hub.db.restoring"),
             lock: dir.join("hub.lock"),
+            whereabouts: dir.join("hub.json"),
         }
     }
 
@@ -135,12 +138,26 @@ pub(crate) struct DirLock {
     _file: File,
 }
 
-/// Whether a process holds this data directory for writing. What it left behind there says nothing: it may be dead, and
-/// its id another's.
-pub fn is_held(dir: &Path) -> bool {
-    let Ok(file) = File::open(Paths::new(dir).lock) else { return false };
+/// Who holds a data directory for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process; on some systems it cannot be read while it is held.
+    pub pid: Option<u32>,
+}
+
+/// Who holds this data directory for writing, if anybody does. What else is left there says nothing: who wrote it may be
+/// dead, and its id another's.
+pub fn holder(dir: &Path) -> Option<Holder> {
+    let file = File::open(Paths::new(dir).lock).ok()?;
     // Let go of at once, with the file; whoever wants the directory at that very moment tries again.
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| Holder { pid: written_pid(&file) })
+}
+
+/// The process that wrote itself into the lock.
+fn written_pid(lock: &File) -> Option<u32> {
+    let mut text = String::new();
+    lock.take(20).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
 }
 
 impl DirLock {
@@ -158,13 +175,9 @@ impl DirLock {
         match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                // On some systems a locked file cannot be read; the message then goes without the id.
-                let _ = (&file).take(20).read_to_string(&mut holder);
-                let holder = match holder.trim().parse::<u32>() {
-                    Ok(pid) => format!("process {pid}"),
-                    Err(_) => "another process".into(),
-                };
+                // The message may have to go without the id.
+                let holder =
+                    written_pid(&file).map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
                 return Err(StoreError::Locked { dir: paths.dir.clone(), holder });
             }
             Err(TryLockError::Error(e)) => return Err(StoreError::io("lock", &paths.lock, e)),
@@ -174,6 +187,26 @@ impl DirLock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(pid.as_bytes()))
             .map_err(|e| StoreError::io("write", &paths.lock, e))?;
+        // Of whoever was here before: its port may be anybody's by now.
+        let _ = fs::remove_file(&paths.whereabouts);
         Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_a_directory_is_its_holder_and_removes_where_the_one_before_was() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let paths = Paths::new(dir.path());
+        fs::write(&paths.whereabouts, "{}").expect("written");
+        assert_eq!(holder(dir.path()), None);
+        let lock = DirLock::take(&paths).expect("taken");
+        assert_eq!(holder(dir.path()), Some(Holder { pid: Some(std::process::id()) }));
+        assert!(!paths.whereabouts.exists());
+        drop(lock);
+        assert_eq!(holder(dir.path()), None);
     }
 }

@@ -17,7 +17,7 @@ mod sqlite;
 mod yonexus;
 
 pub use error::StoreError;
-pub use files::{Paths, is_held};
+pub use files::{Holder, Paths, holder};
 pub use interface::*;
 pub use rooms::{RoomRow, RoomStore};
 pub use sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};

@@ -9,7 +9,7 @@ use convoke_api::calls::{CallStatus, WaitQuery};
 use convoke_core::id::CallId;
 use serde_json::value::RawValue;
 
-use super::absence::{Absence, PATIENCE, PAUSE, is_absence};
+use super::reach::{PATIENCE, PAUSE, Reach, is_absence};
 use super::result::{self, Ended};
 use super::{Verb, typed};
 use crate::exit::Exit;
@@ -89,23 +89,24 @@ impl Wait {
         }
     }
 
-    async fn answer(self, verb: Verb<'_>, mut client: Client) -> Result<(Box<RawValue>, CallStatus), Lost> {
+    async fn answer(self, verb: Verb<'_>, client: Client) -> Result<(Box<RawValue>, CallStatus), Lost> {
         let Self { id, limit, mut known, patience } = self;
         let started = Instant::now();
-        let mut absence = Absence::new(patience);
+        let mut hub = Reach::new(verb, client, patience).map_err(|why| Lost { why, known })?;
         loop {
             let asked = Instant::now();
             let left = limit.map_or(ONE_WAIT, |limit| limit.saturating_sub(started.elapsed()).min(ONE_WAIT));
             // Whether there is such a call is asked first: a hub that goes away in the first wait is waited for, too.
             let left = if known { left } else { Duration::ZERO };
             let is_over = || limit.is_some_and(|limit| started.elapsed() >= limit);
-            match ask(&client, id, Some(left.as_secs_f64())).await {
+            let asking = async { ask(hub.client()?, id, Some(left.as_secs_f64())).await };
+            match asking.await {
                 Ok((json, status)) => {
                     if status.state == "done" || is_over() {
                         return Ok((json, status));
                     }
                     known = true;
-                    absence.over();
+                    hub.answered();
                     // A hub that stops answers early.
                     if asked.elapsed() < left.min(PAUSE) {
                         tokio::time::sleep(PAUSE).await;
@@ -115,7 +116,7 @@ impl Wait {
                     if is_over() {
                         return Err(Lost { why, known });
                     }
-                    absence.outlast(verb, &mut client, why).await.map_err(|why| Lost { why, known })?;
+                    hub.outlast(why).await.map_err(|why| Lost { why, known })?;
                 }
                 Err(why) => return Err(Lost { why, known: false }),
             }
@@ -241,6 +242,36 @@ mod tests {
     async fn a_call_whose_hub_stays_away_is_not_over() {
         assert_eq!(waited(false, PAUSE, &[r#""state":"waiting""#]).await.expect("gives up"), Exit::Pending);
         assert_eq!(waited(true, PAUSE, &[]).await.expect("gives up"), Exit::Pending);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_the_port_of_a_hub_that_is_gone_is_asked_nothing() {
+        use crate::local::Whereabouts;
+        use std::io::{Read as _, Write as _};
+        let dir = tempfile::tempdir().expect("a directory");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let http = format!("http://{}", listener.local_addr().expect("an address"));
+        let here = Whereabouts { http, pid: std::process::id() }.announce(dir.path()).expect("announced");
+        let lock = std::fs::File::create(convoke_store::Paths::new(dir.path()).lock).expect("a file");
+        lock.lock().expect("held");
+        std::thread::spawn(move || {
+            let mut hub = Some((here, lock));
+            for state in [r#""state":"waiting""#, r#""state":"done","outcome":"ok""#] {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let _ = stream.read(&mut [0; 4096]).expect("a request");
+                hub = None;
+                let body = format!(r#"{{"call_id":"{ID}",{state}}}"#);
+                let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}", body.len());
+                stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).expect("writes");
+            }
+            drop(hub);
+        });
+        let global = Global { hub: None, token: Some("t".into()), data: Some(dir.path().to_owned()), json: false };
+        let output = Output::new(false);
+        let verb = Verb { output: &output, global: &global };
+        let wait = Wait { id: ID.parse().expect("an id"), limit: None, known: false, patience: PAUSE };
+        let client = verb.client().expect("a hub");
+        assert_eq!(wait.to_its_end(verb, client).await.expect("gives up"), Exit::Pending, "not asked again");
     }
 
     #[tokio::test]

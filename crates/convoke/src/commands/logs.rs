@@ -6,15 +6,14 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use convoke_api::Client;
 use convoke_api::record::{LogEntry, LogQuery};
 use convoke_core::id::PeerId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::absence::{Absence, PATIENCE};
 use super::pages::{MOST, joined};
+use super::reach::{PATIENCE, Reach};
 use super::{Verb, typed};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -41,10 +40,10 @@ pub(crate) struct LogsArgs {
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
-    let client = verb.client()?;
+    let hub = Reach::new(verb, verb.client()?, PATIENCE)?;
     let agent = args.agent.map(|id| id.to_string());
     let query = LogQuery { agent, level: args.level, after: None, limit: None };
-    let mut cursor = Cursor { client, query };
+    let mut cursor = Cursor { hub, query };
     let mut newest = VecDeque::new();
     while let Some(page) = cursor.advance().await? {
         newest.extend(page);
@@ -63,17 +62,16 @@ pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
     }
     print(verb.output, newest.make_contiguous())?;
     let following = async {
-        let mut absence = Absence::new(PATIENCE);
         loop {
             match cursor.advance().await {
                 Ok(page) => {
-                    absence.over();
+                    cursor.hub.answered();
                     match page {
                         Some(page) => print(verb.output, &page)?,
                         None => tokio::time::sleep(ASK_EVERY).await,
                     }
                 }
-                Err(why) => absence.outlast(verb, &mut cursor.client, why).await?,
+                Err(why) => cursor.hub.outlast(why).await?,
             }
         }
     };
@@ -107,8 +105,8 @@ async fn nobody_reads() {
 }
 
 /// Where in the logs we are.
-struct Cursor {
-    client: Client,
+struct Cursor<'a> {
+    hub: Reach<'a>,
     query: LogQuery,
 }
 
@@ -118,7 +116,7 @@ struct Page {
     next: Option<i64>,
 }
 
-impl Cursor {
+impl Cursor<'_> {
     /// The lines after those before; nothing when there are none for now.
     async fn advance(&mut self) -> Result<Option<Vec<Box<RawValue>>>> {
         let mut page = self.page(MOST).await?;
@@ -135,9 +133,9 @@ impl Cursor {
         }
     }
 
-    async fn page(&self, limit: u32) -> Result<Page> {
+    async fn page(&mut self, limit: u32) -> Result<Page> {
         let query = LogQuery { limit: Some(limit), ..self.query.clone() };
-        Ok(self.client.get("/api/logs", &query).await?)
+        Ok(self.hub.client()?.get("/api/logs", &query).await?)
     }
 }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::hub::Hub;
 use super::Verb;
-use crate::connect;
+use crate::connect::{self, Place};
 use crate::exit::Exit;
 
 /// Requests under way; one more waits, and holds up nothing else: what comes after it may be what lets another end.
@@ -37,7 +37,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(crate) async fn run(verb: Verb<'_>) -> Result<Exit> {
     let (base, token) = connect::hub(verb.global)?;
     let (out, from_hub) = mpsc::channel(MAX_WAITING);
-    let hub = Arc::new(Hub::new(&base, token, out)?);
+    let hub = Arc::new(Hub::new(&base, Place::of(verb.global)?, token, out)?);
     let (to_bridge, lines) = mpsc::channel(1);
     // Threads of their own: a read of standard input cannot be called back, and must not hold up the end.
     std::thread::spawn(move || read(std::io::stdin().lock(), &to_bridge));
@@ -356,6 +356,9 @@ mod tests {
         }
     }
 
+    /// Longer than any test.
+    const NEVER: Duration = Duration::from_secs(3600);
+
     /// A client at a hub.
     struct Client {
         to_bridge: mpsc::Sender<std::io::Result<Vec<u8>>>,
@@ -365,13 +368,13 @@ mod tests {
 
     impl Client {
         fn of(address: &str) -> Self {
-            Self::with(address, [Duration::from_secs(3600); 5])
+            Self::with(address, [NEVER; 5], NEVER)
         }
 
-        fn with(address: &str, pauses: [Duration; 5]) -> Self {
+        fn with(address: &str, pauses: [Duration; 5], over_within: Duration) -> Self {
             let (out, said) = mpsc::channel(MAX_WAITING);
-            let mut hub = Hub::new(address, SecretText::new("t"), out).expect("a client");
-            hub.pauses = pauses;
+            let mut hub = Hub::new(address, Place::named(address), SecretText::new("t"), out).expect("a client");
+            (hub.pauses, hub.over_within) = (pauses, over_within);
             let (to_bridge, lines) = mpsc::channel(1);
             Self { to_bridge, said, bridge: tokio::spawn(serve(Arc::new(hub), lines, Duration::ZERO)) }
         }
@@ -504,8 +507,7 @@ mod tests {
         let work = async {
             let Scripted { address, mut messages, mut others } = scripted().await;
             // Only who begins anew after each stream comes back at all.
-            let never = Duration::from_secs(3600);
-            let mut client = Client::with(&address, [Duration::ZERO, Duration::ZERO, never, never, never]);
+            let mut client = Client::with(&address, [Duration::ZERO, Duration::ZERO, NEVER, NEVER, NEVER], NEVER);
             client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
             messages.recv().await.expect("asked").1.send(opened()).expect("waits");
             client.said.recv().await.expect("a session");
@@ -563,6 +565,30 @@ mod tests {
             say.send(status(200)).expect("waits");
             let lost = client.said.recv().await.expect("an answer");
             assert!(lost.contains("went away before it answered"), "{lost}");
+            drop(others);
+            client.end().await;
+        };
+        // Only a failure waits for it.
+        tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_silent_is_waited_for_over_any_number_of_cuts() {
+        let work = async {
+            let Scripted { address, mut messages, mut others } = scripted().await;
+            let mut client = Client::with(&address, [NEVER; 5], Duration::ZERO);
+            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
+            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
+            client.said.recv().await.expect("a session");
+            drop(others.recv().await.expect("it listens"));
+            client.ask(1).await;
+            messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/7\n\n")).expect("waits");
+            for events in ["", "", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\nid: 1/7\n\n"] {
+                let (head, say) = others.recv().await.expect("it comes back");
+                assert!(head.lines().any(|line| line == "last-event-id: 0/7"), "{head}");
+                say.send(broken(events)).expect("waits");
+            }
+            assert!(client.said.recv().await.is_some_and(|answer| answer.contains("result")));
             drop(others);
             client.end().await;
         };

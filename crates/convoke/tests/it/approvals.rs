@@ -56,12 +56,12 @@ fn a_caller_can_wait_for_the_person() {
 
 #[test]
 fn who_waits_outlasts_a_restart_of_the_hub() {
-    let (hub, _agent) = hub_that_asks();
+    let (mut hub, _agent) = hub_that_asks();
     let bela = second_person(&hub);
     let mut caller = Server::start(hub.verb(&CALL).arg("--wait"));
     let told = caller.told("approvals approve");
     let approval = told.split_once("approvals approve").expect("told").1.split_whitespace().next().expect("an id");
-    hub.server.signal("KILL");
+    let _somebody = hub.kill_and_take_port();
     caller.told("the hub does not answer");
     let hub = hub.restart_killed();
     let waiting = hub.run(&["approvals", "list", "--json"]).ok().json();

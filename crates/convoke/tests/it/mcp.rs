@@ -265,7 +265,7 @@ fn what_stands_in_the_way_is_said_clearly() {
     let _dir = hub.stop();
     let away = bridge.ask(&call(3, "list_agents", json!({})));
     assert_eq!(away["error"]["code"], -32000, "{away}");
-    assert!(away["error"]["message"].as_str().is_some_and(|m| m.contains("is it running?")), "{away}");
+    assert!(away["error"]["message"].as_str().is_some_and(|m| m.contains("no hub runs in")), "{away}");
     bridge.end();
 }
 
@@ -304,6 +304,22 @@ impl Relay {
     fn now_to(&self, hub: &Hub) {
         *self.to.lock().expect("not poisoned") = hub.http().trim_start_matches("http://").to_owned();
     }
+}
+
+#[test]
+fn a_bridge_to_the_hub_of_a_directory_finds_it_there_and_nobody_else() {
+    let mut hub = Hub::start();
+    let mut bridge = Bridge::start(&mut hub.verb(&["mcp"]));
+    bridge.open(json!({}));
+    let somebody = hub.kill_and_take_port();
+    let list = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
+    let gone = bridge.ask(&list(1));
+    assert!(gone["error"]["message"].as_str().is_some_and(|why| why.contains("no hub runs in")), "{gone}");
+    // At another port.
+    let _hub = hub.restart_killed();
+    assert!(bridge.ask(&list(2))["result"]["tools"].is_array());
+    bridge.end();
+    assert!(somebody.accept().is_err(), "who has the dead hub's port was asked");
 }
 
 #[test]

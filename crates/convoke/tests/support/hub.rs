@@ -1,6 +1,7 @@
 //! A hub as a process of its own.
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -162,6 +163,17 @@ impl Hub {
     pub(crate) fn restart_killed(self) -> Self {
         let Self { dir, .. } = self;
         Self::start_in(dir, &[])
+    }
+
+    /// Kills it, and takes its port as another program may.
+    #[track_caller]
+    pub(crate) fn kill_and_take_port(&mut self) -> TcpListener {
+        self.server.signal("KILL");
+        assert!(!self.server.end().success());
+        let address = self.http().trim_start_matches("http://");
+        let listener = TcpListener::bind(address).expect("its port is free");
+        listener.set_nonblocking(true).expect("set");
+        listener
     }
 
     /// Stops it cleanly; its directory stays.

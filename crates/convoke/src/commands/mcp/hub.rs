@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
@@ -18,7 +18,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::connect;
+use crate::connect::{self, NoHub, Place};
 
 /// What the hub says in one reply.
 type Events = BoxStream<'static, Event>;
@@ -31,6 +31,8 @@ struct Event {
     text: String,
 }
 
+/// The door.
+const MCP: &str = "/mcp";
 /// Where a request says which revision it speaks.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const SUBSCRIBE: &str = "resources/subscribe";
@@ -52,6 +54,8 @@ const NO_SUCH_STREAM: [StatusCode; 5] = [
     StatusCode::METHOD_NOT_ALLOWED,
     StatusCode::NOT_ACCEPTABLE,
 ];
+/// A stream that ends sooner than this without a word was not cut off.
+const OVER_WITHIN: Duration = Duration::from_secs(1);
 /// How long a hub may take to go on with a stream that broke.
 const RESUMES: Duration = Duration::from_secs(10);
 
@@ -63,8 +67,7 @@ const MAX_SUBSCRIBED: usize = 100;
 /// The hub.
 pub(super) struct Hub {
     http: reqwest::Client,
-    base: String,
-    url: String,
+    place: Place,
     token: SecretText,
     out: mpsc::Sender<String>,
     session: Mutex<Option<Arc<Session>>>,
@@ -73,6 +76,7 @@ pub(super) struct Hub {
     /// What the client wants to hear of: a new session starts without.
     subscribed: Mutex<BTreeSet<String>>,
     pub(super) pauses: [Duration; 5],
+    pub(super) over_within: Duration,
 }
 
 /// A session of a client that opens one.
@@ -95,6 +99,8 @@ impl Drop for Session {
 pub(super) enum Trouble {
     #[error(transparent)]
     Away(ClientError),
+    #[error(transparent)]
+    Nowhere(#[from] NoHub),
     #[error("the hub at {url} does not take this token; give another with --token or CONVOKE_TOKEN")]
     Token { url: String },
     #[error("the hub refused the message ({status}): {said}")]
@@ -113,7 +119,7 @@ impl Trouble {
     /// Codes of JSON-RPC's range for servers.
     pub(super) fn code(&self) -> i64 {
         match self {
-            Self::Away(_) | Self::Lost => -32000,
+            Self::Away(_) | Self::Nowhere(_) | Self::Lost => -32000,
             Self::Token { .. } | Self::Revoked => -32001,
             Self::Refused { .. } => -32002,
             Self::SessionEnded => -32004,
@@ -122,7 +128,7 @@ impl Trouble {
 }
 
 impl Hub {
-    pub(super) fn new(base: &str, token: SecretText, out: mpsc::Sender<String>) -> Result<Self> {
+    pub(super) fn new(base: &str, place: Place, token: SecretText, out: mpsc::Sender<String>) -> Result<Self> {
         let mut http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy();
         if let Some(tls) = connect::tls(base)? {
             http = http.tls_backend_preconfigured(tls);
@@ -130,14 +136,14 @@ impl Hub {
         let http = http.build().context("cannot make an HTTP client")?;
         Ok(Self {
             http,
-            base: base.to_owned(),
-            url: format!("{base}/mcp"),
+            place,
             token,
             out,
             session: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
             subscribed: Mutex::default(),
             pauses: PAUSES,
+            over_within: OVER_WITHIN,
         })
     }
 
@@ -164,18 +170,24 @@ impl Hub {
         let _ = self.out.send(message).await;
     }
 
-    fn start(&self, method: Method, session: Option<&Session>) -> RequestBuilder {
-        let mut request = self.http.request(method, &self.url).bearer_auth(self.token.reveal());
+    /// Begins a request, if there is somebody to whom it may go.
+    fn begin(&self, method: Method, path: &str) -> Result<RequestBuilder, NoHub> {
+        let url = format!("{}{path}", self.place.base()?);
+        Ok(self.http.request(method, url).bearer_auth(self.token.reveal()))
+    }
+
+    fn start(&self, method: Method, session: Option<&Session>) -> Result<RequestBuilder, NoHub> {
+        let mut request = self.begin(method, MCP)?;
         if let Some(session) = session {
             request = request.header("mcp-session-id", &session.id).header("mcp-protocol-version", &session.version);
         }
-        request
+        Ok(request)
     }
 
     async fn post(&self, message: &Value, session: Option<&Session>) -> Result<Response, Trouble> {
         let version = revision(message);
         // A request that says its own revision stands for itself, session or not.
-        let mut request = self.start(Method::POST, session.filter(|_| version.is_none()));
+        let mut request = self.start(Method::POST, session.filter(|_| version.is_none()))?;
         if let Some(version) = version {
             request = request.header("mcp-protocol-version", version);
             request = request.header("mcp-method", message["method"].as_str().unwrap_or_default());
@@ -189,7 +201,8 @@ impl Hub {
     }
 
     fn away(&self, why: &reqwest::Error) -> Trouble {
-        Trouble::Away(ClientError::of(&self.url, why))
+        let url = why.url().map(ToString::to_string).unwrap_or_default();
+        Trouble::Away(ClientError::of(&url, why))
     }
 
     /// Opens the client's session: its answer says which.
@@ -240,10 +253,11 @@ impl Hub {
         }
         let (reply, session) = reply?;
         let mut events = self.read(reply).await?;
+        let mut last = None;
         loop {
-            let (mut answered, mut last) = (false, None);
+            let (mut answered, mut heard, begun) = (false, false, Instant::now());
             while let Some(Event { id, text }) = events.next().await {
-                last = id.or(last);
+                (last, heard) = (id.or(last), true);
                 if is_answer(&text) {
                     answered = true;
                     self.note_subscription(message, &text);
@@ -256,8 +270,10 @@ impl Hub {
             if answered || !wanted() {
                 return Ok(());
             }
-            // The hub goes on though the connection broke. Whoever hears nothing new this way has lost it.
-            match self.resumed(session.as_deref(), last).await {
+            // The hub goes on though the connection broke, and a call may be silent for longer than what stands between lets
+            // a connection be. A stream that ends at once and brings nothing has nothing more to say.
+            let is_over = !heard && begun.elapsed() < self.over_within;
+            match self.resumed(session.as_deref(), last.clone().filter(|_| !is_over)).await {
                 Some(rest) => events = rest,
                 None => return Err(if self.is_refused().await { Trouble::Revoked } else { Trouble::Lost }),
             }
@@ -267,7 +283,7 @@ impl Hub {
     /// What follows that event.
     async fn resumed(&self, session: Option<&Session>, last: Option<HeaderValue>) -> Option<Events> {
         let Session { id, version, .. } = session?;
-        let asked = self.listening(id, version, Some(&last?)).send();
+        let asked = self.listening(id, version, Some(&last?)).ok()?.send();
         let reply = tokio::time::timeout(RESUMES, asked).await.ok()?.ok()?;
         if reply.status().is_success() { self.read(reply).await.ok() } else { None }
     }
@@ -289,7 +305,7 @@ impl Hub {
 
     /// Whether the hub is there and does not take the token: it may have been revoked since.
     async fn is_refused(&self) -> bool {
-        let asked = self.http.get(format!("{}/api/hub", self.base)).bearer_auth(self.token.reveal());
+        let Ok(asked) = self.begin(Method::GET, "/api/hub") else { return false };
         let reply = asked.timeout(Duration::from_secs(2)).send().await;
         reply.is_ok_and(|reply| reply.status() == StatusCode::UNAUTHORIZED)
     }
@@ -354,14 +370,14 @@ impl Hub {
 
     /// Reads what the hub says: nothing, one message, or a stream of them.
     async fn read(&self, reply: Response) -> Result<Events, Trouble> {
-        let status = reply.status();
+        let (status, url) = (reply.status(), reply.url().to_string());
         let kind = reply.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
         if status.is_success() && kind.starts_with("text/event-stream") {
             return Ok(events(reply));
         }
         let text = reply.text().await.map_err(|why| self.away(&why))?;
         if status == StatusCode::UNAUTHORIZED {
-            return Err(Trouble::Token { url: self.url.clone() });
+            return Err(Trouble::Token { url });
         }
         // An error of the protocol is the client's to read, whatever its status.
         let is_message = kind.starts_with("application/json")
@@ -379,13 +395,13 @@ impl Hub {
     }
 
     /// The request for a stream: of what the hub says unasked, or of what follows an event.
-    fn listening(&self, id: &str, version: &str, last: Option<&HeaderValue>) -> RequestBuilder {
-        let mut request = self.http.get(&self.url).bearer_auth(self.token.reveal());
+    fn listening(&self, id: &str, version: &str, last: Option<&HeaderValue>) -> Result<RequestBuilder, NoHub> {
+        let mut request = self.begin(Method::GET, MCP)?;
         request = request.header("mcp-session-id", id).header("mcp-protocol-version", version);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
-        request.header("accept", "text/event-stream")
+        Ok(request.header("accept", "text/event-stream"))
     }
 
     /// The stream of what the hub says unasked; opened again when it breaks, in a new session if the hub has forgotten
@@ -396,8 +412,9 @@ impl Hub {
             let mut last: Option<HeaderValue> = None;
             let mut tries = 0;
             loop {
-                match self.listening(&id, &version, last.as_ref()).send().await {
-                    Ok(reply) if reply.status().is_success() => {
+                let asked = async { self.listening(&id, &version, last.as_ref()).ok()?.send().await.ok() };
+                match asked.await {
+                    Some(reply) if reply.status().is_success() => {
                         let mut events = self.read(reply).await.unwrap_or_else(|_| stream::empty().boxed());
                         while let Some(Event { id, text }) = events.next().await {
                             tries = 0;
@@ -405,14 +422,14 @@ impl Hub {
                             self.say(text).await;
                         }
                     }
-                    Ok(reply) if reply.status() == StatusCode::NOT_FOUND => {
+                    Some(reply) if reply.status() == StatusCode::NOT_FOUND => {
                         // Opening another ends this one, and this task with it: so another task does it.
                         let (hub, ended) = (Arc::clone(&self), id.clone());
                         if let Ok(Ok(_)) = tokio::spawn(async move { hub.renew(&ended).await }).await {
                             return;
                         }
                     }
-                    Ok(reply) if NO_SUCH_STREAM.contains(&reply.status()) => return,
+                    Some(reply) if NO_SUCH_STREAM.contains(&reply.status()) => return,
                     _ => {}
                 }
                 tokio::time::sleep(self.pauses[tries]).await;
@@ -425,8 +442,10 @@ impl Hub {
     /// The client is done: so is its session.
     pub(super) async fn end(&self) {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(session) = session {
-            let _ = self.start(Method::DELETE, Some(&session)).timeout(Duration::from_secs(2)).send().await;
+        if let Some(session) = session
+            && let Ok(asked) = self.start(Method::DELETE, Some(&session))
+        {
+            let _ = asked.timeout(Duration::from_secs(2)).send().await;
         }
     }
 }
