@@ -155,6 +155,10 @@ fn table(records: &[Record], now: Timestamp) -> Grid {
 }
 
 async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
+    // A token is for a hub: who comes with one wants what that token may see.
+    let client =
+        if connect::is_named(verb.global) || verb.global.token.is_some() { Some(verb.client()?) } else { None };
+    let data = local::data_dir(verb.global.data.as_deref())?;
     let to_stdout = file == Path::new("-");
     let out: Box<dyn Write> = if to_stdout {
         Box::new(std::io::stdout().lock())
@@ -167,18 +171,14 @@ async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
         Box::new(options.open(file).with_context(|| format!("cannot make the new file {}", file.display()))?)
     };
     let mut out = BufWriter::new(out);
-    // A token is for a hub: who comes with one wants what that token may see.
-    let records = if connect::is_named(verb.global) || verb.global.token.is_some() {
-        let client = verb.client()?;
-        export_over_http(&client, &mut out).await
-    } else {
-        let data = local::data_dir(verb.global.data.as_deref())?;
-        match audit::export(&data, &mut out, when::now()) {
+    let records = match client {
+        Some(client) => export_over_http(&client, &mut out).await,
+        None => match audit::export(&data, &mut out, when::now()) {
             Ok(Export::Written { records }) => Ok(records),
             // Not on standard output, where the export belongs.
             Ok(Export::Refused(verdict)) => Err(anyhow!(verdict::found(&data.display(), &verdict))),
             Err(why) => Err(why.into()),
-        }
+        },
     };
     let records = match records.and_then(|records| Ok(out.flush().map(|()| records)?)) {
         Ok(records) => records,
