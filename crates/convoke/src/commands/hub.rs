@@ -19,7 +19,6 @@ use super::local_agent::{ID as LOCAL, LocalAgent};
 use super::signals::Signals;
 use crate::exit::{Exit, usage};
 use crate::local::Whereabouts;
-use crate::output::Output;
 use crate::table::Grid;
 use crate::{logging, parse};
 
@@ -247,20 +246,35 @@ fn tell(
             let _ = told.send(());
         }
         Announce::Welcome { agent } => {
-            let text = SecretText::new(welcome(verb, &reachable_here(&running.hub), data, &key, token, agent));
-            let output = *verb.output;
-            std::thread::spawn(move || {
-                output.note(text.reveal());
+            show(verb, welcome(verb, &reachable_here(&running.hub), data, &key, token, agent), told);
+        }
+        Announce::Log => match token {
+            // A log that is kept is no place for a token: it is only told to a person who looks on.
+            Some(token) if std::io::stderr().is_terminal() => {
+                show(verb, format!("operator token: {}", token.reveal()), told);
+            }
+            other => {
+                if other.is_some() {
+                    tracing::info!(
+                        "the first operator's token is sealed in the data directory; commands on this machine find it, \
+                         and `convoke hub --print-json --reveal-token` tells it"
+                    );
+                }
                 let _ = told.send(());
-            });
-        }
-        Announce::Log => {
-            reveal(verb.output, token);
-            let _ = told.send(());
-        }
+            }
+        },
     }
     tracing::info!(http, data = %data.display(), kenny_public_key = key, "ready");
     Ok(is_told)
+}
+
+/// Shows a person something that may hold a secret, without waiting for them.
+fn show(verb: Verb<'_>, text: String, told: oneshot::Sender<()>) {
+    let (output, text) = (*verb.output, SecretText::new(text));
+    std::thread::spawn(move || {
+        output.note(text.reveal());
+        let _ = told.send(());
+    });
 }
 
 fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&SecretText>, agent: bool) -> String {
@@ -290,18 +304,4 @@ fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&Se
          Ctrl-C stops it.\n"
     ));
     text
-}
-
-/// A log that is kept is no place for a token: it is only told to a person who looks on.
-fn reveal(output: &Output, token: Option<&SecretText>) {
-    match token {
-        Some(token) if std::io::stderr().is_terminal() => {
-            output.note(format_args!("operator token: {}", token.reveal()));
-        }
-        Some(_) => tracing::info!(
-            "the first operator's token is sealed in the data directory; commands on this machine find it, and \
-             `convoke hub --print-json --reveal-token` tells it"
-        ),
-        None => {}
-    }
 }
