@@ -16,6 +16,9 @@ pub struct Paths {
     pub db: PathBuf,
     /// The database's write-ahead log.
     pub wal: PathBuf,
+    /// There only while a damaged log is being accepted: what is behind the damage may be gone, and the database does not
+    /// say so yet.
+    pub accepting: PathBuf,
     /// The data key.
     pub key: PathBuf,
     /// The next data key, only while it is being rotated.
@@ -35,6 +38,7 @@ impl Paths {
             dir: dir.to_owned(),
             db: dir.join("hub.db"),
             wal: dir.join("hub.db-wal"),
+            accepting: dir.join("hub.db-wal.accepting"),
             key: dir.join("data.key"),
             next_key: dir.join("data.key.new"),
             restoring: dir.join("hub.db.restoring"),

@@ -451,9 +451,10 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     ) -> Result<Vec<(Approval, CallRow)>>;
     /// One approval with its call.
     async fn approval(&self, id: ApprovalId) -> Result<Option<(Approval, CallRow)>>;
-    /// Whether this comes from a backup that was restored, and no hub has settled since what waited in it.
+    /// Whether this went back to an earlier time, by a backup that was restored or a damaged log that was accepted, and no
+    /// hub has settled since what waited then.
     async fn is_restored(&self) -> Result<bool>;
-    /// What waited in a backup is settled.
+    /// What waited then is settled.
     async fn settle_restored(&self, record: Draft) -> Result<()>;
     /// Kept calls that have not ended and that nobody will approve any more: with an open intent or without one, a hub
     /// that was killed left them behind.

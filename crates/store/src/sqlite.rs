@@ -34,7 +34,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::error::StoreError;
-use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent};
+use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent, touch_private};
 use crate::interface::Result;
 use crate::keys;
 use crate::seal::{DataKey, random};
@@ -62,7 +62,7 @@ pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits, kept_too_s
 const HUB_KEY: &str = "hub_key";
 /// Its public half, in the open, for exports.
 const PUBLIC_KEY: &str = "hub_public_key";
-/// Since when the database is a backup's on which no hub has started.
+/// Since when the database is of an earlier time, a backup's or one before a damage, and no hub has started on it.
 pub(crate) const RESTORED: &str = "restored_at";
 
 /// How to open a data directory.
@@ -123,6 +123,9 @@ impl SqliteStore {
                 return Err(StoreError::DamagedLog { file: paths.wal, damage });
             }
             set_aside(&paths.wal, damage)?;
+            // Before anything is written over: a start that is killed from here on may leave nothing of the damage to find.
+            touch_private(&paths.accepting)?.sync_all().map_err(|e| StoreError::io("write", &paths.accepting, e))?;
+            sync_parent(&paths.accepting)?;
         }
         let mut conn = schema::open_writable(&paths.db)?;
         if damage.is_some() {
@@ -130,6 +133,7 @@ impl SqliteStore {
             conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         }
         schema::migrate(&mut conn)?;
+        note_accepted(&conn, &paths.accepting)?;
         let key = match meta(&conn, "key_id")? {
             Some(key_id) => keys::load(&paths, options.data_key.as_ref(), &key_id)?,
             None => keys::first(&paths, options.data_key.as_ref())?,
@@ -191,6 +195,17 @@ fn set_aside(wal: &Path, damage: LogDamage) -> Result<()> {
          stop it and check what is left with `convoke audit verify`"
     );
     Ok(())
+}
+
+/// After a damaged log the database is of an earlier time, as after a restore: a call that waits in it may have run.
+fn note_accepted(conn: &Connection, accepting: &Path) -> Result<()> {
+    if !accepting.exists() {
+        return Ok(());
+    }
+    set_meta(conn, RESTORED, &now().to_string())?;
+    // The mark is synced; if this does not last, the next start makes it once more.
+    std::fs::remove_file(accepting).map_err(|e| StoreError::io("remove", accepting, e))?;
+    sync_parent(accepting)
 }
 
 /// A fact about the store itself.

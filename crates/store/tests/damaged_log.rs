@@ -12,14 +12,24 @@ const PAGE: usize = 8192;
 
 /// What a kill leaves of a hub with 40 acknowledged records.
 async fn killed() -> tempfile::TempDir {
+    killed_after("").await
+}
+
+/// The same, where this was done in its database before.
+async fn killed_after(sql: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     // Once before, so that nothing but the records is in the log.
     SqliteStore::open(OpenOptions::new(dir.path())).expect("opens").close().await.expect("closes");
+    execute(dir.path(), sql);
     let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
     append(&store, 40).await;
     let left = as_it_is(dir.path());
     store.close().await.expect("closes");
     left
+}
+
+fn execute(dir: &Path, sql: &str) {
+    rusqlite::Connection::open(dir.join("hub.db")).expect("opens").execute_batch(sql).expect("is done");
 }
 
 /// The files as they are while the hub has them.
@@ -131,4 +141,30 @@ async fn a_log_without_its_header_can_be_accepted_too() {
     assert_eq!(records(dir.path()), 0, "they were all in the log");
     store.close().await.expect("closes");
     assert_eq!(std::fs::read(dir.path().join("hub.db-wal.damaged")).expect("reads"), log);
+}
+
+#[tokio::test]
+async fn what_is_left_is_told_to_be_of_an_earlier_time_until_that_is_settled() {
+    let dir = killed().await;
+    damage(dir.path());
+    let store = SqliteStore::open(accepting(dir.path())).expect("opens");
+    assert!(store.is_restored().await.expect("reads"));
+    assert!(!dir.path().join("hub.db-wal.accepting").exists());
+    store.settle_restored(Draft::new(NOW, Kind::Hub)).await.expect("settles");
+    store.close().await.expect("closes");
+    let store = SqliteStore::open(accepting(dir.path())).expect("opens");
+    assert!(!store.is_restored().await.expect("reads"));
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_start_that_ends_when_the_log_is_cut_does_not_hide_that_it_was() {
+    let dir = killed_after("CREATE TRIGGER dies BEFORE INSERT ON meta BEGIN SELECT RAISE(ABORT, 'dies'); END").await;
+    damage(dir.path());
+    SqliteStore::open(accepting(dir.path())).expect_err("dies before the mark");
+    assert!(matches!(verify(dir.path()), Verdict::Good(_)), "nothing of the damage is left to find");
+    execute(dir.path(), "DROP TRIGGER dies");
+    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    assert!(store.is_restored().await.expect("reads"));
+    store.close().await.expect("closes");
 }

@@ -21,8 +21,9 @@ pub(crate) const INTERRUPTED: &str = "the hub stopped before the agent answered;
 
 /// What became of one that was not sent.
 const NOT_SENT: &str = "the hub stopped before the call was sent";
-/// What is told of a call that waited in a backup.
-const RESTORED: &str = "a backup was restored, and the call may have run since it was made; ask again if it has not";
+/// What is told of a call that waited in a store which went back to an earlier time.
+const RESTORED: &str = "the hub's data is of an earlier time (a backup was restored, or a damaged log was accepted), and the \
+                        call may have run since; ask again if it has not";
 /// What is told of a call whose end was lost.
 const UNRECORDED: &str = "the outcome could not be recorded; the agent may have finished";
 
@@ -39,7 +40,7 @@ pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
             _ => hub.store.append(intent).await.map(drop)?,
         }
     }
-    // What waited in a backup may have run since it was made, and nobody here can know.
+    // What waited in a backup, or before what a damaged log has lost, may have run since, and nobody here can know.
     let restored = hub.store.is_restored().await?;
     // What was approved has no intent until it is sent, and without approval what only looks has none at all.
     for row in hub.store.stranded_calls().await? {
@@ -56,9 +57,10 @@ pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
     }
     if restored {
         let ended = approve::end_open(hub, RESTORED).await?;
-        let started = Draft::new(clock::now(), Kind::Hub).detail(&json!({ "what": "started from a backup" }));
+        let started =
+            Draft::new(clock::now(), Kind::Hub).detail(&json!({ "what": "started from data of an earlier time" }));
         hub.store.settle_restored(started).await?;
-        tracing::warn!(ended, "this hub comes from a backup: the calls that waited in it have ended");
+        tracing::warn!(ended, "this hub's data is of an earlier time: the calls that waited in it have ended");
     }
     for (approval, row) in all(hub, ApprovalState::Pending).await? {
         let call = hub.calls.revive(&row);

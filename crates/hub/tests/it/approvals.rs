@@ -1,5 +1,7 @@
 //! The confirm step: pending at once, bound, single-use, expiring, never by who asked, checked again before it runs.
 
+use std::path::Path;
+
 use convoke_core::approval::ApprovalState;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::SecretText;
@@ -331,6 +333,41 @@ async fn what_was_approved_before_a_stop_waits_for_its_machine() {
     assert_eq!(done.body["outcome"], "ok", "{done:?}");
 }
 
+fn clear(dir: &Path) {
+    for entry in std::fs::read_dir(dir).expect("lists") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.expect("removes");
+    }
+}
+
+#[tokio::test]
+async fn what_waited_before_a_damage_of_the_log_ends_when_that_is_accepted() {
+    let (mut hub, asker) = confirming(&[]).await;
+    drop(hub.agent("pc").await);
+    let (approval, call) = ask(&hub, &asker).await;
+    // What a kill leaves, with a byte changed in the last commits but some.
+    for _ in 0..30 {
+        let record = Draft::new(Timestamp::from_millis(1), Kind::Hub);
+        hub.hub().store.append(record).await.expect("appends");
+    }
+    let files = ["hub.db", "hub.db-wal", "data.key"].map(|name| (name, hub.data().join(name)));
+    let mut left = files.map(|(name, path)| (name, std::fs::read(path).expect("reads")));
+    let log = &mut left[1].1;
+    let place = log.len() - 15 * (24 + 8192) + 500;
+    log[place] ^= 1;
+    hub.stop().await;
+    clear(hub.data());
+    for (name, bytes) in left {
+        std::fs::write(hub.data().join(name), bytes).expect("writes");
+    }
+    hub.restart(&[("store.accept_damaged_log", "true")]).await;
+    let _agent = hub.connect("pc", key_of("pc")).await;
+    let yes = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+    assert_eq!(yes.status, 409, "{yes:?}");
+    let shown = hub.request("GET", &format!("/api/calls/{call}"), Some(&asker), None).await.body;
+    assert_eq!((&shown["state"], &shown["outcome"]), (&json!("done"), &json!("interrupted")), "{shown}");
+}
+
 #[tokio::test]
 async fn what_waited_in_a_backup_ends_when_it_is_restored() {
     let (mut hub, asker) = confirming(&[]).await;
@@ -357,10 +394,7 @@ async fn what_waited_in_a_backup_ends_when_it_is_restored() {
     let (file, phrase) = (elsewhere.path().join("b"), SecretText::new("correct horse"));
     backup::create(hub.data(), &file, Some(&phrase), None).expect("copies");
     hub.stop().await;
-    for entry in std::fs::read_dir(hub.data()).expect("lists") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.expect("removes");
-    }
+    clear(hub.data());
     backup::restore(&file, hub.data(), Some(&phrase)).expect("restores");
     hub.restart(&[]).await;
     let agent = hub.connect("pc", key_of("pc")).await;
