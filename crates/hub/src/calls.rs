@@ -98,6 +98,9 @@ pub enum PlaceError {
     /// The caller has no right to it.
     #[error(transparent)]
     Denied(Missing),
+    /// The caller's token was revoked, or has lapsed, since the door let it in.
+    #[error("this token is no longer valid; the call was not placed")]
+    NotInForce,
     /// The same key was used for something else.
     #[error("this idempotency key was used for another call")]
     KeyReused,
@@ -291,14 +294,9 @@ async fn admit(
     let verdict = planned.decide(hub, &value, Consent::NotAsked);
     drop(value);
     match verdict {
-        Verdict::Denied(missing) => {
-            let mut record = planned.record(clock::now(), Phase::Outcome);
-            record.decision = Some(Decision::Denied);
-            record.outcome = Some(code::DENIED.into());
-            hub.store.append(record).await?;
-            hub.metrics.refused(planned.door.name(), "known");
-            Err(PlaceError::Denied(missing))
-        }
+        // Many calls may be placed, one after another, for one request.
+        _ if !planned.token.is_active(clock::now()) => Err(refuse(hub, &planned, PlaceError::NotInForce).await),
+        Verdict::Denied(missing) => Err(refuse(hub, &planned, PlaceError::Denied(missing)).await),
         Verdict::Confirm { rule } => {
             // Once it is in the store it must be known here too, whether or not the caller is still there.
             let asking = ask_a_person(hub.clone(), planned, idempotency_key, rule);
@@ -314,6 +312,18 @@ async fn admit(
             Ok(Admitted::Go(Box::new(Go { planned, verdict, idempotency_key, permits: (place, permit) })))
         }
     }
+}
+
+/// Records that a call is refused; answers why.
+async fn refuse(hub: &Hub, planned: &Planned, why: PlaceError) -> PlaceError {
+    let mut record = planned.record(clock::now(), Phase::Outcome);
+    record.decision = Some(Decision::Denied);
+    record.outcome = Some(code::DENIED.into());
+    if let Err(unrecorded) = hub.store.append(record).await {
+        return unrecorded.into();
+    }
+    hub.metrics.refused(planned.door.name(), "known");
+    why
 }
 
 /// What a token may use: its scopes say, else the settings.
@@ -446,6 +456,11 @@ async fn ask_a_person(
     }
     if let Some(existing) = kept? {
         return Ok(existing);
+    }
+    // Whoever revokes a token looks at what waits once it is out of force, and may have looked before this was there.
+    if !planned.token.is_active(clock::now()) {
+        approve::end_unwanted(&hub, &approval, &planned.row(None, CallState::Waiting)).await?;
+        return Err(PlaceError::NotInForce);
     }
     Ok(Placed::Pending { call: planned.call, approval: approval.id, expires_at })
 }

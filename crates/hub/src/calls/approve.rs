@@ -30,6 +30,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Why a call does not run whose arguments the store does not give back.
 const UNREADABLE: &str = "the call's arguments could not be read back";
 
+/// Why a call does not run whose asker may not ask any more.
+const NOT_IN_FORCE: &str = "the token that asked for this call is no longer valid";
+
 /// Why a decision was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum DecideError {
@@ -238,8 +241,7 @@ async fn use_approval(
         return fail(code::EXPIRED, String::new(), Decision::Expired).await;
     }
     let Some(token) = hub.operators.find(row.caller).filter(|t| t.is_active(now)) else {
-        return fail(code::DENIED, "the token that asked for this call is no longer valid".into(), Decision::Denied)
-            .await;
+        return fail(code::DENIED, NOT_IN_FORCE.into(), Decision::Denied).await;
     };
     let Some(agent) = super::target(hub, &row.target) else {
         return fail(code::OFFLINE, format!("agent {} no longer exists", row.target), Decision::Denied).await;
@@ -503,6 +505,15 @@ async fn deny_waiting(hub: &Hub, by: &Caller, why: &str, which: impl Fn(&CallRow
         }
     }
     Ok(())
+}
+
+/// Ends a call that began to wait when its asker's token was out of force already.
+pub(super) async fn end_unwanted(hub: &Hub, approval: &Approval, row: &CallRow) -> Result<(), StoreError> {
+    let mut record = about(approval.id, row, clock::now()).detail(&json!({ "reason": NOT_IN_FORCE }));
+    record.decision = Some(Decision::Rejected);
+    let (from, to) = (ApprovalState::Pending, ApprovalState::Denied);
+    let moved = ApprovalMove { id: approval.id, from, to, decided_by: None, record };
+    end_approval(hub, row, moved, code::DENIED, NOT_IN_FORCE.into(), Decision::Rejected).await.map(drop)
 }
 
 /// Who asked takes a call back that has not gone out. False when it has, or has ended.

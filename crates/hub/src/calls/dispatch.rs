@@ -237,6 +237,7 @@ async fn way_out(hub: &Hub, planned: &Planned) -> Result<Arc<Link>, Failure> {
         return Err(cancelled());
     }
     record_intent(hub, planned).await?;
+    check_in_force(planned)?;
     if planned.call.tool == "agent_update"
         && let Ok(args) = serde_json::from_str::<serde_json::Value>(planned.args.get())
         && let Some(address) = args["url"].as_str()
@@ -268,6 +269,11 @@ pub fn withdraw_unsent(hub: &Hub, token: TokenId) {
             let _ = link.push(Command::Withdraw(call.id, not_any_more()));
         }
     }
+}
+
+/// Looked at once the intent is recorded, which may have taken a while.
+pub(super) fn check_in_force(planned: &Planned) -> Result<(), Failure> {
+    if planned.token.is_active(clock::now()) { Ok(()) } else { Err(not_any_more()) }
 }
 
 fn not_any_more() -> Failure {

@@ -95,6 +95,7 @@ pub(super) async fn send(hub: &Hub, planned: &Planned) -> Answer {
         return Err(dispatch::cancelled());
     }
     dispatch::record_intent(hub, planned).await?;
+    dispatch::check_in_force(planned)?;
     let sent = messages::deliver(hub, &request)
         .await
         .map_err(|why| Failure::new(code::INTERNAL, format!("the message could not be kept: {why}")))?;

@@ -75,6 +75,7 @@ pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiErro
 pub(super) fn refused(error: PlaceError) -> ApiError {
     match error {
         PlaceError::Denied(missing) => ApiError::forbidden(&missing),
+        PlaceError::NotInForce => ApiError::unauthorized(&error.to_string()),
         PlaceError::BadArgs(why) => ApiError::bad_request(why),
         PlaceError::KeyReused => ApiError::conflict(error.to_string()),
         PlaceError::Busy(why) => ApiError::busy(why),

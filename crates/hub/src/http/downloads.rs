@@ -86,6 +86,7 @@ pub(super) async fn update(
         }
         Err(PlaceError::Denied(missing)) => Err(ApiError::forbidden(&missing)),
         Err(PlaceError::Store(why)) => Err(why.into()),
+        Err(gone @ PlaceError::NotInForce) => Err(ApiError::unauthorized(&gone.to_string())),
         Err(other) => Err(ApiError::busy(other.to_string())),
     }
 }

@@ -253,6 +253,8 @@ fn sent(done: &Done, to: Vec<String>) -> Result<Response<Body>, ApiError> {
         (None, code::OFFLINE) => {
             Ok(Json(Sent { id: None, sent: Vec::new(), kept: Vec::new(), offline: to }).into_response())
         }
+        // The gate let it through, and then its sender's token was taken out of force.
+        (None, code::DENIED) => Err(ApiError::unauthorized(done.message.as_deref().unwrap_or_default())),
         (None, _) => {
             let why = done.message.clone().unwrap_or_default();
             tracing::error!(outcome = &*done.outcome, why, "a message was not sent");

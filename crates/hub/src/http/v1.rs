@@ -30,6 +30,7 @@ impl std::convert::From<AskError> for ApiError {
         match error {
             AskError::Bad(why) => Self::bad_request(why),
             AskError::Denied(missing) => Self::forbidden(&missing),
+            AskError::NotInForce => Self::unauthorized(&error.to_string()),
             AskError::Limited { message, retry_after_s } => Self::limited(message, retry_after_s),
             AskError::Busy(why) => Self::busy(why),
             AskError::Store(error) => error.into(),

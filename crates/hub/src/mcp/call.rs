@@ -177,6 +177,7 @@ pub(super) async fn place(
 pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Outcome {
     let code = match error {
         PlaceError::Denied(_) => "forbidden",
+        PlaceError::NotInForce => "unauthorized",
         PlaceError::KeyReused => "conflict",
         PlaceError::BadArgs(_) => "bad_args",
         PlaceError::Limited { .. } => "limited",

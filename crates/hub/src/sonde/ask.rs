@@ -131,6 +131,9 @@ pub enum AskError {
     /// The caller has no right to it.
     #[error(transparent)]
     Denied(Missing),
+    /// The caller's token was revoked, or has lapsed, meanwhile.
+    #[error("this token is no longer valid; the call was not placed")]
+    NotInForce,
     /// A person must say yes first.
     #[error("this needs a person's approval ({approval}); the call is {call_id}")]
     Pending {
@@ -253,6 +256,7 @@ fn running(placed: Result<Placed, PlaceError>) -> Result<Arc<Call>, AskError> {
             Err(AskError::Pending { call_id: call.id, approval, expires_at })
         }
         Err(PlaceError::Denied(missing)) => Err(AskError::Denied(missing)),
+        Err(PlaceError::NotInForce) => Err(AskError::NotInForce),
         Err(PlaceError::BadArgs(why)) => Err(AskError::Bad(why)),
         Err(error @ PlaceError::KeyReused) => Err(AskError::Bad(error.to_string())),
         Err(PlaceError::Limited { message, retry_after_s }) => Err(AskError::Limited { message, retry_after_s }),

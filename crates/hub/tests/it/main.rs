@@ -10,6 +10,7 @@ mod handshake;
 mod log;
 mod mcp;
 mod operations;
+mod out_of_force;
 mod policy;
 mod rooms;
 mod sonde;

@@ -174,6 +174,13 @@ impl TestHub {
         self.execute("DROP TRIGGER refused");
     }
 
+    /// Nothing can be committed for as long as this is held.
+    pub fn hold(&self) -> rusqlite::Connection {
+        let database = rusqlite::Connection::open(self.data().join("hub.db")).expect("opens");
+        database.execute_batch("BEGIN IMMEDIATE").expect("begins");
+        database
+    }
+
     fn execute(&self, sql: &str) {
         let database = rusqlite::Connection::open(self.data().join("hub.db")).expect("opens");
         database.execute_batch(sql).expect("is done");
