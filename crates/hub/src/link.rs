@@ -142,6 +142,9 @@ pub struct Link {
 #[derive(Debug, Default)]
 struct Queue {
     commands: VecDeque<Command>,
+    /// What concerns calls that are not among the commands any more: at most a few for each call under way. It takes no
+    /// room and nobody's place, and is handed out before the commands, so that it does not stay.
+    taken_back: VecDeque<Command>,
     bytes: usize,
     /// One of the commands says that the policy changed.
     policy_changed: bool,
@@ -151,7 +154,25 @@ struct Queue {
 }
 
 impl Queue {
+    /// Whether the next command is a close: it comes before all others.
+    fn ends(&self) -> bool {
+        matches!(self.commands.front(), Some(Command::Close(_)))
+    }
+
+    fn pop_taken_back(&mut self) -> Option<Command> {
+        let command = self.taken_back.pop_front()?;
+        if self.taken_back.is_empty() {
+            self.taken_back = VecDeque::new();
+        }
+        Some(command)
+    }
+
     fn pop(&mut self) -> Option<Command> {
+        if !self.ends()
+            && let Some(command) = self.pop_taken_back()
+        {
+            return Some(command);
+        }
         let command = self.commands.pop_front()?;
         self.bytes -= command.size();
         self.policy_changed &= !matches!(command, Command::PolicyChanged);
@@ -223,7 +244,7 @@ impl Link {
                 unsent.fail(why);
                 return Ok(());
             }
-            Command::Forget(_) | Command::Withdraw(..) => queue.commands.push_back(command),
+            Command::Forget(_) | Command::Withdraw(..) => queue.taken_back.push_back(command),
             Command::PolicyChanged if queue.policy_changed => return Ok(()),
             Command::PolicyChanged => {
                 queue.policy_changed = true;
@@ -243,15 +264,15 @@ impl Link {
         Ok(())
     }
 
-    /// Waits for the next command. Without room for what others would have sent, waits for the end alone, and for a call
-    /// that must be given up before `due`: then there is no command, and it is [`Link::take_overdue`] that gives it. For
-    /// one task, the connection's. Cancel-safe: a command is taken in the same poll that returns it.
+    /// Waits for the next command. Without room for what others would have sent, waits for the end and for what is taken
+    /// back alone, and for a call that must be given up before `due`: then there is no command, and it is
+    /// [`Link::take_overdue`] that gives it. For one task, the connection's. Cancel-safe: a command is taken in the same poll
+    /// that returns it.
     pub async fn next(&self, has_room: bool, due: Duration) -> Option<Command> {
         poll_fn(|cx| {
             let mut queue = self.queue();
-            // It comes before all others.
-            let ends = matches!(queue.commands.front(), Some(Command::Close(_)));
-            if (has_room || ends)
+            let sends_nothing = queue.ends() || !queue.taken_back.is_empty();
+            if (has_room || sends_nothing)
                 && let Some(command) = queue.pop()
             {
                 return Poll::Ready(Some(command));
@@ -271,6 +292,11 @@ impl Link {
     /// The next command, if there is one.
     pub fn pop(&self) -> Option<Command> {
         self.queue().pop()
+    }
+
+    /// The next [`Command::Forget`] or [`Command::Withdraw`], if there is one: for who is about to send what was held back.
+    pub fn pop_taken_back(&self) -> Option<Command> {
+        self.queue().pop_taken_back()
     }
 
     /// When the first of the calls that wait is to be given up.
@@ -296,6 +322,7 @@ impl Link {
         queue.ended = true;
         queue.bytes = 0;
         queue.waiting = None;
+        queue.taken_back = VecDeque::new();
         std::mem::take(&mut queue.commands)
     }
 
@@ -306,7 +333,8 @@ impl Link {
 
     /// How many commands wait.
     pub fn depth(&self) -> usize {
-        self.queue().commands.len()
+        let queue = self.queue();
+        queue.commands.len() + queue.taken_back.len()
     }
 }
 
@@ -354,6 +382,8 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
@@ -473,6 +503,27 @@ mod tests {
         assert_eq!(waiting.await.expect("no panic"), (true, 3), "nothing is taken");
         link.push(Command::Close(Close::Revoked)).expect("always taken");
         assert!(matches!(link.next(false, Duration::ZERO).await, Some(Command::Close(Close::Revoked))));
+    }
+
+    #[test]
+    fn what_is_taken_back_comes_before_calls_without_room_and_takes_nobodys_place() {
+        let link = Link::new(LinkId(1));
+        let under_way = || CallId::new(crate::clock::uuid());
+        let next = |has_room| link.next(has_room, Duration::ZERO).now_or_never().flatten();
+        for _ in 0..MAX_QUEUED {
+            link.push(Command::Withdraw(under_way(), Failure::new(code::DENIED, "revoked"))).expect("always taken");
+        }
+        link.push(call(1, 30)).expect("what is taken back is no call that waits");
+        link.push(Command::Forget(under_way())).expect("always taken");
+        for _ in 0..MAX_QUEUED {
+            assert!(matches!(next(false), Some(Command::Withdraw(..))));
+        }
+        link.push(Command::Close(Close::Revoked)).expect("always taken");
+        assert!(matches!(next(false), Some(Command::Close(Close::Revoked))));
+        assert!(matches!(next(false), Some(Command::Forget(_))));
+        assert!(next(false).is_none(), "a call waits for room");
+        assert!(matches!(next(true), Some(Command::Call { .. })));
+        assert_eq!(link.depth(), 0);
     }
 
     #[tokio::test]

@@ -326,10 +326,11 @@ impl Recent {
         self.inner().calls.get(&id).cloned()
     }
 
-    /// The calls of one token that have not ended.
+    /// The calls of one token that run: they have not ended, and wait for nobody.
     pub fn under_way(&self, of: TokenId) -> Vec<Arc<Call>> {
         let inner = self.inner();
-        inner.calls.values().filter(|call| call.caller == of && call.done().is_none()).cloned().collect()
+        let runs = |call: &&Arc<Call>| call.caller == of && call.state() == CallState::Running;
+        inner.calls.values().filter(runs).cloned().collect()
     }
 
     /// A call from the store, as it stood.
@@ -407,6 +408,19 @@ mod tests {
         assert_eq!(call.done().map(|d| &*d.outcome), Some("ok"));
         call.set_state(CallState::Running);
         assert_eq!(call.state(), CallState::Done);
+    }
+
+    #[test]
+    fn what_waits_for_a_person_is_not_under_way() {
+        let recent = Recent::new(10, MaxWaiting { all: 10, of_one: 10 });
+        let (runs, waits, ended) = (call(1), call(2), call(3));
+        waits.set_state(CallState::Waiting);
+        for call in [&runs, &waits, &ended] {
+            recent.remember(call);
+        }
+        recent.finish(&ended, done("ok"));
+        let under_way = recent.under_way(runs.caller).iter().map(|call| call.id).collect::<Vec<_>>();
+        assert_eq!(under_way, [runs.id]);
     }
 
     #[test]

@@ -271,6 +271,10 @@ impl Tunnel<'_> {
 
     /// Sends what no longer has to wait, in its order.
     fn release<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) {
+        // Some of it may have been taken back a moment ago. None of these is a close.
+        while let Some(command) = self.link.pop_taken_back() {
+            self.on_command(command, self.hub.mono(), socket, session);
+        }
         let mut place = 0;
         while let Some(held) = self.held.get(place) {
             if session.must_wait(&held.probe) {

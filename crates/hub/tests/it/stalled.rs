@@ -5,7 +5,7 @@ use convoke_hub::link::Command;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::sonde::{enrolled, envelope, field_register, token};
+use crate::sonde::{Joined, enrolled, envelope, field_register, token};
 use crate::support::{Bare, PATIENCE, TOKEN, TestAgent, TestHub};
 
 /// More than the buffers of a narrow connection hold.
@@ -126,19 +126,64 @@ async fn what_a_revoked_token_asked_and_is_held_back_is_not_sent() {
     assert_eq!(request["payload"]["params"]["lines"], 3, "the one that was held back would have come first");
 }
 
-#[tokio::test]
-async fn a_probe_of_an_agent_that_does_not_read_ends_in_time() {
-    let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
+/// A Sonde agent whose machine takes little that it does not read.
+async fn narrow(hub: &TestHub) -> Joined {
     let url = format!("{}/ws/agent", hub.http.replace("http://", "ws://"));
     let mut request = url.into_client_request().expect("a request");
-    let bearer = format!("Bearer {}", token(&hub).await).parse().expect("a header");
+    let bearer = format!("Bearer {}", token(hub).await).parse().expect("a header");
     request.headers_mut().insert("authorization", bearer);
     let upgraded = tokio_tungstenite::client_async(request, hub.narrow_stream().await).await;
     let mut socket = Bare(upgraded.expect("upgrades").0);
     socket.send(envelope("agent.register", None, &field_register("web-1")).to_string()).await;
     let ack: Value = serde_json::from_str(&socket.next().await.expect("an ack")).expect("JSON");
-    let id = format!("sonde:{}", ack["payload"]["agentId"].as_str().expect("an id"));
-    hub.until_online(&id, true).await;
+    let id = ack["payload"]["agentId"].as_str().expect("an id").to_owned();
+    hub.until_online(&format!("sonde:{id}"), true).await;
+    Joined { socket, id, ack }
+}
+
+#[tokio::test]
+async fn what_is_held_back_for_an_agent_that_does_not_read_is_taken_back_as_well() {
+    let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
+    let mut agent = narrow(&hub).await;
+    let id = format!("sonde:{}", agent.id);
+    let link = hub.hub().agents.find(&id).and_then(|agent| agent.link()).expect("is connected");
+    let minted = hub.post("/api/tokens", json!({ "name": "leaver", "role": "operator" })).await.body;
+    let (token, leaver) = (minted["token"].as_str().expect("a token"), minted["id"].as_str().expect("an id"));
+    let path = format!("/api/agents/{id}/call");
+    let body = |n: u32| json!({ "tool": "system.logs.journal", "args": { "lines": n } });
+    let first = hub.post(&path, body(1));
+    let (first, ()) = tokio::join!(first, async {
+        let request = agent.request().await;
+        // Of the same name: it waits until the first is answered.
+        let held = hub.post_as(token, &path, body(2));
+        let revoked = async {
+            let caller = leaver.parse().expect("an id");
+            while hub.hub().calls.under_way(caller).is_empty() {
+                tokio::task::yield_now().await;
+            }
+            // By the time that this is answered, the link's task has it.
+            hub.until_online(&id, true).await;
+            assert_eq!(link.depth(), 0);
+            stall(&hub, &id);
+            let revoked = hub.request("DELETE", &format!("/api/tokens/{leaver}"), Some(TOKEN), None).await;
+            assert_eq!(revoked.status, 200, "{revoked:?}");
+        };
+        let both = async { tokio::join!(held, revoked).0 };
+        let held = tokio::time::timeout(PATIENCE, both).await.expect("it is taken back though there is no room");
+        assert_eq!(held.status, 401, "{held:?}");
+        agent.answer(&request, json!({})).await;
+    });
+    assert_eq!(first.body["ok"], true, "{first:?}");
+    let records = hub.journal(&format!("kind=call&agent={id}")).await;
+    let ends: Vec<_> = records.iter().map(|r| &r["outcome"]).collect();
+    assert_eq!(ends, [&json!("denied"), &json!("ok")], "{records:?}");
+}
+
+#[tokio::test]
+async fn a_probe_of_an_agent_that_does_not_read_ends_in_time() {
+    let hub = TestHub::with(&[("sonde.cache_s", "0")]).await;
+    let agent = narrow(&hub).await;
+    let id = format!("sonde:{}", agent.id);
     stall(&hub, &id);
     let error = hurried(&hub, &id, "system.disk.usage").await;
     assert_eq!(error["code"], "timeout", "{error}");
