@@ -449,6 +449,13 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
         after: Option<ApprovalId>,
         limit: u32,
     ) -> Result<Vec<(Approval, CallRow)>>;
+    /// The same without the calls' arguments, which may be large: for who wants all of them.
+    async fn approvals_without_args(
+        &self,
+        state: ApprovalState,
+        after: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<(Approval, CallRow)>>;
     /// One approval with its call.
     async fn approval(&self, id: ApprovalId) -> Result<Option<(Approval, CallRow)>>;
     /// Whether this went back to an earlier time, by a backup that was restored or a damaged log that was accepted, and no

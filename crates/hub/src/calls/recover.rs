@@ -67,7 +67,9 @@ pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
         call.set_approval(approval.id, approval.expires_at);
         hub.calls.wait_for(approval.id, row.caller, approval.expires_at);
     }
-    for (approval, row) in all(hub, ApprovalState::Approved).await? {
+    for (approval, _) in all(hub, ApprovalState::Approved).await? {
+        // With its arguments, which it runs with.
+        let Some((approval, row)) = hub.store.approval(approval.id).await? else { continue };
         let call = hub.calls.revive(&row);
         call.set_approval(approval.id, approval.expires_at);
         call.set_state(CallState::Running);
@@ -147,12 +149,13 @@ fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
     });
 }
 
-/// All approvals in a state: the store gives a page at a time, however many are asked for.
+/// All approvals in a state, with their calls but without the arguments of those: there may be many, and all of the latter
+/// together would be too large. The store gives a page at a time, however many are asked for.
 pub(super) async fn all(hub: &Hub, state: ApprovalState) -> Result<Vec<(Approval, CallRow)>, StoreError> {
     let mut found: Vec<(Approval, CallRow)> = Vec::new();
     loop {
         let last = found.last().map(|(approval, _)| approval.id);
-        let page = hub.store.approvals(Some(state), last, u32::MAX).await?;
+        let page = hub.store.approvals_without_args(state, last, u32::MAX).await?;
         if page.is_empty() {
             return Ok(found);
         }

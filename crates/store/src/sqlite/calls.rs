@@ -1,5 +1,7 @@
 //! Calls that outlive their request, and the approvals some of them wait for.
 
+use std::borrow::Cow;
+
 use convoke_core::approval::{Approval, ApprovalState, Binding};
 use convoke_core::call::CallState;
 use convoke_core::door::Door;
@@ -236,6 +238,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, id: CallId, outcome: &str, record: &Draft)
 pub(super) enum Which {
     One(ApprovalId),
     In(ApprovalState),
+    InWithoutArgs(ApprovalState),
     All,
 }
 
@@ -247,15 +250,21 @@ pub(super) fn approvals(
     limit: u32,
     key: &DataKey,
 ) -> Result<Vec<(Approval, CallRow)>> {
+    let call = match which {
+        Which::InWithoutArgs(_) => Cow::Owned(CALL.replace("c.args,", "NULL,")),
+        _ => Cow::Borrowed(CALL),
+    };
     let select = format!(
-        "SELECT {CALL}, a.id, a.created_at, a.expires_at, a.state FROM approvals a JOIN calls c ON c.id = a.call"
+        "SELECT {call}, a.id, a.created_at, a.expires_at, a.state FROM approvals a JOIN calls c ON c.id = a.call"
     );
     let order = "AND (?3 IS NULL OR (a.created_at, a.id) < (SELECT created_at, id FROM approvals WHERE id = ?3))
          ORDER BY a.created_at DESC, a.id DESC LIMIT ?1";
     let limit = limit.min(MAX_PAGE);
     let (sql, value): (String, Box<dyn rusqlite::ToSql>) = match which {
         Which::One(id) => (format!("{select} WHERE a.id = ?2 {order}"), Box::new(id.uuid().into_bytes())),
-        Which::In(state) => (format!("{select} WHERE a.state = ?2 {order}"), Box::new(state.name())),
+        Which::In(state) | Which::InWithoutArgs(state) => {
+            (format!("{select} WHERE a.state = ?2 {order}"), Box::new(state.name()))
+        }
         Which::All => (format!("{select} WHERE ?2 IS NULL {order}"), Box::new(rusqlite::types::Null)),
     };
     let mut statement = conn.prepare_cached(&sql)?;

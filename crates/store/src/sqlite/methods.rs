@@ -271,6 +271,17 @@ impl Store for SqliteStore {
         self.readers.read(move |conn| calls::approvals(conn, &which, after, limit, &key)).await
     }
 
+    async fn approvals_without_args(
+        &self,
+        state: ApprovalState,
+        after: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<(Approval, CallRow)>> {
+        let key = Arc::clone(&self.key);
+        let which = calls::Which::InWithoutArgs(state);
+        self.readers.read(move |conn| calls::approvals(conn, &which, after, limit, &key)).await
+    }
+
     async fn approval(&self, id: ApprovalId) -> Result<Option<(Approval, CallRow)>> {
         let key = Arc::clone(&self.key);
         self.readers.read(move |conn| Ok(calls::approvals(conn, &calls::Which::One(id), None, 1, &key)?.pop())).await

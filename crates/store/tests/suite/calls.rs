@@ -81,6 +81,11 @@ pub(crate) async fn a_waiting_call_survives_a_restart(backend: &impl Backend) {
     assert_eq!(*kept, approval(&asked));
     assert_eq!(row.args.as_ref().map(|a| a.reveal()), Some(&b"{\"command\":\"id\"}"[..]));
     assert_eq!((row.id, row.door, row.timeout_ms, row.state), (id(1), Door::Mcp, Some(30_000), CallState::Waiting));
+    let bare = store.approvals_without_args(ApprovalState::Pending, None, 10).await.expect("reads");
+    let same: Vec<_> =
+        waiting.iter().map(|(kept, row)| (kept.clone(), CallRow { args: None, ..row.clone() })).collect();
+    assert_eq!(format!("{bare:?}"), format!("{same:?}"), "nothing is opened");
+    assert_eq!(store.approvals_without_args(ApprovalState::Used, None, 10).await.expect("reads").len(), 0);
     assert!(store.approval(kept.id).await.expect("reads").is_some());
     assert!(store.approval(ApprovalId::new(Uuid::from_u128(9))).await.expect("reads").is_none());
 }
