@@ -186,7 +186,9 @@ async fn check_rules_hold(hub: &Hub, caller: &Caller, agent: &Agent, tags: &[Str
     let policy = hub.policy.current();
     let lifted = policy.confirm.iter().find(|rule| {
         let is_lifted = |globs: &Vec<String>| names(globs, &before) && !names(globs, tags);
-        rule.tags.as_ref().is_some_and(is_lifted)
+        // Each list narrows: a rule for other agents never held for this one.
+        let names_it = rule.agents.as_ref().is_none_or(|globs| glob::any_matches(globs, agent.id.as_str()));
+        names_it && rule.tags.as_ref().is_some_and(is_lifted)
     });
     let Some(rule) = lifted else { return Ok(()) };
     let hint =

@@ -93,6 +93,14 @@ async fn who_cannot_change_the_rules_cannot_take_an_agent_out_from_under_one() {
     let removed = hub.request("DELETE", "/api/agents/pc", Some(&narrowed), None).await;
     assert_eq!(removed.status, 403, "it could be enrolled again: {removed:?}");
     assert_eq!(hub.journal("kind=refusal&agent=pc").await.len(), 2);
+    // A rule for agents that this one is none of never held for it, whatever its tags.
+    for (agents, status) in [("other-*", 200), ("p*", 403)] {
+        assert_eq!(tag(TOKEN, &["prod-1", "lab"]).await.status, 200);
+        let rule = json!({ "id": "prod", "tags": ["prod*"], "agents": [agents] });
+        assert_eq!(hub.request("DELETE", "/api/policy/confirm/prod", Some(TOKEN), None).await.status, 200);
+        assert_eq!(hub.post("/api/policy/confirm", rule).await.status, 200);
+        assert_eq!(tag(&narrowed, &["lab"]).await.status, status, "{agents}");
+    }
     assert_eq!(tag(TOKEN, &["lab"]).await.status, 200);
     assert_eq!(hub.request("DELETE", "/api/agents/pc", Some(&narrowed), None).await.status, 200);
 }
