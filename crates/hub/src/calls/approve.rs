@@ -231,9 +231,6 @@ async fn use_approval(
         // Nobody may take it for one that can still be used; not even a hub that is started again.
         let (from, to) = (ApprovalState::Approved, ApprovalState::Expired);
         let moved = ApprovalMove { id: approval_id, from, to, decided_by: None, record: lapsed.clone() };
-        if row.state == CallState::Done {
-            return hub.store.move_approval(moved).await.map(|_| None);
-        }
         // If it has moved on, the call is someone else's to end.
         end_approval(hub, row, moved, code, message, decision).await.map(|_| None)
     };
@@ -392,6 +389,13 @@ async fn end_approval(
     decision: Decision,
 ) -> Result<Option<Arc<Call>>, convoke_store::StoreError> {
     let id = moved.id;
+    if row.state == CallState::Done {
+        // It has its end, and keeps it. The approval must not stay open for that: whatever goes through all that are open
+        // would fail at it for ever.
+        let has_moved = hub.store.move_approval(moved).await?;
+        hub.calls.no_longer_waits(id);
+        return Ok(has_moved.then(|| hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(row))));
+    }
     let (done, end) = ending(hub, row, code, message, decision, id);
     if !hub.store.end_approval(moved, end).await? {
         return Ok(None);

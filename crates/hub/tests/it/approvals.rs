@@ -340,6 +340,17 @@ fn clear(dir: &Path) {
     }
 }
 
+/// Starts the hub anew from a backup of what it has now.
+async fn restore(hub: &mut TestHub) {
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let (file, phrase) = (elsewhere.path().join("b"), SecretText::new("correct horse"));
+    backup::create(hub.data(), &file, Some(&phrase), None).expect("copies");
+    hub.stop().await;
+    clear(hub.data());
+    backup::restore(&file, hub.data(), Some(&phrase)).expect("restores");
+    hub.restart(&[]).await;
+}
+
 #[tokio::test]
 async fn what_waited_before_a_damage_of_the_log_ends_when_that_is_accepted() {
     let (mut hub, asker) = confirming(&[]).await;
@@ -390,13 +401,7 @@ async fn what_waited_in_a_backup_ends_when_it_is_restored() {
         calls.push(call);
         approvals.push(approval);
     }
-    let elsewhere = tempfile::tempdir().expect("a directory");
-    let (file, phrase) = (elsewhere.path().join("b"), SecretText::new("correct horse"));
-    backup::create(hub.data(), &file, Some(&phrase), None).expect("copies");
-    hub.stop().await;
-    clear(hub.data());
-    backup::restore(&file, hub.data(), Some(&phrase)).expect("restores");
-    hub.restart(&[]).await;
+    restore(&mut hub).await;
     let agent = hub.connect("pc", key_of("pc")).await;
     for (call, approval) in calls.iter().zip(approvals) {
         let shown = hub.request("GET", &format!("/api/calls/{call}"), Some(&asker), None).await.body;
@@ -411,6 +416,33 @@ async fn what_waited_in_a_backup_ends_when_it_is_restored() {
     let mut agent = hub.connect("pc", key_of("pc")).await;
     assert_eq!(hub.post(&format!("/api/approvals/{later}"), json!({ "approve": true })).await.status, 200);
     assert_eq!(agent.request().await.id, call, "nothing else was sent");
+}
+
+#[tokio::test]
+async fn an_approval_whose_call_has_ended_keeps_no_hub_from_starting() {
+    let (mut hub, asker) = confirming(&[]).await;
+    drop(hub.agent("pc").await);
+    let (mut calls, mut approvals) = (Vec::new(), Vec::new());
+    for to in [None, Some(ApprovalState::Approved)] {
+        let (approval, call) = ask(&hub, &asker).await;
+        let record = || Draft::new(Timestamp::from_millis(1), Kind::Approval);
+        if let Some(to) = to {
+            let (id, from) = (approval.parse().expect("an id"), ApprovalState::Pending);
+            let moved = ApprovalMove { id, from, to, decided_by: None, record: record() };
+            assert!(hub.hub().store.move_approval(moved).await.expect("moves"));
+        }
+        let id = call.parse().expect("an id");
+        hub.hub().store.finish_call(id, r#"{"outcome":"ok"}"#, record()).await.expect("ends");
+        calls.push(call);
+        approvals.push(approval);
+    }
+    restore(&mut hub).await;
+    for (call, approval) in calls.iter().zip(approvals) {
+        let shown = hub.request("GET", &format!("/api/calls/{call}"), Some(&asker), None).await.body;
+        assert_eq!((&shown["state"], &shown["outcome"]), (&json!("done"), &json!("ok")), "{shown}");
+        let yes = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+        assert_eq!(yes.status, 409, "{yes:?}");
+    }
 }
 
 #[tokio::test]
