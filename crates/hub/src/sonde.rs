@@ -261,7 +261,7 @@ async fn enter<S: Stream>(
     admitted: Admitted,
     arrival: Arrival,
 ) {
-    let Admitted { sonde, member, ack, key_hash, version, meta, os } = admitted;
+    let Admitted { sonde, member, ack, version, meta, os } = admitted;
     // Whoever was let in was known: not found any more means removed meanwhile.
     let Some(agent) = hub.agents.find(sonde.id.as_str()) else {
         socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
@@ -288,8 +288,11 @@ async fn enter<S: Stream>(
             state.last_seen = Some(now);
             state.auth = Some(auth);
         },
-        // Looked at again under the lock: a revocation or a new enrolment meanwhile must not be outrun.
-        |state| state.trust == Trust::Trusted && sonde.state().key_hash == key_hash,
+        // Looked at again under the lock: a revocation or a new enrolment, which makes a new entry, must not be outrun.
+        |state| {
+            let known = hub.sonde.registry.find(&sonde.id);
+            state.trust == Trust::Trusted && known.is_some_and(|known| Arc::ptr_eq(&known, &sonde))
+        },
     );
     if !entered {
         socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;

@@ -35,7 +35,6 @@ pub(super) struct Admitted {
     pub(super) sonde: Arc<SondeAgent>,
     pub(super) member: Member,
     pub(super) ack: Ack,
-    pub(super) key_hash: TokenHash,
     pub(super) version: String,
     pub(super) meta: Box<RawValue>,
     pub(super) os: String,
@@ -54,10 +53,10 @@ pub(super) async fn admit(hub: &Hub, arrival: &Arrival, registration: Registrati
         Some(token) => enrol(hub, arrival, &register, &token).await?,
         None => return_of(hub, arrival, &register, &payload, &signature).await?,
     };
-    let (verifier, key_hash, names_requests, flagged) = {
+    let (verifier, names_requests, flagged) = {
         let state = sonde.state();
         let verifier = state.verifier.clone().map(|key| key as Arc<dyn Verifier>);
-        (verifier, state.key_hash, state.facts.names_requests, state.facts.changed.clone())
+        (verifier, state.facts.names_requests, state.facts.changed.clone())
     };
     if let Some(changed) = &flagged {
         let fields: Vec<&str> = changed.changes.iter().map(|c| c.field.as_str()).collect();
@@ -89,7 +88,7 @@ pub(super) async fn admit(hub: &Hub, arrival: &Arrival, registration: Registrati
     });
     let meta = RawValue::from_string(meta.to_string()).map_err(|_| "Internal error".to_owned())?;
     let os = register.os.split(' ').next().unwrap_or_default().replace("darwin", "macos").replace("win32", "windows");
-    Ok(Admitted { sonde, member, ack, key_hash, version: register.version, meta, os })
+    Ok(Admitted { sonde, member, ack, version: register.version, meta, os })
 }
 
 fn internal(why: impl std::fmt::Display) -> String {
