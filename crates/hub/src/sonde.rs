@@ -274,7 +274,7 @@ async fn enter<S: Stream>(
         Credential::Key(_) => AuthWay::ApiKey,
         Credential::Certificate(_) => AuthWay::Certificate,
     };
-    let mut is_news = true;
+    let (mut is_news, mut replaces) = (true, false);
     let entered = hub.agents.linked(
         &agent,
         &link,
@@ -290,6 +290,7 @@ async fn enter<S: Stream>(
         },
         // Looked at again under the lock: a revocation or a new enrolment, which makes a new entry, must not be outrun.
         |state| {
+            replaces = state.is_online();
             let known = hub.sonde.registry.find(&sonde.id);
             state.trust == Trust::Trusted && known.is_some_and(|known| Arc::ptr_eq(&known, &sonde))
         },
@@ -297,6 +298,13 @@ async fn enter<S: Stream>(
     if !entered {
         socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
         return;
+    }
+    if replaces && let Some(note) = hub.tells_of(&agent.id) {
+        let (address, note) = (arrival.address, note.words());
+        tracing::info!(
+            agent = %agent.id, name = sonde.name, %address, note,
+            "an agent's new connection takes the place of one that was open; if this goes on, two machines have its key"
+        );
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
@@ -310,6 +318,9 @@ async fn enter<S: Stream>(
     let mut detail = json!({
         "address": arrival.address.to_string(), "auth": auth.name(), "name": sonde.name, "version": version,
     });
+    if replaces {
+        detail["replaced"] = true.into();
+    }
     let hello: Option<(Box<RawValue>, Option<String>)> = is_news.then(|| (meta, Some(version.clone())));
     let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
     let record = hub.budgets.keep(&agent.id, Record::Connection, now.millis()).map(|note| {

@@ -134,3 +134,18 @@ async fn a_connection_that_takes_the_place_of_an_open_one_is_told() {
     assert_eq!(replaced, [serde_json::Value::Null, json!(true)]);
     drop(first);
 }
+
+#[tokio::test]
+async fn a_sonde_connection_that_takes_the_place_of_an_open_one_is_told() {
+    let log = Log::keep();
+    let hub = TestHub::start().await;
+    let first = enrolled(&hub, "web-1").await;
+    assert_eq!(log.lines("two machines have its key").len(), 0);
+    let second = join(&hub, &key(&first), &field_register("web-1")).await;
+    assert_eq!(log.lines("two machines have its key").len(), 1);
+    let path = format!("/api/journal?kind=auth&agent=sonde:{}", second.id);
+    let both = hub.until(&path, |page| page["records"][1].is_object()).await;
+    let replaced: Vec<_> =
+        both["records"].as_array().expect("a list").iter().map(|r| r["detail"]["replaced"].clone()).collect();
+    assert_eq!(replaced, [serde_json::Value::Null, json!(true)]);
+}
