@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::{TOKEN, TestHub};
 
@@ -136,9 +136,13 @@ async fn who_sends_too_much_unasked_is_still_told_why() {
 async fn who_looks_for_an_answer_only_when_everything_is_sent_finds_one() {
     let hub = TestHub::start().await;
     let address = hub.http.strip_prefix("http://").expect("plain HTTP");
-    let body = vec![b' '; 8 << 20];
+    // More than may be sent, and little enough for a slow machine to read in the time that is taken for it.
+    let body = vec![b' '; 3 << 20];
     for framing in [format!("content-length: {}", body.len()), "transfer-encoding: chunked".into()] {
-        let mut socket = TcpStream::connect(address).await.expect("connects");
+        let socket = TcpSocket::new_v4().expect("a socket");
+        // Else all of it would fit into what the kernel takes, whether anyone reads it or not.
+        socket.set_send_buffer_size(64 << 10).expect("is set");
+        let mut socket = socket.connect(address.parse().expect("an address")).await.expect("connects");
         let head = format!(
             "POST /mcp HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {TOKEN}\r\n\
              content-type: application/json\r\n{framing}\r\n\r\n"

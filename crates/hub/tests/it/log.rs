@@ -1,11 +1,12 @@
 //! What peers can make the hub tell in its own log.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::json;
 use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt as _;
-use tracing::subscriber::DefaultGuard;
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
 use crate::sonde::{enrolled, envelope, field_register, join, key};
 use crate::support::{Bare, TestHub};
@@ -21,8 +22,13 @@ struct Log {
     _guard: DefaultGuard,
 }
 
+/// With one subscriber in the process, whichever thread comes first to a line decides for all whether it is told, by its own
+/// default, and another test's thread has none. With two that are alive every thread is asked.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
+
 impl Log {
     fn keep() -> Self {
+        LazyLock::force(&SECOND);
         let file = NamedTempFile::new().expect("a file");
         let to = Arc::new(file.reopen().expect("opens"));
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(to).finish();

@@ -62,17 +62,21 @@ async fn what_waits_of_a_token_that_is_revoked_or_lapses_is_not_sent() {
         let key = hub.enrol("pc").await;
         let mut agent = TestAgent::on(hub.narrow_socket().await, &hub, "pc", key);
         agent.handshake().await.expect("is let in");
+        stall(&hub, "pc");
+        // As late as can be: its life is what this waits for.
         let leaver = json!({ "name": "leaver", "role": "operator", "expires_in_s": life });
         let minted = hub.post("/api/tokens", leaver).await.body;
         let (token, id) = (minted["token"].as_str().expect("a token"), minted["id"].as_str().expect("an id"));
-        stall(&hub, "pc");
         let waiting = hub.post_as(token, "/api/agents/pc/call", json!({ "tool": "net_config" }));
         let link = hub.hub().agents.find("pc").and_then(|agent| agent.link()).expect("is connected");
         let end = async {
             let token = id.parse().expect("an id");
-            while !hub.hub().calls.under_way(token).first().is_some_and(|call| link.holds(call.id)) {
-                tokio::task::yield_now().await;
-            }
+            let is_placed = async {
+                while !hub.hub().calls.under_way(token).first().is_some_and(|call| link.holds(call.id)) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, is_placed).await.expect("is placed before its token lapses");
             if life.is_none() {
                 let revoked = hub.request("DELETE", &format!("/api/tokens/{id}"), Some(TOKEN), None).await;
                 assert_eq!(revoked.status, 200, "{revoked:?}");
