@@ -66,6 +66,11 @@ impl Manifest {
     pub const fn has_key(&self) -> bool {
         self.data_key.is_some()
     }
+
+    /// Whether this passphrase opens the data key in it. Without one there is nothing to open.
+    pub fn check_passphrase(&self, passphrase: &SecretText) -> Result<()> {
+        self.data_key.as_ref().map_or(Ok(()), |wrapped| wrapped.open(passphrase, &self.key_id).map(drop))
+    }
 }
 
 /// Copies a data directory, in use or not, into the new file `to`. With a passphrase the data key goes in too; it is

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::Subcommand;
 use convoke_store::backup::{self, Manifest};
 use serde_json::json;
@@ -34,6 +34,9 @@ pub(crate) enum BackupCommand {
     Verify {
         /// The backup
         file: PathBuf,
+        /// Open the data key in it, too (CONVOKE_PASSPHRASE, or asked for)
+        #[arg(long)]
+        with_key: bool,
     },
 }
 
@@ -66,14 +69,22 @@ pub(crate) fn run(verb: Verb<'_>, command: BackupCommand) -> Result<Exit> {
             Ok(Exit::Done)
         }
         BackupCommand::Restore { file, without_key } => restore(verb, &file, without_key),
-        BackupCommand::Verify { file } => {
+        BackupCommand::Verify { file, with_key } => {
             let (manifest, summary) = backup::verify(&file)?;
+            if with_key {
+                if !manifest.has_key() {
+                    return Err(anyhow!("{} is whole, but the data key is not in it", file.display()));
+                }
+                manifest.check_passphrase(&prompt::passphrase(false)?)?;
+            }
             if verb.output.json {
-                verb.output
-                    .json(&json!({ "ok": true, "file": file, "backup": manifest, "records": summary.last_seq }))?;
+                verb.output.json(&json!({
+                    "ok": true, "file": file, "backup": manifest, "records": summary.last_seq, "key_opened": with_key,
+                }))?;
                 return Ok(Exit::Done);
             }
-            verb.output.text(&format!("{} is whole, and the journal in it holds", file.display()))?;
+            let key = if with_key { ", and the passphrase opens its key" } else { "" };
+            verb.output.text(&format!("{} is whole, and the journal in it holds{key}", file.display()))?;
             verb.output.table(&facts(&manifest), "")?;
             verb.output.table(&verdict::facts(&summary), "")?;
             Ok(Exit::Done)

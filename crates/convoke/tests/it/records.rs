@@ -142,6 +142,12 @@ fn a_backup_is_made_checked_and_restored() {
     let bare = hub.beside("without.backup").display().to_string();
     hub.run(&["backup", "create", &bare]).ok().notes("data key is not in it");
     Done::of(&mut convoke(["backup", "verify", &file])).ok().says("is whole");
+    let opens = |file: &str, passphrase: &str| {
+        Done::of(convoke(["backup", "verify", file, "--with-key"]).env("CONVOKE_PASSPHRASE", passphrase))
+    };
+    opens(&file, "correct horse").ok().says("the passphrase opens its key");
+    opens(&file, "wrong").code(1).notes("the passphrase does not open");
+    opens(&bare, "correct horse").code(1).notes("the data key is not in it");
 
     let restored = hub.beside("restored");
     Done::of(&mut convoke(["backup", "restore", &file])).code(2).notes("--data");
