@@ -93,7 +93,7 @@ pub fn clean_text(text: &str) -> String {
 fn may_hold_secret(text: &str) -> bool {
     static HINT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
-            r"(?i)[^\\](?:\\\\)*(?-i:\\[bfnrtu/])|net1?(\.exe)?\s+user|secure|pass|pwd|pin|secret|token|credential|key|auth|cookie|bearer|basic|mysql|mariadb|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|\s-u|--user|AIza|cv[ekns]_",
+            r"(?i)[^\\](?:\\\\)*(?-i:\\[bfnrtu/])|net1?(\.exe)?\s+user|secure|pass|pwd|pin|secret|token|credential|key|auth|cookie|bearer|basic|mysql|mariadb|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|\s-u|--user|AIza|cv[ekns]_|login|sudo|redis|7z|zip|sqlcmd|bcp|ldap|mongo|psexec|net1?(\.exe)?\s+use",
         )
         .expect("a constant pattern, compiled by a test")
     });
@@ -109,6 +109,8 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         ),
         // Authorization: Bearer …, Basic …
         (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", "$1 [removed]"),
+        // chpasswd <<< name:x, before the next takes its name for an option's
+        (r#"(\bchpasswd\s*<<<\s*["']?[^\s:"']+:)([^\s"']+)"#, "$1[removed]"),
         // --password x, -Password 'x', password=x, API_KEY: "x", "token":"x"
         (
             r#"(?i)([A-Za-z0-9_.-]*(?:password|passwd|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|account[-_]?key|credential)[A-Za-z0-9_]*["']?)(\s*[:=]\s*|\s+)(@?"[^"]*"|'[^']*'|[^\s"';|&)]+)"#,
@@ -130,6 +132,44 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         (
             r#"(\b(?:mysql|mariadb)[a-z-]*\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-p)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#,
             "$1[removed]",
+        ),
+        // docker login -p x, mongosh -p x, redis-cli -a x, zip -P x, 7z -px, ldapsearch -w x
+        (
+            r#"(\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|oc|az)\b[^|;&\n]*?\slogin\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-p[\s=]*)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#,
+            "$1[removed]",
+        ),
+        (
+            r#"(?i)(\b(?:mongo(?:sh|dump|restore|export|import)?|psexec(?:64)?)\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-p[\s=]*)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#,
+            "$1[removed]",
+        ),
+        (
+            r#"(\bredis-cli\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-a\s*)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#,
+            "$1[removed]",
+        ),
+        (
+            r#"(\b(?:zip|unzip|sqlcmd|bcp)\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-P\s*)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#,
+            "$1[removed]",
+        ),
+        (r#"(\b7z[ar]?\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-p)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#, "$1[removed]"),
+        (
+            r#"(\bldap[a-z]+\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-w\s*)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#,
+            "$1[removed]",
+        ),
+        // net use \\server\share x /user:name
+        (
+            r#"(?i)(\bnet1?(?:\.exe)?\s+use\s+(?:\S:\s+)?\\\\\S+\s+)("[^"]*"?|'[^']*'?|[^\s/"'*]\S*)"#,
+            "$1[removed]",
+        ),
+        // cmdkey /pass:x, openssl -passin pass:x
+        (r#"(?i)(\bpass:)("[^"]*"?|'[^']*'?|[^\s"']+)"#, "$1[removed]"),
+        // echo name:x | chpasswd, echo x | sudo -S, … | passwd --stdin, … | docker login --password-stdin
+        (
+            r#"([^\s"':|;&]+:)([^\s"'|;&]+)(["']?\s*\|\s*(?:sudo\s+)?chpasswd)"#,
+            "$1[removed]$3",
+        ),
+        (
+            r#"(\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*)("[^"]*"|'[^']*'|[^\s"'|;&-][^\s"'|;&]*)(\s*\|\s*(?:sudo\s+-S|(?:sudo\s+)?(?:passwd\s+--stdin|[a-z]+\s[^|;&\n]*--password-stdin)))"#,
+            "$1[removed]$3",
         ),
         // user:password@host in an address
         (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@", "$1[removed]@"),
@@ -202,6 +242,26 @@ mod tests {
             "-----BEGIN RSA PRIVATE KEY-----\ncanary\n-----END RSA PRIVATE KEY-----",
             "-----BEGIN PRIVATE KEY-----\ncanary",
             "aws configure set aws_secret_access_key canary",
+            "docker login -u bob -p canary registry.example",
+            "helm registry login r.example -u bob -p 'horse canary'",
+            "az login --service-principal -u x -p canary --tenant t",
+            "mongosh -u admin -p canary --host db",
+            r"PsExec64.exe \\pc -u bob -p canary cmd",
+            "redis-cli -h db -a canary ping",
+            "zip -P canary out.zip a b",
+            "unzip -q -P 'horse canary' x.zip",
+            "7z x -pcanary x.7z",
+            "sqlcmd -S db -U sa -P canary -Q 'select 1'",
+            "ldapsearch -x -D cn=admin -w canary -b dc=x",
+            r"net use z: \\srv\share canary /user:bob",
+            "cmdkey /add:srv /user:bob /pass:canary",
+            "openssl rsa -in k.pem -passin pass:canary",
+            "echo bob:canary | sudo chpasswd",
+            "echo 'bob:canary' | chpasswd",
+            "chpasswd <<< 'bob:canary'",
+            "echo canary | sudo -S apt update",
+            "echo -n 'horse canary' | passwd --stdin bob",
+            "echo canary | docker login -u bob --password-stdin registry.example",
         ] {
             let raw = serde_json::value::to_raw_value(&serde_json::json!({ "script": script })).expect("JSON");
             let shown = args(&raw);
@@ -227,6 +287,16 @@ mod tests {
             "net user bob /active:no",
             "net user \"bob the builder\" /delete",
             "mysql -p shop; nmap -p80 db",
+            "docker run -p 8080:80 nginx",
+            "docker login registry.example",
+            "zip -r out.zip src",
+            "7z a out.7z src",
+            "redis-cli -h db ping",
+            "ldapsearch -x -W -b dc=x",
+            r"net use z: \\srv\share /user:bob",
+            r"net use \\srv\share * /user:bob",
+            "echo hello | grep -S x",
+            "mkdir -p a/b",
             "date -u +%T",
         ] {
             assert_eq!(clean_text(script), script);
