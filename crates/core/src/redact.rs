@@ -109,7 +109,16 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         ),
         // Authorization: Bearer …, Basic …
         (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", "$1 [removed]"),
-        // chpasswd <<< name:x, before the next takes its name for an option's
+        // echo name:x | chpasswd, echo x | sudo -S, … | passwd --stdin, … | docker login --password-stdin
+        (
+            r#"([^\s"':|;&]+:)([^\s"'|;&]+)(["']?\s*\|\s*(?:sudo\s+)?chpasswd)"#,
+            "$1[removed]$3",
+        ),
+        (
+            r#"(\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*)("[^"]*"|'[^']*'|[^\s"'|;&-][^\s"'|;&]*)(\s*\|\s*(?:sudo\s+-S|(?:sudo\s+)?(?:passwd\s+--stdin|[a-z]+\s[^|;&\n]*--password-stdin)))"#,
+            "$1[removed]$3",
+        ),
+        // chpasswd <<< name:x: like these, before the next takes such a command for an option's name
         (r#"(\bchpasswd\s*<<<\s*["']?[^\s:"']+:)([^\s"']+)"#, "$1[removed]"),
         // --password x, -Password 'x', password=x, API_KEY: "x", "token":"x"
         (
@@ -162,15 +171,6 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         ),
         // cmdkey /pass:x, openssl -passin pass:x
         (r#"(?i)(\bpass:)("[^"]*"?|'[^']*'?|[^\s"']+)"#, "$1[removed]"),
-        // echo name:x | chpasswd, echo x | sudo -S, … | passwd --stdin, … | docker login --password-stdin
-        (
-            r#"([^\s"':|;&]+:)([^\s"'|;&]+)(["']?\s*\|\s*(?:sudo\s+)?chpasswd)"#,
-            "$1[removed]$3",
-        ),
-        (
-            r#"(\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*)("[^"]*"|'[^']*'|[^\s"'|;&-][^\s"'|;&]*)(\s*\|\s*(?:sudo\s+-S|(?:sudo\s+)?(?:passwd\s+--stdin|[a-z]+\s[^|;&\n]*--password-stdin)))"#,
-            "$1[removed]$3",
-        ),
         // user:password@host in an address
         (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@", "$1[removed]@"),
         // Keys with a shape of their own; the first are this hub's: tokens of operators and of enrolment, and agents' keys.
