@@ -130,7 +130,7 @@ pub enum BadConfirmRule {
     List(&'static str),
     /// A pattern that no name fits.
     #[error(
-        "`{0}` has an entry that could never match: only `*` stands for other characters, and each name is an entry of its own"
+        "`{0}` has an entry that could never match: a name has letters, digits, '.', '_', ':' and '-', only `*` stands for others, and each name is an entry of its own"
     )]
     Pattern(&'static str),
     /// An empty list.
@@ -174,9 +174,14 @@ mod tests {
     fn a_rule_that_cannot_match_is_refused() {
         let rule: ConfirmRule = serde_json::from_str(r#"{"id":"x","doors":[]}"#).expect("parses");
         assert_eq!(rule.validate(), Err(BadConfirmRule::Empty("doors")));
-        for (list, entry) in
-            [("tags", "prod?"), ("agents", "pc-[12]"), ("tools", "{shell,powershell}_exec"), ("tags", "a, b")]
-        {
+        for (list, entry) in [
+            ("tags", "prod?"),
+            ("agents", "pc-[12]"),
+            ("tools", "{shell,powershell}_exec"),
+            ("tags", "a, b"),
+            ("agents", "!other"),
+            ("tags", "lab/*"),
+        ] {
             let rule: ConfirmRule =
                 serde_json::from_value(serde_json::json!({ "id": "x", (list): [entry] })).expect("parses");
             assert_eq!(rule.validate(), Err(BadConfirmRule::Pattern(list)), "{entry}");

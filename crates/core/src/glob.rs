@@ -29,10 +29,10 @@ pub fn any_matches<P: AsRef<str>>(patterns: &[P], text: &str) -> bool {
     patterns.iter().any(|p| matches(p.as_ref(), text))
 }
 
-/// Whether a pattern could be meant for names: of tools, agents or tags. What other globs use, `?`, brackets and lists, would
-/// stand for itself here, and no name has it: such a pattern matches nothing, and looks as if it did.
+/// Whether a pattern could be meant for names: of tools, agents or tags. What other globs use, `?`, `!`, brackets and lists,
+/// would stand for itself here, and no name has it: such a pattern matches nothing, and looks as if it did.
 pub fn is_for_names(pattern: &str) -> bool {
-    !pattern.chars().any(|c| c.is_whitespace() || "?[]{},".contains(c))
+    pattern.bytes().all(|b| b.is_ascii_alphanumeric() || b"*._:-".contains(&b))
 }
 
 #[cfg(test)]

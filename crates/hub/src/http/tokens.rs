@@ -113,8 +113,8 @@ fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
         }
         if !list.iter().all(|pattern| glob::is_for_names(pattern)) {
             return Err(ApiError::bad_request(format!(
-                "`scopes.{name}` has an entry that could never match: only `*` stands for other characters, and each name \
-                 is an entry of its own"
+                "`scopes.{name}` has an entry that could never match: a name has letters, digits, '.', '_', ':' and '-', \
+                 only `*` stands for others, and each name is an entry of its own"
             )));
         }
     }
