@@ -222,6 +222,16 @@ pub struct CallRow {
     pub keep_until: Timestamp,
 }
 
+impl CallRow {
+    /// How many bytes its arguments are.
+    pub fn args_bytes(&self) -> usize {
+        self.args.as_ref().map_or(0, |args| args.reveal().len())
+    }
+}
+
+/// Bytes of arguments with which a page of approvals ends, however many were asked for: they may be large.
+pub const APPROVALS_BYTES: usize = 1 << 20;
+
 /// What came of reserving an idempotency key.
 #[derive(Clone, Debug)]
 pub enum Reservation {
@@ -442,7 +452,8 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     async fn unuse_approval(&self, call: CallId, record: Draft) -> Result<bool>;
     /// Ends a kept call with its outcome, in one transaction with the record; its arguments go.
     async fn finish_call(&self, id: CallId, outcome: &str, record: Draft) -> Result<()>;
-    /// Approvals with their calls: those in `state`, or all kept ones, newest first.
+    /// Approvals with their calls: those in `state`, or all kept ones, newest first; fewer than `limit` where the arguments
+    /// of those come to [`APPROVALS_BYTES`].
     async fn approvals(
         &self,
         state: Option<ApprovalState>,

@@ -6,6 +6,7 @@ use convoke_api::approvals::{ApprovalList, ApprovalQuery, Decide, Decided};
 use convoke_core::approval::{ApprovalError, ApprovalState};
 use convoke_core::grant::{Right, Role};
 use convoke_core::id::ApprovalId;
+use convoke_store::APPROVALS_BYTES;
 
 use super::ApiError;
 use super::doors::record_refusal;
@@ -32,7 +33,9 @@ pub(super) async fn list(
     let grant = &caller.token.grant;
     let sees_all = grant.check(Right::Approve).is_ok() || grant.role == Role::Admin;
     let rows = hub.store.approvals(state, query.after, limit).await?;
-    let next = (rows.len() == limit as usize).then(|| rows.last().map(|(approval, _)| approval.id)).flatten();
+    let bytes: usize = rows.iter().map(|(_, row)| row.args_bytes()).sum();
+    let is_full = rows.len() == limit as usize || bytes >= APPROVALS_BYTES;
+    let next = is_full.then(|| rows.last().map(|(approval, _)| approval.id)).flatten();
     let visible = rows.iter().filter(|(_, row)| {
         row.caller == caller.token.id || (sees_all && calls::check_reach(&hub, &caller.token, row).is_ok())
     });

@@ -32,6 +32,29 @@ async fn ask(hub: &TestHub, asker: &str) -> (String, String) {
 }
 
 #[tokio::test]
+async fn a_page_of_approvals_is_bounded_by_what_it_holds() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let large = json!({ "tool": "shell_exec", "args": { "command": format!("echo {}", "x".repeat(400_000)) } });
+    for _ in 0..7 {
+        assert_eq!(hub.post_as(&asker, "/api/agents/pc/call", large.clone()).await.status, 202);
+    }
+    let (mut found, mut pages, mut after) = (Vec::new(), 0, String::new());
+    loop {
+        let page = hub.request("GET", &format!("/api/approvals?limit=1000{after}"), Some(&asker), None).await.body;
+        assert!(page.to_string().len() < 1_500_000);
+        found.extend(page["approvals"].as_array().expect("a list").iter().map(|a| a["id"].to_string()));
+        pages += 1;
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!((found.len(), pages), (7, 3));
+    found.sort();
+    found.dedup();
+    assert_eq!(found.len(), 7, "each once");
+}
+
+#[tokio::test]
 async fn an_approved_call_runs_once_and_its_outcome_is_the_askers() {
     let (hub, asker) = confirming(&[]).await;
     let mut agent = hub.agent("pc").await;

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::row::{named, peer, time, uuid};
 use super::writer::Tx;
 use crate::error::StoreError;
-use crate::interface::{ApprovalMove, CallRow, Reservation, Result};
+use crate::interface::{APPROVALS_BYTES, ApprovalMove, CallRow, Reservation, Result};
 use crate::seal::DataKey;
 
 const MAX_PAGE: u32 = 10_000;
@@ -269,9 +269,12 @@ pub(super) fn approvals(
     };
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![limit, value, after.map(|id| id.uuid().into_bytes())])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while bytes < APPROVALS_BYTES
+        && let Some(row) = rows.next()?
+    {
         let call = call_row(row, key)?;
+        bytes += call.args_bytes();
         let approval = Approval {
             id: ApprovalId::new(uuid(row, 13)?),
             call_id: call.id,
