@@ -36,6 +36,8 @@ const AT_ONCE: usize = 32;
 const SLOW: Duration = Duration::from_secs(1);
 /// Most bytes of arguments that the calls of one request take together; so many are under way that they do not take more.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
+/// Why a machine is not asked any more.
+const SESSION_ENDED: &str = "the client's session has ended; this machine was not asked";
 /// Least of a machine's answer that is shown, however many there are.
 const LEAST_BUDGET: usize = 512;
 
@@ -72,6 +74,9 @@ pub(super) async fn call(
                 let _under_way = under_way.acquire().await;
                 // Copied in its place, not before: however many machines there are, so many copies are not needed.
                 let call = async {
+                    if closed.is_cancelled() {
+                        return Outcome::refused(Some(&id), tool.name, "cancelled", SESSION_ENDED);
+                    }
                     let (args, read) = (text.clone(), Some(args.clone()));
                     let wanted = Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read, timeout };
                     one(hub, asker, wanted, budget, context, &waiting).await

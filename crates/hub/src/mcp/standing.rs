@@ -24,7 +24,7 @@ const MAX_UNREAD: usize = 64;
 /// Connections of one session that listen.
 const MAX_LISTENERS: usize = 8;
 /// After how long a client is to come back.
-const RETRY: Duration = Duration::from_secs(3);
+pub(super) const RETRY: Duration = Duration::from_secs(3);
 /// What the ids of these events begin with; those of requests are numbers.
 const ID: &str = "standing/";
 

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::bound;
 use super::sessions::{Turn, Using};
+use super::standing::RETRY;
 
 /// Streams of one session that have ended and are kept. Those under way are as many as its requests.
 const MAX_STREAMS: usize = 32;
@@ -244,6 +245,12 @@ impl Said {
         let mut state = self.state();
         // The event itself may be one of those that went.
         let is_later = |event: &&ServerSseMessage| place.is_none() || Place::of_event(event) > place;
+        if let Some(Place { stream, event }) = place
+            && state.ended.is_none()
+        {
+            // Begun as any other stream: who is cut off again before there is news must still know where it was.
+            let _ = sender.send(ServerSseMessage::priming(format!("{event}/{stream}"), RETRY));
+        }
         for event in state.events.iter().filter(is_later) {
             // Its other end is in hand.
             let _ = sender.send(event.clone());
@@ -310,7 +317,7 @@ mod tests {
         say.send(event(7, 1)).expect("read whether or not anybody listens");
         say.send(event(7, 2)).expect("read");
         drop(say);
-        assert_eq!(ids(back).await, ["1/7", "2/7"], "while it runs");
+        assert_eq!(ids(back).await, ["0/7", "1/7", "2/7"], "while it runs, from where it was");
         assert_eq!(ids(streams.after("0/7").expect("known")).await, ["1/7", "2/7"], "and afterwards");
         assert_eq!(ids(streams.after("1/7").expect("known")).await, ["2/7"]);
         assert!(ids(streams.after("2/7").expect("known")).await.is_empty());
@@ -336,7 +343,7 @@ mod tests {
         assert_eq!(streams.said.len(), MAX_STREAMS + 1, "and what is under way");
         say.send(event(0, 1)).expect("read");
         drop(say);
-        assert_eq!(ids(streams.after("0/0").expect("it was under way")).await, ["1/0"]);
+        assert_eq!(ids(streams.after("0/0").expect("it was under way")).await, ["0/0", "1/0"]);
         for n in 100..100 + MAX_STREAMS {
             assert!(streams.after("0/0").is_some(), "the last that ended, though it began before the others");
             assert_eq!(read(&mut streams, &kept, n, 0..1).await, 1);

@@ -291,6 +291,28 @@ async fn what_waits_in_a_request_that_its_client_gave_up_cannot_be_approved_any_
 }
 
 #[tokio::test]
+async fn a_session_that_has_ended_asks_no_further_machine() {
+    let hub = TestHub::start().await;
+    let asker = hub.token("asker", "operator", json!({ "concurrent_calls": 1 })).await;
+    let (mut first, mut second) = (hub.agent("a").await, hub.agent("b").await);
+    let client = Mcp::open(&hub, &asker).await;
+    let arguments = json!({ "tool": "net_config", "agents": ["a", "b"] });
+    let message = client.message("tools/call", json!({ "name": "call_agents", "arguments": arguments }));
+    let _asked = tokio::spawn(client.request(&message).send());
+    let request = first.request().await;
+    client.end().await;
+    first.answer(&request.id, json!({})).await;
+    hub.until("/api/journal?kind=call&agent=a", |j| j["records"].as_array().is_some_and(|r| !r.is_empty())).await;
+    // The next that the other machine hears of is somebody else's.
+    let other = async {
+        let request = second.request().await;
+        assert_eq!(request.tool, "fs_list");
+        second.answer(&request.id, json!({})).await;
+    };
+    tokio::join!(hub.post("/api/agents/b/call", json!({ "tool": "fs_list", "args": { "path": "/" } })), other);
+}
+
+#[tokio::test]
 async fn a_question_that_nobody_answers_ends_as_expired() {
     let (hub, asker) = eliciting(&[("approvals.ttl_s", "1")]).await;
     let _agent = hub.agent("pc").await;
