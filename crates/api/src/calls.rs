@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Ask an agent for something.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CallRequest {
     /// The tool's name.
     pub tool: String,

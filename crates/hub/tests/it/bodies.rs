@@ -174,3 +174,15 @@ async fn what_does_not_fit_is_named() {
         assert!(refused.status == 400 && message.contains(said), "{refused:?}");
     }
 }
+
+#[tokio::test]
+async fn a_call_with_a_field_that_does_not_exist_is_not_made() {
+    let hub = TestHub::start().await;
+    let _agent = hub.agent("pc").await;
+    for odd in ["idempotencyKey", "timeout", "arg"] {
+        let refused = hub.post("/api/agents/pc/call", json!({ "tool": "fs_list", "args": {}, (odd): 1 })).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert!(refused.body["error"]["message"].as_str().is_some_and(|m| m.contains(odd)), "{refused:?}");
+    }
+    assert!(hub.journal("kind=call").await.is_empty());
+}
