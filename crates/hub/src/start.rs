@@ -10,7 +10,7 @@ use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::TokenId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::{SecretBytes, SecretText};
-use convoke_store::{OpenOptions, SqliteStore, Store, StoreError};
+use convoke_store::{Lossy, OpenOptions, SqliteStore, Store, StoreError};
 use convoke_store::{Retention, TokenRow};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -288,6 +288,9 @@ async fn upkeep(hub: Hub) {
         crate::rooms::tick(&hub).await;
         hub.mcp.tidy(|tokens| hub.operators.in_force(tokens, clock::now()));
         seconds += 1;
+        if seconds.is_multiple_of(SEEN_EVERY_S) {
+            note_seen(&hub, seconds / SEEN_EVERY_S).await;
+        }
         if seconds.is_multiple_of(60) {
             let now = clock::now();
             for record in hub.strangers.drain(now) {
@@ -301,6 +304,29 @@ async fn upkeep(hub: Hub) {
                 tracing::error!(%why, "the journal's end could not be signed");
             }
             crate::yonexus::tidy(&hub).await;
+        }
+    }
+}
+
+/// How often some of the agents that are connected are noted as seen, and after how many times all of them were: a hub that is
+/// killed knows of each within five minutes when it was there.
+const SEEN_EVERY_S: u64 = 5;
+const SEEN_PARTS: u64 = 60;
+
+/// Notes a part of the agents that are connected as seen. When one leaves, that is noted anyway.
+async fn note_seen(hub: &Hub, round: u64) {
+    let agents = hub.agents.list(None);
+    let part = agents.iter().enumerate().filter(|(place, _)| *place as u64 % SEEN_PARTS == round % SEEN_PARTS);
+    for (_, agent) in part {
+        let seen = {
+            let state = agent.state();
+            state.last_seen.filter(|_| state.is_online())
+        };
+        let Some(at) = seen else { continue };
+        let seen = Lossy::Seen { agent: agent.id.clone(), at, hello: None };
+        if let Err(why) = hub.store.enqueue(seen).await {
+            tracing::error!(%why, "when agents were seen could not be noted");
+            return;
         }
     }
 }
@@ -360,6 +386,11 @@ impl Hub {
 impl Running {
     /// Stops in order: no new connections and calls, running calls drained, agents told, the store closed.
     pub async fn stop(self) -> Result<(), StoreError> {
+        self.stop_with(async {}).await
+    }
+
+    /// The same, with something that ends once calls are drained and agents are told.
+    pub async fn stop_with(self, guest: impl Future<Output = ()>) -> Result<(), StoreError> {
         let Self { hub, serving, upkeep, clearing, .. } = self;
         hub.stopping.cancel();
         let _ = tokio::join!(upkeep, clearing);
@@ -375,6 +406,7 @@ impl Running {
         crate::rooms::stop(&hub);
         // Their calls end as interrupted and are recorded before the store closes.
         let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
+        guest.await;
         hub.mcp.close_all().await;
         // Streams end by themselves now, with what they still have to say; whose client does not read is cut off.
         let mut serving = serving;

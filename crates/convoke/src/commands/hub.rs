@@ -151,18 +151,16 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         tracing::info!("stopping; once more stops at once");
         drop(announced);
         let stop = async {
-            // First the agent: its calls end as calls of an agent that leaves, not of one that vanishes.
+            // Who stops it as soon as they have read the token has read it.
+            let noted =
+                if is_noted { Ok(()) } else { tokio::time::timeout(LAST_LOOK, shown).await.unwrap_or(Ok(())) };
+            // The agent goes after its calls.
             let local = async {
                 if let Some(local) = local {
                     local.stop().await;
                 }
             };
-            // Who stops it as soon as they have read the token has read it.
-            let noted = async {
-                if is_noted { Ok(()) } else { tokio::time::timeout(LAST_LOOK, shown).await.unwrap_or(Ok(())) }
-            };
-            let ((), noted) = tokio::join!(local, noted);
-            running.stop().await.context("the store did not close cleanly")?;
+            running.stop_with(local).await.context("the store did not close cleanly")?;
             noted
         };
         tokio::select! {

@@ -137,6 +137,9 @@ impl Place {
             }
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true);
+        // Ctrl-C is for the hub, which ends the agent when its calls are over.
+        #[cfg(unix)]
+        command.process_group(0);
         command.spawn().context("it could not be started")
     }
 }

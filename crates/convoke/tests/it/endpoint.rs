@@ -146,6 +146,41 @@ fn a_key_that_was_replaced_or_revoked_gives_way_to_a_new_one() {
 }
 
 #[test]
+fn a_stop_of_up_waits_for_what_its_own_agent_does() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let mut up = Server::start(convoke(["up", "--listen", "127.0.0.1:0", "--data"]).arg(&data));
+    let verb = |args: &[&str]| {
+        let mut command = convoke(args);
+        command.arg("--data").arg(&data);
+        command
+    };
+    until("the local agent answers", || Done::of(&mut verb(&["call", "local", "fs_disk_usage"])).code == Some(0));
+    // It ends when it is told to.
+    let (begun, go) = (dir.path().join("begun"), dir.path().join("go"));
+    let command = format!("touch {}; until [ -e {} ]; do sleep 0.05; done; echo done", begun.display(), go.display());
+    let args = serde_json::json!({ "command": command }).to_string();
+    let mut call = Server::start(&mut verb(&["call", "local", "shell_exec", "--args", &args]));
+    until("the command runs", || begun.exists());
+    up.signal("TERM");
+    up.told("stopping");
+    std::fs::write(&go, "").expect("written");
+    assert_eq!(call.line(), "done");
+    assert!(call.end().success() && up.end().success());
+}
+
+#[test]
+fn where_there_is_no_agent_nothing_is_paused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let pause = || Done::of(convoke(["agent", "pause", "--state"]).arg(dir.path()));
+    pause().code(2).notes("no agent is enrolled in");
+    // What an enrolment leaves that came to nothing.
+    std::fs::write(dir.path().join("agent.key"), "x").expect("written");
+    pause().code(2).notes("no agent is enrolled in");
+    assert_eq!(std::fs::read_dir(dir.path()).expect("readable").count(), 1, "nothing was written");
+}
+
+#[test]
 fn enrol_run_look_pause_and_stop() {
     let hub = Hub::start();
     let endpoint = Endpoint::at(&hub, "agent");

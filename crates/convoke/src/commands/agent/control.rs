@@ -12,6 +12,7 @@ use convoke_endpoint::RemoteControl;
 use convoke_endpoint::config::{Config, Given};
 use convoke_endpoint::logs::RotatingFile;
 use convoke_endpoint::settings::Origin;
+use convoke_endpoint::sonde;
 use convoke_endpoint::state::StateDir;
 use convoke_endpoint::status::{Phase, Status};
 use convoke_endpoint::switch::Switch;
@@ -49,6 +50,11 @@ fn enrolled(args: &StateArgs) -> Result<StateDir> {
         ))),
         Err(why) => Err(why).with_context(|| format!("cannot look into {}", state.path().display())),
     }
+}
+
+/// Whether an agent is enrolled here, or has run with what the environment says. A key alone is what a failed enrolment leaves.
+fn has_agent(state: &StateDir) -> bool {
+    state.config_file().exists() || state.status_file().exists() || sonde::is_enrolled(state)
 }
 
 pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
@@ -102,6 +108,13 @@ pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
 
 pub(super) fn switch(verb: Verb<'_>, args: &StateArgs, to: RemoteControl) -> Result<Exit> {
     let state = enrolled(args)?;
+    if !has_agent(&state) {
+        // Who believes that a machine is paused must not be wrong about which.
+        return Err(usage(format!(
+            "no agent is enrolled in {}, and none has run there; name its directory with --state",
+            state.path().display()
+        )));
+    }
     Switch::new(state.switch_file()).set(to).map_err(denied)?;
     if verb.output.json {
         verb.output.json(&json!({ "remote_control": to.is_enabled() }))?;
