@@ -45,6 +45,14 @@ pub enum ClientError {
         /// Why not.
         why: String,
     },
+    /// The connection ended before the answer was there.
+    #[error("the connection to {url} ended before the hub answered ({why}); what was asked may have happened")]
+    Lost {
+        /// What was asked.
+        url: String,
+        /// Why.
+        why: String,
+    },
     /// Nothing answered.
     #[error("no hub answers at {url}: {why}; is it running?")]
     Unreachable {
@@ -80,11 +88,14 @@ fn authority(why: &str) -> &'static str {
 
 impl ClientError {
     /// Why a request to `url` got no answer.
-    pub fn of(url: &str, why: &reqwest::Error) -> Self {
-        let (url, why) = (url.to_owned(), chain(why));
+    pub fn of(url: &str, error: &reqwest::Error) -> Self {
+        let (url, why) = (url.to_owned(), chain(error));
         match why.strip_prefix(DISTRUST) {
             Some(why) => Self::Distrusted { url, why: why.to_owned() },
-            None => Self::Unreachable { url, why },
+            // Without a connection nothing was sent; and what speaks no HTTP is no hub.
+            None if why.starts_with(NO_HTTP) => Self::Unreachable { url, why: format!("{why} (https?)") },
+            None if error.is_connect() || error.is_builder() => Self::Unreachable { url, why },
+            None => Self::Lost { url, why },
         }
     }
 }
@@ -188,6 +199,9 @@ struct SondeError {
 }
 
 /// The innermost cause: reqwest's own text repeats the address and hides the reason.
+/// How the library begins to say that what answered speaks something else.
+const NO_HTTP: &str = "invalid HTTP";
+
 fn chain(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -116,6 +116,7 @@ fn error_body(error: &anyhow::Error) -> ErrorBody {
     }
     let code = match error.downcast_ref() {
         Some(ClientError::Unreachable { .. }) => "unreachable",
+        Some(ClientError::Lost { .. }) => "lost",
         Some(ClientError::Distrusted { .. }) => "distrusted",
         Some(ClientError::NotAHub { .. }) => "not_a_hub",
         _ if crate::exit::of(error) == crate::exit::Exit::Usage => "usage",

@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use convoke_api::ClientError;
 use convoke_api::calls::{CallPending, CallReply, CallRequest};
 use convoke_core::id::PeerId;
 use serde_json::value::RawValue;
@@ -37,6 +38,7 @@ pub(crate) struct CallArgs {
 }
 
 pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
+    let has_key = args.idempotency_key.is_some();
     let request = CallRequest {
         tool: args.tool.clone(),
         args: args.args.as_deref().map(|given| read_args("--args", given)).transpose()?,
@@ -44,7 +46,14 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
         idempotency_key: args.idempotency_key,
     };
     let client = verb.client()?;
-    let json: Box<RawValue> = client.post(&format!("/api/agents/{}/call", args.agent), &request).await?;
+    let asked: Result<Box<RawValue>, _> = client.post(&format!("/api/agents/{}/call", args.agent), &request).await;
+    let json = match asked {
+        Err(why @ ClientError::Lost { .. }) => {
+            verb.output.error(&anyhow::Error::new(why).context(lost(&args.agent, has_key)));
+            return Ok(Exit::Pending);
+        }
+        asked => asked?,
+    };
     if let Ok(pending) = serde_json::from_str::<CallPending>(json.get()) {
         if !args.wait {
             return self::pending(verb, &json, &pending);
@@ -72,6 +81,16 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
         duration_ms: reply.duration_ms,
     };
     result::show(verb.output, &ended)
+}
+
+/// Said of a call whose hub went away before it was done: who repeats it may run it twice.
+fn lost(agent: &PeerId, has_key: bool) -> String {
+    let next = if has_key {
+        "ask again with the same idempotency key: it does not run twice".to_owned()
+    } else {
+        format!("`convoke audit list --agent {agent}` shows what became of it")
+    };
+    format!("the hub went away before the call was done, and it may have run; {next}")
 }
 
 /// Says that a call waits for a person, and what to do about it.

@@ -374,7 +374,7 @@ mod tests {
         fn with(address: &str, pauses: [Duration; 5], over_within: Duration) -> Self {
             let (out, said) = mpsc::channel(MAX_WAITING);
             let mut hub = Hub::new(address, Place::named(address), SecretText::new("t"), out).expect("a client");
-            (hub.pauses, hub.over_within) = (pauses, over_within);
+            (hub.pauses, hub.over_within, hub.resume_pauses) = (pauses, over_within, [Duration::ZERO; 6]);
             let (to_bridge, lines) = mpsc::channel(1);
             Self { to_bridge, said, bridge: tokio::spawn(serve(Arc::new(hub), lines, Duration::ZERO)) }
         }
@@ -482,6 +482,9 @@ mod tests {
             let answer = answer.await.unwrap_or_else(|_| status(405));
             bytes.clear();
             let _ = socket.write_all(answer.as_bytes()).await;
+            if answer == cut() {
+                return;
+            }
         }
     }
 
@@ -493,6 +496,11 @@ mod tests {
     fn broken(events: &str) -> String {
         let length = events.len();
         format!("HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n{events}")
+    }
+
+    /// One whose connection breaks.
+    fn cut() -> String {
+        "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: 1\r\n\r\n".to_owned()
     }
 
     /// The answer that opens a session.
@@ -587,6 +595,31 @@ mod tests {
                 let (head, say) = others.recv().await.expect("it comes back");
                 assert!(head.lines().any(|line| line == "last-event-id: 0/7"), "{head}");
                 say.send(broken(events)).expect("waits");
+            }
+            assert!(client.said.recv().await.is_some_and(|answer| answer.contains("result")));
+            drop(others);
+            client.end().await;
+        };
+        // Only a failure waits for it.
+        tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
+    }
+
+    #[tokio::test]
+    async fn what_broke_is_tried_again_until_it_is_clear_that_there_is_no_more() {
+        let work = async {
+            let Scripted { address, mut messages, mut others } = scripted().await;
+            let mut client = Client::of(&address);
+            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
+            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
+            client.said.recv().await.expect("a session");
+            drop(others.recv().await.expect("it listens"));
+            client.ask(1).await;
+            messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/7\n\n")).expect("waits");
+            let answer = broken("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\nid: 1/7\n\n");
+            for reply in [cut(), cut(), status(503), answer] {
+                let (head, say) = others.recv().await.expect("it comes back");
+                assert!(head.lines().any(|line| line == "last-event-id: 0/7"), "{head}");
+                say.send(reply).expect("waits");
             }
             assert!(client.said.recv().await.is_some_and(|answer| answer.contains("result")));
             drop(others);

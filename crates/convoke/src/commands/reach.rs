@@ -64,7 +64,7 @@ impl<'a> Reach<'a> {
 /// has heard of the hub already: what answers in its place is a proxy.
 pub(super) fn is_absence(why: &anyhow::Error) -> bool {
     match why.downcast_ref() {
-        Some(ClientError::Unreachable { .. } | ClientError::NotAHub { .. }) => true,
+        Some(ClientError::Unreachable { .. } | ClientError::Lost { .. } | ClientError::NotAHub { .. }) => true,
         Some(ClientError::Refused { status, .. }) => matches!(status, 502..=504),
         _ => why.is::<NoHub>(),
     }

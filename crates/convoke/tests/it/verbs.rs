@@ -1,6 +1,6 @@
 //! The operator's verbs, against a hub with an agent.
 
-use crate::support::{Agent, Done, Hub, convoke};
+use crate::support::{Agent, Done, Hub, Server, convoke};
 
 #[test]
 fn an_agent_is_invited_connects_and_answers() {
@@ -127,6 +127,27 @@ fn health_and_logs_are_shown() {
     hub.run(&["logs", "--level", "error"]).ok().notes("no log lines");
     let entries = hub.run(&["logs", "--json", "--limit", "1"]).ok().json();
     assert_eq!(entries["entries"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_call_whose_hub_is_killed_may_have_run_and_is_told_so() {
+    let hub = Hub::start();
+    let agent = Agent::join(&hub, "pc-1");
+    let call = |more: &[&str]| {
+        let begun = Server::start(hub.verb(&["call", "pc-1", "diag_services", "--timeout", "600"]).args(more));
+        assert_eq!(agent.asked().0, "diag_services");
+        begun
+    };
+    let calls = [
+        (call(&[]), "convoke audit list --agent pc-1"),
+        (call(&["--idempotency-key", "k"]), "with the same idempotency key"),
+    ];
+    hub.server.signal("KILL");
+    for (mut call, next) in calls {
+        let told = call.told("it may have run");
+        assert!(told.contains(next), "{told}");
+        assert_eq!(call.end().code(), Some(3));
+    }
 }
 
 #[test]

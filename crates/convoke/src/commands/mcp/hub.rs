@@ -29,6 +29,8 @@ struct Event {
     id: Option<HeaderValue>,
     /// A message; empty if this is only a place to resume from.
     text: String,
+    /// Nothing more comes: the connection broke, and the hub may have more to say.
+    is_cut: bool,
 }
 
 /// The door.
@@ -56,6 +58,15 @@ const NO_SUCH_STREAM: [StatusCode; 5] = [
 ];
 /// A stream that ends sooner than this without a word was not cut off.
 const OVER_WITHIN: Duration = Duration::from_secs(1);
+/// Pauses before it is tried to go on with a stream that broke.
+const RESUME_PAUSES: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(6),
+];
 /// How long a hub may take to go on with a stream that broke.
 const RESUMES: Duration = Duration::from_secs(10);
 
@@ -77,6 +88,7 @@ pub(super) struct Hub {
     subscribed: Mutex<BTreeSet<String>>,
     pub(super) pauses: [Duration; 5],
     pub(super) over_within: Duration,
+    pub(super) resume_pauses: [Duration; 6],
 }
 
 /// A session of a client that opens one.
@@ -144,6 +156,7 @@ impl Hub {
             subscribed: Mutex::default(),
             pauses: PAUSES,
             over_within: OVER_WITHIN,
+            resume_pauses: RESUME_PAUSES,
         })
     }
 
@@ -255,9 +268,10 @@ impl Hub {
         let mut events = self.read(reply).await?;
         let mut last = None;
         loop {
-            let (mut answered, mut heard, begun) = (false, false, Instant::now());
-            while let Some(Event { id, text }) = events.next().await {
-                (last, heard) = (id.or(last), true);
+            let (mut answered, mut more, begun) = (false, false, Instant::now());
+            while let Some(Event { id, text, is_cut }) = events.next().await {
+                more |= is_cut || id.is_some();
+                last = id.or(last);
                 if is_answer(&text) {
                     answered = true;
                     self.note_subscription(message, &text);
@@ -271,8 +285,8 @@ impl Hub {
                 return Ok(());
             }
             // The hub goes on though the connection broke, and a call may be silent for longer than what stands between lets
-            // a connection be. A stream that ends at once and brings nothing has nothing more to say.
-            let is_over = !heard && begun.elapsed() < self.over_within;
+            // a connection be. A stream that ends in order, at once, and brings nothing has nothing more to say.
+            let is_over = !more && begun.elapsed() < self.over_within;
             match self.resumed(session.as_deref(), last.clone().filter(|_| !is_over)).await {
                 Some(rest) => events = rest,
                 None => return Err(if self.is_refused().await { Trouble::Revoked } else { Trouble::Lost }),
@@ -280,12 +294,20 @@ impl Hub {
         }
     }
 
-    /// What follows that event.
+    /// What follows that event. Tried for a while: what broke one connection may refuse the next few.
     async fn resumed(&self, session: Option<&Session>, last: Option<HeaderValue>) -> Option<Events> {
-        let Session { id, version, .. } = session?;
-        let asked = self.listening(id, version, Some(&last?)).ok()?.send();
-        let reply = tokio::time::timeout(RESUMES, asked).await.ok()?.ok()?;
-        if reply.status().is_success() { self.read(reply).await.ok() } else { None }
+        let (Session { id, version, .. }, last) = (session?, last?);
+        for pause in self.resume_pauses {
+            tokio::time::sleep(pause).await;
+            let Ok(asked) = self.listening(id, version, Some(&last)) else { continue };
+            match tokio::time::timeout(RESUMES, asked.send()).await {
+                Ok(Ok(reply)) if reply.status().is_success() => return self.read(reply).await.ok(),
+                // What stands before the hub may say that it is not there.
+                Ok(Ok(reply)) if !reply.status().is_server_error() => return None,
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Sends a request, in a new session if the hub has forgotten this one. The session that it was sent in, if any.
@@ -383,7 +405,7 @@ impl Hub {
         let is_message = kind.starts_with("application/json")
             && serde_json::from_str::<Value>(&text).is_ok_and(|v| v["jsonrpc"] == "2.0");
         if is_message {
-            return Ok(stream::iter([Event { id: None, text }]).boxed());
+            return Ok(stream::iter([Event { id: None, text, is_cut: false }]).boxed());
         }
         if status.is_success() {
             return Ok(stream::empty().boxed());
@@ -416,7 +438,7 @@ impl Hub {
                 match asked.await {
                     Some(reply) if reply.status().is_success() => {
                         let mut events = self.read(reply).await.unwrap_or_else(|_| stream::empty().boxed());
-                        while let Some(Event { id, text }) = events.next().await {
+                        while let Some(Event { id, text, .. }) = events.next().await {
                             tries = 0;
                             last = id.or(last);
                             self.say(text).await;
@@ -458,10 +480,13 @@ fn events(reply: Response) -> Events {
             if let Some(event) = ready.pop_front() {
                 return Some((event, (bytes, decoder, ready)));
             }
-            let chunk = bytes.next().await?.ok()?;
+            let Ok(chunk) = bytes.next().await? else {
+                let cut = Event { id: None, text: String::new(), is_cut: true };
+                return Some((cut, (stream::empty().boxed(), decoder, ready)));
+            };
             let fed: Result<(), TooLong> = decoder.feed(&chunk, |event| {
                 let id = HeaderValue::from_str(event.id).ok().filter(|id| !id.is_empty());
-                ready.push_back(Event { id, text: event.data.trim().to_owned() });
+                ready.push_back(Event { id, text: event.data.trim().to_owned(), is_cut: false });
                 Ok(())
             });
             if let Err(why) = fed {
