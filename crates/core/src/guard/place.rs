@@ -356,9 +356,10 @@ impl Walk {
         if !piped && args.iter().find(ends).is_none() {
             return;
         }
-        let paths = args.iter().position(|word| {
-            word.text == "!" || (word.text.starts_with('-') && !matches!(word.text, "-H" | "-L" | "-P"))
-        });
+        // These come before the paths, as in `find -O3 /etc`.
+        let leads = |word: &str| matches!(word, "-H" | "-L" | "-P" | "-D" | "--") || word.starts_with("-O");
+        let paths =
+            args.iter().position(|word| word.text == "!" || (word.text.starts_with('-') && !leads(word.text)));
         let (paths, wanted) = args.split_at(paths.unwrap_or(args.len()));
         for word in paths {
             if self.place != Place::Start || self.shell.is_everything(word.text) {
@@ -549,6 +550,8 @@ mod tests {
             ("rm -rf $PWD/* $(pwd)", "rm -rf @cwd@ @cwd@"),
             ("find -delete", "find @cwd@ -delete"),
             ("find . -name * -delete", "find @cwd@ -name @cwd@ -delete"),
+            ("find -O3 . -delete", "find -O3 @cwd@ -delete"),
+            ("find -- -delete", "find -- @cwd@ -delete"),
             ("sudo -u bob rm -r .", "sudo -u bob rm -r @cwd@"),
             ("(cd /tmp; ls); chmod -R 777 .", "(cd /tmp; ls); chmod -R 777 @cwd@"),
             ("ls -A | xargs rm -rf", "ls -A @cwd@ | xargs rm -rf"),
