@@ -33,6 +33,7 @@ const NAMES: &[(&str, usize)] = &[
     ("id_ed25519", 3),
     ("id_ecdsa", 3),
     ("id_dsa", 3),
+    ("krb5.keytab", 6),
     ("convoke", 4),
     ("data.key", 6),
     ("hub.db", 5),
