@@ -26,6 +26,8 @@ const MAX_COMMANDS: usize = 256;
 pub enum Pairing {
     /// It does: somebody will give it the code.
     Allowed,
+    /// It does, whatever pairing it has. That one holds until there is the new one.
+    Anew,
     /// It ends instead: nobody is there to carry a code.
     Refused,
 }
@@ -251,10 +253,11 @@ impl Client {
     /// Starts. The client is this process's from now on; it ends when its handle says so, or when only a person can
     /// help.
     pub fn start(self) -> Result<Running, StateError> {
-        let lock = self.config.state.lock()?;
+        let (state, lock) = self.config.state.locked()?;
+        let config = Config { state, ..self.config };
         let (commands, incoming) = mpsc::channel(MAX_COMMANDS);
         let (outgoing, events) = mpsc::channel(MAX_EVENTS);
-        let task = tokio::spawn(run::run(self.config, self.rules, incoming, outgoing, lock));
+        let task = tokio::spawn(run::run(config, self.rules, incoming, outgoing, lock));
         Ok(Running { handle: Handle { commands }, events, task })
     }
 }

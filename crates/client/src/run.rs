@@ -53,7 +53,12 @@ pub(crate) async fn run(
     lock: Lock,
 ) -> Ended {
     let Config { hub, state, heartbeat, pairing, reconnect } = config;
-    let session = ClientSession::new(state.identity(), heartbeat);
+    let mut identity = state.identity();
+    if pairing == Pairing::Anew {
+        // Said to have none, so that the hub pairs; the file keeps it, and so does the hub, until there is another.
+        identity.secret = None;
+    }
+    let session = ClientSession::new(identity, heartbeat);
     let mut task = Task {
         hub,
         state,
@@ -65,6 +70,7 @@ pub(crate) async fn run(
         clock: Clock::new(),
         shown: None,
         problem: None,
+        key_is_known: false,
         unconfirmed: VecDeque::new(),
         pings: 0,
     };
@@ -85,6 +91,8 @@ struct Task {
     clock: Clock,
     shown: Option<State>,
     problem: Option<String>,
+    /// Whether the hub has a pairing of this key, or one under way.
+    key_is_known: bool,
     /// Messages whose ping is not answered yet, oldest first.
     unconfirmed: VecDeque<Unconfirmed>,
     pings: u64,
@@ -275,6 +283,15 @@ impl Task {
             let why = "the hub wants this client to pair again; run `convoke client pair`";
             return Some(Lost::For(Ended::NeedsPairing(why.into())));
         }
+        if state != before && matches!(state, State::PairingRequired | State::PairingPending) && !self.key_is_known {
+            self.key_is_known = true;
+            // Whose pairing it is; one that is in force keeps its hub until this one has come about.
+            if !self.state.is_paired()
+                && let Err(why) = self.state.set_hub(&self.hub)
+            {
+                return Some(Lost::For(Ended::State(why)));
+            }
+        }
         match event {
             Some(event) => self.on_event(event, socket, last_words).await,
             None => None,
@@ -291,7 +308,7 @@ impl Task {
             ClientEvent::AuthRequired => return self.authenticate(socket).await,
             ClientEvent::Paired { secret, .. } => {
                 // On disk first: a secret that was used and lost would bother a person again.
-                if let Err(why) = self.state.paired(&secret, clock::wall()) {
+                if let Err(why) = self.state.paired(&self.hub, &secret, clock::wall()) {
                     return Some(Lost::For(Ended::State(why)));
                 }
                 self.tell(Event::Paired).await;

@@ -53,6 +53,8 @@ pub enum StateError {
 pub struct StateFile {
     path: PathBuf,
     kept: Kept,
+    /// Held where this process took the client before it looked at the file.
+    held: Option<Lock>,
 }
 
 /// What is in it.
@@ -133,7 +135,7 @@ impl StateFile {
         if kept.version != 1 {
             return Err(damaged("it was written by a newer version"));
         }
-        let state = Self { path: path.into(), kept };
+        let state = Self { path: path.into(), kept, held: None };
         state.key().ok_or_else(|| damaged("its private key is malformed"))?;
         Ok(state)
     }
@@ -162,9 +164,18 @@ impl StateFile {
             paired_at: None,
             last_auth: None,
         };
-        let state = Self { path: path.into(), kept };
+        let state = Self { path: path.into(), kept, held: None };
         state.save()?;
         Ok(state)
+    }
+
+    /// Takes this client for this process, and then opens its state file or makes one: nothing is made or read while
+    /// another process is this client.
+    pub fn claim(path: &Path, identifier: &str) -> Result<Self, StateError> {
+        let folder = folder(path);
+        make_private_dir(folder).map_err(|why| StateError::Io { what: "make", path: folder.into(), why })?;
+        let held = lock(path)?;
+        Ok(Self { held: Some(held), ..Self::open_or_make(path, identifier)? })
     }
 
     /// What is in it.
@@ -204,8 +215,9 @@ impl StateFile {
         self.save()
     }
 
-    /// Keeps a new secret.
-    pub fn paired(&mut self, secret: &SecretText, at: Timestamp) -> Result<(), StateError> {
+    /// Keeps a new secret, and whose it is: from here on an earlier pairing is over.
+    pub fn paired(&mut self, hub: &str, secret: &SecretText, at: Timestamp) -> Result<(), StateError> {
+        self.kept.hub = Some(hub.into());
         self.kept.secret = Some(Hidden(secret.clone()));
         self.kept.paired_at = Some(at);
         self.save()
@@ -227,13 +239,17 @@ impl StateFile {
 
     /// Takes this client for this process.
     pub fn lock(&self) -> Result<Lock, StateError> {
-        let path = self.beside("lock");
-        let wrong = |why| StateError::Io { what: "open", path: path.clone(), why };
-        let file = private(OpenOptions::new().create(true).write(true).truncate(false)).open(&path).map_err(wrong)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Lock(file)),
-            Err(fs::TryLockError::WouldBlock) => Err(StateError::InUse(self.path.clone())),
-            Err(fs::TryLockError::Error(why)) => Err(StateError::Io { what: "lock", path, why }),
+        lock(&self.path)
+    }
+
+    /// The lock of this process, and the state as it is now that nobody else can change it.
+    pub(crate) fn locked(mut self) -> Result<(Self, Lock), StateError> {
+        match self.held.take() {
+            Some(held) => Ok((self, held)),
+            None => {
+                let held = self.lock()?;
+                Ok((Self::open(&self.path)?, held))
+            }
         }
     }
 
@@ -244,21 +260,14 @@ impl StateFile {
 
     /// Where the running client stands, or stood.
     pub fn status(&self) -> Option<Status> {
-        serde_json::from_str(&fs::read_to_string(self.beside("status")).ok()?).ok()
+        serde_json::from_str(&fs::read_to_string(beside(&self.path, "status")).ok()?).ok()
     }
 
     /// Tells whoever looks where this client stands.
     pub(crate) fn set_status(&self, status: &Status) {
         // Nobody depends on it: a disk that is full must not end the connection.
         let text = serde_json::to_string(status).unwrap_or_default();
-        let _ = replace(&self.beside("status"), text.as_bytes());
-    }
-
-    fn beside(&self, what: &str) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_os_string();
-        name.push(".");
-        name.push(what);
-        self.path.with_file_name(name)
+        let _ = replace(&beside(&self.path, "status"), text.as_bytes());
     }
 
     fn save(&self) -> Result<(), StateError> {
@@ -271,9 +280,31 @@ impl StateFile {
     }
 }
 
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".");
+    name.push(what);
+    path.with_file_name(name)
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn lock(state: &Path) -> Result<Lock, StateError> {
+    let path = beside(state, "lock");
+    let wrong = |why| StateError::Io { what: "open", path: path.clone(), why };
+    let file = private(OpenOptions::new().create(true).write(true).truncate(false)).open(&path).map_err(wrong)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock(file)),
+        Err(fs::TryLockError::WouldBlock) => Err(StateError::InUse(state.into())),
+        Err(fs::TryLockError::Error(why)) => Err(StateError::Io { what: "lock", path, why }),
+    }
+}
+
 /// Writes a file whole, or not at all: beside it, synced, and then in its place.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder(path);
     make_private_dir(folder)?;
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.new", std::process::id()));
@@ -342,7 +373,7 @@ mod tests {
         let path = dir.path().join("deep/er/client-a.json");
         let mut state = StateFile::open_or_make(&path, "client-a").expect("makes");
         assert!(!state.is_paired());
-        state.paired(&SecretText::new("hunter2"), clock::wall()).expect("keeps");
+        state.paired("ws://h/yonexus", &SecretText::new("hunter2"), clock::wall()).expect("keeps");
         let again = StateFile::open(&path).expect("opens");
         assert_eq!(again.identity().secret.expect("there").reveal(), "hunter2");
         assert_eq!(again.identity().key, state.identity().key);

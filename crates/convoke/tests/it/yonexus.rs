@@ -277,3 +277,37 @@ fn a_message_that_needs_a_person_is_sent_once_someone_approved() {
     hub.run(&["approvals", "approve", &id]).ok();
     assert_eq!(a.line(), "job::now");
 }
+
+#[test]
+fn a_pairing_that_fails_leaves_the_one_that_works() {
+    let hub = Hub::start();
+    pair(&hub, "a", None);
+    hub.run(&["rules", "add", "keep", "--inbox"]).ok();
+    let kept = || std::fs::read_to_string(state(&hub, "a")).expect("reads");
+    let again = |address: &str| {
+        let mut command = client(&hub, "a", &["client", "pair", "--hub", address, "--id", "a"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let before = kept();
+    Done::of(&mut again("ws://127.0.0.1:1/yonexus")).code(1).notes("no hub answers");
+    assert!(kept() == before, "nobody was there to pair with");
+
+    let mut a = Server::start(client(&hub, "a", &["client", "run"]).stdin(Stdio::null()));
+    a.told("connected");
+    let before = kept();
+    Done::of(&mut again("ws://127.0.0.1:1/yonexus")).code(1).notes("another process");
+    assert!(kept() == before, "another process is this client");
+    a.signal("TERM");
+    assert!(a.end().success());
+
+    // One that was begun and broken off leaves it too, and can be taken up again.
+    let send = || Done::of(&mut client(&hub, "a", &["client", "send", "keep", "hi"]));
+    let mut begun = again(&ws(&hub)).spawn().expect("runs");
+    let told = code(&hub, "a");
+    begun.kill().expect("it waits for a code");
+    begun.wait().expect("ends");
+    send().ok();
+    Done::of(again(&ws(&hub)).args(["--code", &told])).ok();
+    send().ok();
+}

@@ -27,11 +27,9 @@ pub(super) async fn pair(verb: Verb<'_>, args: PairArgs) -> Result<Exit> {
     let identifier = args.which.id.clone().ok_or_else(|| usage("name the client: --id client-a"))?;
     let path = args.which.path(verb, &identifier)?;
     let hub = address(verb, None)?;
-    let mut state = StateFile::open_or_make(&path, &identifier)?;
-    // A client that pairs wants a new secret, whatever it had.
-    state.unpaired()?;
-    state.set_hub(&hub)?;
-    let config = Config { pairing: Pairing::Allowed, reconnect: false, ..Config::new(&hub, state) };
+    let state = StateFile::claim(&path, &identifier)?;
+    // A client that pairs wants a new secret, whatever it had; what it had holds until then.
+    let config = Config { pairing: Pairing::Anew, reconnect: false, ..Config::new(&hub, state) };
     let mut running = Client::new(config).start()?;
     let mut given = args.code.map(SecretText::new);
     let mut typed: Option<mpsc::Receiver<SecretText>> = None;
