@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use convoke_yonexus::backoff::Backoff;
 use convoke_yonexus::client::{ClientEvent, ClientSession, Incoming, State};
-use convoke_yonexus::reason::{AuthFailure, ErrorCode};
+use convoke_yonexus::reason::{AuthFailure, ErrorCode, PairFailure};
 use convoke_yonexus::rules::Rules;
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
@@ -76,6 +76,9 @@ pub(crate) async fn run(
     };
     let ended = task.work(reconnect).await;
     task.show(State::Idle);
+    if !task.key_is_known && !task.state.is_paired() {
+        task.state.unmake();
+    }
     drop(lock);
     ended
 }
@@ -317,7 +320,12 @@ impl Task {
             ClientEvent::CodeWanted { ttl_seconds, notification, .. } => {
                 self.tell(Event::CodeWanted { ttl_seconds, notification }).await;
             }
-            ClientEvent::PairFailed(reason) => self.tell(Event::PairFailed(reason)).await,
+            ClientEvent::PairFailed(reason) => {
+                if matches!(reason, PairFailure::Expired | PairFailure::IdentifierNotAllowed) {
+                    self.key_is_known = false;
+                }
+                self.tell(Event::PairFailed(reason)).await;
+            }
             ClientEvent::Authenticated { .. } => {
                 self.problem = None;
                 if let Err(why) = self.state.authenticated(clock::wall()) {

@@ -55,6 +55,8 @@ pub struct StateFile {
     kept: Kept,
     /// Held where this process took the client before it looked at the file.
     held: Option<Lock>,
+    /// Whether there was no file before.
+    made: bool,
 }
 
 /// What is in it.
@@ -135,7 +137,7 @@ impl StateFile {
         if kept.version != 1 {
             return Err(damaged("it was written by a newer version"));
         }
-        let state = Self { path: path.into(), kept, held: None };
+        let state = Self { path: path.into(), kept, held: None, made: false };
         state.key().ok_or_else(|| damaged("its private key is malformed"))?;
         Ok(state)
     }
@@ -164,13 +166,14 @@ impl StateFile {
             paired_at: None,
             last_auth: None,
         };
-        let state = Self { path: path.into(), kept, held: None };
+        let state = Self { path: path.into(), kept, held: None, made: true };
         state.save()?;
         Ok(state)
     }
 
     /// Takes this client for this process, and then opens its state file or makes one: nothing is made or read while
-    /// another process is this client.
+    /// another process is this client. A file that was made goes away again if the client ends with no pairing, and
+    /// none under way.
     pub fn claim(path: &Path, identifier: &str) -> Result<Self, StateError> {
         let folder = folder(path);
         make_private_dir(folder).map_err(|why| StateError::Io { what: "make", path: folder.into(), why })?;
@@ -250,6 +253,17 @@ impl StateFile {
                 let held = self.lock()?;
                 Ok((Self::open(&self.path)?, held))
             }
+        }
+    }
+
+    /// Takes a file away that was made for a pairing that did not come about.
+    pub(crate) fn unmake(&self) {
+        if !self.made {
+            return;
+        }
+        // The lock stays: without it two could each hold one.
+        for path in [&self.path, &beside(&self.path, "status")] {
+            let _ = fs::remove_file(path);
         }
     }
 

@@ -87,12 +87,16 @@ fn folder(verb: Verb<'_>) -> Result<PathBuf> {
     Ok(local::data_dir(verb.global.data.as_deref())?.join("clients"))
 }
 
-/// The one state file there is.
+/// The one state file there is: of a client that was paired, where there is one. What a pairing left that is not over,
+/// or did not come about, is no reason to ask.
 fn only_one(verb: Verb<'_>) -> Result<PathBuf> {
     let folder = folder(verb)?;
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-    let mut found: Vec<_> =
-        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+    let all = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
+    // One that cannot be read counts: whoever has it must learn of it.
+    let is_paired = |path: &PathBuf| StateFile::open(path).map_or(true, |state| state.is_paired());
+    let (paired, others): (Vec<_>, Vec<_>) = all.partition(is_paired);
+    let mut found = if paired.is_empty() { others } else { paired };
     match (found.pop(), found.is_empty()) {
         (Some(path), true) => Ok(path),
         (None, _) => Err(usage("no client was paired on this machine; see `convoke client pair --help`")),

@@ -311,3 +311,41 @@ fn a_pairing_that_fails_leaves_the_one_that_works() {
     Done::of(again(&ws(&hub)).args(["--code", &told])).ok();
     send().ok();
 }
+
+#[test]
+fn what_a_mistyped_id_leaves_is_not_asked_about() {
+    let hub = Hub::start();
+    let data = hub.beside("elsewhere");
+    let file = |id: &str| data.join("clients").join(format!("{id}.json"));
+    let verb = |args: &[&str]| {
+        let mut command = convoke(args);
+        command.arg("--data").arg(&data).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let begin = |id: &str| verb(&["client", "pair", "--hub", &ws(&hub), "--id", id]);
+    hub.run(&["clients", "allow", "a"]).ok();
+    let waiting = begin("a").spawn().expect("runs");
+    code(&hub, "a");
+    hub.run(&["pairings", "approve", "a"]).ok();
+    assert!(waiting.wait_with_output().expect("ends").status.success());
+
+    Done::of(&mut begin("aa")).code(1).notes("not allowed here");
+    Done::of(&mut verb(&["client", "pair", "--hub", "ws://127.0.0.1:1/yonexus", "--id", "ab"])).code(1);
+    assert!(!file("aa").exists() && !file("ab").exists());
+    // The key of a pairing that is under way is kept, and no reason to ask either.
+    hub.run(&["clients", "allow", "b"]).ok();
+    let mut begun = begin("b").spawn().expect("runs");
+    code(&hub, "b");
+    begun.kill().expect("it waits for a code");
+    begun.wait().expect("ends");
+    assert!(file("b").exists());
+    let status = Done::of(&mut verb(&["client", "status", "--json"])).ok().json();
+    assert_eq!((&status["identifier"], &status["paired"]), (&"a".into(), &true.into()));
+    // What an operator refused is over.
+    hub.run(&["clients", "allow", "c"]).ok();
+    let waiting = begin("c").spawn().expect("runs");
+    code(&hub, "c");
+    hub.run(&["pairings", "deny", "c"]).ok();
+    assert!(!waiting.wait_with_output().expect("ends").status.success());
+    assert!(!file("c").exists());
+}
