@@ -142,8 +142,8 @@ async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> 
     }
     if protocol == Protocol::Sonde {
         let asked =
-            crate::sonde::ask::through_cache(hub, planned.question(), planned.timeout, planned.effect, || {
-                transmit(hub, planned, expected)
+            crate::sonde::ask::through_cache(hub, planned.question(), planned.timeout, planned.effect, |left| {
+                transmit(hub, planned, left, expected)
             });
         return tokio::select! {
             biased;
@@ -152,24 +152,24 @@ async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> 
             () = planned.call.cancelled() => Err(cancelled()),
         };
     }
-    transmit(hub, planned, expected).await
+    transmit(hub, planned, planned.timeout, expected).await
 }
 
-async fn transmit(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> Answer {
+async fn transmit(hub: &Hub, planned: &Planned, timeout: Duration, expected: &mut Option<Expected>) -> Answer {
     let link = way_out(hub, planned).await?;
     // Most answers come at once; what is kept ends by another way than an append.
     if !planned.kept {
         *expected = Some(hub.store.announce());
     }
     let (reply, mut answer) = oneshot::channel();
-    let (id, deadline) = (planned.call.id, hub.mono() + planned.timeout);
+    let (id, deadline) = (planned.call.id, hub.mono() + timeout);
     let command = match planned.agent.id.protocol() {
         Protocol::Sonde => Command::Probe(Probe {
             id,
             probe: planned.call.tool.clone(),
             params: planned.args.clone(),
             requested_by: Arc::clone(&planned.requested_by),
-            timeout: planned.timeout,
+            timeout,
             deadline,
             reply,
         }),

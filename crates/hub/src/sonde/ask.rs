@@ -14,7 +14,7 @@ use convoke_store::StoreError;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::cache::Question;
+use super::cache::{Asked, Question};
 use super::live::{PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED};
 use super::registry::SondeAgent;
 use crate::agents::Agent;
@@ -26,14 +26,17 @@ use crate::operators::Caller;
 
 /// Added to a waiter's own deadline, so that the link's word on it comes first.
 const GRACE: Duration = Duration::from_secs(1);
+/// Who asked within it has not waited for another's answer.
+const AT_ONCE: Duration = Duration::from_millis(20);
 
-/// The answer from the cache, from a request that is under way, or from the agent.
+/// The answer from the cache, from a request that is under way, or from the agent. Who waited for another's answer that did
+/// not come asks with the time that is left, so that the whole takes no longer than the caller's own time.
 pub(crate) async fn through_cache<F>(
     hub: &Hub,
     question: Question,
     timeout: Duration,
     effect: Effect,
-    transmit: impl FnOnce() -> F,
+    transmit: impl FnOnce(Duration) -> F,
 ) -> Answer
 where
     F: Future<Output = Answer>,
@@ -45,15 +48,26 @@ where
     }
     let life = hub.settings.seconds("sonde.cache_s");
     if effect != Effect::Observe || life.is_zero() {
-        return transmit().await;
+        return transmit(timeout).await;
     }
-    let name = question.probe.clone();
-    let answer = hub.sonde.cache.get(question, hub.mono(), life, transmit);
+    let over =
+        Failure::new(code::TIMEOUT, format!("Probe '{}' timed out after {}ms", question.probe, timeout.as_millis()));
+    let since = hub.mono();
+    let ask = || async {
+        let began = hub.mono();
+        let waited = began.saturating_sub(since);
+        let left = if waited < AT_ONCE { timeout } else { timeout.saturating_sub(waited) };
+        // Many whose time is over together do not each ask once more for nothing.
+        if left.is_zero() {
+            return Asked { answer: Err(over.clone()), in_time: false };
+        }
+        let answer = transmit(left).await;
+        Asked { answer, in_time: hub.mono().saturating_sub(began) < left }
+    };
+    let answer = hub.sonde.cache.get(question, since, life, ask);
     match tokio::time::timeout(timeout + GRACE, answer).await {
         Ok(answer) => answer.map(|shared| (*shared).to_owned()),
-        Err(_) => {
-            Err(Failure::new(code::TIMEOUT, format!("Probe '{name}' timed out after {}ms", timeout.as_millis())))
-        }
+        Err(_) => Err(over.clone()),
     }
 }
 

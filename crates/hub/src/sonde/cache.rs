@@ -12,7 +12,8 @@ use convoke_core::id::PeerId;
 use serde_json::value::RawValue;
 use tokio::sync::OnceCell;
 
-use crate::link::Failure;
+use super::live::PROBE_TIMEOUT;
+use crate::link::{Answer, Failure};
 
 /// Most results kept; the oldest go first.
 const MAX_ENTRIES: usize = 4096;
@@ -56,17 +57,17 @@ impl Cache {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer that is there or under way, or a new one. Only successes are kept. A caller who stops waiting stops
-    /// for itself alone: whoever waits for the same answer asks in its place.
+    /// The answer that is there or under way, or a new one. Only successes are kept. A caller who stops waiting, or whose
+    /// time is over, stops for itself alone: whoever waits for the same answer asks in its place, one at a time.
     pub async fn get<F>(&self, question: Question, now: Duration, life: Duration, ask: impl FnOnce() -> F) -> Shared
     where
-        F: Future<Output = Result<Box<RawValue>, Failure>>,
+        F: Future<Output = Asked>,
     {
         let slot = self.inner().slot(&question, now, life);
         let asking = || async {
             match ask().await {
-                Err(failure) if is_askers_own(&failure) => Err(failure),
-                other => Ok(other.map(Arc::from)),
+                Asked { answer: Err(failure), in_time } if is_askers_own(&failure, in_time) => Err(failure),
+                Asked { answer, .. } => Ok(answer.map(Arc::from)),
             }
         };
         let answer = slot.cell.get_or_try_init(asking).await?.clone();
@@ -81,9 +82,23 @@ impl Cache {
     }
 }
 
-/// Who asked gave up, or may not ask any more: that says nothing to the others.
-fn is_askers_own(failure: &Failure) -> bool {
-    !failure.by_peer && [code::CANCELLED, code::DENIED].contains(&failure.code.as_str())
+/// What came of asking.
+#[derive(Debug)]
+pub struct Asked {
+    /// The answer.
+    pub answer: Answer,
+    /// Whether it came before the asker's time was over.
+    pub in_time: bool,
+}
+
+/// Who asked gave up, or may not ask any more, or had no more time, which an agent may be the first to say: that says
+/// nothing to the others.
+fn is_askers_own(failure: &Failure, in_time: bool) -> bool {
+    let code = failure.code.as_str();
+    match failure.by_peer {
+        false => [code::CANCELLED, code::DENIED, code::TIMEOUT].contains(&code),
+        true => code == PROBE_TIMEOUT && !in_time,
+    }
 }
 
 impl Inner {
@@ -140,12 +155,17 @@ mod tests {
         Question { agent, probe: "system.disk.usage".into(), params: format!("{{\"n\":{n}}}") }
     }
 
+    fn came(answer: Answer, in_time: bool) -> Asked {
+        Asked { answer, in_time }
+    }
+
     async fn ask(cache: &Cache, n: usize, at: u64, asked: &AtomicUsize, good: bool) -> Shared {
         cache
             .get(question(n), Duration::from_secs(at), LIFE, || async {
                 asked.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
-                if good { Ok(RawValue::from_string("{}".into()).expect("JSON")) } else { Err(Failure::new("x", "y")) }
+                let answer = RawValue::from_string("{}".into()).expect("JSON");
+                came(if good { Ok(answer) } else { Err(Failure::new("x", "y")) }, true)
             })
             .await
     }
@@ -177,17 +197,33 @@ mod tests {
 
     #[tokio::test]
     async fn who_stops_waiting_takes_nobody_along() {
-        for own in [code::CANCELLED, code::DENIED] {
-            let (cache, asked) = (Cache::default(), AtomicUsize::new(0));
-            let stopped = cache.get(question(1), Duration::ZERO, LIFE, || async {
+        let here = |code| Failure::new(code, "stopped, its token was revoked, or its time is over");
+        let there = Failure::of_peer(PROBE_TIMEOUT, "took too long");
+        for (own, in_time) in
+            [(here(code::CANCELLED), true), (here(code::DENIED), true), (here(code::TIMEOUT), true), (there, false)]
+        {
+            let (cache, count, own) = (Cache::default(), AtomicUsize::new(0), &own);
+            let stopped = cache.get(question(1), Duration::ZERO, LIFE, || async move {
                 tokio::task::yield_now().await;
-                Err(Failure::new(own, "stopped, or its token was revoked"))
+                came(Err(own.clone()), in_time)
             });
-            let (stopped, other) = tokio::join!(stopped, ask(&cache, 1, 0, &asked, true));
-            assert_eq!(stopped.expect_err("stopped").code, own);
+            let (stopped, other) = tokio::join!(stopped, ask(&cache, 1, 0, &count, true));
+            assert_eq!(stopped.expect_err("stopped").code, own.code);
             other.expect("asked in its place");
-            assert_eq!((asked.load(Ordering::Relaxed), cache.size()), (1, (1, 2)));
+            assert_eq!((count.load(Ordering::Relaxed), cache.size()), (1, (1, 2)));
         }
+    }
+
+    #[tokio::test]
+    async fn what_an_agent_gave_up_by_itself_is_told_to_all() {
+        let (cache, count) = (Cache::default(), AtomicUsize::new(0));
+        let first = cache.get(question(1), Duration::ZERO, LIFE, || async {
+            tokio::task::yield_now().await;
+            came(Err(Failure::of_peer(PROBE_TIMEOUT, "took too long")), true)
+        });
+        let (first, other) = tokio::join!(first, ask(&cache, 1, 0, &count, true));
+        assert_eq!(first.expect_err("fails").code, other.expect_err("fails too").code);
+        assert_eq!(count.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ mod policy;
 mod rooms;
 mod sonde;
 mod sonde_runbooks;
+mod sonde_shared;
 mod sonde_tls;
 mod stalled;
 mod support;
