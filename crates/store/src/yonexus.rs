@@ -4,6 +4,7 @@
 //! survive a power cut.
 
 use async_trait::async_trait;
+use convoke_core::id::TokenId;
 use convoke_core::journal::Draft;
 use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::SecretBytes;
@@ -160,6 +161,9 @@ pub trait YonexusStore: Send + Sync {
 
     /// Keeps a message for each destination. Answers its id.
     async fn put_outbox(&self, message: OutboxRow, destinations: Vec<String>) -> Result<i64>;
+    /// The same for an operator's token, if that is not revoked: looked at in the same transaction, so that nothing is
+    /// kept once a revocation is committed.
+    async fn put_outbox_of(&self, by: TokenId, message: OutboxRow, to: Vec<String>) -> Result<Option<i64>>;
     /// What waits for a destination and has not expired, in order, after this id.
     async fn outbox(&self, destination: &str, after: i64, limit: u32, now: Timestamp) -> Result<Vec<OutboxRow>>;
     /// A destination has got everything up to this id.

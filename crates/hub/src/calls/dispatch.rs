@@ -276,7 +276,7 @@ pub(super) fn check_in_force(planned: &Planned) -> Result<(), Failure> {
     if planned.token.is_active(clock::now()) { Ok(()) } else { Err(not_any_more()) }
 }
 
-fn not_any_more() -> Failure {
+pub(super) fn not_any_more() -> Failure {
     Failure::new(code::DENIED, "the caller's token is no longer valid; the call was not sent")
 }
 

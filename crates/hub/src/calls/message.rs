@@ -96,9 +96,10 @@ pub(super) async fn send(hub: &Hub, planned: &Planned) -> Answer {
     }
     dispatch::record_intent(hub, planned).await?;
     dispatch::check_in_force(planned)?;
-    let sent = messages::deliver(hub, &request)
+    let sent = messages::deliver(hub, &request, planned.token.id)
         .await
-        .map_err(|why| Failure::new(code::INTERNAL, format!("the message could not be kept: {why}")))?;
+        .map_err(|why| Failure::new(code::INTERNAL, format!("the message could not be kept: {why}")))?
+        .ok_or_else(dispatch::not_any_more)?;
     if sent.sent.is_empty() && sent.kept.is_empty() {
         return Err(Failure::new(code::OFFLINE, messages::nobody(&sent.offline)));
     }

@@ -3,7 +3,7 @@
 use convoke_api::yonexus::{MessagePage, MessageQuery, MessageView, RuleTest, SendMessage, Sent, Target, TestRule};
 use convoke_core::effect::Effect;
 use convoke_core::grant::Missing;
-use convoke_core::id::PeerId;
+use convoke_core::id::{PeerId, TokenId};
 use convoke_kibitz::grant::Capability;
 use convoke_kibitz::room::{Person, Standing};
 use convoke_store::{MessageFilter, StoreError};
@@ -115,21 +115,24 @@ pub fn ask(hub: &Hub, caller: &Caller, request: SendMessage) -> Result<Ask, Send
 }
 
 /// Hands a message that passed the gate to those it is for. Who was removed since counts as offline: nothing is kept
-/// for someone who may not come back.
-pub(crate) async fn deliver(hub: &Hub, request: &SendMessage) -> Result<Sent, StoreError> {
+/// for someone who may not come back. Nothing where the token was revoked before the message was kept.
+pub(crate) async fn deliver(hub: &Hub, request: &SendMessage, by: TokenId) -> Result<Option<Sent>, StoreError> {
     let SendMessage { rule, content, to, keep_s } = request;
     let allowed = |name: &String| hub.yonexus.clients.allowed(name).is_some();
     let (to, mut gone): (Vec<_>, Vec<_>) = to.iter().cloned().partition(allowed);
     let mut sent = match keep_s {
         Some(keep_s) => {
             let row = rules::kept(rule, OPERATOR, content.clone(), *keep_s, false);
-            let kept = outbox::keep(hub, row, to).await?;
+            let kept = outbox::keep(hub, row, to, Some(by)).await?;
+            if kept.revoked {
+                return Ok(None);
+            }
             Sent { id: kept.id, sent: Vec::new(), kept: kept.taken, offline: kept.full }
         }
         None => live(hub, rule, content, to).await,
     };
     sent.offline.append(&mut gone);
-    Ok(sent)
+    Ok(Some(sent))
 }
 
 /// All at once, so that many who are slow take no longer than one.

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use convoke_core::id::TokenId;
 use convoke_core::time::Timestamp;
 use convoke_store::{OutboxRow, OutboxTotal, StoreError};
 use convoke_yonexus::message;
@@ -47,6 +48,8 @@ pub(super) struct Kept {
     pub(super) taken: Vec<String>,
     /// For whom there was no room.
     pub(super) full: Vec<String>,
+    /// The token that asked for it was revoked first: it is kept for nobody.
+    pub(super) revoked: bool,
 }
 
 impl Outbox {
@@ -114,26 +117,36 @@ impl Outbox {
     }
 }
 
-/// Keeps a message for everyone it goes to, and lets those who are there know. It is committed when this answers.
-pub(super) async fn keep(hub: &Hub, row: OutboxRow, to: Vec<String>) -> Result<Kept, StoreError> {
+/// Keeps a message for everyone it goes to, and lets those who are there know. It is committed when this answers. One of
+/// an operator's is kept only if their token still holds at the commit.
+pub(super) async fn keep(
+    hub: &Hub,
+    row: OutboxRow,
+    to: Vec<String>,
+    by: Option<TokenId>,
+) -> Result<Kept, StoreError> {
     let outbox = &hub.yonexus.outbox;
     let bytes = row.content.len() as u64;
     let (taken, full) = outbox.reserve(to, bytes);
     if taken.is_empty() {
         return Ok(Kept { full, ..Kept::default() });
     }
-    match hub.store.put_outbox(row, taken.clone()).await {
-        Ok(id) => {
+    let kept = match by {
+        Some(by) => hub.store.put_outbox_of(by, row, taken.clone()).await,
+        None => hub.store.put_outbox(row, taken.clone()).await.map(Some),
+    };
+    match kept {
+        Ok(Some(id)) => {
             for name in &taken {
                 if let Some(link) = hub.yonexus.clients.link(name) {
                     let _ = link.push(Out::Outbox);
                 }
             }
-            Ok(Kept { id: Some(id), taken, full })
+            Ok(Kept { id: Some(id), taken, full, revoked: false })
         }
-        Err(why) => {
+        not_kept => {
             taken.iter().for_each(|name| outbox.release(name, 1, bytes));
-            Err(why)
+            not_kept.map(|_| Kept { revoked: true, ..Kept::default() })
         }
     }
 }

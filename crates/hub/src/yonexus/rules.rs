@@ -184,7 +184,7 @@ pub(super) async fn route(
         Some(Action::Webhook { keep_s, .. }) => {
             let to = vec![webhook::destination(message.rule)];
             let row = kept(message.rule, sender, message.content.to_owned(), *keep_s, false);
-            let taken = outbox::keep(hub, row, to).await;
+            let taken = outbox::keep(hub, row, to, None).await;
             if matches!(&taken, Ok(kept) if kept.full.is_empty()) {
                 webhook::wake(hub, message.rule);
             }
@@ -195,7 +195,7 @@ pub(super) async fn route(
                 let recipients = recipients(hub, sender, to);
                 let content = shaped(to, sender, message.content);
                 let row = kept(message.rule, sender, content, keep_s, to.with_id);
-                told(message.rule, outbox::keep(hub, row, recipients).await)
+                told(message.rule, outbox::keep(hub, row, recipients, None).await)
             }
             None => to_live(hub, sender, own, to, message).await,
         },

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use convoke_core::door::Door;
 use convoke_core::id::TokenId;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::time::Timestamp;
 use convoke_hub::calls::{self, Ask, PlaceError};
 use convoke_hub::operators::Caller;
 use serde_json::value::RawValue;
@@ -49,6 +51,25 @@ async fn a_message_whose_intent_comes_too_late_does_not_go_out() {
     let records = hub.journal("tool=rule_send&kind=call").await;
     let told: Vec<_> = records.iter().map(|r| (r["phase"].clone(), r["outcome"].clone())).collect();
     assert_eq!(told, [(json!("intent"), Value::Null), (json!("outcome"), json!("denied"))]);
+}
+
+#[tokio::test]
+async fn a_message_is_not_kept_for_a_token_that_was_revoked_before_it_was() {
+    let hub = TestHub::start().await;
+    let mut client = hub.live("client-a").await;
+    let (token, id) = leaver(&hub).await;
+    // Revoked in the store, as for a message that has passed every look at the token but is not committed yet.
+    let record = Draft::new(Timestamp::from_millis(1), Kind::Token);
+    assert!(hub.hub().store.revoke_token(id, Timestamp::from_millis(1), record).await.expect("revokes"));
+    let message = json!({ "rule": "notice", "content": "canary text", "to": ["client-a", "client-a"], "keep_s": 60 });
+    let reply = hub.post_as(&token, "/api/messages", message).await;
+    assert_ne!(reply.status, 200, "{reply:?}");
+    client.settled().await;
+    assert!(!client.heard.iter().any(|text| text.contains("canary")), "{:?}", client.heard);
+    let records = hub.journal("tool=rule_send&kind=call").await;
+    assert_eq!(records.last().expect("a record")["outcome"], "denied");
+    let shown = hub.get("/api/yonexus/clients/client-a").await.body;
+    assert_eq!(shown["waiting"], 0, "{shown}");
 }
 
 #[tokio::test]

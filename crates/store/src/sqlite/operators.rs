@@ -71,6 +71,12 @@ pub(super) fn revoke_token(tx: &mut Tx<'_>, id: TokenId, now: Timestamp, record:
     Ok(revoked > 0)
 }
 
+/// Whether a token is known, and revoked.
+pub(super) fn is_revoked(conn: &Connection, id: TokenId) -> Result<bool> {
+    let mut statement = conn.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL")?;
+    Ok(statement.exists([id.uuid().into_bytes()])?)
+}
+
 /// The two kinds of rules are kept alike.
 pub(super) trait Kept: Serialize + DeserializeOwned {
     /// The table.

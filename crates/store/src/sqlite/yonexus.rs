@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use convoke_core::id::TokenId;
 use convoke_core::journal::Draft;
 use convoke_core::time::Timestamp;
 
 use super::clients::SealedClient;
-use super::{SqliteStore, clients, messages};
+use super::writer::Tx;
+use super::{SqliteStore, clients, messages, operators};
 use crate::interface::Result;
 use crate::yonexus::{ClientRow, MessageFilter, MessageRow, OutboxRow, OutboxTotal, RuleRow, YonexusStore};
 
@@ -60,6 +62,15 @@ impl YonexusStore for SqliteStore {
     async fn put_outbox(&self, message: OutboxRow, destinations: Vec<String>) -> Result<i64> {
         let weight = SMALL + message.content.len() + 64 * destinations.len();
         self.queue.run(weight, move |tx| messages::put_outbox(tx, &message, &destinations)).await
+    }
+
+    async fn put_outbox_of(&self, by: TokenId, message: OutboxRow, to: Vec<String>) -> Result<Option<i64>> {
+        let weight = SMALL + message.content.len() + 64 * to.len();
+        let keep = move |tx: &mut Tx<'_>| match operators::is_revoked(tx.conn, by)? {
+            true => Ok(None),
+            false => messages::put_outbox(tx, &message, &to).map(Some),
+        };
+        self.queue.run(weight, keep).await
     }
 
     async fn outbox(&self, destination: &str, after: i64, limit: u32, now: Timestamp) -> Result<Vec<OutboxRow>> {

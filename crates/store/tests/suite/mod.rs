@@ -48,7 +48,8 @@ macro_rules! for_backend {
                 many_writers_share_commits;
             yonexus: clients_and_pairings_survive_a_restart, a_pairing_goes_when_it_is_over,
                 what_is_seen_later_stays, rules_keep_their_place_and_secret, the_inbox_pages_and_is_bounded,
-                the_outbox_waits_until_it_is_delivered, what_expires_and_who_leaves_is_forgotten;
+                the_outbox_waits_until_it_is_delivered, nothing_is_kept_for_a_token_that_is_revoked,
+                what_expires_and_who_leaves_is_forgotten;
             rooms: rooms_survive_a_restart_with_their_keys;
         );
     };

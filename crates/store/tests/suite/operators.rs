@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Backend, at, record, records};
 
-fn token(n: u128, name: &str) -> TokenRow {
+pub(crate) fn token(n: u128, name: &str) -> TokenRow {
     TokenRow {
         id: TokenId::new(Uuid::from_u128(n)),
         name: name.into(),

@@ -3,6 +3,7 @@ use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::SecretBytes;
 use convoke_store::{ClientRow, Lossy, MessageFilter, MessageRow, OutboxRow, PairingRow, RuleRow};
 
+use super::operators::token;
 use super::{Backend, at, record, records};
 
 fn client(identifier: &str) -> ClientRow {
@@ -161,6 +162,17 @@ pub(crate) async fn the_outbox_waits_until_it_is_delivered(backend: &impl Backen
     assert!(store.outbox_totals().await.expect("reads").is_empty());
     let next = store.put_outbox(waiting("three", 100), to(&["a"])).await.expect("keeps");
     assert!(next > second, "an id never comes back");
+}
+
+pub(crate) async fn nothing_is_kept_for_a_token_that_is_revoked(backend: &impl Backend) {
+    let store = backend.open();
+    let by = token(1, "first");
+    store.put_token(by.clone(), record(Kind::Token)).await.expect("keeps");
+    let keep = async || store.put_outbox_of(by.id, waiting("one", 100), vec!["a".into()]).await.expect("answers");
+    assert!(keep().await.is_some());
+    assert!(store.revoke_token(by.id, at(1), record(Kind::Token)).await.expect("revokes"));
+    assert_eq!(keep().await, None);
+    assert_eq!(store.outbox("a", 0, 10, at(1)).await.expect("reads").len(), 1, "what was kept before stays");
 }
 
 pub(crate) async fn what_expires_and_who_leaves_is_forgotten(backend: &impl Backend) {
