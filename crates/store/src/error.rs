@@ -88,6 +88,12 @@ pub enum StoreError {
     /// No space left.
     #[error("the disk is full; nothing was written, and writing goes on once there is space")]
     DiskFull,
+    /// What was written could not be made to last. It is undone here, but it may stand in the log.
+    #[error(
+        "the disk did not confirm what was written: it is not in force, but whether it stays so is not known until the \
+         hub writes again; a hub that is killed before may find it in its log, and then it holds"
+    )]
+    NotSynced(#[source] Arc<dyn Error + Send + Sync>),
     /// A file could not be read or written.
     #[error("cannot {what}")]
     Io {
@@ -146,7 +152,12 @@ impl StoreError {
 
     /// Whether it is about the storage itself and not about the one change: the whole transaction is then lost.
     pub(crate) const fn is_of_the_storage(&self) -> bool {
-        matches!(self, Self::DiskFull | Self::Io { .. })
+        matches!(self, Self::DiskFull | Self::NotSynced(_) | Self::Io { .. })
+    }
+
+    /// Whether the change it is about is known not to have been made.
+    pub const fn has_changed_nothing(&self) -> bool {
+        !matches!(self, Self::NotSynced(_))
     }
 }
 
@@ -157,6 +168,9 @@ impl From<rusqlite::Error> for StoreError {
         match &error {
             E::SqliteFailure(failure, _) => match failure.code {
                 Code::DiskFull => Self::DiskFull,
+                Code::SystemIoFailure if is_after_the_write(failure.extended_code) => {
+                    Self::NotSynced(Arc::new(error))
+                }
                 Code::DatabaseCorrupt | Code::NotADatabase => Self::Corrupt(error.to_string()),
                 Code::ConstraintViolation => Self::Conflict("this is already there".into()),
                 Code::SystemIoFailure | Code::CannotOpen | Code::PermissionDenied | Code::ReadOnly => {
@@ -168,6 +182,33 @@ impl From<rusqlite::Error> for StoreError {
                 Self::Corrupt(error.to_string())
             }
             _ => Self::Internal(Arc::new(error)),
+        }
+    }
+}
+
+/// Whether a commit may stand in the log whole though it failed: the sync comes after the last byte of it was written.
+const fn is_after_the_write(extended_code: i32) -> bool {
+    use rusqlite::ffi;
+    matches!(extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_sync_that_failed_is_told_from_a_write_that_did() {
+        let error = |code| StoreError::from(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+        for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_DIR_FSYNC] {
+            let unsure = error(code);
+            assert!(!unsure.has_changed_nothing() && unsure.is_of_the_storage(), "{unsure:?}");
+            assert!(unsure.to_string().contains("not known"), "{unsure}");
+        }
+        for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_READ, ffi::SQLITE_FULL, ffi::SQLITE_READONLY] {
+            let sure = error(code);
+            assert!(sure.has_changed_nothing() && sure.is_of_the_storage(), "{sure:?}");
         }
     }
 }

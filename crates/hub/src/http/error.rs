@@ -135,8 +135,12 @@ impl std::convert::From<StoreError> for ApiError {
             return Self::conflict(error.to_string());
         }
         tracing::error!(%error, "the store failed");
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", format!("the hub's store failed: {error}"))
-            .hint("nothing was changed; look at the hub's log and at the free space of its data directory")
+        let hint = if error.has_changed_nothing() {
+            "nothing was changed; look at the hub's log and at the free space of its data directory"
+        } else {
+            "look at the hub's log and at its disk, and once it writes again, whether the change is there"
+        };
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", format!("the hub's store failed: {error}")).hint(hint)
     }
 }
 
@@ -208,4 +212,17 @@ pub(super) fn finish(mut response: Response<Body>, request_id: &HeaderValue, sha
 /// A caller's text is shown back short: an error is no place for a megabyte of it.
 pub(crate) fn clip(text: &str) -> &str {
     &text[..text.floor_char_boundary(160)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_to_be_unchanged_that_may_come_back() {
+        let unsure = ApiError::from(StoreError::NotSynced(std::sync::Arc::new(std::io::Error::other("EIO"))));
+        assert!(!unsure.sentence().contains("nothing was changed"), "{}", unsure.sentence());
+        assert!(unsure.sentence().contains("not known"), "{}", unsure.sentence());
+        assert!(ApiError::from(StoreError::DiskFull).sentence().contains("nothing was changed"));
+    }
 }
