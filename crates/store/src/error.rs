@@ -86,7 +86,7 @@ pub enum StoreError {
     #[error("the passphrase does not open the key in this backup")]
     BadPassphrase,
     /// No space left.
-    #[error("the disk is full; nothing was written, and writing goes on once there is space")]
+    #[error("the disk is full")]
     DiskFull,
     /// What was written could not be made to last. It is undone here, but it may stand in the log.
     #[error(

@@ -122,7 +122,14 @@ impl SqliteStore {
             if !options.accept_damaged_log {
                 return Err(StoreError::DamagedLog { file: paths.wal, damage });
             }
-            set_aside(&paths.wal, damage)?;
+            let log = File::open(&paths.wal).map_err(|e| StoreError::io("read", &paths.wal, e))?;
+            let kept = set_aside(&paths.wal, log)?;
+            tracing::error!(
+                kept = %kept.display(),
+                commits = damage.commits,
+                "the write-ahead log is damaged, and store.accept_damaged_log is on: {damage}, and the hub goes on \
+                 without them; stop it and check what is left with `convoke audit verify`"
+            );
             // Before anything is written over: a start that is killed from here on may leave nothing of the damage to find.
             touch_private(&paths.accepting)?.sync_all().map_err(|e| StoreError::io("write", &paths.accepting, e))?;
             sync_parent(&paths.accepting)?;
@@ -172,29 +179,30 @@ impl SqliteStore {
     }
 }
 
-/// Keeps a copy of a damaged log, since the log itself is about to be written over.
-fn set_aside(wal: &Path, damage: LogDamage) -> Result<()> {
-    let mut number = 1;
-    let (mut copy, kept) = loop {
+/// Keeps a copy of a damaged log, since the log itself is about to be written over. It has its name only once it is whole:
+/// half of it would pass for the evidence.
+fn set_aside(wal: &Path, mut log: impl std::io::Read) -> Result<PathBuf> {
+    let named = |end: &str| {
         let mut name = wal.as_os_str().to_owned();
-        name.push(if number == 1 { ".damaged".into() } else { format!(".damaged.{number}") });
-        let kept = PathBuf::from(name);
-        match create_private(&kept) {
-            Ok(copy) => break (copy, kept),
-            Err(StoreError::Exists(_)) => number += 1,
-            Err(error) => return Err(error),
-        }
+        name.push(end);
+        PathBuf::from(name)
     };
-    let copied = File::open(wal).and_then(|mut log| std::io::copy(&mut log, &mut copy)).and_then(|_| copy.sync_all());
-    copied.map_err(|e| StoreError::io("write", &kept, e))?;
+    let part = named(".damaged.part");
+    // Of a start that was killed here; the directory is ours.
+    let _ = std::fs::remove_file(&part);
+    let mut copy = create_private(&part)?;
+    let mut numbers = 2_u32..;
+    let mut kept = named(".damaged");
+    while let Some(number) = numbers.next().filter(|_| kept.exists()) {
+        kept = named(&format!(".damaged.{number}"));
+    }
+    let copied = std::io::copy(&mut log, &mut copy).and_then(|_| copy.sync_all());
+    if let Err(error) = copied.and_then(|()| std::fs::rename(&part, &kept)) {
+        let _ = std::fs::remove_file(&part);
+        return Err(StoreError::io("write", &kept, error));
+    }
     sync_parent(&kept)?;
-    tracing::error!(
-        kept = %kept.display(),
-        commits = damage.commits,
-        "the write-ahead log is damaged, and store.accept_damaged_log is on: {damage}, and the hub goes on without them; \
-         stop it and check what is left with `convoke audit verify`"
-    );
-    Ok(())
+    Ok(kept)
 }
 
 /// After a damaged log the database is of an earlier time, as after a restore: a call that waits in it may have run.

@@ -135,7 +135,9 @@ impl std::convert::From<StoreError> for ApiError {
             return Self::conflict(error.to_string());
         }
         tracing::error!(%error, "the store failed");
-        let hint = if error.has_changed_nothing() {
+        let hint = if matches!(error, StoreError::DiskFull) {
+            "nothing was changed, and writing goes on once there is space"
+        } else if error.has_changed_nothing() {
             "nothing was changed; look at the hub's log and at the free space of its data directory"
         } else {
             "look at the hub's log and at its disk, and once it writes again, whether the change is there"
@@ -223,6 +225,7 @@ mod tests {
         let unsure = ApiError::from(StoreError::NotSynced(std::sync::Arc::new(std::io::Error::other("EIO"))));
         assert!(!unsure.sentence().contains("nothing was changed"), "{}", unsure.sentence());
         assert!(unsure.sentence().contains("not known"), "{}", unsure.sentence());
-        assert!(ApiError::from(StoreError::DiskFull).sentence().contains("nothing was changed"));
+        let full = ApiError::from(StoreError::DiskFull).sentence();
+        assert!(full.contains("nothing was changed, and writing goes on"), "{full}");
     }
 }

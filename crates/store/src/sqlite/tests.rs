@@ -283,3 +283,37 @@ async fn arguments_are_for_one_tool_of_one_target_and_losing_them_is_one_calls_l
     }
     assert_eq!(readable, [false, false, false, true]);
 }
+
+#[test]
+fn a_damaged_log_that_cannot_be_copied_whole_leaves_no_copy() {
+    use std::io::Read as _;
+
+    /// A disk that is full when so much was copied.
+    struct Full;
+    impl std::io::Read for Full {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let wal = dir.path().join("hub.db-wal");
+    let names = || -> Vec<_> {
+        let mut names: Vec<_> =
+            std::fs::read_dir(dir.path()).expect("reads").map(|e| e.expect("there").file_name()).collect();
+        names.sort();
+        names
+    };
+    for _ in 0..2 {
+        let refused = set_aside(&wal, b"half of it".chain(Full));
+        assert!(matches!(refused, Err(StoreError::DiskFull)), "{refused:?}");
+        assert_eq!(refused.expect_err("refused").to_string(), "the disk is full");
+        assert!(names().is_empty(), "{:?}", names());
+    }
+    // What a start left that was killed meanwhile is in nobody's way.
+    std::fs::write(dir.path().join("hub.db-wal.damaged.part"), "half").expect("writes");
+    for log in ["first", "second", "third"] {
+        let kept = set_aside(&wal, log.as_bytes()).expect("copies");
+        assert_eq!(std::fs::read_to_string(kept).expect("reads"), log);
+    }
+    assert_eq!(names(), ["hub.db-wal.damaged", "hub.db-wal.damaged.2", "hub.db-wal.damaged.3"]);
+}
