@@ -282,7 +282,7 @@ impl Task {
             self.tell(Event::State(state)).await;
         }
         if self.pairing == Pairing::Refused && matches!(state, State::PairingRequired | State::PairingPending) {
-            let _ = self.state.unpaired();
+            let _ = self.state.unpaired(&self.hub);
             let why = "the hub wants this client to pair again; run `convoke client pair`";
             return Some(Lost::For(Ended::NeedsPairing(why.into())));
         }
@@ -351,7 +351,7 @@ impl Task {
                 }
             }
             ClientEvent::RePairRequired(reason) => {
-                let _ = self.state.unpaired();
+                let _ = self.state.unpaired(&self.hub);
                 self.tell(Event::RePairRequired(reason)).await;
                 let hello = self.session.hello(self.clock.now()).encode();
                 if let Err(why) = socket.send(Frame::text(hello)).await {

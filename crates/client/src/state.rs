@@ -226,9 +226,9 @@ impl StateFile {
         self.save()
     }
 
-    /// The secret is of no use any more.
-    pub fn unpaired(&mut self) -> Result<(), StateError> {
-        if self.kept.secret.take().is_none() {
+    /// A hub says that the secret is of no use any more. It has no say over one that another hub gave.
+    pub fn unpaired(&mut self, by: &str) -> Result<(), StateError> {
+        if self.kept.hub.as_ref().is_some_and(|hub| hub != by) || self.kept.secret.take().is_none() {
             return Ok(());
         }
         self.save()
@@ -393,7 +393,9 @@ mod tests {
         assert_eq!(again.identity().key, state.identity().key);
         assert!(!format!("{again:?}").contains("hunter2"));
         assert!(matches!(StateFile::open_or_make(&path, "other"), Err(StateError::Damaged { .. })));
-        state.unpaired().expect("keeps");
+        state.unpaired("ws://another/yonexus").expect("keeps");
+        assert!(StateFile::open(&path).expect("opens").is_paired(), "another hub has no say");
+        state.unpaired("ws://h/yonexus").expect("keeps");
         assert!(!StateFile::open(&path).expect("opens").is_paired());
     }
 
