@@ -389,15 +389,18 @@ impl Running {
         self.stop_with(async {}).await
     }
 
-    /// The same, with something that ends once calls are drained and agents are told.
+    /// The same, with something that ends once calls are drained; if some go on, once they are told to end.
     pub async fn stop_with(self, guest: impl Future<Output = ()>) -> Result<(), StoreError> {
         let Self { hub, serving, upkeep, clearing, .. } = self;
         hub.stopping.cancel();
         let _ = tokio::join!(upkeep, clearing);
         let drain = hub.settings.seconds("hub.drain_s");
         hub.tasks.close();
+        let mut guest = Some(guest);
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {
             tracing::warn!("some calls were still running at the stop; their outcome is recorded as interrupted");
+        } else if let Some(guest) = guest.take() {
+            guest.await;
         }
         for agent in hub.agents.list(None).iter() {
             hub.agents.close_link(agent, Close::Stopping);
@@ -406,7 +409,9 @@ impl Running {
         crate::rooms::stop(&hub);
         // Their calls end as interrupted and are recorded before the store closes.
         let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
-        guest.await;
+        if let Some(guest) = guest {
+            guest.await;
+        }
         hub.mcp.close_all().await;
         // Streams end by themselves now, with what they still have to say; whose client does not read is cut off.
         let mut serving = serving;
