@@ -42,10 +42,21 @@ pub fn decide(
     facts: &Facts<'_>,
     consent: Consent,
 ) -> Verdict {
+    decide_with(grant, || guard.check(surfaces), confirm, facts, consent)
+}
+
+/// The same for who asks the guard in a way of its own; it is asked for calls alone that the caller has a right to.
+pub fn decide_with(
+    grant: &Grant,
+    guard: impl FnOnce() -> Option<Hit>,
+    confirm: &[ConfirmRule],
+    facts: &Facts<'_>,
+    consent: Consent,
+) -> Verdict {
     if let Err(missing) = grant.check_call(facts.effect, facts.tool, facts.agent, facts.tags) {
         return Verdict::Denied(missing);
     }
-    if let Some(hit) = guard.check(surfaces) {
+    if let Some(hit) = guard() {
         return Verdict::Blocked(hit);
     }
     match consent {

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use regex::{RegexSet, RegexSetBuilder};
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
 
 pub use portable::{RuleError, Whole, validate};
@@ -31,6 +31,13 @@ pub const MAX_OPERATOR_RULES: usize = 500;
 
 /// Memory for the automaton a set builds while it matches. What does not fit is matched slower, never differently.
 const AUTOMATON_BYTES: usize = 8 << 20;
+/// The same for a single pattern.
+const SINGLE_AUTOMATON_BYTES: usize = 2 << 20;
+
+/// Longest text that is matched with all patterns of a group at once. The automaton of many patterns has states without
+/// number: a long text of mixed words fills it over and over, which takes hundreds of times as long as the text would
+/// otherwise, and from then on every text does. That of one pattern stays small, whatever the text.
+const AT_ONCE: usize = 4 << 10;
 
 /// The group of rules a text is checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -188,6 +195,11 @@ impl Guard {
         Some(hit(&operator.rules[first_match(operator.sets.iter(), &texts)?], false))
     }
 
+    /// Whether a check of these takes long enough for others not to wait for it.
+    pub fn is_long(surfaces: &[Surface<'_>]) -> bool {
+        surfaces.iter().any(|surface| surface.text.len() > AT_ONCE)
+    }
+
     /// The builtin rules, in catalogue order.
     pub fn builtin_rules() -> &'static [Rule] {
         &RULES
@@ -251,7 +263,43 @@ struct Compiled {
 struct Set {
     group: AppliesTo,
     patterns: RegexSet,
+    /// Each for itself, compiled when a long text is first checked. None if one of them cannot be.
+    singly: OnceLock<Option<Vec<Regex>>>,
     places: Vec<usize>,
+}
+
+impl Set {
+    /// The place of the first rule that matches.
+    fn first_match(&self, text: &str) -> Option<usize> {
+        if text.len() > AT_ONCE
+            && let Some(singly) = self.singly.get_or_init(|| self.compile_singly())
+        {
+            // A clone has an automaton of its own, which goes with it: what a long text made of it is of no use to others.
+            let matches = |pattern: &Regex| pattern.clone().is_match(text);
+            return singly.iter().position(matches).map(|i| self.places[i]);
+        }
+        // Most calls are allowed, and whether anything matches is cheaper to know than what does.
+        if !self.patterns.is_match(text) {
+            return None;
+        }
+        self.patterns.matches(text).iter().next().map(|i| self.places[i])
+    }
+
+    fn compile_singly(&self) -> Option<Vec<Regex>> {
+        let compile = |pattern: &String| {
+            RegexBuilder::new(pattern)
+                .size_limit(compiled_bytes(self.places.len()))
+                .dfa_size_limit(SINGLE_AUTOMATON_BYTES)
+                .build()
+                .ok()
+        };
+        self.patterns.patterns().iter().map(compile).collect()
+    }
+}
+
+/// What so many patterns may take once they are compiled.
+const fn compiled_bytes(patterns: usize) -> usize {
+    (patterns + 1) * portable::MAX_COMPILED_BYTES
 }
 
 impl Compiled {
@@ -273,11 +321,7 @@ fn first_match<'s>(sets: impl Iterator<Item = &'s Set>, texts: &[(AppliesTo, nor
     for set in sets {
         for (_, forms) in texts.iter().filter(|(group, _)| *group == set.group) {
             for form in forms.iter() {
-                // Most calls are allowed, and whether anything matches is cheaper to know than what does.
-                if set.patterns.is_match(form) {
-                    let place = set.patterns.matches(form).iter().next().map(|i| set.places[i]);
-                    first = first.into_iter().chain(place).min();
-                }
+                first = first.into_iter().chain(set.first_match(form)).min();
             }
         }
     }
@@ -291,11 +335,11 @@ fn compile(rules: &[Rule], group: AppliesTo, places: &[usize], sets: &mut Vec<Se
         return;
     }
     let built = RegexSetBuilder::new(places.iter().map(|&i| &rules[i].pattern))
-        .size_limit((places.len() + 1) * portable::MAX_COMPILED_BYTES)
+        .size_limit(compiled_bytes(places.len()))
         .dfa_size_limit(AUTOMATON_BYTES)
         .build();
     match built {
-        Ok(patterns) => sets.push(Set { group, patterns, places: places.to_vec() }),
+        Ok(patterns) => sets.push(Set { group, patterns, singly: OnceLock::new(), places: places.to_vec() }),
         Err(_) if places.len() == 1 => failed.extend(places),
         Err(_) => {
             let (left, right) = places.split_at(places.len() / 2);

@@ -19,7 +19,7 @@ use convoke_core::door::Door;
 use convoke_core::effect::Effect;
 use convoke_core::gate::{self, Consent, Verdict};
 use convoke_core::grant::Missing;
-use convoke_core::guard::Surface;
+use convoke_core::guard::{Guard, Surface};
 use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::json;
@@ -47,6 +47,7 @@ use crate::hub::Hub;
 use crate::link::Failure;
 use crate::operators::budget::{Limits, Place};
 use crate::operators::{Caller, Token};
+use crate::policy::InForce;
 
 /// How long a call is remembered for its idempotency key or its approval.
 pub const KEEP: Duration = Duration::from_secs(24 * 3600);
@@ -291,7 +292,7 @@ async fn admit(
 ) -> Result<Admitted, PlaceError> {
     within_rate(hub, &ask.caller).await?;
     let (planned, value, idempotency_key) = plan(hub, ask, requested_by, read)?;
-    let verdict = planned.decide(hub, &value, Consent::NotAsked);
+    let verdict = planned.decide(hub, &value, Consent::NotAsked).await;
     drop(value);
     match verdict {
         // Many calls may be placed, one after another, for one request.
@@ -503,7 +504,7 @@ impl Planned {
     }
 
     /// Decides on it; `args` are its arguments.
-    fn decide(&self, hub: &Hub, args: &serde_json::Value, consent: Consent) -> Verdict {
+    async fn decide(&self, hub: &Hub, args: &serde_json::Value, consent: Consent) -> Verdict {
         let policy = hub.policy.current();
         if self.agent.id.protocol() == Protocol::Yonexus {
             return message::decide(self, args, &policy, consent);
@@ -518,7 +519,38 @@ impl Planned {
             caller: &self.token.name,
             door: self.door,
         };
+        if Guard::is_long(&surfaces) {
+            return self.decide_on_long(hub, policy, &surfaces, &facts, consent).await;
+        }
         gate::decide(&self.token.grant, &policy.guard, &surfaces, &policy.confirm, &facts, consent)
+    }
+
+    /// The same where the guard takes its time.
+    async fn decide_on_long(
+        &self,
+        hub: &Hub,
+        mut policy: Arc<InForce>,
+        surfaces: &[Surface<'_>],
+        facts: &Facts<'_>,
+        consent: Consent,
+    ) -> Verdict {
+        let grant = &self.token.grant;
+        loop {
+            // Who has no right to the call does not keep the guard busy.
+            let hit = match grant.check_call(facts.effect, facts.tool, facts.agent, facts.tags) {
+                Ok(()) => {
+                    let what = [self.agent.id.protocol().name(), facts.tool, &self.args_digest].join(" ");
+                    hub.policy.check_long(&policy, what, surfaces).await
+                }
+                Err(_) => None,
+            };
+            // Rules that came meanwhile hold for it, too.
+            let current = hub.policy.current();
+            if Arc::ptr_eq(&policy, &current) {
+                return gate::decide_with(grant, || hit, &policy.confirm, facts, consent);
+            }
+            policy = current;
+        }
     }
 
     fn binding(&self) -> Binding {

@@ -4,8 +4,9 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use convoke_core::confirm::ConfirmRule;
-use convoke_core::guard::{Guard, Rule};
+use convoke_core::guard::{Guard, Hit, Rule, Surface};
 use convoke_kenny::policy::{Group, PolicyRule};
+use tokio::runtime::RuntimeFlavor;
 
 /// The policy.
 #[derive(Debug)]
@@ -13,6 +14,16 @@ pub struct Policy {
     current: RwLock<Arc<InForce>>,
     /// Held by whoever changes rules, from before they are kept until they are in force.
     turn: tokio::sync::Mutex<()>,
+    /// What was asked last of those that take long.
+    long: tokio::sync::Mutex<Option<Asked>>,
+}
+
+/// What the guard said to long texts.
+#[derive(Debug)]
+struct Asked {
+    of: Arc<InForce>,
+    what: String,
+    hit: Option<Hit>,
 }
 
 /// What is in force at one moment.
@@ -29,7 +40,11 @@ pub struct InForce {
 impl Policy {
     /// Starts from what is stored.
     pub fn new(deny: Vec<Rule>, confirm: Vec<ConfirmRule>) -> Self {
-        Self { current: RwLock::new(Arc::new(InForce::new(deny, confirm))), turn: tokio::sync::Mutex::default() }
+        Self {
+            current: RwLock::new(Arc::new(InForce::new(deny, confirm))),
+            turn: tokio::sync::Mutex::default(),
+            long: tokio::sync::Mutex::default(),
+        }
     }
 
     /// The turn of one who changes rules: two at once could each put in force what they read before the other.
@@ -54,8 +69,32 @@ impl Policy {
         self.swap(InForce { guard: current.guard.clone(), deny: current.deny.clone(), confirm });
     }
 
+    /// Asks the guard about texts that are long: one call's at a time, so that whoever has many takes one processor at the
+    /// most, and off the threads that serve. `what` tells one call's texts from another's: what goes to many machines is
+    /// looked at once.
+    pub async fn check_long(&self, of: &Arc<InForce>, what: String, surfaces: &[Surface<'_>]) -> Option<Hit> {
+        let mut last = self.long.lock().await;
+        if let Some(asked) = &*last
+            && Arc::ptr_eq(&asked.of, of)
+            && asked.what == what
+        {
+            return asked.hit.clone();
+        }
+        let hit = beside(|| of.guard.check(surfaces));
+        *last = Some(Asked { of: Arc::clone(of), what, hit: hit.clone() });
+        hit
+    }
+
     fn swap(&self, next: InForce) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+    }
+}
+
+/// Does what takes a while on this thread, and has another one serve meanwhile; where there is none, everybody waits.
+fn beside<T>(work: impl FnOnce() -> T) -> T {
+    match tokio::runtime::Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
     }
 }
 
@@ -79,5 +118,30 @@ impl InForce {
                 reason: rule.reason.clone(),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_core::guard::AppliesTo;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_long_text_is_looked_at_once_for_all_machines_and_anew_under_other_rules() {
+        let policy = Policy::new(Vec::new(), Vec::new());
+        let surface = |text: &str| [Surface { group: AppliesTo::Posix, text: text.to_owned().into() }];
+        let (bad, good) = (surface("rm -rf /"), surface("true"));
+        let before = policy.current();
+        let hit = policy.check_long(&before, "a".into(), &bad).await;
+        assert!(hit.is_some());
+        // The same call for another machine: its texts are not looked at.
+        assert_eq!(policy.check_long(&before, "a".into(), &good).await, hit);
+        assert_eq!(policy.check_long(&before, "b".into(), &good).await, None, "another call's are");
+        let rule =
+            Rule { id: "x".into(), applies_to: AppliesTo::Posix, pattern: "true".into(), reason: "because".into() };
+        policy.set_deny(vec![rule]);
+        let hit = policy.check_long(&policy.current(), "b".into(), &good).await.expect("refused by the new rule");
+        assert_eq!(hit.rule, "x");
     }
 }

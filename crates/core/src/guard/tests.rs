@@ -179,6 +179,36 @@ fn words_by_the_thousand_do_not_get_past_the_guard() {
 }
 
 #[test]
+fn a_long_text_meets_the_rules_that_a_short_one_meets() {
+    let guard = Guard::builtin();
+    let rows: Vec<Row> = refused().into_iter().chain(allowed()).collect();
+    let mut wrong = Vec::new();
+    for group in AppliesTo::ALL {
+        for set in guard.builtin.sets(group) {
+            let singly = set.compile_singly().expect("each compiles that compiles with others");
+            for row in rows.iter().filter(|row| row.group == group) {
+                let at_once = set.patterns.matches(&row.text).iter().next();
+                let one_by_one = singly.iter().position(|pattern| pattern.is_match(&row.text));
+                if at_once != one_by_one {
+                    wrong.push(format!("{at_once:?} {one_by_one:?}: {row:?}"));
+                }
+            }
+        }
+    }
+    none_wrong(wrong);
+    // Of several rules that refuse it, the first in catalogue order names the refusal, as with a short one.
+    let both = "rm -rf /\ncat /etc/shadow\n";
+    let long = format!("{both}{}", "true\n".repeat(AT_ONCE));
+    assert_eq!(check(&guard, AppliesTo::Posix, &long), check(&guard, AppliesTo::Posix, both));
+    let (guard, _) = Guard::with_operator_rules(&[rule("no-nmap", AppliesTo::Posix, r"\bnmap\b")]);
+    let long = format!("{}nmap localhost", "true\n".repeat(AT_ONCE));
+    assert_eq!(check(&guard, AppliesTo::Posix, &long).as_deref(), Some("no-nmap"));
+    assert_eq!(check(&guard, AppliesTo::Posix, &"true\n".repeat(AT_ONCE)), None);
+    let surface = |text: &str| [Surface { group: AppliesTo::Posix, text: text.to_owned().into() }];
+    assert!(Guard::is_long(&surface(&long)) && !Guard::is_long(&surface(both)));
+}
+
+#[test]
 fn long_texts_cost_no_more_than_their_length() {
     let guard = Guard::builtin();
     for piece in [

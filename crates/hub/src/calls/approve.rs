@@ -321,7 +321,7 @@ async fn run_approved(
     let Ok(args) = serde_json::from_str(planned.args.get()) else {
         return failed(code::INTERNAL, UNREADABLE).await;
     };
-    let verdict = planned.decide(hub, &args, Consent::Given);
+    let verdict = planned.decide(hub, &args, Consent::Given).await;
     drop(args);
     let Some(place) = planned.token.enter(super::limits(hub, &planned.token).at_once) else {
         return failed(code::LIMITED, super::TOKEN_FULL).await;
