@@ -3,6 +3,7 @@
 //! questions of the hub's own. The bridge adds the token and keeps the session; it decides nothing.
 
 mod hub;
+mod questions;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write as _};
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_no_room_can_make_some_and_answers() {
+    async fn who_has_no_room_can_make_some_and_says_the_rest() {
         let work = async {
             let (address, mut heard) = silent().await;
             let mut client = Client::of(&address);
@@ -431,7 +432,7 @@ mod tests {
             assert!(client.said.recv().await.is_some_and(|said| said.contains("-32000")), "one too many");
             client.note("notifications/cancelled", json!({ "requestId": MAX_REQUESTS - 1 })).await;
             client.ask(MAX_REQUESTS).await;
-            client.say(&json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "accept" } })).await;
+            client.note("notifications/x", json!({ "action": "accept" })).await;
             client.is_taken().await;
             while !heard.recv().await.expect("the hub hears it").contains("\"action\"") {}
             client.end().await;
@@ -622,6 +623,37 @@ mod tests {
                 say.send(reply).expect("waits");
             }
             assert!(client.said.recv().await.is_some_and(|answer| answer.contains("result")));
+            drop(others);
+            client.end().await;
+        };
+        // Only a failure waits for it.
+        tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends");
+    }
+
+    #[tokio::test]
+    async fn one_that_breaks_at_once_every_time_is_given_up() {
+        let work = async {
+            let Scripted { address, mut messages, mut others } = scripted().await;
+            let mut client = Client::of(&address);
+            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
+            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
+            client.said.recv().await.expect("a session");
+            drop(others.recv().await.expect("it listens"));
+            client.ask(1).await;
+            messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/7\n\n")).expect("waits");
+            let mut tries = 0;
+            loop {
+                let (head, say) = others.recv().await.expect("it comes back");
+                if head.starts_with("get /api/hub") {
+                    say.send(status(200)).expect("waits");
+                    break;
+                }
+                tries += 1;
+                say.send(cut()).expect("waits");
+            }
+            assert_eq!(tries, 6, "once for each pause");
+            let lost = client.said.recv().await.expect("an answer");
+            assert!(lost.contains("went away before it answered"), "{lost}");
             drop(others);
             client.end().await;
         };

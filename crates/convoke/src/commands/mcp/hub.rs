@@ -18,6 +18,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::questions::{Answer, Questions};
 use crate::connect::{self, NoHub, Place};
 
 /// What the hub says in one reply.
@@ -86,6 +87,7 @@ pub(super) struct Hub {
     renewing: tokio::sync::Mutex<()>,
     /// What the client wants to hear of: a new session starts without.
     subscribed: Mutex<BTreeSet<String>>,
+    questions: Questions,
     pub(super) pauses: [Duration; 5],
     pub(super) over_within: Duration,
     pub(super) resume_pauses: [Duration; 6],
@@ -154,6 +156,7 @@ impl Hub {
             session: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
             subscribed: Mutex::default(),
+            questions: Questions::default(),
             pauses: PAUSES,
             over_within: OVER_WITHIN,
             resume_pauses: RESUME_PAUSES,
@@ -181,6 +184,15 @@ impl Hub {
         }
         let message = if message.contains(['\n', '\r']) { message.replace(['\n', '\r'], " ") } else { message };
         let _ = self.out.send(message).await;
+    }
+
+    /// A message of the hub's, said in this session if in any.
+    async fn pass_on(&self, session: Option<&str>, text: String) {
+        let text = match session {
+            Some(session) => self.questions.pass(session, text),
+            None => text,
+        };
+        self.say(text).await;
     }
 
     /// Begins a request, if there is somebody to whom it may go.
@@ -228,7 +240,7 @@ impl Hub {
     async fn open(self: &Arc<Self>, message: &Value) -> Result<Value, Trouble> {
         let reply = self.post(message, None).await?;
         let id = reply.headers().get("mcp-session-id").and_then(|v| v.to_str().ok()).map(str::to_owned);
-        let answer = self.answer(reply).await?;
+        let answer = self.answer(reply, id.as_deref()).await?;
         if let (Some(id), Some(version)) = (id, answer["result"]["protocolVersion"].as_str()) {
             let listening = tokio::spawn(Arc::clone(self).listen(id.clone(), version.to_owned())).abort_handle();
             let session = Session { id, version: version.to_owned(), opening: message.clone(), listening };
@@ -238,12 +250,12 @@ impl Hub {
     }
 
     /// The one message that answers a request, of a reply that may be a stream.
-    async fn answer(&self, reply: Response) -> Result<Value, Trouble> {
+    async fn answer(&self, reply: Response, session: Option<&str>) -> Result<Value, Trouble> {
         let mut events = self.read(reply).await?;
         while let Some(Event { text, .. }) = events.next().await {
             match serde_json::from_str::<Value>(&text) {
                 Ok(message) if message.get("method").is_none() => return Ok(message),
-                _ => self.say(text).await,
+                _ => self.pass_on(session, text).await,
             }
         }
         Err(Trouble::Lost)
@@ -267,10 +279,12 @@ impl Hub {
         let (reply, session) = reply?;
         let mut events = self.read(reply).await?;
         let mut last = None;
+        let mut pauses = self.resume_pauses.iter();
         loop {
-            let (mut answered, mut more, begun) = (false, false, Instant::now());
+            let (mut answered, mut more, mut news, begun) = (false, false, false, Instant::now());
             while let Some(Event { id, text, is_cut }) = events.next().await {
                 more |= is_cut || id.is_some();
+                news |= !text.is_empty() || (id.is_some() && id != last);
                 last = id.or(last);
                 if is_answer(&text) {
                     answered = true;
@@ -279,26 +293,37 @@ impl Hub {
                         continue;
                     }
                 }
-                self.say(text).await;
+                self.pass_on(session.as_ref().map(|session| session.id.as_str()), text).await;
             }
             if answered || !wanted() {
                 return Ok(());
             }
             // The hub goes on though the connection broke, and a call may be silent for longer than what stands between lets
             // a connection be. A stream that ends in order, at once, and brings nothing has nothing more to say.
-            let is_over = !more && begun.elapsed() < self.over_within;
-            match self.resumed(session.as_deref(), last.clone().filter(|_| !is_over)).await {
+            let at_once = begun.elapsed() < self.over_within;
+            // One that is cut off at once, over and over, and brings nothing new is not asked for without end.
+            if news || !at_once {
+                pauses = self.resume_pauses.iter();
+            }
+            let is_over = !more && at_once;
+            match self.resumed(session.as_deref(), last.clone().filter(|_| !is_over), &mut pauses).await {
                 Some(rest) => events = rest,
                 None => return Err(if self.is_refused().await { Trouble::Revoked } else { Trouble::Lost }),
             }
         }
     }
 
-    /// What follows that event. Tried for a while: what broke one connection may refuse the next few.
-    async fn resumed(&self, session: Option<&Session>, last: Option<HeaderValue>) -> Option<Events> {
+    /// What follows that event. Tried for a while, with what is left of the pauses: what broke one connection may refuse the
+    /// next few.
+    async fn resumed(
+        &self,
+        session: Option<&Session>,
+        last: Option<HeaderValue>,
+        pauses: &mut std::slice::Iter<'_, Duration>,
+    ) -> Option<Events> {
         let (Session { id, version, .. }, last) = (session?, last?);
-        for pause in self.resume_pauses {
-            tokio::time::sleep(pause).await;
+        for pause in pauses {
+            tokio::time::sleep(*pause).await;
             let Ok(asked) = self.listening(id, version, Some(&last)) else { continue };
             match tokio::time::timeout(RESUMES, asked.send()).await {
                 Ok(Ok(reply)) if reply.status().is_success() => return self.read(reply).await.ok(),
@@ -341,6 +366,10 @@ impl Hub {
         }
         self.open(&session.opening).await?;
         let session = self.session().filter(|session| session.id != ended).ok_or(Trouble::SessionEnded)?;
+        // Nobody waits for an answer to these any more.
+        for cancelled in self.questions.end_all_but(&session.id) {
+            self.say(cancelled).await;
+        }
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         self.post(&ready, Some(&session)).await?;
         let uris: Vec<_> = self.subscribed().iter().cloned().collect();
@@ -348,7 +377,7 @@ impl Hub {
             // The client has its answer already; what the hub says to this one is ours to hear.
             let again = json!({ "jsonrpc": "2.0", "id": format!("renew {uri}"), "method": SUBSCRIBE, "params": { "uri": uri } });
             let reply = self.post(&again, Some(&session)).await?;
-            if let Ok(answer) = self.answer(reply).await
+            if let Ok(answer) = self.answer(reply, Some(&session.id)).await
                 && !answer["error"].is_null()
             {
                 eprintln!("convoke mcp: the hub no longer tells of {uri}: {}", answer["error"]["message"]);
@@ -382,10 +411,19 @@ impl Hub {
     /// A notification, or an answer to a question of the hub's.
     pub(super) async fn notify(&self, message: &Value) -> Result<(), Trouble> {
         let session = self.session();
-        let reply = self.post(message, session.as_deref()).await?;
+        let id = session.as_ref().map(|session| session.id.as_str());
+        let answer = match self.questions.answer(id, message) {
+            Answer::To(answer) => Some(answer),
+            Answer::None => None,
+            Answer::Late => {
+                eprintln!("convoke mcp: an answer was dropped: nobody asks that question any more");
+                return Ok(());
+            }
+        };
+        let reply = self.post(answer.as_ref().unwrap_or(message), session.as_deref()).await?;
         let mut events = self.read(reply).await?;
         while let Some(Event { text, .. }) = events.next().await {
-            self.say(text).await;
+            self.pass_on(id, text).await;
         }
         Ok(())
     }
@@ -438,10 +476,10 @@ impl Hub {
                 match asked.await {
                     Some(reply) if reply.status().is_success() => {
                         let mut events = self.read(reply).await.unwrap_or_else(|_| stream::empty().boxed());
-                        while let Some(Event { id, text, .. }) = events.next().await {
+                        while let Some(Event { id: event, text, .. }) = events.next().await {
                             tries = 0;
-                            last = id.or(last);
-                            self.say(text).await;
+                            last = event.or(last);
+                            self.pass_on(Some(&id), text).await;
                         }
                     }
                     Some(reply) if reply.status() == StatusCode::NOT_FOUND => {
