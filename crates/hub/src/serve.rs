@@ -1,6 +1,7 @@
 //! The listener: accepts connections, within a bound, plain or TLS, and serves HTTP/1.1 on them.
 
 mod quiet;
+pub(crate) mod reader;
 mod tls;
 
 use std::convert::Infallible;
@@ -24,6 +25,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use self::tls::tls;
 
 use self::quiet::{QuietBody, QuietTask};
+use self::reader::Reader;
 use crate::http::{self, Router};
 use crate::hub::Hub;
 use crate::sonde::ca::fingerprint;
@@ -70,14 +72,12 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
         let open = OpenConnection::new(&hub);
         let (router, from) = (router.clone(), peer.ip());
         match tls.clone() {
-            None => {
-                connections.spawn(async move { connection(&open.0, TokioIo::new(stream), router, from, None).await })
-            }
+            None => connections.spawn(async move { connection(&open.0, stream, router, from, None).await }),
             Some(tls) => connections.spawn(async move {
                 if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_PATIENCE, tls.acceptor.accept(stream)).await {
                     let presented = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
                     let client = tls.mutual.then(|| Client(presented.map(fingerprint)));
-                    connection(&open.0, TokioIo::new(stream), router, from, client).await;
+                    connection(&open.0, stream, router, from, client).await;
                 }
             }),
         };
@@ -108,7 +108,7 @@ impl Failures {
 }
 
 /// Serves one connection until it ends, is upgraded, or the hub stops: then the request under way is finished.
-async fn connection<S>(hub: &Hub, io: TokioIo<S>, router: Router, from: IpAddr, client: Option<Client>)
+async fn connection<S>(hub: &Hub, stream: S, router: Router, from: IpAddr, client: Option<Client>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -125,7 +125,7 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(16 * 1024)
-        .serve_connection(io, service)
+        .serve_connection(TokioIo::new(Reader::new(stream)), service)
         .with_upgrades();
     tokio::pin!(connection);
     let stopping = hub.stopping.cancelled();

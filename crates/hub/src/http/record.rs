@@ -108,14 +108,32 @@ pub(super) async fn logs(
     }
     asked_about(&hub, &caller, agent.as_ref().map(PeerId::as_str)).await?;
     let filter = LogFilter { agent, level: query.level, after: query.after, limit };
-    let rows = hub.store.logs(filter).await?;
-    let next = (rows.len() == limit as usize).then(|| rows.last().map(|r| r.id)).flatten();
+    let mut rows = hub.store.logs(filter).await?;
+    let is_full = rows.len() == limit as usize;
+    let is_cut = cut_to_size(&mut rows);
+    let next = (is_full || is_cut).then(|| rows.last().map(|r| r.id)).flatten();
     let entries = rows
         .into_iter()
         .filter(|row| visible(&hub, &caller, row.agent.as_ref().map(PeerId::as_str)))
         .map(entry)
         .collect();
     Ok(Json(LogPage { entries, next }))
+}
+
+/// A page of log lines ends with so many bytes of them: agents write long ones, and pages that are not read wait in memory.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Leaves as many lines as a page holds, and one at the least. Whether there were more.
+fn cut_to_size(rows: &mut Vec<LogRow>) -> bool {
+    let mut size = 0;
+    let fits = rows.iter().take_while(|row| {
+        let before = size;
+        size += row.message.len() + row.target.len() + row.fields.as_ref().map_or(0, String::len);
+        before == 0 || size <= PAGE_BYTES
+    });
+    let (count, all) = (fits.count(), rows.len());
+    rows.truncate(count);
+    count < all
 }
 
 fn entry(row: LogRow) -> LogEntry {

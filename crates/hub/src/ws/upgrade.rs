@@ -8,6 +8,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tungstenite::handshake::derive_accept_key;
 
+use crate::serve::reader::Reader;
+
 /// A stream, whatever is underneath.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
@@ -76,11 +78,12 @@ impl Upgrade {
     /// The stream, once the 101 is out.
     pub async fn stream(self) -> Option<Upgraded> {
         let upgraded = self.on.await.ok()?;
-        match upgraded.downcast::<TokioIo<TcpStream>>() {
-            Ok(parts) => Some(Upgraded::Plain(parts.io.into_inner(), parts.read_buf.to_vec())),
+        // Links have a way of their own to notice who does not read.
+        match upgraded.downcast::<TokioIo<Reader<TcpStream>>>() {
+            Ok(parts) => Some(Upgraded::Plain(parts.io.into_inner().into_inner(), parts.read_buf.to_vec())),
             Err(upgraded) => {
-                let parts = upgraded.downcast::<TokioIo<TlsStream<TcpStream>>>().ok()?;
-                Some(Upgraded::Tls(Box::new(parts.io.into_inner()), parts.read_buf.to_vec()))
+                let parts = upgraded.downcast::<TokioIo<Reader<TlsStream<TcpStream>>>>().ok()?;
+                Some(Upgraded::Tls(Box::new(parts.io.into_inner().into_inner()), parts.read_buf.to_vec()))
             }
         }
     }
