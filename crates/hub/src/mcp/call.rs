@@ -202,7 +202,7 @@ pub(super) async fn follow(
 ) -> CallToolResult {
     // A task that is dropped while it waits has nobody to answer to either.
     let abandoned = CancelUnlessDone::new(call);
-    let done = match progress::wait(context, || named(call), ended(call, run)).await {
+    let done = match progress::wait(hub, context, || named(call), ended(call, run)).await {
         Some(done) => done,
         None => {
             call.cancel();
@@ -267,7 +267,7 @@ pub(super) async fn status(
     let patience = tokio::time::timeout(Duration::from_secs_f64(wait), call.wait());
     // Giving up on this wait is not giving up on the call: someone may still approve it.
     tokio::select! {
-        _ = progress::wait(context, || named(&call), patience) => {}
+        _ = progress::wait(hub, context, || named(&call), patience) => {}
         () = hub.stopping.cancelled() => {}
     }
     let outcome = match (call.done(), call.approval()) {

@@ -27,7 +27,7 @@ use crate::hub::Hub;
 use crate::operators::Caller;
 
 /// The header that names a session.
-const SESSION: &str = "mcp-session-id";
+pub(super) const SESSION: &str = "mcp-session-id";
 
 /// `/mcp`.
 #[derive(Clone)]

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use convoke_core::grant::Missing;
 use rmcp::model::{
-    CompleteRequestParams, GetPromptRequestParams, ReadResourceRequestParams, RequestId, SubscribeRequestParams,
-    SubscriptionsListenRequestParams, UnsubscribeRequestParams,
+    CompleteRequestParams, GetPromptRequestParams, InitializeRequestParams, ReadResourceRequestParams, RequestId,
+    SubscribeRequestParams, SubscriptionsListenRequestParams, UnsubscribeRequestParams,
 };
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -135,6 +135,11 @@ fn unfit(method: &str, in_session: bool, params: Option<&RawValue>) -> Option<&'
     }
     const URI: &str = "`params.uri` must be the address of a resource";
     let (fits, message) = match method {
+        "initialize" => (
+            fits::<InitializeRequestParams>(params),
+            "`params` must have `protocolVersion` (a text), `capabilities` (an object) and `clientInfo` (an object with a \
+             `name` and a `version`)",
+        ),
         "resources/read" => (fits::<ReadResourceRequestParams>(params), URI),
         "resources/subscribe" if in_session => (fits::<SubscribeRequestParams>(params), URI),
         "resources/unsubscribe" if in_session => (fits::<UnsubscribeRequestParams>(params), URI),
@@ -305,7 +310,9 @@ mod tests {
         assert_eq!(fault(&format!(r#","params":{{"name":"x",{whole}}}"#)), None);
         assert_eq!(Peek::at(br#"{"id":1,"method":"tools/list"}"#, false).malformed, None);
         let opening = |bytes: usize| {
-            let text = format!(r#"{{"id":1,"method":"initialize","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));
+            let params = r#""protocolVersion":"x","capabilities":{},"clientInfo":{"name":"x","version":"1"}"#;
+            let text =
+                format!(r#"{{"id":1,"method":"initialize","params":{{{params},"x":"{}"}}}}"#, "x".repeat(bytes));
             Peek::at(text.as_bytes(), false).malformed
         };
         assert_eq!((opening(60_000), opening(MAX_OPENING)), (None, Some(Fault::LONG_OPENING)));
@@ -329,6 +336,10 @@ mod tests {
         };
         let meta = r#""_meta":{"progressToken":1}"#;
         for (method, good) in [
+            (
+                "initialize",
+                r#""protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}"#,
+            ),
             ("resources/read", r#""uri":"convoke://fleet""#),
             ("resources/subscribe", r#""uri":"convoke://fleet""#),
             ("resources/unsubscribe", r#""uri":"convoke://fleet""#),
@@ -345,6 +356,12 @@ mod tests {
             }
         }
         for (method, bad, wrong) in [
+            ("initialize", "{}", "params"),
+            (
+                "initialize",
+                r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a"}}"#,
+                "params",
+            ),
             ("resources/read", "{}", "params.uri"),
             ("resources/subscribe", r#"{"uri":7}"#, "params.uri"),
             ("resources/unsubscribe", r#"{"uri":null}"#, "params.uri"),

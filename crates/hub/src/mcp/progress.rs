@@ -2,22 +2,28 @@
 
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
+use super::door::SESSION;
+use crate::hub::Hub;
+
 /// How often a client that asked for it hears that a call still runs.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
 
 /// Waits for `what`, which is put into words only where the client wants to hear of it. `None` when the client gave up
-/// first.
+/// first, or its session has ended: then nobody can hear of it any more.
 pub(super) async fn wait<T>(
+    hub: &Hub,
     context: &RequestContext<RoleServer>,
     what: impl Fn() -> String,
     future: impl Future<Output = T>,
 ) -> Option<T> {
     let token = context.meta.get_progress_token();
+    let closed = session(context).map(|session| hub.mcp.closed(session)).unwrap_or_default();
     let started = Instant::now();
     let mut next = started + EVERY;
     tokio::pin!(future);
@@ -26,6 +32,7 @@ pub(super) async fn wait<T>(
             biased;
             done = &mut future => return Some(done),
             () = context.ct.cancelled() => return None,
+            () = closed.cancelled() => return None,
             () = tokio::time::sleep_until(next), if token.is_some() => {
                 next += EVERY;
                 if let Some(token) = &token {
@@ -35,6 +42,11 @@ pub(super) async fn wait<T>(
             }
         }
     }
+}
+
+/// The session that a request came in.
+fn session(context: &RequestContext<RoleServer>) -> Option<&str> {
+    context.extensions.get::<Parts>()?.headers.get(SESSION)?.to_str().ok()
 }
 
 /// What a client hears: for how long it has been going on.

@@ -182,7 +182,7 @@ async fn diagnose(hub: &Hub, asker: &Asker, given: JsonObject, context: &Request
         (None, None) => Whom::Anyone,
     };
     let run = diagnose::diagnose(hub, &asker.caller, whom, &category, params.as_deref());
-    match progress::wait(context, || "the runbook".into(), run).await {
+    match progress::wait(hub, context, || "the runbook".into(), run).await {
         None => Ok(gave_up()),
         Some(Ok(diagnosis)) => {
             let (run, good, _) = diagnosis.counts;
@@ -240,7 +240,7 @@ struct HealthArgs {
 async fn health_check(hub: &Hub, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
     let HealthArgs { agent, categories, tags } = args(given)?;
     let check = overview::health_check(hub, &asker.caller, agent.as_deref(), &categories, &tags);
-    match progress::wait(context, || "the health check".into(), check).await {
+    match progress::wait(hub, context, || "the health check".into(), check).await {
         None => Ok(gave_up()),
         Some(Ok(shown)) => {
             let count = |name: &str| shown["summary"][name].as_u64().unwrap_or_default();
