@@ -76,7 +76,10 @@ impl Machine {
         let _stop_on_drop = stop.clone().drop_guard();
         let work = async {
             match known.name {
-                "telemetry_collect" => self.telemetry(args).await,
+                "telemetry_collect" => tokio::select! {
+                    snapshot = self.telemetry(args) => snapshot,
+                    () = stop.cancelled() => Err(cancelled()),
+                },
                 name => {
                     let facts = Facts {
                         options: self.options.clone(),
@@ -87,8 +90,11 @@ impl Machine {
                     };
                     let Some(handler) = handler(name) else { return Err(missing(name)) };
                     let args = args.clone();
-                    // The semaphore is never closed.
-                    let permit = self.threads.clone().acquire_owned().await;
+                    let permit = tokio::select! {
+                        // The semaphore is never closed.
+                        permit = self.threads.clone().acquire_owned() => permit,
+                        () = stop.cancelled() => return Err(cancelled()),
+                    };
                     let work = tokio::task::spawn_blocking(move || {
                         let _permit = permit;
                         handler(&facts, &args)
@@ -98,10 +104,15 @@ impl Machine {
                 }
             }
         };
+        tokio::pin!(work);
         tokio::select! {
             biased;
-            result = work => result,
-            () = call.cancel.cancelled() => Err(ToolError::failed("cancelled")),
+            result = &mut work => result,
+            () = call.cancel.cancelled() => {
+                // What it runs is killed before it is told to have ended: the agent itself may be about to end.
+                let _ = tokio::time::timeout(KILL_TIME, work).await;
+                Err(cancelled())
+            }
             // What runs commands ends them by itself at the deadline; the little more lets it say so first.
             () = tokio::time::sleep(timeout.saturating_add(KILL_TIME)) => Err(ToolError::timeout(timeout)),
         }
@@ -156,6 +167,10 @@ impl Machine {
 
 /// How long a killed tree may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(2);
+
+fn cancelled() -> ToolError {
+    ToolError::failed("cancelled")
+}
 
 /// What runs a tool: on a thread of its own, where it may block.
 pub(crate) type Handler = fn(&Facts, &Map<String, Value>) -> Result<Value, ToolError>;

@@ -60,6 +60,31 @@ async fn a_call_can_be_bounded_and_cancelled() {
     assert_eq!(error.code, ErrorCode::ExecFailed);
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_cancelled_call_ran_is_gone_when_it_is_told() {
+    for _ in 0..8 {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let args =
+            json!({"command": format!("echo $$ > '{0}.part'; mv '{0}.part' '{0}'; exec sleep 300", file.display())});
+        let (machine, call) = (machine(), Call::default());
+        let cancel = async {
+            let pid = loop {
+                match std::fs::read_to_string(&file) {
+                    Ok(pid) => break pid,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            };
+            call.cancel.cancel();
+            pid.trim().to_owned()
+        };
+        let (result, pid) = tokio::join!(machine.run("shell_exec", args.as_object().unwrap(), &call), cancel);
+        let there = std::path::Path::new("/proc").join(&pid).exists();
+        assert_eq!((result.unwrap_err().code, there), (ErrorCode::ExecFailed, false), "process {pid}");
+    }
+}
+
 #[tokio::test]
 async fn the_agents_own_settings_are_not_passed_on() {
     // Set by cargo's runner for this one test would be unsafe code; a child of a child shows it as well.
