@@ -22,6 +22,7 @@ use crate::backoff::Backoff;
 use crate::net::DialError;
 use crate::state::{StateDir, StateError, is_superuser};
 use crate::status::{Phase, Teller};
+use crate::switch::Switch;
 use crate::ws::{SocketError, UpgradeError};
 
 pub use convoke_probes::{check_pack, check_packs};
@@ -176,6 +177,7 @@ async fn tunnels(
     stop: &CancellationToken,
 ) -> Result<(), SondeError> {
     let probes = Arc::new(load(state, saved)?);
+    let switch = Switch::new(state.switch_file());
     let config = AgentConfig {
         heartbeat: saved.heartbeat()?,
         signer: saved.signer()?,
@@ -189,7 +191,7 @@ async fn tunnels(
         tell(Phase::Connecting, None);
         let connected = || tell(Phase::Connected, None);
         let ended = tokio::select! {
-            ended = link::run(saved, &probes, config.clone(), dialect, stop, connected) => ended,
+            ended = link::run(saved, &probes, &switch, config.clone(), dialect, stop, connected) => ended,
             () = stop.cancelled() => return Ok(()),
         };
         tell(Phase::Waiting, ended.as_ref().err().map(ToString::to_string));

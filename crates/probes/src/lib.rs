@@ -166,13 +166,7 @@ impl Probes {
         let (metadata, outcome) = match self.find(probe) {
             Err(failure) => (Metadata { agent_version: self.version.clone(), ..unknown_pack() }, Err(failure)),
             Ok((pack, spec)) => {
-                let metadata = Metadata {
-                    agent_version: self.version.clone(),
-                    pack_name: pack.name.clone(),
-                    pack_version: pack.version.clone(),
-                    capability_level: spec.capability,
-                };
-                (metadata, self.run_known(probe, spec, given, timeout, cancel).await)
+                (self.metadata(pack, spec), self.run_known(probe, spec, given, timeout, cancel).await)
             }
         };
         let outcome = match outcome {
@@ -187,6 +181,22 @@ impl Probes {
             Err(failure) => Err(Failure { message: self.scrubber.text(&failure.message), ..failure }),
         };
         Ran { outcome, duration: started.elapsed(), metadata }
+    }
+
+    /// The answer to a probe that would do more than look, of an agent that may not: nothing where it only looks.
+    pub fn refused(&self, probe: &str, message: &str) -> Option<Ran> {
+        let (pack, spec) = self.find(probe).ok().filter(|(_, spec)| spec.capability > Effect::Observe)?;
+        let failure = Failure { status: Status::Unauthorized, code: code::UNAUTHORIZED, message: message.to_owned() };
+        Some(Ran { outcome: Err(failure), duration: Duration::ZERO, metadata: self.metadata(pack, spec) })
+    }
+
+    fn metadata(&self, pack: &Manifest, spec: &ProbeSpec) -> Metadata {
+        Metadata {
+            agent_version: self.version.clone(),
+            pack_name: pack.name.clone(),
+            pack_version: pack.version.clone(),
+            capability_level: spec.capability,
+        }
     }
 
     fn find(&self, probe: &str) -> Result<(&Manifest, &ProbeSpec), Failure> {

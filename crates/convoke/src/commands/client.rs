@@ -75,7 +75,8 @@ impl Which {
             (None, Some(id)) => self.path(verb, id)?,
             (None, None) => only_one(verb)?,
         };
-        if !path.exists() {
+        let is_there = path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
+        if !is_there {
             let message = format!("there is no client at {}; pair one with `convoke client pair`", path.display());
             return Err(usage(message));
         }

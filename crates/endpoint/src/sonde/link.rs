@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{Saved, SondeError, keys};
 use crate::net::{Dialler, Stream};
+use crate::switch::Switch;
 use crate::ws::Socket;
 
 /// How long each step of connecting may take.
@@ -26,6 +27,8 @@ const DIAL: Duration = Duration::from_secs(15);
 const MAX_MESSAGE: usize = 2 * 1024 * 1024;
 /// Bytes that may wait to be written before no more probes are taken.
 const HIGH_WATER: usize = 4 * 1024 * 1024;
+/// What a hub is told while remote control is off.
+const SWITCHED_OFF: &str = "remote control is switched off at this machine: it may be looked at, and not changed";
 /// How a refusal begins that the other shape may get around.
 pub(super) const OTHER_SHAPE: &str = "not understood: ";
 
@@ -174,6 +177,7 @@ impl Connection {
 pub(super) async fn run(
     saved: &Saved,
     probes: &Arc<Probes>,
+    switch: &Switch,
     config: AgentConfig,
     dialect: Dialect,
     stop: &CancellationToken,
@@ -203,7 +207,7 @@ pub(super) async fn run(
     tracing::info!(hub = saved.hub, name = saved.name, "the Sonde tunnel is up");
     let Connection { socket, started } = connection;
     // What still runs at the end is dropped, and with it every process that it started.
-    let mut live = Live { socket, started, session, probes, running: JoinSet::new(), stop };
+    let mut live = Live { socket, started, session, probes, switch, running: JoinSet::new(), stop };
     live.drive().await
 }
 
@@ -212,6 +216,7 @@ struct Live<'a> {
     started: Instant,
     session: AgentSession,
     probes: &'a Arc<Probes>,
+    switch: &'a Switch,
     running: JoinSet<(Ask, Ran)>,
     stop: &'a CancellationToken,
 }
@@ -274,12 +279,16 @@ impl Live<'_> {
         };
         match self.session.on_text(&text, Uuid::new_v4(), now(), self.mono()) {
             Event::Probe(ask) => {
-                let probes = Arc::clone(self.probes);
+                let (probes, switch) = (Arc::clone(self.probes), self.switch.clone());
                 let cancel = self.stop.child_token();
                 self.running.spawn(async move {
                     tracing::info!(probe = ask.probe, by = ask.requested_by, "a probe is asked for");
-                    let ran =
-                        probes.run(&ask.probe, ask.params.as_deref().map(|p| p.get()), ask.timeout, cancel).await;
+                    let ran = match refused(&probes, switch, &ask.probe).await {
+                        Some(refused) => refused,
+                        None => {
+                            probes.run(&ask.probe, ask.params.as_deref().map(|p| p.get()), ask.timeout, cancel).await
+                        }
+                    };
                     (ask, ran)
                 });
             }
@@ -296,4 +305,16 @@ impl Live<'_> {
         }
         true
     }
+}
+
+/// The answer to a probe that would change this machine while the kill switch is off.
+async fn refused(probes: &Probes, switch: Switch, probe: &str) -> Option<Ran> {
+    let refused = probes.refused(probe, SWITCHED_OFF)?;
+    // A file is read. What cannot be read counts as off.
+    let read = tokio::task::spawn_blocking(move || switch.read().is_enabled()).await;
+    let is_on = read.unwrap_or(false);
+    if !is_on {
+        tracing::warn!(probe, "a probe was refused: remote control is off");
+    }
+    (!is_on).then_some(refused)
 }

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use convoke_core::secret::SecretText;
+use convoke_endpoint::RemoteControl;
 use convoke_endpoint::sonde::{self, Enrolment, Running};
 use convoke_endpoint::state::StateDir;
 use convoke_endpoint::status::{Phase, Status};
+use convoke_endpoint::switch::Switch;
 use convoke_hub::Running as Hub;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -149,5 +151,47 @@ async fn a_machine_enrols_anew_with_any_token_and_another_with_its_name_does_not
     let refused = sonde::enrol(&thief, &enrolment(&hub.http, token(&hub).await, None)).await;
     assert!(refused.is_err_and(|why| why.to_string().contains("the name is taken")));
     assert!(!sonde::is_enrolled(&thief));
+    hub.stop().await.expect("stops");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_kill_switch_holds_for_probes_that_change_something() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().expect("a directory");
+    let hub = start(&dir.path().join("hub"), &[]).await;
+    let state = StateDir::new(dir.path().join("agent"));
+    sonde::enrol(&state, &enrolment(&hub.http, token(&hub).await, None)).await.expect("enrols");
+    let file = state.path().join("sonde.json");
+    let mut saved: Value = serde_json::from_slice(&std::fs::read(&file).expect("reads")).expect("JSON");
+    saved["allowed"]["ceiling"] = json!("manage");
+    std::fs::write(&file, saved.to_string()).expect("writes");
+    let (program, ran) = (dir.path().join("change"), dir.path().join("ran"));
+    std::fs::write(&program, format!("#!/bin/sh\necho x >> '{}'\necho '{{}}'\n", ran.display())).expect("writes");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).expect("sets");
+    let probes = ["observe", "interact", "manage"].map(|capability| {
+        json!({ "name": capability, "description": "d", "capability": capability, "params": {},
+                "run": { "command": [program] } })
+    });
+    let pack = json!({ "name": "mine", "version": "1.0.0", "description": "d", "probes": probes });
+    let packs = state.path().join("packs");
+    std::fs::create_dir(&packs).expect("makes");
+    std::fs::write(packs.join("mine.json"), pack.to_string()).expect("writes");
+    let times = || std::fs::read_to_string(&ran).map_or(0, |text| text.lines().count());
+    while_running(&state, async {
+        until(&hub, "/api/v1/agents/web-1", |a| a["status"] == "online").await;
+        assert_eq!(probe(&hub, "mine.manage", json!({})).await["status"], "success");
+        Switch::new(state.switch_file()).set(RemoteControl::Disabled).expect("switches");
+        for changing in ["mine.interact", "mine.manage"] {
+            let refused = probe(&hub, changing, json!({})).await;
+            assert_eq!(refused["status"], "unauthorized", "{refused}");
+            assert!(refused["data"].to_string().contains("switched off"), "{refused}");
+        }
+        assert_eq!(times(), 1, "nothing ran");
+        assert_eq!(probe(&hub, "mine.observe", json!({})).await["status"], "success", "it may be looked at");
+        Switch::new(state.switch_file()).set(RemoteControl::Enabled).expect("switches");
+        assert_eq!(probe(&hub, "mine.interact", json!({})).await["status"], "success");
+        assert_eq!(times(), 3);
+    })
+    .await;
     hub.stop().await.expect("stops");
 }

@@ -13,7 +13,7 @@ use convoke_endpoint::config::{Config, Given};
 use convoke_endpoint::logs::RotatingFile;
 use convoke_endpoint::settings::Origin;
 use convoke_endpoint::sonde;
-use convoke_endpoint::state::StateDir;
+use convoke_endpoint::state::{StateDir, StateError};
 use convoke_endpoint::status::{Phase, Status};
 use convoke_endpoint::switch::Switch;
 use serde_json::json;
@@ -53,8 +53,12 @@ fn enrolled(args: &StateArgs) -> Result<StateDir> {
 }
 
 /// Whether an agent is enrolled here, or has run with what the environment says. A key alone is what a failed enrolment leaves.
-fn has_agent(state: &StateDir) -> bool {
-    state.config_file().exists() || state.status_file().exists() || sonde::is_enrolled(state)
+fn has_agent(state: &StateDir) -> Result<bool> {
+    // Whoever may not look must not be told that there is none.
+    let there = |path: std::path::PathBuf| {
+        path.try_exists().map_err(|why| denied(StateError::Io { doing: "look at", path: path.clone(), why }))
+    };
+    Ok(there(state.config_file())? || there(state.status_file())? || sonde::is_enrolled(state))
 }
 
 pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
@@ -108,7 +112,7 @@ pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
 
 pub(super) fn switch(verb: Verb<'_>, args: &StateArgs, to: RemoteControl) -> Result<Exit> {
     let state = enrolled(args)?;
-    if !has_agent(&state) {
+    if !has_agent(&state)? {
         // Who believes that a machine is paused must not be wrong about which.
         return Err(usage(format!(
             "no agent is enrolled in {}, and none has run there; name its directory with --state",
