@@ -109,17 +109,37 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         ),
         // Authorization: Bearer …, Basic …
         (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", "$1 [removed]"),
-        // echo name:x | chpasswd, echo x | sudo -S, … | passwd --stdin, … | docker login --password-stdin
+        // echo name:x | chpasswd, and with more in quotes; printf '%s:%s' name x | chpasswd
         (
             r#"([^\s"':|;&]+:)([^\s"'|;&]+)(["']?\s*\|\s*(?:sudo\s+)?chpasswd)"#,
             "$1[removed]$3",
         ),
         (
-            r#"(\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*)("[^"]*"|'[^']*'|[^\s"'|;&-][^\s"'|;&]*)(\s*\|\s*(?:sudo\s+-S|(?:sudo\s+)?(?:passwd\s+--stdin|[a-z]+\s[^|;&\n]*--password-stdin)))"#,
+            r#"(\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["'][^\s:"'%]+:)([^"']*)(["']\s*\|\s*(?:sudo\s+)?chpasswd)"#,
             "$1[removed]$3",
         ),
-        // chpasswd <<< name:x: like these, before the next takes such a command for an option's name
+        (
+            r#"(\bprintf\s+(?:"[^"]*"|'[^']*')\s+)((?:"[^"]*"|'[^']*'|[^|;&\n"'])+?)(\s*\|\s*(?:sudo\s+)?chpasswd)"#,
+            "$1[removed]$3",
+        ),
+        // echo x | sudo -S, … | passwd name --stdin, … | docker login --password-stdin
+        (
+            r#"(\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*)((?:"[^"]*"|'[^']*'|[^|;&\n"'])+?)(\s*\|\s*(?:sudo(?:\s[^|;&\n]*?)?\s-[a-zA-Z]*S\b|(?:sudo\s+(?:-\S+\s+)*)?(?:passwd\b|[a-z]+\s[^|;&\n]*--password-stdin)))"#,
+            "$1[removed]$3",
+        ),
+        // chpasswd <<< name:x, and lines of such; sudo -S … <<< x, passwd … <<< x: like these, before the next takes such a
+        // command for an option's name
         (r#"(\bchpasswd\s*<<<\s*["']?[^\s:"']+:)([^\s"']+)"#, "$1[removed]"),
+        (r"(\bchpasswd\b[^\n<]*<<-?[^\n<]+\n)((?:[^\s:]+:[^\n]*(?:\n|\z))+)", "$1[removed]\n"),
+        (
+            r#"(\b(?:passwd|sudo\b[^|;&\n<]*?\s-[a-zA-Z]*S)\b[^|;&\n<]*<<<\s*)("[^"]*"?|'[^']*'?|[^\s"']+)"#,
+            "$1[removed]",
+        ),
+        // htpasswd -b file name x: the last word
+        (
+            r#"(\bhtpasswd\s(?:[^|;&\n]*?\s)?-[a-zA-Z]*b[a-zA-Z]*\s[^|;&\n]*?)("[^"]*"|'[^']*'|[^\s"'|;&]+)(\s*(?:[|;&\n]|\z))"#,
+            "$1[removed]$3",
+        ),
         // --password x, -Password 'x', password=x, API_KEY: "x", "token":"x"
         (
             r#"(?i)([A-Za-z0-9_.-]*(?:password|passwd|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|account[-_]?key|credential)[A-Za-z0-9_]*["']?)(\s*[:=]\s*|\s+)(@?"[^"]*"|'[^']*'|[^\s"';|&)]+)"#,
@@ -164,9 +184,9 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
             r#"(\bldap[a-z]+\b(?:"[^"]*"|'[^']*'|\\\r?\n|[^|;&\n])*?\s-w\s*)("[^"]*"?|'[^']*'?|[^\s"'-]\S*)"#,
             "$1[removed]",
         ),
-        // net use \\server\share x /user:name
+        // net use \\server\share x /user:name, in either order
         (
-            r#"(?i)(\bnet1?(?:\.exe)?\s+use\s+(?:\S:\s+)?\\\\\S+\s+)("[^"]*"?|'[^']*'?|[^\s/"'*]\S*)"#,
+            r#"(?i)(\bnet1?(?:\.exe)?\s+use\s+(?:(?:\S:|\*)\s+)?(?:"\\\\[^"]+"|\\\\\S+)(?:\s+/\S+)*\s+)("[^"]*"?|'[^']*'?|[^\s/"'*]\S*)"#,
             "$1[removed]",
         ),
         // cmdkey /pass:x, openssl -passin pass:x
@@ -262,6 +282,24 @@ mod tests {
             "echo canary | sudo -S apt update",
             "echo -n 'horse canary' | passwd --stdin bob",
             "echo canary | docker login -u bob --password-stdin registry.example",
+            r"net use \\srv\share /user:bob canary",
+            r"net use * \\srv\share canary /user:bob",
+            r#"net use "\\srv\my share" /user:bob /persistent:no "horse canary""#,
+            "chpasswd <<EOF\nbob:canary\nalice:horse canary\nEOF\n",
+            "sudo chpasswd -e <<-'END'\nbob:canary",
+            "echo 'bob:horse canary' | chpasswd",
+            "printf 'bob:%s' canary | sudo chpasswd",
+            "printf '%s:%s\\n' bob canary | chpasswd",
+            "echo canary | sudo -u root -S apt update",
+            "echo canary | sudo -kS true",
+            "printf '%s\\n' canary | sudo -S true",
+            "sudo -S apt update <<< canary",
+            "echo canary | passwd bob --stdin",
+            "echo -e 'canary\\ncanary' | sudo passwd bob",
+            "passwd --stdin bob <<< 'horse canary'",
+            "htpasswd -b /etc/htpasswd bob canary",
+            "htpasswd -c -b f bob 'horse canary'; true",
+            "htpasswd -nbB bob canary",
         ] {
             let raw = serde_json::value::to_raw_value(&serde_json::json!({ "script": script })).expect("JSON");
             let shown = args(&raw);
@@ -296,6 +334,7 @@ mod tests {
             r"net use z: \\srv\share /user:bob",
             r"net use \\srv\share * /user:bob",
             "echo hello | grep -S x",
+            "echo hello | sudo tee /etc/motd",
             "mkdir -p a/b",
             "date -u +%T",
         ] {
