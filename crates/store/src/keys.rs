@@ -6,9 +6,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use convoke_core::door::Door;
 use convoke_core::id::CallId;
+use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::{SecretBytes, SecretText};
 use rusqlite::{Connection, params};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::error::StoreError;
@@ -16,8 +19,8 @@ use crate::files::{DirLock, Paths, sync_parent, write_private};
 use crate::interface::Result;
 use crate::seal::DataKey;
 use crate::sqlite::{
-    args_purpose, meta, migrate, open_writable, refuse_damaged_log, reseal_clients, reseal_rooms, reseal_rules,
-    secret_purpose, set_meta,
+    append_alone, args_purpose, hub_id, meta, migrate, now, open_writable, refuse_damaged_log, reseal_clients,
+    reseal_rooms, reseal_rules, secret_purpose, set_meta,
 };
 
 /// Names the environment in messages.
@@ -100,7 +103,7 @@ fn keep(paths: &Paths, is_replaced: bool) -> Result<Option<(String, PathBuf)>> {
     Ok(Some((key.id(), kept)))
 }
 
-/// Everything that is sealed, and the key's id, in one transaction.
+/// Everything that is sealed, the key's id, and the record of it, in one transaction.
 fn reseal(conn: &mut Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
     let tx = conn.transaction()?;
     let secrets: Vec<(String, Vec<u8>)> = tx
@@ -125,8 +128,19 @@ fn reseal(conn: &mut Connection, old: &DataKey, new: &DataKey) -> Result<usize> 
     }
     let others = reseal_clients(&tx, old, new)? + reseal_rules(&tx, old, new)? + reseal_rooms(&tx, old, new)?;
     set_meta(&tx, "key_id", &new.id())?;
+    let values = secrets.len() + calls.len() + others;
+    let hub_id = hub_id(&tx)?.ok_or_else(|| StoreError::Corrupt("the hub's id is missing".into()))?;
+    append_alone(&tx, hub_id, &record(old, new, values))?;
     tx.commit()?;
-    Ok(secrets.len() + calls.len() + others)
+    Ok(values)
+}
+
+/// The ids tell nothing about the keys; with them a backup's key is found in the record.
+fn record(old: &DataKey, new: &DataKey, values: usize) -> Draft {
+    let what = json!({ "what": "data key rotated", "key_id": new.id(), "replaced": old.id(), "values": values });
+    let mut record = Draft::new(now(), Kind::Hub).detail(&what);
+    record.door = Some(Door::Cli);
+    record
 }
 
 /// The key of a new store: the given one, or the file, which is made if it is not there.

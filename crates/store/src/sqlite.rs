@@ -49,7 +49,7 @@ pub use damage::LogDamage;
 pub(crate) use calls::args_purpose;
 pub(crate) use clients::reseal as reseal_clients;
 pub(crate) use damage::{find as find_log_damage, refuse as refuse_damaged_log};
-pub(crate) use journal::{Raw, checkpoints, walk};
+pub(crate) use journal::{Raw, append_alone, checkpoints, walk};
 pub(crate) use messages::reseal as reseal_rules;
 pub(crate) use operators::secret_purpose;
 pub(crate) use rooms::reseal as reseal_rooms;
@@ -145,8 +145,8 @@ impl SqliteStore {
             Some(key_id) => keys::load(&paths, options.data_key.as_ref(), &key_id)?,
             None => keys::first(&paths, options.data_key.as_ref())?,
         };
-        let hub_id = match meta(&conn, "hub_id")? {
-            Some(text) => text.parse().map_err(|_| StoreError::Corrupt("the hub's id is malformed".into()))?,
+        let hub_id = match hub_id(&conn)? {
+            Some(hub_id) => hub_id,
             None => initialise(&mut conn, &key)?,
         };
         let signer = Arc::new(signer(&mut conn, &key, options.hub_seed.as_ref())?);
@@ -219,6 +219,12 @@ fn note_accepted(conn: &Connection, accepting: &Path) -> Result<()> {
 /// A fact about the store itself.
 pub(crate) fn meta(conn: &Connection, name: &str) -> Result<Option<String>> {
     Ok(conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0)).optional()?)
+}
+
+/// Whose directory this is, once a hub has started in it.
+pub(crate) fn hub_id(conn: &Connection) -> Result<Option<HubId>> {
+    let parsed = meta(conn, "hub_id")?.map(|text| text.parse());
+    parsed.transpose().map_err(|_| StoreError::Corrupt("the hub's id is malformed".into()))
 }
 
 /// The public half of the hub's key, as the last start left it.

@@ -7,15 +7,17 @@ use convoke_core::approval::ApprovalState;
 use convoke_core::call::CallState;
 use convoke_core::door::Door;
 use convoke_core::id::{CallId, PeerId, TokenId};
-use convoke_core::journal::{Draft, Kind};
+use convoke_core::journal::{Draft, Expected, Kind};
 use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
+use convoke_store::audit::{self, Verdict};
 use convoke_store::{
-    CallRow, ClientRow, OpenOptions, PairingRow, RoomRow, RoomStore as _, RuleRow, SqliteStore, Store, StoreError,
-    YonexusStore as _, keys,
+    CallRow, ClientRow, JournalFilter, OpenOptions, PairingRow, RoomRow, RoomStore as _, RuleRow, SqliteStore, Store,
+    StoreError, YonexusStore as _, keys,
 };
 use ed25519_dalek::SigningKey;
+use serde_json::json;
 use uuid::Uuid;
 
 const SECRET: &[u8] = b"the-secret-of-the-test";
@@ -195,6 +197,28 @@ async fn a_rotation_seals_everything_anew() {
     let store = open(dir.path(), None).expect("opens");
     check(&store).await;
     store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_rotation_is_in_the_journal() {
+    let (dir, _) = filled(None).await;
+    let last = |dir: &Path| match audit::verify_dir(dir, Expected::default()).expect("reads") {
+        Verdict::Good(summary) => summary.last_seq,
+        bad => panic!("{bad:?}"),
+    };
+    let before = last(dir.path());
+    let replaced = keys::rotate(dir.path(), None, None).expect("rotates").old_key.expect("kept");
+    assert_eq!(last(dir.path()), before + 1, "one record, and the chain holds");
+    let store = open(dir.path(), None).expect("opens");
+    let filter = JournalFilter { after: Some(before), limit: 10, ..JournalFilter::default() };
+    let records = store.journal(filter).await.expect("reads");
+    let record: serde_json::Value = serde_json::from_str(records[0].json.get()).expect("a record");
+    assert_eq!((&record["kind"], &record["door"]), (&json!("hub"), &json!("cli")));
+    assert_eq!(record["detail"]["what"], "data key rotated");
+    let id = record["detail"]["replaced"].as_str().expect("names the old key");
+    assert!(replaced.ends_with(format!("data.key.{id}")), "{replaced:?} is not {id}");
+    store.close().await.expect("closes");
+    assert_eq!(last(dir.path()), before + 1);
 }
 
 #[tokio::test]

@@ -71,6 +71,13 @@ pub(super) fn append(
     Ok(sealed.seq)
 }
 
+/// Appends a record where no writer has the directory, in whatever transaction there is.
+pub(crate) fn append_alone(conn: &Connection, hub_id: HubId, draft: &Draft) -> Result<u64> {
+    let (mut chain, _) = end(conn, hub_id)?;
+    let (mut open, mut filling) = (open_count(conn)?, skip::Filling::default());
+    append(conn, &mut insert(conn)?, &mut chain, &mut open, &mut filling, draft)
+}
+
 /// Keeps a signed checkpoint of the chain's end.
 pub(super) fn sign(conn: &Connection, chain: &Chain, signer: &SigningKey, at: Timestamp) -> Result<()> {
     let checkpoint = Checkpoint::sign(signer, chain.hub_id(), chain.seq(), *chain.head(), at);
