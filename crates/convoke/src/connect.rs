@@ -137,7 +137,12 @@ fn choose(
 
 fn address(url: &str) -> Result<String> {
     let url = url.trim_end_matches('/');
-    if ["http://", "https://"].iter().any(|scheme| url.strip_prefix(scheme).is_some_and(|host| !host.is_empty())) {
+    // Said without the address, which may have a password in it.
+    if url.split('/').nth(2).is_some_and(|authority| authority.contains('@')) {
+        return Err(usage("a hub's address has no user and no password in it; a hub takes a token: give --token"));
+    }
+    let host = ["http://", "https://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    if host.is_some_and(|host| !host.is_empty() && !host.contains(['?', '#'])) {
         return Ok(url.to_owned());
     }
     Err(usage(format!("`{url}` is no address of a hub; write it like http://127.0.0.1:7410")))
@@ -202,8 +207,13 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_told() {
-        for bad in ["127.0.0.1:7410", "ftp://h", "http://"] {
+        for bad in ["127.0.0.1:7410", "ftp://h", "http://", "http://h?x=1", "http://h/#x"] {
             check(&global(Some(bad), Some("t"), false), None, None, Err("is no address of a hub"));
+        }
+        for bad in ["http://user:hunter2@h", "https://user@h/x", "http://:hunter2@h"] {
+            check(&global(Some(bad), Some("t"), false), None, None, Err("no user and no password"));
+            let why = address(bad).expect_err("refused").to_string();
+            assert!(!why.contains("hunter2"), "{why}");
         }
     }
 }

@@ -217,7 +217,8 @@ async fn enter<S: Stream>(
             replaces = state.is_online();
             match accepted.proof {
                 Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key.as_deref() == Some(&key),
-                Proof::Token => state.trust != Trust::Revoked,
+                // And so must the binding of a key, from which on no bearer stands for the agent.
+                Proof::Token => state.trust != Trust::Revoked && state.public_key.is_none(),
             }
         },
     );

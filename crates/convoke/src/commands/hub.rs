@@ -142,7 +142,10 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         loop {
             tokio::select! {
                 noted = &mut shown, if !is_noted => {
-                    noted?;
+                    // No reason to end a hub that serves: the next start shows the token once more.
+                    if let Err(why) = noted {
+                        tracing::error!("{why:#}");
+                    }
                     is_noted = true;
                 }
                 () = signals.next() => break,

@@ -24,18 +24,20 @@ pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> 
         )
         .hint("add the name to hub.allowed_hosts, or set hub.public_url"));
     }
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().unwrap_or("null");
-    let same = origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host));
-    if same || is_listed(hub, origin) {
-        return Ok(());
+    // A browser sends one; of several each must be allowed, whichever somebody else would take.
+    for origin in headers.get_all(header::ORIGIN) {
+        let origin = origin.to_str().unwrap_or("null");
+        let same = origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host));
+        if !same && !is_listed(hub, origin) {
+            return Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                "wrong_origin",
+                format!("pages of `{}` may not use this hub", super::error::clip(origin)),
+            )
+            .hint("add the origin to hub.allowed_origins"));
+        }
     }
-    Err(ApiError::new(
-        StatusCode::FORBIDDEN,
-        "wrong_origin",
-        format!("pages of `{}` may not use this hub", super::error::clip(origin)),
-    )
-    .hint("add the origin to hub.allowed_origins"))
+    Ok(())
 }
 
 fn is_listed(hub: &Hub, origin: &str) -> bool {
