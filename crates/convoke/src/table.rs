@@ -54,6 +54,13 @@ impl Field {
         Self::new(name, tone)
     }
 
+    /// The width in which hardly a word of it is broken. What is longer than most words is arguments or a pattern.
+    fn least_width(&self) -> usize {
+        const MOST: usize = 24;
+        let longest = self.text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+        if self.is_id() { longest } else { longest.min(MOST) }
+    }
+
     /// Whether it is the id of a call, an approval or a token, which is good for nothing in two pieces.
     fn is_id(&self) -> bool {
         let is_hyphen = |at: usize| [8, 13, 18, 23].contains(&at);
@@ -116,6 +123,11 @@ impl Grid {
     /// The table as text: on a terminal it fits the width and, with `colour`, has tones; elsewhere lines are as long
     /// as they need to be.
     pub(crate) fn render(&self, colour: bool) -> String {
+        let width = Table::new().width().map_or(usize::MAX, usize::from);
+        if self.is_crowded(width) {
+            let sheets: Vec<_> = self.sheets().iter().map(|sheet| sheet.render(colour)).collect();
+            return sheets.join("\n\n");
+        }
         let mut table = Table::new();
         table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         if table.width() == Some(0) {
@@ -137,6 +149,31 @@ impl Grid {
         let mut table = Table::new();
         table.load_style(NOTHING).force_no_tty();
         self.fill(table)
+    }
+
+    /// Whether an id, which keeps its width, leaves so little of this width that other words would be broken.
+    fn is_crowded(&self, width: usize) -> bool {
+        let columns = || 0..self.head.len();
+        let has_id = self.rows.iter().flatten().any(Field::is_id);
+        let needed = columns().map(|place| {
+            let fields = self.rows.iter().filter_map(|row| row.get(place));
+            let of_head = self.head[place].split(' ').map(str::len).max().unwrap_or(0);
+            2 + fields.map(Field::least_width).fold(of_head, usize::max)
+        });
+        // Nothing stands behind the last column; and a terminal that does not know its width has none.
+        has_id && width > 0 && needed.sum::<usize>() > width.saturating_add(2)
+    }
+
+    /// Each row as a sheet of facts.
+    fn sheets(&self) -> Vec<Self> {
+        let sheet = |row: &Vec<Field>| {
+            let mut sheet = Self::facts();
+            for (name, field) in self.head.iter().zip(row) {
+                sheet.fact(&name.to_lowercase(), field.clone());
+            }
+            sheet
+        };
+        self.rows.iter().map(sheet).collect()
     }
 
     fn fill(&self, mut table: Table) -> String {
@@ -206,6 +243,25 @@ mod tests {
         let shown = grid.fill(table);
         assert!(shown.contains(id), "{shown}");
         assert!(shown.lines().count() > 2, "the rest fits the width: {shown}");
+    }
+
+    #[test]
+    fn where_words_would_be_broken_each_row_is_a_sheet() {
+        let mut grid = Grid::new(&["APPROVAL", "WHO ASKS", "TOOL", "ARGUMENTS"]);
+        let id = "342fbd6a-b572-4999-af3d-cf4ee2eca598";
+        grid.row([id.into(), "alex".into(), "shell_exec".into(), r#"{"command":"systemctl restart nginx"}"#.into()]);
+        assert!(grid.is_crowded(70) && !grid.is_crowded(80) && !grid.is_crowded(0));
+        let sheets = grid.sheets();
+        insta::assert_snapshot!(sheets[0].render_plain(), @r#"
+        approval   342fbd6a-b572-4999-af3d-cf4ee2eca598
+        who asks   alex
+        tool       shell_exec
+        arguments  {"command":"systemctl restart nginx"}
+        "#);
+        // Without an id every column gives way a little.
+        let mut grid = Grid::new(&["RULE", "REASON"]);
+        grid.row(["a-rule-with-a-long-name".into(), "because-of-something-long".into()]);
+        assert!(!grid.is_crowded(20));
     }
 
     #[test]

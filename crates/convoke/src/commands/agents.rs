@@ -174,6 +174,9 @@ fn updated(verb: Verb<'_>, id: &PeerId, json: &RawValue) -> Result<Exit> {
 /// What an agent says of itself that people look for.
 #[derive(Default, serde::Deserialize)]
 struct Meta {
+    /// What a Sonde agent is called; its id is a number.
+    #[serde(default)]
+    name: Option<Value>,
     #[serde(default)]
     hostname: Option<Value>,
     #[serde(default)]
@@ -200,7 +203,7 @@ fn list(agents: &[Agent], now: Timestamp) -> Grid {
             state(agent),
             Field::state(agent.trust.name()),
             Field::state(&agent.health),
-            said(&meta.hostname).into(),
+            host(agent, &meta).into(),
             said(&meta.os).into(),
             said(&meta.version).into(),
             show::list(&agent.tags).into(),
@@ -208,6 +211,15 @@ fn list(agents: &[Agent], now: Timestamp) -> Grid {
         ]);
     }
     grid
+}
+
+/// Where it runs, and of a Sonde agent its name, by which it is probed.
+fn host(agent: &Agent, meta: &Meta) -> String {
+    let hostname = said(&meta.hostname);
+    match meta.name.as_ref().and_then(Value::as_str) {
+        Some(name) if agent.id.starts_with("sonde:") && name != hostname => format!("{name} ({hostname})"),
+        _ => hostname.to_owned(),
+    }
 }
 
 /// Its liveness; that remote control is switched off at the machine matters as much.
