@@ -26,7 +26,7 @@ use super::super::server::Asker;
 use super::super::sessions::{Begun, Repeated, Turn};
 use super::super::{Entry, Need, find};
 use super::{Era, METHOD, OF_MCP, ended, placed, reply, takes_either};
-use crate::calls::{Call, Run};
+use crate::calls::{Call, CancelUnlessDone, Run};
 use crate::http::extract::json_bytes;
 use crate::hub::Hub;
 use crate::operators::Caller;
@@ -119,7 +119,10 @@ impl Plain {
         let begun = hub.mcp.begun(session, &id, &call);
         match tokio::time::timeout(MOMENT, call::ended(&call, run.as_mut())).await {
             Ok(done) => Ok(json_bytes(ended(hub, caller, &id, &call, done, Era::Sessions).await)),
-            Err(_) => Err(Handover::new(Running { call, run, _begun: begun, _under_way: under_way }, turn)),
+            Err(_) => {
+                let abandoned = CancelUnlessDone::new(&call);
+                Err(Handover::new(Running { call, run, abandoned, _begun: begun, _under_way: under_way }, turn))
+            }
         }
     }
 }
@@ -131,6 +134,8 @@ pub(in super::super) struct Handover(Arc<Mutex<(Option<Running>, Option<Turn>)>>
 struct Running {
     call: Arc<Call>,
     run: Option<Run>,
+    /// The session may have ended in that moment: then the SDK takes nothing, and nobody can be answered.
+    abandoned: CancelUnlessDone,
     _begun: Begun,
     _under_way: TaskTrackerToken,
 }
@@ -150,9 +155,11 @@ impl Handover {
         let handover = context.extensions.get::<Parts>()?.extensions.get::<Self>()?;
         let running = handover.0.lock().unwrap_or_else(PoisonError::into_inner).0.take()?;
         // From here on the SDK knows it by its request.
-        let Running { call, run, _begun: begun, _under_way } = running;
+        let Running { call, run, abandoned, _begun: begun, _under_way } = running;
         drop(begun);
-        Some(call::follow(hub, &call, run, context).await)
+        let followed = call::follow(hub, &call, run, context).await;
+        drop(abandoned);
+        Some(followed)
     }
 }
 

@@ -210,6 +210,25 @@ async fn a_sessions_client_whose_connection_breaks_has_not_given_up() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_ended_takes_its_calls_along() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    // In the moment in which a call is no stream yet, and once it is one.
+    for (ended, is_stream) in [(1, false), (2, true)] {
+        let client = Mcp::open(&hub, TOKEN).await;
+        let (mut reply, _) = begin(&client, &mut agent, 9).await;
+        let listening = if is_stream { Some((&mut reply).await.expect("no panic").expect("answers")) } else { None };
+        assert!(client.end().await.status().is_success());
+        hub.until("/api/journal?limit=1000&kind=call", |j| {
+            let records = j["records"].as_array().map(Vec::as_slice).unwrap_or_default();
+            records.iter().filter(|record| record["outcome"] == "cancelled").count() == ended
+        })
+        .await;
+        drop(listening);
+    }
+}
+
+#[tokio::test]
 async fn a_sessions_calls_go_to_what_it_selected_either_way() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
