@@ -24,6 +24,9 @@ const MAX_METHOD: usize = 128;
 /// text, and an empty list is two bytes long.
 const META_WEIGHT: usize = 32;
 
+/// By this in `_meta` a request says its revision, which those with sessions do not.
+const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
+
 /// What is wrong with a message, as JSON-RPC says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
@@ -101,6 +104,8 @@ impl Peek {
                     Some(Fault::OTHER_CURSOR)
                 }
                 "initialize" if body.len() > MAX_OPENING => Some(Fault::LONG_OPENING),
+                // Without sessions there is no such method.
+                "initialize" if params.meta.is_some_and(|meta| meta.get().contains(REVISION)) => None,
                 _ if id.is_some() => unfit(&method, in_session, top.params).map(Fault::of_params),
                 _ => None,
             },
@@ -355,6 +360,9 @@ mod tests {
                 assert_eq!(fault(method, &params), None, "{method} {params}");
             }
         }
+        let of_no_session =
+            r#"{"id":1,"method":"initialize","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"x"}}}"#;
+        assert_eq!(Peek::at(of_no_session.as_bytes(), false).malformed, None, "it has no such method");
         for (method, bad, wrong) in [
             ("initialize", "{}", "params"),
             (
