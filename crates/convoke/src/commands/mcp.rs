@@ -384,6 +384,13 @@ mod tests {
             self.to_bridge.send(Ok(message.to_string().into_bytes())).await.expect("reads");
         }
 
+        /// Opens a session.
+        async fn open(&mut self, messages: &mut mpsc::UnboundedReceiver<(Value, oneshot::Sender<String>)>) {
+            self.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
+            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
+            self.said.recv().await.expect("a session");
+        }
+
         async fn ask(&self, id: usize) {
             self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })).await;
         }
@@ -517,9 +524,7 @@ mod tests {
             let Scripted { address, mut messages, mut others } = scripted().await;
             // Only who begins anew after each stream comes back at all.
             let mut client = Client::with(&address, [Duration::ZERO, Duration::ZERO, NEVER, NEVER, NEVER], NEVER);
-            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
-            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
-            client.said.recv().await.expect("a session");
+            client.open(&mut messages).await;
             let mut next = async |answer: String| {
                 let (head, say) = others.recv().await.expect("it listens");
                 say.send(answer).expect("waits");
@@ -550,9 +555,7 @@ mod tests {
         let work = async {
             let Scripted { address, mut messages, mut others } = scripted().await;
             let mut client = Client::of(&address);
-            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
-            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
-            client.said.recv().await.expect("a session");
+            client.open(&mut messages).await;
             drop(others.recv().await.expect("it listens"));
             client.ask(1).await;
             messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/7\n\n")).expect("waits");
@@ -586,9 +589,7 @@ mod tests {
         let work = async {
             let Scripted { address, mut messages, mut others } = scripted().await;
             let mut client = Client::with(&address, [NEVER; 5], Duration::ZERO);
-            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
-            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
-            client.said.recv().await.expect("a session");
+            client.open(&mut messages).await;
             drop(others.recv().await.expect("it listens"));
             client.ask(1).await;
             messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/7\n\n")).expect("waits");
@@ -610,9 +611,7 @@ mod tests {
         let work = async {
             let Scripted { address, mut messages, mut others } = scripted().await;
             let mut client = Client::of(&address);
-            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
-            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
-            client.said.recv().await.expect("a session");
+            client.open(&mut messages).await;
             drop(others.recv().await.expect("it listens"));
             client.ask(1).await;
             messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/7\n\n")).expect("waits");
@@ -635,9 +634,7 @@ mod tests {
         let work = async {
             let Scripted { address, mut messages, mut others } = scripted().await;
             let mut client = Client::of(&address);
-            client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;
-            messages.recv().await.expect("asked").1.send(opened()).expect("waits");
-            client.said.recv().await.expect("a session");
+            client.open(&mut messages).await;
             drop(others.recv().await.expect("it listens"));
             client.ask(1).await;
             messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/7\n\n")).expect("waits");
