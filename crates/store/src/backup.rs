@@ -26,7 +26,8 @@ use crate::interface::Result;
 use crate::keys;
 use crate::seal::DataKey;
 use crate::sqlite::{
-    CURRENT_SCHEMA, RESTORED, meta, now, open_readable, refuse_damaged_log, schema_version, set_meta,
+    CURRENT_SCHEMA, RESTORED, TailContents, join_records, last_record, meta, now, open_readable, read_tail,
+    refuse_damaged_log, schema_version, set_meta,
 };
 use key::WrappedKey;
 
@@ -84,13 +85,13 @@ pub fn create(
     let paths = Paths::existing(dir)?;
     // It would be a backup without what is behind the damage, and nothing in it would say so.
     refuse_damaged_log(&paths.wal)?;
-    let Some(passphrase) = passphrase else { return copy(&paths.db, to, None) };
+    let Some(passphrase) = passphrase else { return copy(&paths, to, None) };
     let conn = open_readable(&paths.db)?;
     schema_version(&conn)?;
     let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
     drop(conn);
     let key = keys::peek(&paths, data_key, &key_id)?;
-    copy(&paths.db, to, Some((&key, passphrase)))
+    copy(&paths, to, Some((&key, passphrase)))
 }
 
 /// A restored data directory.
@@ -172,8 +173,8 @@ pub fn verify(file: &Path) -> Result<(Manifest, Summary)> {
     Ok((manifest, summary))
 }
 
-/// Copies the database at `db` into the new backup `to`, and checks the result.
-pub(crate) fn copy(db: &Path, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
+/// Copies a database and what stands in its tail into the new backup `to`, and checks the result.
+pub(crate) fn copy(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
     if to.exists() {
         return Err(StoreError::Exists(to.to_owned()));
     }
@@ -183,7 +184,7 @@ pub(crate) fn copy(db: &Path, to: &Path, key: Option<(&DataKey, &SecretText)>) -
     // What an earlier attempt left behind.
     let _ = fs::remove_file(&partial);
     drop(create_private(&partial)?);
-    let made = write_backup(db, &partial, key).and_then(|manifest| verify(&partial).map(|_| manifest));
+    let made = write_backup(paths, &partial, key).and_then(|manifest| verify(&partial).map(|_| manifest));
     let manifest = match made {
         Ok(manifest) => manifest,
         Err(error) => {
@@ -204,13 +205,17 @@ pub(crate) fn copy(db: &Path, to: &Path, key: Option<(&DataKey, &SecretText)>) -
     Ok(manifest)
 }
 
-fn write_backup(db: &Path, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
-    let conn = open_readable(db)?;
+fn write_backup(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
+    let conn = open_readable(&paths.db)?;
     schema_version(&conn)?;
+    // Before the copy: what leaves the tail meanwhile is in the database then.
+    let tail =
+        read_tail(&conn, paths)?.map_err(|damage| StoreError::DamagedTail { file: paths.tail.clone(), damage })?;
     let text = to.to_str().ok_or_else(|| bad(to, "its name is not UTF-8"))?;
     // A copy of one moment, while writers go on; without free pages, so that nothing deleted is in it.
     conn.execute("VACUUM INTO ?1", [text])?;
     drop(conn);
+    add_tail(to, &tail)?;
     let mut file = OpenOptions::new().read(true).write(true).open(to).map_err(|e| StoreError::io("open", to, e))?;
     let io = |e| StoreError::io("write", to, e);
     let (db_bytes, db_sha256) = hash(&mut file, to)?;
@@ -286,13 +291,26 @@ fn copy_db(from: &Path, to: &Path, manifest: &Manifest) -> Result<()> {
         .map_err(|e| StoreError::io("write", to, e))
 }
 
+/// Puts the records of a killed hub, or of one that cannot write its database, into a copy of it.
+fn add_tail(copy: &Path, tail: &TailContents) -> Result<()> {
+    let mut conn = open_alone(copy)?;
+    let (seq, head) = last_record(&conn)?;
+    // It has been found that they follow.
+    join_records(&mut conn, &tail.following(seq, head).unwrap_or_default())
+}
+
 /// Notes in the database that it comes from a backup: the hub that starts there must not take up what waited then.
 fn mark_restored(db: &Path) -> Result<()> {
+    set_meta(&open_alone(db)?, RESTORED, &now().to_string())
+}
+
+/// Opens a database that nobody else has. What is interrupted is begun again: nothing needs to be undone, and nothing shall
+/// lie beside it.
+fn open_alone(db: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(db, flags)?;
-    // A restore that is interrupted is run again: nothing needs to be undone, and nothing shall lie beside it.
     conn.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
-    set_meta(&conn, RESTORED, &now().to_string())
+    Ok(conn)
 }
 
 /// Checks the database in `file`, with or without a manifest behind it.
@@ -305,6 +323,7 @@ fn check_db(file: &Path, manifest: &Manifest) -> Result<Summary> {
         Verdict::Bad(finding) => Err(bad(file, &format!("its journal does not hold: {finding}"))),
         Verdict::Damaged { why, .. } => Err(bad(file, &why)),
         Verdict::DamagedLog(damage) => Err(bad(file, &damage.to_string())),
+        Verdict::DamagedTail(damage) => Err(bad(file, &damage.to_string())),
     }
 }
 

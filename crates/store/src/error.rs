@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::sqlite::LogDamage;
+use crate::sqlite::{LogDamage, TailDamage};
 
 /// Why the store could not do what it was asked. `Clone`, because one failed commit answers many callers.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -118,6 +118,19 @@ pub enum StoreError {
         file: PathBuf,
         /// What is wrong with it.
         damage: LogDamage,
+    },
+    /// The journal's newest records are damaged, and going on would lose what is behind the damage.
+    #[error(
+        "the journal's tail {} cannot be joined to the database: {damage}; nothing was changed. Restore a backup into another \
+         directory; or copy this one elsewhere, and start the hub once with `--set store.accept_damaged_log=true` to go \
+         on without those records",
+        .file.display()
+    )]
+    DamagedTail {
+        /// The tail.
+        file: PathBuf,
+        /// What is wrong with it.
+        damage: TailDamage,
     },
     /// The change does not fit what is there.
     #[error("{0}")]

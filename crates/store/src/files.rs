@@ -16,6 +16,8 @@ pub struct Paths {
     pub db: PathBuf,
     /// The database's write-ahead log.
     pub wal: PathBuf,
+    /// The newest records of the journal, which the database may not have yet.
+    pub tail: PathBuf,
     /// There only while a damaged log is being accepted: what is behind the damage may be gone, and the database does not
     /// say so yet.
     pub accepting: PathBuf,
@@ -38,6 +40,7 @@ impl Paths {
             dir: dir.to_owned(),
             db: dir.join("hub.db"),
             wal: dir.join("hub.db-wal"),
+            tail: dir.join("hub.db-tail"),
             accepting: dir.join("hub.db-wal.accepting"),
             key: dir.join("data.key"),
             next_key: dir.join("data.key.new"),

@@ -340,6 +340,10 @@ pub struct StoreStats {
     pub lost: u64,
     /// Last `seq` of the journal.
     pub journal_seq: u64,
+    /// Records that were acknowledged before the database had them, since they were in the tail.
+    pub tail_records: u64,
+    /// Whether records can go that way now.
+    pub tail_open: bool,
     /// Whether the last commit failed (disk full, …).
     pub failing: bool,
 }

@@ -15,6 +15,7 @@ mod row;
 mod schema;
 mod skip;
 mod sonde;
+mod tail;
 mod telemetry;
 mod wal;
 mod writer;
@@ -23,6 +24,7 @@ mod yonexus;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::id::HubId;
@@ -34,29 +36,30 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::error::StoreError;
-use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent, touch_private};
+use crate::files::{DirLock, Paths, create_private, holder, private_dir, sync_parent, touch_private};
 use crate::interface::Result;
 use crate::keys;
 use crate::seal::{DataKey, random};
 use queue::Queue;
 use readers::Readers;
 use skip::Filling;
+use tail::Tail;
 use wal::WalKeeper;
 use writer::Writer;
 
 pub use damage::LogDamage;
+pub use tail::TailDamage;
 
 pub(crate) use calls::args_purpose;
 pub(crate) use clients::reseal as reseal_clients;
 pub(crate) use damage::{find as find_log_damage, refuse as refuse_damaged_log};
-pub(crate) use journal::{Raw, append_alone, checkpoints, walk};
+pub(crate) use journal::{Raw, append_alone, checkpoints, join as join_records, last as last_record, walk};
 pub(crate) use messages::reseal as reseal_rules;
 pub(crate) use operators::secret_purpose;
 pub(crate) use rooms::reseal as reseal_rooms;
-pub(crate) use schema::{
-    CURRENT as CURRENT_SCHEMA, migrate, open_readable, open_writable, version as schema_version,
-};
+pub(crate) use schema::{CURRENT as CURRENT_SCHEMA, open_readable, open_writable, version as schema_version};
 pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits, kept_too_soon};
+pub(crate) use tail::{Contents as TailContents, Following};
 
 /// The secret under which the hub's own key is kept.
 const HUB_KEY: &str = "hub_key";
@@ -64,6 +67,12 @@ const HUB_KEY: &str = "hub_key";
 const PUBLIC_KEY: &str = "hub_public_key";
 /// Since when the database is of an earlier time, a backup's or one before a damage, and no hub has started on it.
 pub(crate) const RESTORED: &str = "restored_at";
+
+/// How long a running hub is waited for, and how often it is looked at meanwhile.
+const TAIL_SETTLES: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How often damage is looked at again before it is told.
+const READ_AGAIN: u32 = 2;
 
 /// How to open a data directory.
 #[derive(Clone, Debug)]
@@ -78,8 +87,10 @@ pub struct OpenOptions {
     pub queue_limit: usize,
     /// How many reads may run at once.
     pub readers: usize,
-    /// Whether to go on with what is before the damage where the write-ahead log is damaged, rather than refuse.
+    /// Whether to go on with what is before the damage where the write-ahead log or the tail is damaged, rather than refuse.
     pub accept_damaged_log: bool,
+    /// Whether records may be acknowledged once they are in the tail, where the system has what that takes.
+    pub tail: bool,
 }
 
 impl OpenOptions {
@@ -92,6 +103,7 @@ impl OpenOptions {
             queue_limit: 4_096,
             readers: 4,
             accept_damaged_log: false,
+            tail: true,
         }
     }
 }
@@ -130,16 +142,36 @@ impl SqliteStore {
                 "the write-ahead log is damaged, and store.accept_damaged_log is on: {damage}, and the hub goes on \
                  without them; stop it and check what is left with `convoke audit verify`"
             );
-            // Before anything is written over: a start that is killed from here on may leave nothing of the damage to find.
-            touch_private(&paths.accepting)?.sync_all().map_err(|e| StoreError::io("write", &paths.accepting, e))?;
-            sync_parent(&paths.accepting)?;
+            begin_accepting(&paths)?;
         }
         let mut conn = schema::open_writable(&paths.db)?;
         if damage.is_some() {
             // What is behind the damage would be found again at the next start, in what was written over it by then.
             conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         }
+        let contents = TailContents::read(&paths.tail)?;
+        let newer = match newer_records(&conn, &contents)? {
+            Ok(newer) => newer,
+            // A start that accepted it and was killed has left the mark.
+            Err((newer, damage)) if options.accept_damaged_log || paths.accepting.exists() => {
+                let file = File::open(&paths.tail).map_err(|e| StoreError::io("read", &paths.tail, e))?;
+                let kept = set_aside(&paths.tail, file)?;
+                tracing::error!(
+                    kept = %kept.display(),
+                    records = damage.behind,
+                    "the journal's tail is damaged, and store.accept_damaged_log is on: {damage}, and the hub goes on \
+                     without them"
+                );
+                begin_accepting(&paths)?;
+                newer
+            }
+            Err((_, damage)) => return Err(StoreError::DamagedTail { file: paths.tail, damage }),
+        };
         schema::migrate(&mut conn)?;
+        journal::join(&mut conn, &newer)?;
+        // The database has it now. A file of its own for each start: what a killed hub still had under way to the disk lands in
+        // the one that is gone.
+        tail::remove(&paths.tail)?;
         note_accepted(&conn, &paths.accepting)?;
         let key = match meta(&conn, "key_id")? {
             Some(key_id) => keys::load(&paths, options.data_key.as_ref(), &key_id)?,
@@ -153,17 +185,23 @@ impl SqliteStore {
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db)?;
         let open_intents = journal::open_count(&conn)?;
+        if contents.is_broken_at(chain.seq() + 1) {
+            tracing::warn!(
+                "the last write to hub.db-tail was not finished, which a power cut leaves; nobody was answered for it"
+            );
+        }
         let writer = Writer {
             conn,
-            chain,
+            tail: Tail::new(chain),
             signed,
             open_intents,
             filling: Filling::default(),
             signer: Arc::clone(&signer),
             wal,
+            has_failed: false,
             lock,
         };
-        let queue = writer.start(options.queue_limit)?;
+        let queue = writer.start(options.queue_limit, options.tail.then_some(paths.tail.as_path()))?;
         let readers = Readers::new(paths.db.clone(), options.readers);
         Ok(Self { hub_id, paths, key: Arc::new(key), signer, queue, readers })
     }
@@ -176,6 +214,62 @@ impl SqliteStore {
     /// Where its files are.
     pub const fn paths(&self) -> &Paths {
         &self.paths
+    }
+}
+
+/// What a damaged log loses is about to be lost: a start that is killed from here on may leave nothing of the damage to find.
+fn begin_accepting(paths: &Paths) -> Result<()> {
+    touch_private(&paths.accepting)?.sync_all().map_err(|e| StoreError::io("write", &paths.accepting, e))?;
+    sync_parent(&paths.accepting)
+}
+
+/// The records in the tail that the database does not have yet.
+fn newer_records(conn: &Connection, contents: &TailContents) -> Result<Following> {
+    if schema::version(conn)? == 0 {
+        // It has no journal yet, so this is another's.
+        let behind = contents.last();
+        return Ok(if behind == 0 { Ok(Vec::new()) } else { Err((Vec::new(), TailDamage { record: 1, behind })) });
+    }
+    let (seq, head) = journal::last(conn)?;
+    Ok(contents.following(seq, head))
+}
+
+/// Brings a killed hub's database to the current schema and puts the records of its tail into it. Whoever calls it holds the
+/// directory.
+pub(crate) fn join_tail(conn: &mut Connection, paths: &Paths) -> Result<()> {
+    let contents = TailContents::read(&paths.tail)?;
+    let newer = newer_records(conn, &contents)?
+        .map_err(|(_, damage)| StoreError::DamagedTail { file: paths.tail.clone(), damage })?;
+    schema::migrate(conn)?;
+    journal::join(conn, &newer)?;
+    // As at a start: nothing may land in it any more.
+    tail::remove(&paths.tail)
+}
+
+/// Reads the tail for whoever looks at a database that a running hub may be writing. That puts into its database what stands
+/// in its tail within a moment, which is waited for; one that cannot write is not waited for for long.
+pub(crate) fn read_tail(conn: &Connection, paths: &Paths) -> Result<std::result::Result<TailContents, TailDamage>> {
+    if schema::version(conn)? == 0 {
+        return Ok(Ok(TailContents::default()));
+    }
+    let until = std::time::Instant::now() + TAIL_SETTLES;
+    let mut damaged = 0;
+    loop {
+        let contents = TailContents::read(&paths.tail)?;
+        while journal::last(conn)?.0 < contents.last()
+            && holder(&paths.dir).is_some()
+            && std::time::Instant::now() < until
+        {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        let (seq, head) = journal::last(conn)?;
+        match contents.following(seq, head) {
+            Ok(_) => return Ok(Ok(contents)),
+            // A frame that was written while the file was read may be missing before the next one, once.
+            Err(_) if damaged < READ_AGAIN => damaged += 1,
+            Err((_, damage)) => return Ok(Err(damage)),
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
 }
 

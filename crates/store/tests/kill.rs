@@ -10,6 +10,7 @@ use convoke_core::id::CallId;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_core::time::Timestamp;
 use convoke_store::{JournalFilter, OpenOptions, SqliteStore, Store, audit};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 const DIR: &str = "CONVOKE_KILL_TEST_DIR";
@@ -22,17 +23,24 @@ fn appends_until_killed() {
     runtime.block_on(async {
         let store = Arc::new(SqliteStore::open(OpenOptions::new(dir)).expect("opens"));
         let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..8 {
+        for task in 0..8 {
             let store = Arc::clone(&store);
             tasks.spawn(async move {
                 loop {
-                    let draft = Draft {
-                        phase: Some(Phase::Intent),
+                    let call = Draft {
                         call_id: Some(CallId::new(Uuid::new_v4())),
                         who: Some("y".repeat(500)),
                         ..Draft::new(Timestamp::from_millis(0), Kind::Call)
                     };
-                    println!("ack {}", store.append(draft).await.expect("appends"));
+                    // Some calls are announced, all of them end: by way of the writer and by way of the tail.
+                    if task % 2 == 0 {
+                        let intent = Draft { phase: Some(Phase::Intent), ..call.clone() };
+                        println!("ack {}", store.append(intent).await.expect("appends"));
+                    }
+                    let expected = store.announce();
+                    let (told, committed) = oneshot::channel();
+                    store.append_expected(Box::new(Draft { phase: Some(Phase::Outcome), ..call }), expected, told);
+                    println!("ack {}", committed.await.expect("answered").expect("appends"));
                 }
             });
         }
@@ -73,6 +81,7 @@ fn a_killed_writer_keeps_what_it_acknowledged() {
     runtime.block_on(async {
         let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens again");
         let mut kept = BTreeSet::new();
+        let mut open = BTreeSet::new();
         loop {
             let after = kept.last().copied();
             let page = JournalFilter { after, limit: 10_000, ..JournalFilter::default() };
@@ -80,11 +89,22 @@ fn a_killed_writer_keeps_what_it_acknowledged() {
             if rows.is_empty() {
                 break;
             }
-            kept.extend(rows.iter().map(|row| row.seq));
+            for row in rows {
+                kept.insert(row.seq);
+                let record: Draft = serde_json::from_str(row.json.get()).expect("a record");
+                let id = record.call_id.map(|id| id.to_string()).expect("every record has one");
+                if record.phase == Some(Phase::Intent) {
+                    open.insert(id);
+                } else {
+                    open.remove(&id);
+                }
+            }
         }
         let lost: Vec<_> = acknowledged.difference(&kept).collect();
         assert!(lost.is_empty(), "acknowledged and gone: {lost:?}");
-        assert_eq!(store.open_intents().await.expect("reads").len(), kept.len());
+        let listed = store.open_intents().await.expect("reads");
+        let listed = listed.into_iter().map(|intent| intent.call_id.expect("a call").to_string()).collect();
+        assert_eq!(open, listed, "the calls that were announced and have not ended");
         store.close().await.expect("closes");
     });
     assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());

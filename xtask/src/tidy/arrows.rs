@@ -1,6 +1,6 @@
 //! The arrows between crates: dependencies point down only.
 //!
-//! `convoke → hub, client, endpoint, coder, sim → probes, room → dial, store, api → the protocol crates → core`. A protocol
+//! `convoke → hub, client, endpoint, coder, sim → probes, room → dial, store, api → ring → the protocol crates → core`. A protocol
 //! crate knows nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are
 //! what lets the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
 
@@ -19,20 +19,21 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-kward", 1),
     ("convoke-sse", 1),
     ("convoke-ws", 1),
-    ("convoke-api", 2),
-    ("convoke-models", 2),
-    ("convoke-machine", 2),
-    ("convoke-dial", 2),
-    ("convoke-store", 2),
-    ("convoke-toolbox", 2),
-    ("convoke-probes", 3),
-    ("convoke-room", 3),
-    ("convoke-hub", 4),
-    ("convoke-client", 4),
-    ("convoke-endpoint", 4),
-    ("convoke-coder", 4),
-    ("convoke-sim", 4),
-    ("convoke", 5),
+    ("convoke-ring", 2),
+    ("convoke-api", 3),
+    ("convoke-models", 3),
+    ("convoke-machine", 3),
+    ("convoke-dial", 3),
+    ("convoke-store", 3),
+    ("convoke-toolbox", 3),
+    ("convoke-probes", 4),
+    ("convoke-room", 4),
+    ("convoke-hub", 5),
+    ("convoke-client", 5),
+    ("convoke-endpoint", 5),
+    ("convoke-coder", 5),
+    ("convoke-sim", 5),
+    ("convoke", 6),
 ];
 
 /// The highest level whose crates do no input or output, and have no clock and no randomness.

@@ -180,7 +180,12 @@ async fn tell(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, ear: &Ea
 /// Whether there are records after this one that the caller may see. A caller whose reach is narrowed is not told of
 /// others': that something happened is news, too.
 async fn new_records(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, seq: &mut u64) -> bool {
-    let now = hub.store.stats().journal_seq;
+    let stats = hub.store.stats();
+    if stats.failing {
+        // The newest records may not be in the database yet, where they are looked for.
+        return false;
+    }
+    let now = stats.journal_seq;
     let before = std::mem::replace(seq, now);
     let is_journal = |uri: &String| matches!(Name::read(uri), Some(Name::Journal { .. }));
     let asked = uris.lock().unwrap_or_else(PoisonError::into_inner).iter().any(is_journal);
@@ -195,7 +200,10 @@ async fn new_records(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, s
             *seq = page.next.unwrap_or(now);
             !page.records.is_empty()
         }
-        Err(_) => false,
+        Err(_) => {
+            *seq = before;
+            false
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The journal's rows: appending, signing, reading by filter.
 
 use convoke_core::id::HubId;
-use convoke_core::journal::{Chain, Checkpoint, Draft, GENESIS, Phase, shown};
+use convoke_core::journal::{Chain, Checkpoint, Draft, GENESIS, Hash, Phase, Sealed, shown};
 use convoke_core::time::Timestamp;
 use ed25519_dalek::SigningKey;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
@@ -21,21 +21,20 @@ pub(super) fn weight(draft: &Draft) -> usize {
         + draft.detail.as_ref().map_or(0, |raw| raw.get().len())
 }
 
-/// The statement that [`append`] runs.
+/// The statement that [`put`] runs.
 pub(super) fn insert(conn: &Connection) -> Result<CachedStatement<'_>> {
     Ok(conn.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?)
 }
 
-/// Appends a record and keeps the list of open intents true.
-pub(super) fn append(
+/// Puts a record that has its place into the table, and keeps the list of open intents true.
+pub(super) fn put(
     conn: &Connection,
     insert: &mut CachedStatement<'_>,
-    chain: &mut Chain,
     open: &mut u64,
     filling: &mut skip::Filling,
+    sealed: &Sealed,
     draft: &Draft,
-) -> Result<u64> {
-    let sealed = chain.seal(draft);
+) -> Result<()> {
     let call_id = draft.call_id.map(|id| id.uuid().into_bytes());
     insert.execute(params![
         sealed.seq as i64,
@@ -68,14 +67,40 @@ pub(super) fn append(
     if skip::block_ended_by(sealed.seq).is_some() {
         skip::keep(conn, sealed.seq, known)?;
     }
-    Ok(sealed.seq)
+    Ok(())
 }
 
 /// Appends a record where no writer has the directory, in whatever transaction there is.
 pub(crate) fn append_alone(conn: &Connection, hub_id: HubId, draft: &Draft) -> Result<u64> {
     let (mut chain, _) = end(conn, hub_id)?;
     let (mut open, mut filling) = (open_count(conn)?, skip::Filling::default());
-    append(conn, &mut insert(conn)?, &mut chain, &mut open, &mut filling, draft)
+    let sealed = chain.seal(draft);
+    put(conn, &mut insert(conn)?, &mut open, &mut filling, &sealed, draft)?;
+    Ok(sealed.seq)
+}
+
+/// Puts records that follow the table's last one into it, in one transaction: what a killed hub had acknowledged and
+/// written to its tail.
+pub(crate) fn join(conn: &mut Connection, records: &[Sealed]) -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Place {
+        hub_id: HubId,
+    }
+    if records.is_empty() {
+        return Ok(());
+    }
+    let tx = conn.transaction()?;
+    let hub_id = super::hub_id(&tx)?;
+    let (mut open, mut filling) = (open_count(&tx)?, skip::Filling::default());
+    for sealed in records {
+        let draft: Draft = serde_json::from_str(&sealed.body).map_err(|_| damaged(sealed.seq))?;
+        let place: Place = serde_json::from_str(&sealed.body).map_err(|_| damaged(sealed.seq))?;
+        if Some(place.hub_id) != hub_id {
+            return Err(StoreError::Corrupt(format!("hub.db-tail is another hub's, {}", place.hub_id)));
+        }
+        put(&tx, &mut insert(&tx)?, &mut open, &mut filling, sealed, &draft)?;
+    }
+    Ok(tx.commit()?)
 }
 
 /// Keeps a signed checkpoint of the chain's end.
@@ -93,13 +118,8 @@ pub(super) fn sign(conn: &Connection, chain: &Chain, signer: &SigningKey, at: Ti
 
 /// The chain's end as it was committed, and the last record that is signed.
 pub(super) fn end(conn: &Connection, hub_id: HubId) -> Result<(Chain, u64)> {
-    let last = conn
-        .query_row("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1", [], |row| {
-            Ok((row.get::<_, i64>(0)? as u64, blob(row, 1)?))
-        })
-        .optional()?;
+    let (seq, head) = last(conn)?;
     let signed: i64 = conn.query_row("SELECT coalesce(max(seq), 0) FROM checkpoints", [], |row| row.get(0))?;
-    let (seq, head) = last.unwrap_or((0, GENESIS));
     if signed as u64 > seq {
         // Going on would bury the evidence under new records.
         return Err(StoreError::Corrupt(format!(
@@ -107,6 +127,16 @@ pub(super) fn end(conn: &Connection, hub_id: HubId) -> Result<(Chain, u64)> {
         )));
     }
     Ok((Chain::resume(hub_id, seq, head), signed as u64))
+}
+
+/// The last record's place and hash.
+pub(crate) fn last(conn: &Connection) -> Result<(u64, Hash)> {
+    let last = conn
+        .query_row("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1", [], |row| {
+            Ok((row.get::<_, i64>(0)? as u64, blob(row, 1)?))
+        })
+        .optional()?;
+    Ok(last.unwrap_or((0, GENESIS)))
 }
 
 /// How many calls were announced and have not ended.

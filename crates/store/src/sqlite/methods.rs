@@ -42,6 +42,8 @@ impl Store for SqliteStore {
             writes: numbers.writes.load(Relaxed),
             lost: numbers.lost.load(Relaxed),
             journal_seq: numbers.journal_seq.load(Relaxed),
+            tail_records: numbers.tail_records.load(Relaxed),
+            tail_open: self.queue.tail_is_open(),
             failing: numbers.failing.load(Relaxed),
         }
     }
@@ -305,6 +307,7 @@ impl Store for SqliteStore {
     }
 
     async fn open_intents(&self) -> Result<Vec<Draft>> {
+        self.queue.settle().await;
         self.readers.read(journal::open_intents).await
     }
 
@@ -326,6 +329,7 @@ impl Store for SqliteStore {
     }
 
     async fn journal(&self, filter: JournalFilter) -> Result<Vec<JournalRow>> {
+        self.queue.settle().await;
         self.readers.read(move |conn| journal::read(conn, &filter)).await
     }
 
@@ -370,9 +374,10 @@ impl Store for SqliteStore {
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {
-        let (db, to) = (self.paths.db.clone(), to.to_owned());
+        self.queue.settle().await;
+        let (paths, to) = (self.paths.clone(), to.to_owned());
         // Its own connection: it reads for as long as the copy takes.
-        tokio::task::spawn_blocking(move || backup::copy(&db, &to, None).map(drop))
+        tokio::task::spawn_blocking(move || backup::copy(&paths, &to, None).map(drop))
             .await
             .map_err(|_| crate::StoreError::Closed)?
     }

@@ -14,7 +14,8 @@ use convoke_core::journal::Draft;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::journal;
-use super::writer::{Numbers, Op, Request, Tx};
+use super::tail::{Homeless, Reply, Tail};
+use super::writer::{Awaiting, Numbers, Op, Request, Tx};
 use crate::error::StoreError;
 use crate::interface::{Expected, Result};
 
@@ -26,6 +27,10 @@ const GATHER: Duration = Duration::from_millis(2);
 const SOON: Duration = Duration::from_millis(1);
 /// How long a group that nobody waits for gathers company, unless someone comes who does wait.
 const LINGER: Duration = Duration::from_millis(5);
+/// How long records that are in the tail, and acknowledged, wait for the database, unless someone comes who does wait.
+pub(super) const SETTLE: Duration = Duration::from_millis(40);
+/// … or until there are so many.
+const SETTLE_AT: usize = 1_024;
 /// Most changes in one transaction.
 const MAX_GROUP: usize = 512;
 /// A transaction takes no more changes once it holds this much.
@@ -37,6 +42,7 @@ const QUEUE_KIB: usize = 16 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     shared: Arc<Open>,
+    tail: Arc<Tail>,
     numbers: Arc<Numbers>,
 }
 
@@ -86,6 +92,8 @@ struct State {
     waiting: VecDeque<Queued>,
     /// How many of them someone waits for.
     urgent: usize,
+    /// About how many records the tail has for the database.
+    in_tail: usize,
     /// What the writer waits for; `None` while it does not wait.
     wake_at: Option<Wanted>,
     /// Groups taken so far.
@@ -98,8 +106,12 @@ struct State {
 
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
-    /// This many, whoever they are, or one for whom someone waits.
-    Some(usize),
+    /// Anyone, in the queue or in the tail.
+    Any,
+    /// Anyone in the queue, or many in the tail.
+    Queued,
+    /// Many, or one for whom someone waits.
+    Many,
     /// Everyone who is on the way.
     Everyone,
     /// Someone who is waited for, and with them everyone who is on the way.
@@ -121,7 +133,7 @@ pub(super) struct Group {
 }
 
 /// A queue for at most `limit` changes, and its two ends.
-pub(super) fn queue(limit: usize, numbers: Arc<Numbers>) -> (Queue, Incoming) {
+pub(super) fn queue(limit: usize, tail: Arc<Tail>, numbers: Arc<Numbers>) -> (Queue, Incoming) {
     let limit = limit.clamp(1, QUEUE_KIB);
     let shared = Arc::new(Shared {
         state: Mutex::default(),
@@ -131,7 +143,10 @@ pub(super) fn queue(limit: usize, numbers: Arc<Numbers>) -> (Queue, Incoming) {
         limit,
         waiting: AtomicUsize::new(0),
     });
-    (Queue { shared: Arc::new(Open(Arc::clone(&shared))), numbers }, Incoming { shared, gather: GATHER, soon: SOON })
+    (
+        Queue { shared: Arc::new(Open(Arc::clone(&shared))), tail, numbers },
+        Incoming { shared, gather: GATHER, soon: SOON },
+    )
 }
 
 impl Queue {
@@ -184,9 +199,41 @@ impl Queue {
         expected: Expected,
         committed: oneshot::Sender<Result<u64>>,
     ) {
+        let mut expected = Some(expected);
+        let (mut draft, mut committed) = (draft, committed);
+        if self.tail.is_open() {
+            let is_whole = self.shared.arrived(expected.take());
+            match self.tail.append(draft, committed, is_whole) {
+                Ok(()) => return self.shared.is_in_tail(),
+                Err(back) => (draft, committed) = back,
+            }
+        }
         let queued = Queued { bytes: journal::weight(&draft), op: Op::Append(draft, committed), room: 0 };
         // Refused, it is dropped, which tells that the store is closed.
-        let _ = self.shared.push(queued, Some(expected));
+        let _ = self.shared.push(queued, expected);
+    }
+
+    /// Waits until the database has every record that was acknowledged. If it cannot be written, what it has must do.
+    pub(super) async fn settle(&self) {
+        if !self.tail.is_settled() {
+            let _ = self.run(0, |_| Ok(())).await;
+        }
+    }
+
+    /// Whether records can be acknowledged before the database has them.
+    pub(super) fn tail_is_open(&self) -> bool {
+        self.tail.is_open()
+    }
+
+    /// How many records wait for the writer to give the journal's end back.
+    #[cfg(test)]
+    pub(super) fn parked(&self) -> usize {
+        self.tail.parked()
+    }
+
+    /// What the tail needs to know of the others, and they of it.
+    pub(super) fn rounds(&self) -> Rounds {
+        Rounds { shared: Arc::clone(&self.shared.0), numbers: Arc::clone(&self.numbers) }
     }
 
     pub(super) fn numbers(&self) -> &Numbers {
@@ -202,6 +249,33 @@ impl Queue {
     }
 }
 
+/// The tail's view of the queue.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    shared: Arc<Shared>,
+    numbers: Arc<Numbers>,
+}
+
+impl Rounds {
+    /// A frame goes to the disk: whoever said that they would come before the last one is late.
+    pub(super) fn next(&self) {
+        self.shared.state().next_group();
+    }
+
+    /// Those wait for the database, which has their records, or will with the next commit.
+    pub(super) fn commit(&self, waiting: Vec<(Reply, u64)>) {
+        let queued = Queued { op: Op::Work(Box::new(Awaiting(waiting))), bytes: 0, room: 0 };
+        // Refused, it is dropped, which tells that the store is closed.
+        let _ = self.shared.push(queued, None);
+    }
+
+    /// So many records are in the tail, and the journal goes up to here.
+    pub(super) fn acknowledged(&self, records: usize, seq: u64) {
+        self.numbers.tail_records.fetch_add(records as u64, Relaxed);
+        self.numbers.journal_seq.fetch_max(seq, Relaxed);
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -212,14 +286,30 @@ impl Shared {
         if state.closed {
             return Err(StoreError::Closed);
         }
-        if let Some(Expected(groups)) = expected
-            && groups + 1 >= state.groups
-        {
-            state.expected[parity(groups)] -= 1;
-        }
+        state.arrived(expected);
         state.urgent += usize::from(queued.op.is_urgent());
         state.waiting.push_back(queued);
         self.waiting.store(state.waiting.len(), Relaxed);
+        self.wake(state);
+        Ok(())
+    }
+
+    /// One who said so is here. Answers whether all are.
+    fn arrived(&self, expected: Option<Expected>) -> bool {
+        let mut state = self.state();
+        state.arrived(expected);
+        state.is_whole()
+    }
+
+    /// The tail has a record for the database.
+    fn is_in_tail(&self) {
+        let mut state = self.state();
+        state.in_tail += 1;
+        self.wake(state);
+    }
+
+    /// Wakes the writer if it waits for what is there now.
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
         let wake = state.wake_at.is_some_and(|wanted| state.has(wanted));
         if wake {
             state.wake_at = None;
@@ -228,14 +318,15 @@ impl Shared {
         if wake {
             self.arrived.notify_one();
         }
-        Ok(())
     }
 }
 
 impl State {
     fn has(&self, wanted: Wanted) -> bool {
         let enough = match wanted {
-            Wanted::Some(any) => self.urgent > 0 || self.waiting.len() >= any,
+            Wanted::Any => !self.waiting.is_empty() || self.in_tail > 0,
+            Wanted::Queued => !self.waiting.is_empty() || self.in_tail >= SETTLE_AT,
+            Wanted::Many => self.urgent > 0 || self.waiting.len() >= MAX_GROUP / 2,
             Wanted::Everyone => self.is_whole(),
             Wanted::Whole => (self.urgent > 0 && self.is_whole()) || self.waiting.len() >= MAX_GROUP / 2,
         };
@@ -245,6 +336,15 @@ impl State {
     /// Nobody is on the way any more, or they would not fit.
     fn is_whole(&self) -> bool {
         self.expected == [0, 0] || self.waiting.len() >= MAX_GROUP
+    }
+
+    /// One who said so is here.
+    fn arrived(&mut self, expected: Option<Expected>) {
+        if let Some(Expected(groups)) = expected
+            && groups + 1 >= self.groups
+        {
+            self.expected[parity(groups)] -= 1;
+        }
     }
 
     /// A group was taken: whoever said before the last one that they would come is late.
@@ -259,13 +359,17 @@ const fn parity(groups: u64) -> usize {
 }
 
 impl Incoming {
-    /// The next group; waits for it. None when nobody can send any more and everything was taken.
+    /// The next group; waits for it. It may be empty, when there is only the tail to settle. None when nobody can send any
+    /// more and everything was taken.
     pub(super) fn next_group(&mut self) -> Option<Group> {
         let mut state = self.shared.state();
         state = self.wait(state, Wanted::Whole, Some(self.soon));
-        state = self.wait(state, Wanted::Some(1), None);
-        if state.urgent == 0 {
-            state = self.wait(state, Wanted::Some(MAX_GROUP / 2), Some(LINGER));
+        state = self.wait(state, Wanted::Any, None);
+        if state.waiting.is_empty() {
+            state = self.wait(state, Wanted::Queued, Some(SETTLE));
+        }
+        if state.urgent == 0 && !state.waiting.is_empty() {
+            state = self.wait(state, Wanted::Many, Some(LINGER));
         }
         if state.urgent > 0 {
             state = self.wait(state, Wanted::Everyone, Some(self.gather));
@@ -280,11 +384,29 @@ impl Incoming {
             group.ops.push(next.op);
         }
         state.urgent -= urgent;
-        state.next_group();
+        let in_tail = std::mem::take(&mut state.in_tail);
+        // Frames have rounds of their own.
+        if urgent > 0 {
+            state.next_group();
+        }
         self.shared.waiting.store(state.waiting.len(), Relaxed);
         drop(state);
         self.shared.room.add_permits(room);
-        (!group.ops.is_empty()).then_some(group)
+        (!group.ops.is_empty() || in_tail > 0).then_some(group)
+    }
+
+    /// The tail has records for the database that nobody told of, or that have to be tried again.
+    pub(super) fn come_back(&self) {
+        let mut state = self.shared.state();
+        // Whoever closes tries once more, and no longer.
+        state.in_tail += usize::from(!state.closed);
+    }
+
+    /// Queues what came back from the tail.
+    pub(super) fn push(&self, (draft, reply): Homeless) {
+        let queued = Queued { bytes: journal::weight(&draft), op: Op::Append(draft, reply), room: 0 };
+        // Refused, it is dropped, which tells that the store is closed.
+        let _ = self.shared.push(queued, None);
     }
 
     /// Waits until that many are there, or until the time is over.
@@ -329,14 +451,16 @@ impl Drop for Incoming {
 mod tests {
     use std::thread;
 
-    use convoke_core::journal::Kind;
+    use convoke_core::id::HubId;
+    use convoke_core::journal::{Chain, Kind};
     use convoke_core::time::Timestamp;
 
     use super::*;
     use crate::interface::Lossy;
 
     fn patient() -> (Queue, Incoming) {
-        let (queue, mut incoming) = queue(100, Arc::default());
+        let tail = Tail::new(Chain::new(HubId::new(uuid::Uuid::nil())));
+        let (queue, mut incoming) = queue(100, tail, Arc::default());
         (incoming.gather, incoming.soon) = (Duration::from_secs(3600), Duration::ZERO);
         (queue, incoming)
     }

@@ -70,6 +70,140 @@ async fn a_full_disk_acknowledges_nothing_and_is_left_behind_when_there_is_space
     assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
 }
 
+/// Appends as a call does.
+async fn end_call(store: &SqliteStore) -> Result<u64> {
+    let expected = store.announce();
+    let (told, committed) = tokio::sync::oneshot::channel();
+    store.append_expected(Box::new(record()), expected, told);
+    committed.await.expect("answered")
+}
+
+#[tokio::test]
+async fn what_the_tail_has_is_settled_once_the_database_can_be_written_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    if !store.stats().tail_open {
+        return;
+    }
+    let impatient = |tx: &mut writer::Tx<'_>| Ok(tx.conn.execute_batch("PRAGMA busy_timeout = 0")?);
+    store.queue.run(0, impatient).await.expect("sets");
+    let other = Connection::open(dir.path().join("hub.db")).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("begins");
+    for seq in 1..=5 {
+        assert_eq!(end_call(&store).await.expect("the tail takes it"), seq);
+    }
+    store.append(record()).await.expect_err("the database does not");
+    assert!(store.stats().failing);
+    end_call(&store).await.expect_err("nor does the tail, from then on");
+    assert_eq!(records(&store).await, 0, "what the database has can be read");
+    other.execute_batch("ROLLBACK").expect("ends");
+    let seq = loop {
+        // The first that comes may be early by a moment.
+        if let Ok(seq) = store.append(record()).await {
+            break seq;
+        }
+    };
+    assert_eq!((seq, records(&store).await, store.stats().failing), (6, 6, false));
+    assert_eq!(end_call(&store).await.expect("and the tail is back"), 7);
+    assert_eq!(store.stats().tail_records, 6);
+    store.close().await.expect("closes");
+    assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
+}
+
+#[tokio::test]
+async fn records_that_come_while_the_writer_has_the_end_get_their_place_behind_its_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    if !store.stats().tail_open {
+        return;
+    }
+    // The writer holds still in the middle of a transaction that has a record.
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    let held = Arc::clone(&store);
+    let change = tokio::spawn(async move {
+        let hold = move |tx: &mut writer::Tx<'_>| {
+            let seq = tx.append(&record())?;
+            let _ = begun.send(());
+            let _ = may_go_on.recv();
+            Ok(seq)
+        };
+        held.queue.run(0, hold).await
+    });
+    has_begun.await.expect("begins");
+    let late = Arc::clone(&store);
+    let late = tokio::spawn(async move { end_call(&late).await });
+    while store.queue.parked() == 0 {
+        tokio::task::yield_now().await;
+    }
+    go_on.send(()).expect("waits");
+    assert_eq!(change.await.expect("ends").expect("appends"), 1);
+    assert_eq!(late.await.expect("ends").expect("appends"), 2);
+    assert_eq!((store.stats().tail_records, records(&store).await), (1, 2));
+    store.close().await.expect("closes");
+    assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
+}
+
+#[tokio::test]
+async fn a_writer_that_panics_leaves_nobody_waiting_and_the_directory_free() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    if !store.stats().tail_open {
+        return;
+    }
+    end_call(&store).await.expect("appends");
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    let held = Arc::clone(&store);
+    let change = tokio::spawn(async move {
+        let fall = move |tx: &mut writer::Tx<'_>| -> Result<()> {
+            tx.append(&record())?;
+            let _ = begun.send(());
+            let _ = may_go_on.recv();
+            panic!("for this test");
+        };
+        held.queue.run(0, fall).await
+    });
+    has_begun.await.expect("begins");
+    let (told, committed) = tokio::sync::oneshot::channel();
+    store.append_expected(Box::new(record()), store.announce(), told);
+    assert_eq!(store.queue.parked(), 1);
+    go_on.send(()).expect("waits");
+    assert!(matches!(change.await.expect("ends"), Err(StoreError::Closed)));
+    committed.await.expect_err("dropped, which tells that the store is closed");
+    assert!(matches!(store.append(record()).await, Err(StoreError::Closed)));
+    drop(store);
+    let store = loop {
+        // The thread lets go of the directory when it has ended.
+        match SqliteStore::open(OpenOptions::new(dir.path())) {
+            Ok(store) => break store,
+            Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
+            Err(other) => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(records(&store).await, 1);
+    store.close().await.expect("closes");
+}
+
+#[test]
+fn a_store_outlives_the_runtime_in_which_it_was_opened() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let dir = tempfile::tempdir().expect("a directory");
+    let first = runtime();
+    let store = first.block_on(async {
+        let store = open(&dir);
+        end_call(&store).await.expect("appends");
+        store
+    });
+    drop(first);
+    assert!(!store.stats().tail_open);
+    runtime().block_on(async {
+        assert_eq!(end_call(&store).await.expect("appends, by the long way"), 2);
+        assert_eq!(records(&store).await, 2);
+        store.close().await.expect("closes");
+    });
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_is_removed_though_what_it_left_cannot_be_swept_away_yet() {
     let dir = tempfile::tempdir().expect("a directory");

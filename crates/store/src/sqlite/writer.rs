@@ -1,23 +1,27 @@
 //! The one writer: a thread that owns the write connection and turns whatever is queued into one transaction.
 //!
 //! While one group is being synced to the disk, the next one gathers; so under load many changes share one sync, and
-//! alone a change waits for nothing but its own. Nobody is answered before the commit. If the commit fails, everyone
-//! in the group gets the error, the chain's end goes back to the last committed record, and the next group tries anew.
+//! alone a change waits for nothing but its own. Nobody in it is answered before the commit. If the commit fails, everyone
+//! in the group gets the error, the chain's end goes back to where it was, and the next group tries anew.
+//!
+//! Records that are in the tail ([`super::tail`]) go first in every group.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use convoke_core::journal::{Chain, Draft};
+use convoke_core::journal::{Chain, Draft, Sealed};
 use ed25519_dalek::SigningKey;
 use rusqlite::{CachedStatement, Connection};
 use tokio::sync::{mpsc, oneshot};
 
 use super::queue::{self, Incoming, Queue};
 use super::skip::Filling;
+use super::tail::{Homeless, Reply, Tail, Taken, Unsettled};
 use super::wal::WalKeeper;
-use super::{journal, telemetry};
+use super::{journal, tail, telemetry};
 use crate::error::StoreError;
 use crate::files::DirLock;
 use crate::interface::{Lossy, Result};
@@ -49,6 +53,11 @@ impl Op {
     /// Whether someone waits for it.
     pub(super) fn is_urgent(&self) -> bool {
         !matches!(self, Self::Lossy(_))
+    }
+
+    /// Whether it may have a record.
+    fn may_append(&self) -> bool {
+        !matches!(self, Self::Lossy(item) if !matches!(**item, Lossy::Record(_)))
     }
 }
 
@@ -97,6 +106,23 @@ where
     }
 }
 
+/// Those who wait for records that have their place already, and that go into the database before anything else.
+pub(super) struct Awaiting(pub(super) Vec<(Reply, u64)>);
+
+impl Work for Awaiting {
+    fn run(&mut self, _: &mut Tx<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn settle(self: Box<Self>, committed: Result<()>) {
+        // They keep their place, and the database takes them once it can be written; a kill before that loses them.
+        let committed = committed.map_err(|error| StoreError::NotSynced(Arc::new(error)));
+        for (reply, seq) in self.0 {
+            let _ = reply.send(committed.clone().map(|()| seq));
+        }
+    }
+}
+
 /// What a change sees: the connection inside the group's transaction, and the chain.
 pub(super) struct Tx<'a> {
     pub(super) conn: &'a Connection,
@@ -112,11 +138,18 @@ pub(super) struct Tx<'a> {
 impl Tx<'_> {
     /// Appends a record.
     pub(super) fn append(&mut self, draft: &Draft) -> Result<u64> {
+        let sealed = self.chain.seal(draft);
+        self.put(&sealed, draft)?;
+        Ok(sealed.seq)
+    }
+
+    /// Puts a record that has its place into the database.
+    fn put(&mut self, sealed: &Sealed, draft: &Draft) -> Result<()> {
         let insert = match &mut self.insert {
             Some(insert) => insert,
             none => none.insert(journal::insert(self.conn)?),
         };
-        journal::append(self.conn, insert, self.chain, self.open_intents, self.filling, draft)
+        journal::put(self.conn, insert, self.open_intents, self.filling, sealed, draft)
     }
 
     /// Signs the chain's end, unless it is signed.
@@ -136,13 +169,15 @@ pub(super) struct Numbers {
     pub(super) writes: AtomicU64,
     pub(super) lost: AtomicU64,
     pub(super) journal_seq: AtomicU64,
+    pub(super) tail_records: AtomicU64,
     pub(super) failing: AtomicBool,
 }
 
 /// Everything the writer owns.
 pub(super) struct Writer {
     pub(super) conn: Connection,
-    pub(super) chain: Chain,
+    /// The journal's end.
+    pub(super) tail: Arc<Tail>,
     /// The last record that a checkpoint covers.
     pub(super) signed: u64,
     /// Calls that were announced and have not ended: while there is none, an outcome has nothing to strike out.
@@ -151,29 +186,52 @@ pub(super) struct Writer {
     pub(super) filling: Filling,
     pub(super) signer: Arc<SigningKey>,
     pub(super) wal: WalKeeper,
+    /// Whether the last commit failed.
+    pub(super) has_failed: bool,
     /// Held for as long as anything may be written.
     pub(super) lock: DirLock,
 }
 
+/// Whatever ends the writer, even a panic: nothing is taken into the tail any more, nobody waits for the writer in vain, and
+/// nothing is under way to the disk when the directory is let go.
+struct Ends(Arc<Tail>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.abandon();
+        self.0.wait_for_end();
+    }
+}
+
 impl Writer {
-    /// Starts the thread.
-    pub(super) fn start(self, queue_limit: usize) -> Result<Queue> {
+    /// Starts the thread. With a file for the tail, records may be written there from now on.
+    pub(super) fn start(self, queue_limit: usize, tail_file: Option<&Path>) -> Result<Queue> {
         let numbers = Arc::new(Numbers::default());
-        numbers.journal_seq.store(self.chain.seq(), Relaxed);
-        let (queue, incoming) = queue::queue(queue_limit, Arc::clone(&numbers));
+        let tail = Arc::clone(&self.tail);
+        numbers.journal_seq.store(tail.seq(), Relaxed);
+        let (queue, incoming) = queue::queue(queue_limit, Arc::clone(&tail), Arc::clone(&numbers));
         let replies = Replies::start();
         thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || self.serve(incoming, &numbers, &replies))
             .map_err(|e| StoreError::Io { what: "start the writer's thread".into(), source: Arc::new(e) })?;
+        if let Some(path) = tail_file {
+            tail::start(&tail, path, queue.rounds());
+        }
         Ok(queue)
     }
 
     fn serve(mut self, mut incoming: Incoming, numbers: &Numbers, replies: &Replies) {
+        let _ends = Ends(Arc::clone(&self.tail));
         let mut stop = None;
         while stop.is_none() {
             let Some(group) = incoming.next_group() else { break };
-            stop = self.commit(group.ops, numbers, replies);
+            let homeless;
+            (stop, homeless) = self.commit(group.ops, numbers, replies);
+            homeless.into_iter().for_each(|record| incoming.push(record));
+            if !self.tail.is_settled() {
+                incoming.come_back();
+            }
             self.wal.after_commit(&self.conn, group.bytes);
         }
         // Whoever comes now is refused before the directory is let go.
@@ -186,37 +244,44 @@ impl Writer {
         }
     }
 
-    /// One group, one transaction. Answers a stop's reply for when everything is put away.
+    /// One group, one transaction. Answers a stop's reply for when everything is put away, and records that came meanwhile
+    /// and are to be queued.
     fn commit(
         &mut self,
         group: Vec<Op>,
         numbers: &Numbers,
         replies: &Replies,
-    ) -> Option<oneshot::Sender<Result<()>>> {
-        let (chain_before, signed_before, open_before) = (self.chain.clone(), self.signed, self.open_intents);
-        let writes = group.len() as u64;
+    ) -> (Option<oneshot::Sender<Result<()>>>, Vec<Homeless>) {
+        let (mut taken, mut chain) = self.tail.take(group.iter().any(Op::may_append));
+        if group.is_empty() && taken.records.is_empty() {
+            return (None, Vec::new());
+        }
+        let (signed_before, open_before) = (self.signed, self.open_intents);
+        let writes = (group.len() + taken.records.len()) as u64;
         let (mut settled, mut spent) = (Vec::with_capacity(group.len()), Vec::new());
-        let committed = self.transact(group, &mut settled, &mut spent);
-        if let Err(error) = &committed {
+        self.has_failed = numbers.failing.load(Relaxed);
+        let committed = self.transact(&taken.records, &mut chain, group, &mut settled, &mut spent);
+        let homeless = if let Err(error) = &committed {
             if !self.conn.is_autocommit() {
                 // A rollback can only fail when there is nothing left to roll back.
                 let _ = self.conn.execute_batch("ROLLBACK");
             }
-            self.chain = chain_before;
             self.signed = signed_before;
             self.open_intents = open_before;
             self.filling.forget();
             if !numbers.failing.swap(true, Relaxed) {
                 tracing::error!(error = error as &dyn std::error::Error, "the store cannot write");
             }
+            self.tail.undone(&mut taken)
         } else {
             numbers.commits.fetch_add(1, Relaxed);
             numbers.writes.fetch_add(writes, Relaxed);
-            numbers.journal_seq.store(self.chain.seq(), Relaxed);
+            numbers.journal_seq.fetch_max(chain.seq(), Relaxed);
             if numbers.failing.swap(false, Relaxed) {
                 tracing::info!("the store can write again");
             }
-        }
+            self.tail.committed(&taken, &chain)
+        };
         let mut stop = None;
         settled.retain_mut(|done| match done {
             Settled::Stop(reply) => {
@@ -228,22 +293,32 @@ impl Writer {
         if committed.is_err() {
             numbers.lost.fetch_add(spent.len() as u64, Relaxed);
         }
-        replies.send(Settlement { committed, settled, spent });
-        stop
+        replies.send(Settlement { committed, settled, spent, taken });
+        (stop, homeless)
     }
 
-    fn transact(&mut self, group: Vec<Op>, settled: &mut Vec<Settled>, spent: &mut Vec<Op>) -> Result<()> {
+    fn transact(
+        &mut self,
+        first: &[Unsettled],
+        chain: &mut Chain,
+        group: Vec<Op>,
+        settled: &mut Vec<Settled>,
+        spent: &mut Vec<Op>,
+    ) -> Result<()> {
         let mut failed =
             self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([])).err().map(Into::into);
         let mut tx = Tx {
             conn: &self.conn,
             insert: None,
-            chain: &mut self.chain,
+            chain,
             open_intents: &mut self.open_intents,
             filling: &mut self.filling,
             signed: &mut self.signed,
             signer: &self.signer,
         };
+        if failed.is_none() {
+            failed = first.iter().try_for_each(|record| tx.put(&record.sealed, &record.draft)).err();
+        }
         for op in group {
             // After a failure nothing more is tried, but everyone must still get their answer.
             let outcome = match op {
@@ -276,25 +351,44 @@ impl Writer {
         if tx.chain.seq() - *tx.signed >= SIGN_EVERY {
             tx.sign(super::now())?;
         }
+        if self.has_failed {
+            // A commit whose sync failed may stand in the log whole, until another is written over it. One that changes
+            // nothing is not written, and would not show that the database can be, either.
+            super::set_meta(&self.conn, "write_failed_until", &super::now().to_string())?;
+        }
         self.conn.prepare_cached("COMMIT")?.execute([])?;
         Ok(())
     }
 
-    fn close(mut self) -> Result<()> {
+    /// The last transaction.
+    fn settle_and_sign(&mut self) -> Result<()> {
+        let (taken, mut chain) = self.tail.take(true);
         let tx = self.conn.unchecked_transaction()?;
         let mut end = Tx {
             conn: &tx,
             insert: None,
-            chain: &mut self.chain,
+            chain: &mut chain,
             open_intents: &mut self.open_intents,
             filling: &mut self.filling,
             signed: &mut self.signed,
             signer: &self.signer,
         };
-        let signed = end.sign(super::now());
+        taken.records.iter().try_for_each(|record| end.put(&record.sealed, &record.draft))?;
+        end.sign(super::now())?;
         drop(end);
-        let signed = signed.and_then(|()| Ok(tx.commit()?));
+        Ok(tx.commit()?)
+    }
+
+    fn close(mut self) -> Result<()> {
+        self.tail.close();
+        let signed = self.settle_and_sign();
         self.wal.finish();
+        if let Some(file) = self.tail.wait_for_end()
+            && signed.is_ok()
+        {
+            // The database has all of it. If it stays, the next start finds that.
+            let _ = tail::remove(&file);
+        }
         // Emptied, so that a copy of hub.db alone is whole. A reader that is still there may prevent it; no harm.
         let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         drop(self.conn);
@@ -321,11 +415,17 @@ struct Settlement {
     /// Carried along to be dropped where it was made: memory that one thread takes and another gives back is not used
     /// again at once, and under a flood of snapshots it would pile up.
     spent: Vec<Op>,
+    /// Like `spent`.
+    taken: Taken,
 }
 
 impl Settlement {
+    fn has_no_records(&self) -> bool {
+        self.taken.records.is_empty()
+    }
+
     fn tell(self) {
-        drop(self.spent);
+        drop((self.spent, self.taken));
         for done in self.settled {
             let outcome = self.committed.clone();
             match done {
@@ -357,7 +457,7 @@ impl Replies {
     }
 
     fn send(&self, settlement: Settlement) {
-        if settlement.settled.is_empty() && settlement.spent.is_empty() {
+        if settlement.settled.is_empty() && settlement.spent.is_empty() && settlement.has_no_records() {
             return;
         }
         let Some(task) = &self.0 else { return settlement.tell() };

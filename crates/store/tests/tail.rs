@@ -1,0 +1,293 @@
+//! Records that are acknowledged from the tail are there after a kill, wherever one looks.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use convoke_core::id::CallId;
+use convoke_core::journal::{Draft, Expected, Kind, Phase};
+use convoke_core::time::Timestamp;
+use convoke_store::audit::{self, Export, Verdict};
+use convoke_store::{JournalFilter, OpenOptions, SqliteStore, Store, StoreError, backup, keys};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);
+
+fn open(dir: &Path) -> SqliteStore {
+    SqliteStore::open(OpenOptions::new(dir)).expect("opens")
+}
+
+fn outcome(call: u128) -> Draft {
+    Draft {
+        phase: Some(Phase::Outcome),
+        call_id: Some(CallId::new(Uuid::from_u128(call))),
+        target: Some(format!("pc-{}", call % 7)),
+        ..Draft::new(NOW, Kind::Call)
+    }
+}
+
+/// Appends as a call does, and waits until it is acknowledged.
+async fn end_call(store: &dyn Store, draft: Draft) -> u64 {
+    let expected = store.announce();
+    let (told, committed) = oneshot::channel();
+    store.append_expected(Box::new(draft), expected, told);
+    committed.await.expect("answered").expect("appended")
+}
+
+/// Whether this machine can write to the tail; where it cannot there is nothing to look at.
+fn has_tail(store: &SqliteStore) -> bool {
+    let has = store.stats().tail_open;
+    if !has {
+        eprintln!("no direct writes here");
+    }
+    has
+}
+
+/// The files as they are while the hub has them: what a kill leaves.
+fn killed(dir: &Path) -> tempfile::TempDir {
+    let left = tempfile::tempdir().expect("a directory");
+    // The tail last: what is in it by then may be in the database as well, and not the other way round.
+    for name in ["data.key", "hub.lock", "hub.db", "hub.db-wal", "hub.db-tail"] {
+        std::fs::copy(dir.join(name), left.path().join(name)).expect("copies");
+    }
+    left
+}
+
+/// A hub that was killed with `calls` in its tail, of which the database has none.
+async fn killed_with(calls: u128) -> Option<tempfile::TempDir> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path());
+    if !has_tail(&store) {
+        return None;
+    }
+    let intent = Draft { phase: Some(Phase::Intent), ..outcome(1) };
+    store.append(intent).await.expect("appended");
+    // Nothing comes into the database while somebody else writes it.
+    let other = rusqlite::Connection::open(dir.path().join("hub.db")).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("begins");
+    for call in 1..=calls {
+        end_call(&store, outcome(call)).await;
+    }
+    assert_eq!(store.stats().tail_records, calls as u64);
+    let left = killed(dir.path());
+    other.execute_batch("ROLLBACK").expect("ends");
+    drop(other);
+    store.close().await.expect("closes");
+    Some(left)
+}
+
+async fn records(store: &dyn Store) -> usize {
+    store.journal(JournalFilter { limit: 10_000, ..JournalFilter::default() }).await.expect("reads").len()
+}
+
+fn verified(dir: &Path) -> u64 {
+    match audit::verify_dir(dir, Expected::default()).expect("reads") {
+        Verdict::Good(summary) => summary.last_seq,
+        bad => panic!("{bad:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_killed_hub_has_what_it_acknowledged() {
+    let Some(left) = killed_with(20).await else { return };
+    assert_eq!(verified(left.path()), 21, "before anything is repaired");
+    let store = open(left.path());
+    assert_eq!(records(&store).await, 21);
+    assert!(store.open_intents().await.expect("reads").is_empty(), "the call that was announced has ended");
+    let of_one = JournalFilter { agent: Some("pc-3".into()), limit: 100, ..JournalFilter::default() };
+    assert_eq!(store.journal(of_one).await.expect("reads").len(), 3, "filters find them");
+    end_call(&store, outcome(99)).await;
+    assert_eq!(records(&store).await, 22, "and it goes on from there");
+    store.close().await.expect("closes");
+    assert_eq!(verified(left.path()), 22);
+}
+
+#[tokio::test]
+async fn an_export_and_a_backup_of_a_killed_hub_have_it_too() {
+    let Some(left) = killed_with(20).await else { return };
+    let mut export = Vec::new();
+    let written = audit::export(left.path(), &mut export, NOW).expect("exports");
+    assert_eq!(written, Export::Written { records: 21 });
+    assert!(audit::verify_export(&export[..], Expected::default()).expect("reads").is_good());
+    let file = left.path().join("a.backup");
+    assert_eq!(backup::create(left.path(), &file, None, None).expect("backs up").journal_seq, 21);
+    assert_eq!(verified(left.path()), 21);
+}
+
+#[tokio::test]
+async fn a_new_key_for_a_killed_hub_is_recorded_behind_it() {
+    let Some(left) = killed_with(5).await else { return };
+    keys::rotate(left.path(), None, None).expect("rotates");
+    assert_eq!(verified(left.path()), 7);
+    let store = open(left.path());
+    assert_eq!(records(&store).await, 7);
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_read_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path());
+    for call in 1..=50 {
+        let seq = end_call(&store, outcome(call)).await;
+        assert_eq!((seq, store.stats().journal_seq), (call as u64, call as u64));
+        assert_eq!(records(&store).await, call as usize);
+    }
+    // Beside the running hub, by another program.
+    end_call(&store, outcome(51)).await;
+    assert_eq!(verified(dir.path()), 51);
+    end_call(&store, outcome(52)).await;
+    let mut export = Vec::new();
+    let written = audit::export(dir.path(), &mut export, NOW).expect("exports");
+    assert_eq!(written, Export::Written { records: 52 });
+    end_call(&store, outcome(53)).await;
+    let file = dir.path().join("a.backup");
+    assert_eq!(backup::create(dir.path(), &file, None, None).expect("backs up").journal_seq, 53);
+    end_call(&store, outcome(54)).await;
+    store.backup(&dir.path().join("b.backup")).await.expect("backs up");
+    assert_eq!(backup::verify(&dir.path().join("b.backup")).expect("holds").0.journal_seq, 54);
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn records_of_both_ways_stand_in_one_chain_in_the_order_of_their_numbers() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store: Arc<dyn Store> = Arc::new(open(dir.path()));
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..12 {
+        let store = Arc::clone(&store);
+        tasks.spawn(async move {
+            let mut numbers = Vec::new();
+            for call in 0..100 {
+                let draft = outcome(task * 1_000 + call);
+                let is_long = (task * 31 + call) % 13 == 0;
+                numbers.push(if is_long {
+                    store.append(draft).await.expect("appended")
+                } else {
+                    end_call(&*store, draft).await
+                });
+            }
+            numbers
+        });
+    }
+    let mut numbers: Vec<u64> = tasks.join_all().await.concat();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=1_200).collect::<Vec<u64>>());
+    let stats = store.stats();
+    assert!(!stats.tail_open || stats.tail_records > 300, "{stats:?}");
+    assert_eq!(records(&*store).await, 1_200);
+    store.close().await.expect("closes");
+    assert_eq!(verified(dir.path()), 1_200);
+    let store = open(dir.path());
+    assert_eq!(records(&store).await, 1_200);
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn a_tail_that_is_full_lets_the_rest_wait_for_the_database() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = Arc::new(open(dir.path()));
+    if !has_tail(&store) {
+        return;
+    }
+    let other = rusqlite::Connection::open(dir.path().join("hub.db")).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("begins");
+    // A frame each, and 512 pages; then the database has to catch up.
+    let mut waiting = None;
+    for call in 1..=513 {
+        let (store, expected) = (Arc::clone(&store), store.announce());
+        let (told, mut committed) = oneshot::channel();
+        store.append_expected(Box::new(outcome(call)), expected, told);
+        let answered = tokio::time::timeout(std::time::Duration::from_millis(400), &mut committed).await;
+        if answered.is_err() {
+            waiting = Some((call, committed));
+            break;
+        }
+    }
+    let (call, committed) = waiting.expect("one had to wait");
+    assert!(call > 400, "{call}");
+    let left = killed(dir.path());
+    assert_eq!(verified(left.path()), call as u64 - 1, "what was acknowledged is there, and no more");
+    other.execute_batch("ROLLBACK").expect("ends");
+    committed.await.expect("answered").expect("appended");
+    let before = store.stats().tail_records;
+    end_call(&*store, outcome(999)).await;
+    end_call(&*store, outcome(1_000)).await;
+    assert!(store.stats().tail_records > before, "and then there is room again");
+    assert_eq!(records(&*store).await, call as usize + 2);
+    store.close().await.expect("closes");
+    assert_eq!(verified(dir.path()), call as u64 + 2);
+}
+
+#[tokio::test]
+async fn a_damaged_tail_is_refused_and_changes_nothing() {
+    let Some(left) = killed_with(20).await else { return };
+    let dir = left.path();
+    let mut tail = std::fs::read(dir.join("hub.db-tail")).expect("reads");
+    // In the fifth of the twenty frames, of a page each.
+    tail[5 * 4_096 + 300] ^= 1;
+    std::fs::write(dir.join("hub.db-tail"), &tail).expect("writes");
+    let Verdict::DamagedTail(damage) = audit::verify_dir(dir, Expected::default()).expect("reads") else {
+        panic!("it is damaged");
+    };
+    assert_eq!((damage.record, damage.behind), (6, 15));
+    for refused in [
+        SqliteStore::open(OpenOptions::new(dir)).map(drop),
+        keys::rotate(dir, None, None).map(drop),
+        backup::create(dir, &dir.join("a.backup"), None, None).map(drop),
+    ] {
+        assert!(matches!(refused, Err(StoreError::DamagedTail { .. })), "{refused:?}");
+    }
+    let exported = audit::export(dir, Vec::new(), NOW).expect("reads");
+    assert_eq!(exported, Export::Refused(Verdict::DamagedTail(damage)));
+    assert_eq!(std::fs::read(dir.join("hub.db-tail")).expect("reads"), tail);
+
+    let accepting = OpenOptions { accept_damaged_log: true, ..OpenOptions::new(dir) };
+    let store = SqliteStore::open(accepting).expect("opens");
+    assert_eq!(std::fs::read(dir.join("hub.db-tail.damaged")).expect("kept"), tail);
+    assert_eq!(records(&store).await, 5, "what stands before the damage");
+    assert!(store.is_restored().await.expect("reads"), "and what waited is not taken up");
+    end_call(&store, outcome(1)).await;
+    let after = killed(dir);
+    store.close().await.expect("closes");
+    assert_eq!(verified(after.path()), 6);
+    let store = open(after.path());
+    assert_eq!(records(&store).await, 6, "what is behind the damage is not found again");
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn an_older_database_beside_a_newer_tail_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path());
+    if !has_tail(&store) {
+        return;
+    }
+    end_call(&store, outcome(1)).await;
+    store.close().await.expect("closes");
+    let older = std::fs::read(dir.path().join("hub.db")).expect("reads");
+    let store = open(dir.path());
+    for call in 2..=9 {
+        end_call(&store, outcome(call)).await;
+        store.append(outcome(call + 100)).await.expect("appended");
+    }
+    let left = killed(dir.path());
+    store.close().await.expect("closes");
+    assert!(!dir.path().join("hub.db-tail").exists(), "after an orderly end the database is all there is");
+    std::fs::remove_file(left.path().join("hub.db-wal")).expect("removes");
+    std::fs::write(left.path().join("hub.db"), older).expect("writes");
+    let refused = SqliteStore::open(OpenOptions::new(left.path()));
+    assert!(matches!(refused, Err(StoreError::DamagedTail { .. })), "{:?}", refused.map(drop));
+}
+
+#[tokio::test]
+async fn without_the_tail_everything_is_in_the_database_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let without = OpenOptions { tail: false, ..OpenOptions::new(dir.path()) };
+    let store = SqliteStore::open(without).expect("opens");
+    end_call(&store, outcome(1)).await;
+    let stats = store.stats();
+    assert_eq!((stats.tail_records, stats.tail_open, stats.writes), (0, false, 1));
+    assert!(!dir.path().join("hub.db-tail").exists());
+    store.close().await.expect("closes");
+}
