@@ -130,7 +130,10 @@ impl Tunnel<'_> {
                     if let Some(close) = self.on_command(command, now, socket, session) {
                         return Some(close);
                     }
-                    others_first().await;
+                    // A lone call has nobody to wait for.
+                    if self.hub.calls.running() > 1 {
+                        others_first().await;
+                    }
                     // What else waits goes out in the same write.
                     while socket.backlog() < HIGH_WATER {
                         let Some(command) = self.link.pop() else { break };

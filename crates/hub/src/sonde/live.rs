@@ -171,7 +171,10 @@ impl Tunnel<'_> {
                     if let Some(close) = self.on_command(command, now, socket, session) {
                         return Some((close.code(), close.reason()));
                     }
-                    others_first().await;
+                    // A lone call has nobody to wait for.
+                    if self.hub.calls.running() > 1 {
+                        others_first().await;
+                    }
                     while socket.backlog() < HIGH_WATER {
                         let Some(command) = self.link.pop() else { break };
                         if let Some(close) = self.on_command(command, now, socket, session) {
