@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use convoke_core::guard::{AppliesTo, Rule};
 use convoke_core::id::CallId;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_core::time::Timestamp;
@@ -32,7 +33,17 @@ fn appends_until_killed() {
                         who: Some("y".repeat(500)),
                         ..Draft::new(Timestamp::from_millis(0), Kind::Call)
                     };
-                    // Some calls are announced, all of them end: by way of the writer and by way of the tail.
+                    // Some calls are announced, all of them end; and a change with a record of its own goes another way.
+                    if task == 0 {
+                        let rule = Rule {
+                            id: "r".into(),
+                            applies_to: AppliesTo::Posix,
+                            pattern: "x".into(),
+                            reason: "a reason".into(),
+                        };
+                        let record = Draft::new(Timestamp::from_millis(0), Kind::Policy);
+                        store.put_deny_rule(&rule, record).await.expect("keeps");
+                    }
                     if task % 2 == 0 {
                         let intent = Draft { phase: Some(Phase::Intent), ..call.clone() };
                         println!("ack {}", store.append(intent).await.expect("appends"));
@@ -92,7 +103,7 @@ fn a_killed_writer_keeps_what_it_acknowledged() {
             for row in rows {
                 kept.insert(row.seq);
                 let record: Draft = serde_json::from_str(row.json.get()).expect("a record");
-                let id = record.call_id.map(|id| id.to_string()).expect("every record has one");
+                let Some(id) = record.call_id.map(|id| id.to_string()) else { continue };
                 if record.phase == Some(Phase::Intent) {
                     open.insert(id);
                 } else {

@@ -340,6 +340,7 @@ impl Store for SqliteStore {
     }
 
     async fn checkpoints(&self, after: Option<u64>, limit: u32) -> Result<Vec<Checkpoint>> {
+        self.queue.settle().await;
         let hub_id = self.hub_id;
         self.readers.read(move |conn| journal::checkpoints(conn, hub_id, after.unwrap_or(0), limit)).await
     }

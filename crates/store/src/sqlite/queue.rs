@@ -184,12 +184,30 @@ impl Queue {
         Expected(groups)
     }
 
-    /// Appends a record and waits until it is committed.
+    /// Appends a record and waits until it is in the tail or committed.
     pub(super) async fn append(&self, draft: Draft) -> Result<u64> {
         let (reply, answer) = oneshot::channel();
-        let bytes = journal::weight(&draft);
-        self.send(Op::Append(Box::new(draft), reply), bytes).await?;
+        if let Err((draft, reply)) = self.append_to_tail(Box::new(draft), reply, None) {
+            let bytes = journal::weight(&draft);
+            self.send(Op::Append(draft, reply), bytes).await?;
+        }
         answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Gives a record its place in the tail, if it can have one there.
+    fn append_to_tail(
+        &self,
+        draft: Box<Draft>,
+        reply: Reply,
+        expected: Option<Expected>,
+    ) -> std::result::Result<(), Homeless> {
+        let is_whole = self.shared.arrived(expected);
+        if !self.tail.is_open() {
+            return Err((draft, reply));
+        }
+        self.tail.append(draft, reply, is_whole)?;
+        self.shared.is_in_tail();
+        Ok(())
     }
 
     /// Appends a record that was announced, without waiting for anything.
@@ -199,18 +217,11 @@ impl Queue {
         expected: Expected,
         committed: oneshot::Sender<Result<u64>>,
     ) {
-        let mut expected = Some(expected);
-        let (mut draft, mut committed) = (draft, committed);
-        if self.tail.is_open() {
-            let is_whole = self.shared.arrived(expected.take());
-            match self.tail.append(draft, committed, is_whole) {
-                Ok(()) => return self.shared.is_in_tail(),
-                Err(back) => (draft, committed) = back,
-            }
+        if let Err((draft, committed)) = self.append_to_tail(draft, committed, Some(expected)) {
+            let queued = Queued { bytes: journal::weight(&draft), op: Op::Append(draft, committed), room: 0 };
+            // Refused, it is dropped, which tells that the store is closed.
+            let _ = self.shared.push(queued, None);
         }
-        let queued = Queued { bytes: journal::weight(&draft), op: Op::Append(draft, committed), room: 0 };
-        // Refused, it is dropped, which tells that the store is closed.
-        let _ = self.shared.push(queued, expected);
     }
 
     /// Waits until the database has every record that was acknowledged. If it cannot be written, what it has must do.

@@ -175,8 +175,10 @@ pub(crate) async fn many_writers_share_commits(backend: &impl Backend) {
     let mut seqs: Vec<u64> = tasks.join_all().await.into_iter().flatten().collect();
     seqs.sort_unstable();
     assert_eq!(seqs, (1..=640).collect::<Vec<_>>(), "each has a place of its own and none is left out");
-    let stats = store.stats();
-    assert_eq!((stats.journal_seq, stats.writes, stats.queued), (640, 640, 0));
-    assert!(stats.commits < 640, "{} commits", stats.commits);
     verify(&*store).await;
+    let stats = store.stats();
+    // A read may have asked for a commit of its own.
+    assert_eq!((stats.journal_seq, stats.queued), (640, 0));
+    assert!((640..650).contains(&stats.writes), "{stats:?}");
+    assert!(stats.commits < 640, "{} commits", stats.commits);
 }
