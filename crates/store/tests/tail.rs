@@ -198,9 +198,9 @@ async fn a_tail_that_is_full_lets_the_rest_wait_for_the_database() {
     }
     let other = rusqlite::Connection::open(dir.path().join("hub.db")).expect("opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("begins");
-    // A frame each, and 512 pages; then the database has to catch up.
+    // A frame each, and 1,024 pages; then the database has to catch up.
     let mut waiting = None;
-    for call in 1..=513 {
+    for call in 1..=1_025 {
         let (store, expected) = (Arc::clone(&store), store.announce());
         let (told, mut committed) = oneshot::channel();
         store.append_expected(Box::new(outcome(call)), expected, told);
@@ -211,14 +211,14 @@ async fn a_tail_that_is_full_lets_the_rest_wait_for_the_database() {
         }
     }
     let (call, committed) = waiting.expect("one had to wait");
-    assert!(call > 400, "{call}");
+    assert!(call > 900, "{call}");
     let left = killed(dir.path());
     assert_eq!(verified(left.path()), call as u64 - 1, "what was acknowledged is there, and no more");
     other.execute_batch("ROLLBACK").expect("ends");
     committed.await.expect("answered").expect("appended");
     let before = store.stats().tail_records;
-    end_call(&*store, outcome(999)).await;
-    end_call(&*store, outcome(1_000)).await;
+    end_call(&*store, outcome(2_000)).await;
+    end_call(&*store, outcome(2_001)).await;
     assert!(store.stats().tail_records > before, "and then there is room again");
     assert_eq!(records(&*store).await, call as usize + 2);
     store.close().await.expect("closes");

@@ -29,8 +29,8 @@ const SOON: Duration = Duration::from_millis(1);
 const LINGER: Duration = Duration::from_millis(5);
 /// How long records that are in the tail, and acknowledged, wait for the database, unless someone comes who does wait.
 pub(super) const SETTLE: Duration = Duration::from_millis(40);
-/// … or until there are so many.
-const SETTLE_AT: usize = 1_024;
+/// … or until there are so many: each may have a page of the tail to itself, and there are 1,024.
+const SETTLE_AT: usize = 640;
 /// Most changes in one transaction.
 const MAX_GROUP: usize = 512;
 /// A transaction takes no more changes once it holds this much.

@@ -26,8 +26,8 @@ use crate::seal::random;
 
 const FILE_MARK: &[u8; 8] = b"cvktail0";
 const FRAME_MARK: &[u8; 8] = b"cvktailF";
-/// Pages for frames (2 MiB).
-pub(super) const PAGES: u64 = 512;
+/// Pages for frames (4 MiB). The database is asked to catch up long before they are used up, see `SETTLE_AT` in `queue.rs`.
+pub(super) const PAGES: u64 = 1_024;
 /// The length of the file.
 const LENGTH: u64 = (1 + PAGES) * PAGE as u64;
 

@@ -71,7 +71,7 @@ mod tests {
                 refused += 1;
             }
             // The database catches up now and then.
-            if step % 61 == 0 {
+            if step % 127 == 0 {
                 let up_to = record - step % 5;
                 room.free_up_to(up_to);
                 held.retain(|(_, _, last)| *last > up_to);
