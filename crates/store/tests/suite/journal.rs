@@ -143,6 +143,8 @@ pub(crate) async fn every_thousand_records_are_signed(backend: &impl Backend) {
         store.enqueue(Lossy::Record(record(Kind::Refusal))).await.expect("takes");
     }
     store.append(record(Kind::Hub)).await.expect("appends");
+    // A change waits for all that was queued before it.
+    store.sweep().await.expect("sweeps");
     let signed = store.checkpoints(None, 10).await.expect("reads");
     assert!(!signed.is_empty());
     assert!(2_501 - signed.last().expect("some").seq < 1_000);
