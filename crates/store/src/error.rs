@@ -4,6 +4,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use convoke_core::id::HubId;
+
 use crate::sqlite::{LogDamage, TailDamage};
 
 /// Why the store could not do what it was asked. `Clone`, because one failed commit answers many callers.
@@ -131,6 +133,17 @@ pub enum StoreError {
         file: PathBuf,
         /// What is wrong with it.
         damage: TailDamage,
+    },
+    /// The tail is not this hub's.
+    #[error(
+        "{} has records of another hub ({hub_id}); put this hub's own in its place, or move it away if there is none",
+        .file.display()
+    )]
+    OtherTail {
+        /// The tail.
+        file: PathBuf,
+        /// Whose it is.
+        hub_id: HubId,
     },
     /// The change does not fit what is there.
     #[error("{0}")]

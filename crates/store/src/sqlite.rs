@@ -149,7 +149,7 @@ impl SqliteStore {
             // What is behind the damage would be found again at the next start, in what was written over it by then.
             conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         }
-        let contents = TailContents::read(&paths.tail)?;
+        let contents = read_own_tail(&conn, &paths)?;
         let newer = match newer_records(&conn, &contents)? {
             Ok(newer) => newer,
             // A start that accepted it and was killed has left the mark.
@@ -187,7 +187,9 @@ impl SqliteStore {
         let open_intents = journal::open_count(&conn)?;
         if contents.is_broken_at(chain.seq() + 1) {
             tracing::warn!(
-                "the last write to hub.db-tail was not finished, which a power cut leaves; nobody was answered for it"
+                record = chain.seq() + 1,
+                "the last write to hub.db-tail does not hold. A power cut leaves that, and then nobody was answered for it; if \
+                 there was none, the file is damaged, and the last records may be missing"
             );
         }
         let writer = Writer {
@@ -223,6 +225,18 @@ fn begin_accepting(paths: &Paths) -> Result<()> {
     sync_parent(&paths.accepting)
 }
 
+/// What stands in the tail, if it is this hub's.
+fn read_own_tail(conn: &Connection, paths: &Paths) -> Result<TailContents> {
+    let contents = TailContents::read(&paths.tail)?;
+    let own = if schema::version(conn)? == 0 { None } else { hub_id(conn)? };
+    match contents.hub_id() {
+        Some(other) if own.is_some_and(|own| own != other) => {
+            Err(StoreError::OtherTail { file: paths.tail.clone(), hub_id: other })
+        }
+        _ => Ok(contents),
+    }
+}
+
 /// The records in the tail that the database does not have yet.
 fn newer_records(conn: &Connection, contents: &TailContents) -> Result<Following> {
     if schema::version(conn)? == 0 {
@@ -237,7 +251,7 @@ fn newer_records(conn: &Connection, contents: &TailContents) -> Result<Following
 /// Brings a killed hub's database to the current schema and puts the records of its tail into it. Whoever calls it holds the
 /// directory.
 pub(crate) fn join_tail(conn: &mut Connection, paths: &Paths) -> Result<()> {
-    let contents = TailContents::read(&paths.tail)?;
+    let contents = read_own_tail(conn, paths)?;
     let newer = newer_records(conn, &contents)?
         .map_err(|(_, damage)| StoreError::DamagedTail { file: paths.tail.clone(), damage })?;
     schema::migrate(conn)?;
@@ -255,7 +269,7 @@ pub(crate) fn read_tail(conn: &Connection, paths: &Paths) -> Result<std::result:
     let until = std::time::Instant::now() + TAIL_SETTLES;
     let mut damaged = 0;
     loop {
-        let contents = TailContents::read(&paths.tail)?;
+        let contents = read_own_tail(conn, paths)?;
         while journal::last(conn)?.0 < contents.last()
             && holder(&paths.dir).is_some()
             && std::time::Instant::now() < until

@@ -287,6 +287,46 @@ async fn an_older_database_beside_a_newer_tail_is_found() {
 }
 
 #[tokio::test]
+async fn another_hubs_tail_is_not_taken_for_its_own() {
+    let (Some(left), Some(other)) = (killed_with(3).await, killed_with(9).await) else { return };
+    for (dir, tail) in [(&left, &other), (&other, &left)] {
+        let own = std::fs::read(dir.path().join("hub.db-tail")).expect("reads");
+        std::fs::copy(tail.path().join("hub.db-tail"), dir.path().join("hub.db-tail")).expect("copies");
+        let refused = SqliteStore::open(OpenOptions::new(dir.path())).map(drop);
+        assert!(matches!(refused, Err(StoreError::OtherTail { .. })), "{refused:?}");
+        let refused = audit::verify_dir(dir.path(), Expected::default());
+        assert!(matches!(refused, Err(StoreError::OtherTail { .. })), "{refused:?}");
+        std::fs::write(dir.path().join("hub.db-tail"), own).expect("writes");
+    }
+    assert_eq!((verified(left.path()), verified(other.path())), (4, 10));
+}
+
+#[tokio::test]
+async fn a_tail_that_is_removed_is_noticed_and_nothing_is_acknowledged_from_it_then() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path());
+    if !has_tail(&store) {
+        return;
+    }
+    end_call(&store, outcome(1)).await;
+    std::fs::remove_file(dir.path().join("hub.db-tail")).expect("removes");
+    let mut calls = 1;
+    while store.stats().tail_open {
+        calls += 1;
+        end_call(&store, outcome(calls)).await;
+    }
+    let before = store.stats().tail_records;
+    end_call(&store, outcome(calls + 1)).await;
+    assert_eq!(store.stats().tail_records, before);
+    let left = tempfile::tempdir().expect("a directory");
+    for name in ["data.key", "hub.lock", "hub.db", "hub.db-wal"] {
+        std::fs::copy(dir.path().join(name), left.path().join(name)).expect("copies");
+    }
+    assert_eq!(verified(left.path()), calls as u64 + 1, "all of it is in the database");
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
 async fn without_the_tail_everything_is_in_the_database_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let without = OpenOptions { tail: false, ..OpenOptions::new(dir.path()) };

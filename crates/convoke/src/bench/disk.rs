@@ -28,7 +28,7 @@ pub(super) fn measure(directory: &Path, rounds: u32) -> anyhow::Result<Row> {
         forwarder: None,
         goal: Goal::NONE,
         original: None,
-        note: "what a lone caller's commit takes of this machine in any case; with more callers they share it".into(),
+        note: "what one synced write takes of this machine; callers who come together share it".into(),
     })
 }
 

@@ -228,7 +228,7 @@ impl Bench<'_> {
                     forwarder: Some(bare.cpu_ms()),
                     goal: Goal::NONE,
                     original: None,
-                    note: format!("no hub: what any durable call takes of this machine; {}", synced.describe()),
+                    note: format!("no hub: a durable call where a thread waits for the disk; {}", synced.describe()),
                 },
             );
             if callers == MANY_CALLERS {

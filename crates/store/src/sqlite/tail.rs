@@ -25,7 +25,7 @@ mod task;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use convoke_core::journal::{Chain, Draft, Hash, Sealed};
@@ -62,6 +62,8 @@ pub(super) struct Tail {
     unsettled: AtomicUsize,
     /// The file, and what whoever writes frames lets go of once nothing is written any more.
     writing: Mutex<Option<(PathBuf, mpsc::Receiver<()>)>>,
+    /// Which file it is.
+    file: OnceLock<(u64, u64)>,
     /// Whether records may be given a place here. A look at it without the lock may be wrong; under the lock it is not.
     is_open: AtomicBool,
 }
@@ -136,7 +138,14 @@ impl Tail {
             room: Room::default(),
         };
         let (wake, unsettled, is_open) = (Notify::new(), AtomicUsize::new(0), AtomicBool::new(false));
-        Arc::new(Self { state: Mutex::new(state), wake, unsettled, writing: Mutex::default(), is_open })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            wake,
+            unsettled,
+            writing: Mutex::default(),
+            file: OnceLock::new(),
+            is_open,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -251,6 +260,25 @@ impl Tail {
         }
         drop(state);
         self.wake.notify_one();
+    }
+
+    /// Looks whether the file is still the one that is written. If somebody has removed or replaced it, what goes there is not
+    /// found again, and nothing more may be acknowledged from it.
+    pub(super) fn look_after_file(&self) {
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((path, _)) = writing.as_ref() else { return };
+        let expected = self.file.get().copied();
+        if expected.is_none() || format::identity(path) == expected || !self.is_open() {
+            return;
+        }
+        drop(writing);
+        self.is_open.store(false, Relaxed);
+        self.state().way = Way::Closed;
+        self.wake.notify_one();
+        tracing::error!(
+            "hub.db-tail was removed or replaced while the hub runs; records go into the database at once, until it is started \
+             again"
+        );
     }
 
     /// There is no writer any more.

@@ -226,6 +226,7 @@ impl Writer {
         let mut stop = None;
         while stop.is_none() {
             let Some(group) = incoming.next_group() else { break };
+            self.tail.look_after_file();
             let homeless;
             (stop, homeless) = self.commit(group.ops, numbers, replies);
             homeless.into_iter().for_each(|record| incoming.push(record));

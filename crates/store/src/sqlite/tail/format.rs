@@ -15,6 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+use convoke_core::id::HubId;
 use convoke_core::journal::{Hash, Sealed, record_hash};
 use convoke_ring::PAGE;
 use sha2::{Digest as _, Sha256};
@@ -128,8 +129,6 @@ pub(crate) type Following = std::result::Result<Vec<Sealed>, (Vec<Sealed>, TailD
 /// What stands in a tail.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    /// The file's salt. None where there is no file, or none that was finished.
-    salt: Option<Salt>,
     frames: Vec<Frame>,
     /// The first records of frames that are begun and do not hold.
     broken: Vec<u64>,
@@ -151,11 +150,14 @@ impl Frame {
 impl Contents {
     /// Reads the file; a hub may be writing it.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let file = match File::open(path) {
-            Ok(file) => file,
+        match fs::metadata(path) {
+            Ok(found) if found.is_file() => {}
+            // Opening a pipe would wait for somebody to write into it.
+            Ok(_) => return Err(StoreError::io("read", path, io::Error::other("it is no file"))),
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(e) => return Err(StoreError::io("open", path, e)),
-        };
+            Err(e) => return Err(StoreError::io("read", path, e)),
+        }
+        let file = File::open(path).map_err(|e| StoreError::io("open", path, e))?;
         let mut bytes = Vec::new();
         file.take(LENGTH).read_to_end(&mut bytes).map_err(|e| StoreError::io("read", path, e))?;
         Ok(Self::parse(&bytes))
@@ -163,10 +165,11 @@ impl Contents {
 
     fn parse(bytes: &[u8]) -> Self {
         let salt = salt(bytes).filter(|_| bytes.len() as u64 == LENGTH);
-        let mut found = Self { salt, ..Self::default() };
+        let mut found = Self::default();
         for at in (PAGE..bytes.len()).step_by(PAGE) {
             let Some((header, rest)) = FrameHeader::parse(&bytes[at..]) else { continue };
-            // Without the file's salt every frame may be one: better to find damage that is none than to miss it.
+            // Without the file's salt every frame may be one. What continues the journal is its own in any case, and better to
+            // find damage that is none than to miss it.
             if salt.is_some_and(|salt| salt != header.salt) {
                 continue;
             }
@@ -179,6 +182,16 @@ impl Contents {
         }
         found.frames.sort_by_key(|frame| frame.first);
         found
+    }
+
+    /// Whose records stand here, if any do.
+    pub(crate) fn hub_id(&self) -> Option<HubId> {
+        #[derive(serde::Deserialize)]
+        struct Owner {
+            hub_id: HubId,
+        }
+        let body = &self.frames.last()?.records.first()?.body;
+        serde_json::from_str::<Owner>(body).ok().map(|owner| owner.hub_id)
     }
 
     /// The last record that stands here.
@@ -201,7 +214,7 @@ impl Contents {
                 None => Some(frame.before),
                 Some(last) => frame.records.get(last).map(|record| record.hash),
             });
-            let (Some(known), true, Some(_)) = (known, continued == Some(head), self.salt) else {
+            let (Some(known), true) = (known, continued == Some(head)) else {
                 let behind =
                     newer[at..].iter().map(|frame| frame.last() - seq.max(frame.first.saturating_sub(1))).sum();
                 return Err((following, TailDamage { record: seq + 1, behind }));
@@ -218,6 +231,19 @@ impl Contents {
     pub(crate) fn is_broken_at(&self, seq: u64) -> bool {
         self.broken.contains(&seq)
     }
+}
+
+/// Which file this is, under whatever name.
+#[cfg(unix)]
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Which file this is; nobody can tell here.
+#[cfg(not(unix))]
+pub(super) fn identity(_: &Path) -> Option<(u64, u64)> {
+    None
 }
 
 /// The salt of a file that was finished.

@@ -31,6 +31,9 @@ pub(in crate::sqlite) fn start(tail: &Arc<Tail>, path: &Path, rounds: Rounds) {
     };
     match opened {
         Ok(file) => {
+            if let Some(identity) = format::identity(path) {
+                let _ = tail.file.set(identity);
+            }
             tail.state().way = Way::Open;
             tail.is_open.store(true, Relaxed);
             let (ended, writing) = std::sync::mpsc::channel();
@@ -99,7 +102,8 @@ impl Scribe {
     /// Writes what has gathered and answers those who wait for it.
     async fn write(&mut self) -> io::Result<()> {
         let Some(Batch { pages, offset, waiting }) = self.tail.batch(self.salt, &mut self.spare) else {
-            // No room until the database has caught up, which is asked for here. They wait for that commit, then.
+            // No room until the database has caught up, which is asked for here, or no file any more. They wait for that
+            // commit, then.
             self.rounds.commit(self.tail.gathered());
             return Ok(());
         };
@@ -146,6 +150,9 @@ impl Tail {
     /// The frame that has gathered, and where it goes. None while there is no room for it.
     fn batch(&self, salt: Salt, spare: &mut Pages) -> Option<Batch> {
         let mut state = self.state();
+        if state.way == Way::Closed {
+            return None;
+        }
         let (pages, last) = (state.frame.pages.pages() as u64, state.frame.waiting.last()?.1);
         let at = state.room.take(pages, last)?;
         let header = state.frame.header(salt).encode();
