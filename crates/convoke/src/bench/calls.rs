@@ -60,6 +60,31 @@ impl CallSeries {
     }
 }
 
+/// One server with few agents and with many.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GrowthSeries {
+    /// Few are connected.
+    pub(super) few: CallSeries,
+    /// Many are connected, and as few are called.
+    pub(super) same: CallSeries,
+    /// Many are connected, and all are called.
+    pub(super) all: CallSeries,
+}
+
+impl GrowthSeries {
+    /// How much the rate changes, in per cent.
+    pub(super) fn change(&self, many: fn(&Self) -> &CallSeries) -> f64 {
+        (many(self).rate() / self.few.rate() - 1.0) * 100.0
+    }
+
+    /// What it changes from and to.
+    pub(super) fn describe(&self, many: fn(&Self) -> &CallSeries) -> String {
+        let (many, few) = (many(self), &self.few);
+        let (cpu_many, cpu_few) = (many.cpu_ms(), few.cpu_ms());
+        format!("{:.0}/s against {:.0}/s, CPU {cpu_many:.4} against {cpu_few:.4} ms", many.rate(), few.rate())
+    }
+}
+
 /// The one in the middle, or what is between the two that are.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);

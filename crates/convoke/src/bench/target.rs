@@ -105,17 +105,23 @@ impl Target {
 
     /// Calls to the connected agents in turn.
     pub(super) async fn calls(&self, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
-        let config = LoadConfig { token: self.token.clone(), ..LoadConfig::new(self.server.address, self.called()) };
+        self.calls_to(self.connected, plan, callers).await
+    }
+
+    /// Calls to the first `few` of the connected agents in turn.
+    pub(super) async fn calls_to(&self, few: usize, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
+        let called = self.called(few);
+        let config = LoadConfig { token: self.token.clone(), ..LoadConfig::new(self.server.address, called) };
         measure(&self.server, config, plan, callers).await
     }
 
     /// The same through `/mcp`.
     pub(super) async fn mcp_calls(&self, way: Way, plan: &Plan, callers: usize) -> anyhow::Result<CallPoint> {
-        mcp_calls(way, &self.server, self.token.clone(), self.called(), plan, callers).await
+        mcp_calls(way, &self.server, self.token.clone(), self.called(self.connected), plan, callers).await
     }
 
-    fn called(&self) -> Arc<[String]> {
-        self.names.iter().take(self.connected).cloned().collect()
+    fn called(&self, most: usize) -> Arc<[String]> {
+        self.names.iter().take(self.connected.min(most)).cloned().collect()
     }
 
     /// A storm of `count` reconnections: CPU of each, in milliseconds, and how many a second.
