@@ -158,7 +158,7 @@ pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<Export> 
         Ok(true)
     })?;
     let (seq, head) = last_record(&conn)?;
-    // The check above has found that they follow.
+    // The check above has found that they follow, in the same view.
     for record in tail.following(seq, head).unwrap_or_default() {
         writeln!(to, "{}", shown(&record.body, &record.hash)).map_err(unwritable)?;
         records += 1;

@@ -26,8 +26,8 @@ use crate::interface::Result;
 use crate::keys;
 use crate::seal::DataKey;
 use crate::sqlite::{
-    CURRENT_SCHEMA, RESTORED, TailContents, join_records, last_record, meta, now, open_readable, read_tail,
-    refuse_damaged_log, schema_version, set_meta,
+    CURRENT_SCHEMA, RESTORED, TailContents, damaged_tail, join_records, last_record, meta, now, open_readable,
+    read_tail, refuse_damaged_log, schema_version, set_meta,
 };
 use key::WrappedKey;
 
@@ -209,13 +209,12 @@ fn write_backup(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)>) 
     let conn = open_readable(&paths.db)?;
     schema_version(&conn)?;
     // Before the copy: what leaves the tail meanwhile is in the database then.
-    let tail =
-        read_tail(&conn, paths)?.map_err(|damage| StoreError::DamagedTail { file: paths.tail.clone(), damage })?;
+    let tail = read_tail(&conn, paths)?.map_err(|damage| damaged_tail(paths, damage))?;
     let text = to.to_str().ok_or_else(|| bad(to, "its name is not UTF-8"))?;
     // A copy of one moment, while writers go on; without free pages, so that nothing deleted is in it.
     conn.execute("VACUUM INTO ?1", [text])?;
     drop(conn);
-    add_tail(to, &tail)?;
+    add_tail(to, &tail, paths)?;
     let mut file = OpenOptions::new().read(true).write(true).open(to).map_err(|e| StoreError::io("open", to, e))?;
     let io = |e| StoreError::io("write", to, e);
     let (db_bytes, db_sha256) = hash(&mut file, to)?;
@@ -292,11 +291,11 @@ fn copy_db(from: &Path, to: &Path, manifest: &Manifest) -> Result<()> {
 }
 
 /// Puts the records of a killed hub, or of one that cannot write its database, into a copy of it.
-fn add_tail(copy: &Path, tail: &TailContents) -> Result<()> {
+fn add_tail(copy: &Path, tail: &TailContents, paths: &Paths) -> Result<()> {
     let mut conn = open_alone(copy)?;
     let (seq, head) = last_record(&conn)?;
-    // It has been found that they follow.
-    join_records(&mut conn, &tail.following(seq, head).unwrap_or_default())
+    let records = tail.following(seq, head).map_err(|(_, damage)| damaged_tail(paths, damage))?;
+    join_records(&mut conn, &records)
 }
 
 /// Notes in the database that it comes from a backup: the hub that starts there must not take up what waited then.

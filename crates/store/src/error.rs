@@ -96,6 +96,12 @@ pub enum StoreError {
          hub writes again; a hub that is killed before may find it in its log, and then it holds"
     )]
     NotSynced(#[source] Arc<dyn Error + Send + Sync>),
+    /// A record that has its place in the journal is neither in the tail nor in the database.
+    #[error(
+        "neither hub.db-tail nor the database could be written: what was to be recorded is not in force, but its record will be \
+         in the journal once the hub writes again, unless it is stopped or killed before"
+    )]
+    Undecided(#[source] Arc<dyn Error + Send + Sync>),
     /// A file could not be read or written.
     #[error("cannot {what}")]
     Io {
@@ -178,12 +184,12 @@ impl StoreError {
 
     /// Whether it is about the storage itself and not about the one change: the whole transaction is then lost.
     pub(crate) const fn is_of_the_storage(&self) -> bool {
-        matches!(self, Self::DiskFull | Self::NotSynced(_) | Self::Io { .. })
+        matches!(self, Self::DiskFull | Self::NotSynced(_) | Self::Undecided(_) | Self::Io { .. })
     }
 
     /// Whether the change it is about is known not to have been made.
     pub const fn has_changed_nothing(&self) -> bool {
-        !matches!(self, Self::NotSynced(_))
+        !matches!(self, Self::NotSynced(_) | Self::Undecided(_))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::interface::Result;
 use crate::seal::DataKey;
 use crate::sqlite::{
     append_alone, args_purpose, hub_id, join_tail, meta, now, open_writable, refuse_damaged_log, reseal_clients,
-    reseal_rooms, reseal_rules, secret_purpose, set_meta,
+    reseal_rooms, reseal_rules, schema_version, secret_purpose, set_meta,
 };
 
 /// Names the environment in messages.
@@ -51,16 +51,16 @@ pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretByte
     let _lock = DirLock::take(&paths)?;
     refuse_damaged_log(&paths.wal)?;
     let mut conn = open_writable(&paths.db)?;
+    let key_id = if schema_version(&conn)? == 0 { None } else { meta(&conn, "key_id")? };
+    let old = load(&paths, current, &key_id.ok_or_else(|| StoreError::NoData(dir.to_owned()))?)?;
     // What is sealed is where the newest schema has it, and the record of the rotation comes after all others.
     join_tail(&mut conn, &paths)?;
     // What is replaced is wiped in the file. The old key may be known to others, and is kept beside it for backups: it must
     // not open anything in it any more.
     conn.pragma_update(None, "secure_delete", "ON")?;
-    let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
-    let old = load(&paths, current, &key_id)?;
     // Before anything else: whatever happens from here on, what is in the file stays on the disk.
     let (old_key, other_key) = match keep(&paths, current.is_none() || new.is_none())? {
-        Some((id, kept)) if id == key_id => (Some(kept), None),
+        Some((id, kept)) if id == old.id() => (Some(kept), None),
         other => (None, other.map(|(_, kept)| kept)),
     };
     let next = match new {

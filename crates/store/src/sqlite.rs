@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::id::HubId;
+use convoke_core::journal::Sealed;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 use ed25519_dalek::SigningKey;
@@ -149,9 +150,10 @@ impl SqliteStore {
             // What is behind the damage would be found again at the next start, in what was written over it by then.
             conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         }
+        let known_key = load_known_key(&conn, &paths, options.data_key.as_ref())?;
         let contents = read_own_tail(&conn, &paths)?;
-        let newer = match newer_records(&conn, &contents)? {
-            Ok(newer) => newer,
+        let (contents, newer) = match newer_records(&conn, &contents)? {
+            Ok(newer) => (contents, newer),
             // A start that accepted it and was killed has left the mark.
             Err((newer, damage)) if options.accept_damaged_log || paths.accepting.exists() => {
                 let file = File::open(&paths.tail).map_err(|e| StoreError::io("read", &paths.tail, e))?;
@@ -163,18 +165,16 @@ impl SqliteStore {
                      without them"
                 );
                 begin_accepting(&paths)?;
-                newer
+                // A copy is kept.
+                (TailContents::default(), newer)
             }
-            Err((_, damage)) => return Err(StoreError::DamagedTail { file: paths.tail, damage }),
+            Err((_, damage)) => return Err(damaged_tail(&paths, damage)),
         };
         schema::migrate(&mut conn)?;
-        journal::join(&mut conn, &newer)?;
-        // The database has it now. A file of its own for each start: what a killed hub still had under way to the disk lands in
-        // the one that is gone.
-        tail::remove(&paths.tail)?;
+        join(&mut conn, &contents, &newer, &paths)?;
         note_accepted(&conn, &paths.accepting)?;
-        let key = match meta(&conn, "key_id")? {
-            Some(key_id) => keys::load(&paths, options.data_key.as_ref(), &key_id)?,
+        let key = match known_key {
+            Some(key) => key,
             None => keys::first(&paths, options.data_key.as_ref())?,
         };
         let hub_id = match hub_id(&conn)? {
@@ -185,13 +185,6 @@ impl SqliteStore {
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db)?;
         let open_intents = journal::open_count(&conn)?;
-        if contents.is_broken_at(chain.seq() + 1) {
-            tracing::warn!(
-                record = chain.seq() + 1,
-                "the last write to hub.db-tail does not hold. A power cut leaves that, and then nobody was answered for it; if \
-                 there was none, the file is damaged, and the last records may be missing"
-            );
-        }
         let writer = Writer {
             conn,
             tail: Tail::new(chain),
@@ -217,6 +210,12 @@ impl SqliteStore {
     pub const fn paths(&self) -> &Paths {
         &self.paths
     }
+}
+
+/// The key that the database is sealed with, if it is. Before anything is changed, so that a wrong one changes nothing.
+fn load_known_key(conn: &Connection, paths: &Paths, given: Option<&SecretBytes>) -> Result<Option<DataKey>> {
+    let key_id = if schema::version(conn)? == 0 { None } else { meta(conn, "key_id")? };
+    key_id.map(|key_id| keys::load(paths, given, &key_id)).transpose()
 }
 
 /// What a damaged log loses is about to be lost: a start that is killed from here on may leave nothing of the damage to find.
@@ -252,12 +251,33 @@ fn newer_records(conn: &Connection, contents: &TailContents) -> Result<Following
 /// directory.
 pub(crate) fn join_tail(conn: &mut Connection, paths: &Paths) -> Result<()> {
     let contents = read_own_tail(conn, paths)?;
-    let newer = newer_records(conn, &contents)?
-        .map_err(|(_, damage)| StoreError::DamagedTail { file: paths.tail.clone(), damage })?;
+    let newer = newer_records(conn, &contents)?.map_err(|(_, damage)| damaged_tail(paths, damage))?;
     schema::migrate(conn)?;
-    journal::join(conn, &newer)?;
-    // As at a start: nothing may land in it any more.
-    tail::remove(&paths.tail)
+    join(conn, &contents, &newer, paths)
+}
+
+/// Puts records of the tail into the database, and the tail away. A file of its own for each start: what a killed hub still
+/// had under way to the disk lands in the one that is gone.
+fn join(conn: &mut Connection, contents: &TailContents, newer: &[Sealed], paths: &Paths) -> Result<()> {
+    journal::join(conn, newer)?;
+    let next = journal::last(conn)?.0 + 1;
+    if !contents.is_broken_at(next) {
+        return tail::remove(&paths.tail);
+    }
+    let kept = damaged_name(&paths.tail);
+    std::fs::rename(&paths.tail, &kept).map_err(|e| StoreError::io("rename", &paths.tail, e))?;
+    sync_parent(&kept)?;
+    tracing::warn!(
+        record = next,
+        kept = %kept.display(),
+        "the last write to hub.db-tail does not hold. A power cut leaves that, and then nobody was answered for it; if there \
+         was none, the file is damaged, and the last records may be missing"
+    );
+    Ok(())
+}
+
+pub(crate) fn damaged_tail(paths: &Paths, damage: TailDamage) -> StoreError {
+    StoreError::DamagedTail { file: paths.tail.clone(), damage }
 }
 
 /// Reads the tail for whoever looks at a database that a running hub may be writing. That puts into its database what stands
@@ -290,20 +310,11 @@ pub(crate) fn read_tail(conn: &Connection, paths: &Paths) -> Result<std::result:
 /// Keeps a copy of a damaged log, since the log itself is about to be written over. It has its name only once it is whole:
 /// half of it would pass for the evidence.
 fn set_aside(wal: &Path, mut log: impl std::io::Read) -> Result<PathBuf> {
-    let named = |end: &str| {
-        let mut name = wal.as_os_str().to_owned();
-        name.push(end);
-        PathBuf::from(name)
-    };
-    let part = named(".damaged.part");
+    let part = named(wal, ".damaged.part");
     // Of a start that was killed here; the directory is ours.
     let _ = std::fs::remove_file(&part);
     let mut copy = create_private(&part)?;
-    let mut numbers = 2_u32..;
-    let mut kept = named(".damaged");
-    while let Some(number) = numbers.next().filter(|_| kept.exists()) {
-        kept = named(&format!(".damaged.{number}"));
-    }
+    let kept = damaged_name(wal);
     let copied = std::io::copy(&mut log, &mut copy).and_then(|_| copy.sync_all());
     if let Err(error) = copied.and_then(|()| std::fs::rename(&part, &kept)) {
         let _ = std::fs::remove_file(&part);
@@ -311,6 +322,22 @@ fn set_aside(wal: &Path, mut log: impl std::io::Read) -> Result<PathBuf> {
     }
     sync_parent(&kept)?;
     Ok(kept)
+}
+
+/// The next free name for what is kept of a damaged file.
+fn damaged_name(file: &Path) -> PathBuf {
+    let mut numbers = 2_u32..;
+    let mut kept = named(file, ".damaged");
+    while let Some(number) = numbers.next().filter(|_| kept.exists()) {
+        kept = named(file, &format!(".damaged.{number}"));
+    }
+    kept
+}
+
+fn named(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
 }
 
 /// After a damaged log the database is of an earlier time, as after a restore: a call that waits in it may have run.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use convoke_core::guard::{AppliesTo, Rule};
 use convoke_core::id::CallId;
 use convoke_core::journal::{Draft, Expected, Kind, Phase};
+use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 use convoke_store::audit::{self, Export, Verdict};
 use convoke_store::{JournalFilter, OpenOptions, SqliteStore, Store, StoreError, backup, keys};
@@ -336,4 +337,136 @@ async fn without_the_tail_everything_is_in_the_database_at_once() {
     assert_eq!((stats.tail_records, stats.tail_open, stats.writes), (0, false, 1));
     assert!(!dir.path().join("hub.db-tail").exists());
     store.close().await.expect("closes");
+}
+
+/// Changes a byte in the last of the twenty frames, of a page each; the announcement's is before them.
+fn break_last_frame(dir: &Path) -> Vec<u8> {
+    let mut tail = std::fs::read(dir.join("hub.db-tail")).expect("reads");
+    tail[21 * 4_096 + 300] ^= 1;
+    std::fs::write(dir.join("hub.db-tail"), &tail).expect("writes");
+    tail
+}
+
+#[tokio::test]
+async fn a_last_write_that_does_not_hold_is_kept_and_a_wrong_key_changes_nothing() {
+    let Some(left) = killed_with(20).await else { return };
+    let dir = left.path();
+    let tail = break_last_frame(dir);
+    let key = std::fs::read(dir.join("data.key")).expect("reads");
+    let wrong = SecretBytes::new([9; 32]);
+    for _ in 0..2 {
+        let refused = SqliteStore::open(OpenOptions { data_key: Some(wrong.clone()), ..OpenOptions::new(dir) });
+        assert!(matches!(refused, Err(StoreError::WrongKey { .. })), "{:?}", refused.map(drop));
+        let refused = keys::rotate(dir, Some(&wrong), None);
+        assert!(matches!(refused, Err(StoreError::WrongKey { .. })), "{refused:?}");
+        assert_eq!(std::fs::read(dir.join("hub.db-tail")).expect("is there"), tail);
+        assert_eq!(std::fs::read(dir.join("data.key")).expect("is there"), key);
+    }
+    let store = open(dir);
+    assert_eq!(records(&store).await, 20, "all but the last");
+    assert_eq!(std::fs::read(dir.join("hub.db-tail.damaged")).expect("kept"), tail);
+    store.close().await.expect("closes");
+    assert_eq!(verified(dir), 20);
+}
+
+#[tokio::test]
+async fn a_rotation_keeps_a_last_write_that_does_not_hold_too() {
+    let Some(left) = killed_with(20).await else { return };
+    let tail = break_last_frame(left.path());
+    keys::rotate(left.path(), None, None).expect("rotates");
+    assert_eq!(std::fs::read(left.path().join("hub.db-tail.damaged")).expect("kept"), tail);
+    assert_eq!(verified(left.path()), 21, "all but the last, and the rotation");
+}
+
+#[tokio::test]
+async fn a_start_that_is_killed_before_the_tail_is_away_is_followed_by_one_that_finds_all() {
+    let Some(left) = killed_with(20).await else { return };
+    let path = left.path().join("hub.db-tail");
+    let tail = std::fs::read(&path).expect("reads");
+    for _ in 0..3 {
+        // Joined, and the tail is still there.
+        open(left.path()).close().await.expect("closes");
+        std::fs::write(&path, &tail).expect("writes");
+        assert_eq!(verified(left.path()), 21);
+    }
+    // A new one that was not finished.
+    for length in [4_096, 1 << 20] {
+        std::fs::write(&path, &tail[..length]).expect("writes");
+        let store = open(left.path());
+        assert_eq!(records(&store).await, 21);
+        store.close().await.expect("closes");
+    }
+    assert_eq!(verified(left.path()), 21);
+}
+
+#[tokio::test]
+async fn many_rounds_through_the_file_leave_what_is_newest() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path());
+    if !has_tail(&store) {
+        return;
+    }
+    let mut calls = 0;
+    // A page each, of 1,024.
+    for _ in 0..4 {
+        for _ in 0..600 {
+            calls += 1;
+            end_call(&store, outcome(calls)).await;
+        }
+        assert_eq!(records(&store).await, calls as usize);
+    }
+    let other = rusqlite::Connection::open(dir.path().join("hub.db")).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("begins");
+    for _ in 0..900 {
+        calls += 1;
+        end_call(&store, outcome(calls)).await;
+    }
+    let left = killed(dir.path());
+    other.execute_batch("ROLLBACK").expect("ends");
+    store.close().await.expect("closes");
+    assert_eq!((verified(dir.path()), verified(left.path())), (calls as u64, calls as u64));
+    let store = open(left.path());
+    assert_eq!(records(&store).await, calls as usize);
+    store.close().await.expect("closes");
+}
+
+/// Reads the journal in every way beside hubs that start, append and stop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_reads_beside_hubs_that_come_and_go_finds_no_damage() {
+    let dir = tempfile::tempdir().expect("a directory");
+    open(dir.path()).close().await.expect("closes");
+    let at = dir.path().to_owned();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let reader = std::thread::spawn(move || {
+        let mut looks = 0_u64;
+        while stopped.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected) {
+            verified(&at);
+            let exported = audit::export(&at, Vec::new(), NOW).expect("exports");
+            assert!(matches!(exported, Export::Written { .. }), "{exported:?}");
+            let file = at.join(format!("{looks}.backup"));
+            backup::create(&at, &file, None, None).expect("backs up");
+            std::fs::remove_file(&file).expect("removes");
+            looks += 1;
+        }
+        looks
+    });
+    let mut calls = 0;
+    for _ in 0..15 {
+        let store: Arc<dyn Store> = Arc::new(open(dir.path()));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let store = Arc::clone(&store);
+            tasks.spawn(async move {
+                for call in 0..40 {
+                    end_call(&*store, outcome(call)).await;
+                }
+            });
+        }
+        tasks.join_all().await;
+        calls += 160;
+        store.close().await.expect("closes");
+    }
+    drop(stop);
+    assert!(reader.join().expect("no damage") > 0);
+    assert_eq!(verified(dir.path()), calls);
 }

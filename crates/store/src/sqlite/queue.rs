@@ -14,7 +14,7 @@ use convoke_core::journal::Draft;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::journal;
-use super::tail::{Homeless, Reply, Tail};
+use super::tail::{Homeless, Reply, Tail, Waiting};
 use super::writer::{Awaiting, Numbers, Op, Request, Tx};
 use crate::error::StoreError;
 use crate::interface::{Expected, Result};
@@ -236,6 +236,16 @@ impl Queue {
         self.tail.is_open()
     }
 
+    #[cfg(test)]
+    pub(super) fn is_closed(&self) -> bool {
+        self.shared.state().closed
+    }
+
+    #[cfg(test)]
+    pub(super) fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
     /// How many records wait for the writer to give the journal's end back.
     #[cfg(test)]
     pub(super) fn parked(&self) -> usize {
@@ -273,11 +283,17 @@ impl Rounds {
         self.shared.state().next_group();
     }
 
-    /// Those wait for the database, which has their records, or will with the next commit.
-    pub(super) fn commit(&self, waiting: Vec<(Reply, u64)>) {
-        let queued = Queued { op: Op::Work(Box::new(Awaiting(waiting))), bytes: 0, room: 0 };
-        // Refused, it is dropped, which tells that the store is closed.
-        let _ = self.shared.push(queued, None);
+    /// Those wait for the database, which has their records, or will with the next commit. They come back where the writer
+    /// takes nothing any more: its last transaction has their records.
+    #[must_use]
+    pub(super) fn commit(&self, waiting: Waiting) -> Waiting {
+        let mut state = self.shared.state();
+        if state.closed {
+            return waiting;
+        }
+        state.push(Queued { op: Op::Work(Box::new(Awaiting(waiting))), bytes: 0, room: 0 });
+        self.shared.pushed(state);
+        Vec::new()
     }
 
     /// So many records are in the tail, and the journal goes up to here.
@@ -298,11 +314,14 @@ impl Shared {
             return Err(StoreError::Closed);
         }
         state.arrived(expected);
-        state.urgent += usize::from(queued.op.is_urgent());
-        state.waiting.push_back(queued);
+        state.push(queued);
+        self.pushed(state);
+        Ok(())
+    }
+
+    fn pushed(&self, state: MutexGuard<'_, State>) {
         self.waiting.store(state.waiting.len(), Relaxed);
         self.wake(state);
-        Ok(())
     }
 
     /// One who said so is here. Answers whether all are.
@@ -333,6 +352,11 @@ impl Shared {
 }
 
 impl State {
+    fn push(&mut self, queued: Queued) {
+        self.urgent += usize::from(queued.op.is_urgent());
+        self.waiting.push_back(queued);
+    }
+
     fn has(&self, wanted: Wanted) -> bool {
         let enough = match wanted {
             Wanted::Any => !self.waiting.is_empty() || self.in_tail > 0,

@@ -25,7 +25,7 @@ mod task;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use convoke_core::journal::{Chain, Draft, Hash, Sealed};
@@ -33,7 +33,7 @@ use convoke_ring::Pages;
 use tokio::sync::{Notify, oneshot};
 
 use crate::interface::Result;
-use format::{FRAME_HEADER, FrameHeader, Salt};
+use format::{FRAME_HEADER, FrameHeader, Identity, Salt};
 use room::Room;
 
 pub use format::TailDamage;
@@ -46,8 +46,14 @@ const GATHER: Duration = Duration::from_millis(2);
 /// Most bytes of a frame. What does not fit goes the long way.
 const MAX_FRAME: usize = 256 << 10;
 
+/// How long whoever closes waits for a write that is under way.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Who waits for a record.
 pub(super) type Reply = oneshot::Sender<Result<u64>>;
+
+/// Those who wait for records that have their place.
+pub(super) type Waiting = Vec<(Reply, u64)>;
 
 /// A record that gets no place here, and whoever waits for it: it has to go the long way.
 pub(super) type Homeless = (Box<Draft>, Reply);
@@ -60,12 +66,21 @@ pub(super) struct Tail {
     wake: Notify,
     /// Records that the database does not have yet.
     unsettled: AtomicUsize,
-    /// The file, and what whoever writes frames lets go of once nothing is written any more.
-    writing: Mutex<Option<(PathBuf, mpsc::Receiver<()>)>>,
-    /// Which file it is.
-    file: OnceLock<(u64, u64)>,
+    /// Whoever writes frames.
+    writing: Mutex<Option<Writing>>,
     /// Whether records may be given a place here. A look at it without the lock may be wrong; under the lock it is not.
     is_open: AtomicBool,
+    /// The next write is told as failed, though it was made.
+    #[cfg(test)]
+    fails_next: AtomicBool,
+}
+
+/// The file, and what whoever writes to it lets go of once nothing is written any more.
+#[derive(Debug)]
+struct Writing {
+    path: PathBuf,
+    identity: Option<Identity>,
+    ended: mpsc::Receiver<()>,
 }
 
 #[derive(Debug)]
@@ -84,6 +99,8 @@ struct State {
     unsettled: Vec<Unsettled>,
     frame: Frame,
     room: Room,
+    /// Those whose records the writer takes with its last transaction: it takes no more orders by then.
+    at_the_end: Waiting,
 }
 
 /// Whether records can be written to the file.
@@ -109,7 +126,7 @@ struct Frame {
     first: u64,
     before: Hash,
     last: Hash,
-    waiting: Vec<(Reply, u64)>,
+    waiting: Waiting,
     since: Option<Instant>,
     /// Whether all who are on their way are here.
     is_whole: bool,
@@ -136,6 +153,7 @@ impl Tail {
             unsettled: Vec::new(),
             frame: Frame::default(),
             room: Room::default(),
+            at_the_end: Vec::new(),
         };
         let (wake, unsettled, is_open) = (Notify::new(), AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self {
@@ -143,8 +161,9 @@ impl Tail {
             wake,
             unsettled,
             writing: Mutex::default(),
-            file: OnceLock::new(),
             is_open,
+            #[cfg(test)]
+            fails_next: AtomicBool::new(false),
         })
     }
 
@@ -262,25 +281,6 @@ impl Tail {
         self.wake.notify_one();
     }
 
-    /// Looks whether the file is still the one that is written. If somebody has removed or replaced it, what goes there is not
-    /// found again, and nothing more may be acknowledged from it.
-    pub(super) fn look_after_file(&self) {
-        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((path, _)) = writing.as_ref() else { return };
-        let expected = self.file.get().copied();
-        if expected.is_none() || format::identity(path) == expected || !self.is_open() {
-            return;
-        }
-        drop(writing);
-        self.is_open.store(false, Relaxed);
-        self.state().way = Way::Closed;
-        self.wake.notify_one();
-        tracing::error!(
-            "hub.db-tail was removed or replaced while the hub runs; records go into the database at once, until it is started \
-             again"
-        );
-    }
-
     /// There is no writer any more.
     pub(super) fn abandon(&self) {
         self.close();
@@ -292,10 +292,27 @@ impl Tail {
 
     /// Waits until nothing is written any more, after [`Self::close`]. Answers the file, if there is one.
     pub(super) fn wait_for_end(&self) -> Option<PathBuf> {
-        let (file, writing) = self.writing.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let Writing { path, identity, ended } = self.writing.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         // Nothing is ever sent: it ends when the other side is dropped.
-        let _ = writing.recv();
-        Some(file)
+        if ended.recv_timeout(END_PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            // Its runtime is there, and nobody drives it. What it still does can do no harm: the database has everything, and
+            // the next start has a file of its own.
+            tracing::warn!("whoever writes hub.db-tail does not end; the file is left to the next start");
+            return None;
+        }
+        // Somebody else's is not ours to remove.
+        (format::identity(&path) == identity).then_some(path)
+    }
+
+    /// Those who are to be answered once the last transaction is over.
+    pub(super) fn take_last(&self) -> Waiting {
+        std::mem::take(&mut self.state().at_the_end)
+    }
+
+    /// The next write fails after it was made, as one whose sync fails may.
+    #[cfg(test)]
+    pub(super) fn fail_next(&self) {
+        self.fails_next.store(true, Relaxed);
     }
 }
 
@@ -344,7 +361,7 @@ impl Frame {
     }
 
     /// Those who wait for it. It is not written.
-    fn give_up(&mut self) -> Vec<(Reply, u64)> {
+    fn give_up(&mut self) -> Waiting {
         self.pages.clear();
         self.since = None;
         std::mem::take(&mut self.waiting)

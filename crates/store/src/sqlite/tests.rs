@@ -1,5 +1,7 @@
 //! What only this engine has: its disk can be full, and its groups can fail.
 
+mod tail;
+
 use std::sync::Arc;
 
 use convoke_core::call::CallState;

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::queue::{self, Incoming, Queue};
 use super::skip::Filling;
-use super::tail::{Homeless, Reply, Tail, Taken, Unsettled};
+use super::tail::{Homeless, Tail, Taken, Unsettled, Waiting};
 use super::wal::WalKeeper;
 use super::{journal, tail, telemetry};
 use crate::error::StoreError;
@@ -107,7 +107,7 @@ where
 }
 
 /// Those who wait for records that have their place already, and that go into the database before anything else.
-pub(super) struct Awaiting(pub(super) Vec<(Reply, u64)>);
+pub(super) struct Awaiting(pub(super) Waiting);
 
 impl Work for Awaiting {
     fn run(&mut self, _: &mut Tx<'_>) -> Result<()> {
@@ -115,11 +115,16 @@ impl Work for Awaiting {
     }
 
     fn settle(self: Box<Self>, committed: Result<()>) {
-        // They keep their place, and the database takes them once it can be written; a kill before that loses them.
-        let committed = committed.map_err(|error| StoreError::NotSynced(Arc::new(error)));
-        for (reply, seq) in self.0 {
-            let _ = reply.send(committed.clone().map(|()| seq));
-        }
+        tell(self.0, committed);
+    }
+}
+
+/// Tells those whose records have their place whether the database has them. If not, they keep their place, and the database
+/// takes them once it can be written.
+fn tell(waiting: Waiting, committed: Result<()>) {
+    let committed = committed.map_err(|error| StoreError::Undecided(Arc::new(error)));
+    for (reply, seq) in waiting {
+        let _ = reply.send(committed.clone().map(|()| seq));
     }
 }
 
@@ -226,14 +231,13 @@ impl Writer {
         let mut stop = None;
         while stop.is_none() {
             let Some(group) = incoming.next_group() else { break };
-            self.tail.look_after_file();
-            let homeless;
-            (stop, homeless) = self.commit(group.ops, numbers, replies);
-            homeless.into_iter().for_each(|record| incoming.push(record));
+            let round = self.commit(group.ops, numbers, replies);
+            stop = round.stop;
+            round.homeless.into_iter().for_each(|record| incoming.push(record));
             if !self.tail.is_settled() {
                 incoming.come_back();
             }
-            self.wal.after_commit(&self.conn, group.bytes);
+            self.wal.after_commit(&self.conn, group.bytes + round.settled_bytes);
         }
         // Whoever comes now is refused before the directory is let go.
         drop(incoming);
@@ -245,18 +249,13 @@ impl Writer {
         }
     }
 
-    /// One group, one transaction. Answers a stop's reply for when everything is put away, and records that came meanwhile
-    /// and are to be queued.
-    fn commit(
-        &mut self,
-        group: Vec<Op>,
-        numbers: &Numbers,
-        replies: &Replies,
-    ) -> (Option<oneshot::Sender<Result<()>>>, Vec<Homeless>) {
+    /// One group, one transaction.
+    fn commit(&mut self, group: Vec<Op>, numbers: &Numbers, replies: &Replies) -> Round {
         let (mut taken, mut chain) = self.tail.take(group.iter().any(Op::may_append));
         if group.is_empty() && taken.records.is_empty() {
-            return (None, Vec::new());
+            return Round::default();
         }
+        let settled_bytes = taken.records.iter().map(|record| record.sealed.body.len()).sum();
         let (signed_before, open_before) = (self.signed, self.open_intents);
         let writes = (group.len() + taken.records.len()) as u64;
         let (mut settled, mut spent) = (Vec::with_capacity(group.len()), Vec::new());
@@ -295,7 +294,7 @@ impl Writer {
             numbers.lost.fetch_add(spent.len() as u64, Relaxed);
         }
         replies.send(Settlement { committed, settled, spent, taken });
-        (stop, homeless)
+        Round { stop, homeless, settled_bytes }
     }
 
     fn transact(
@@ -390,12 +389,24 @@ impl Writer {
             // The database has all of it. If it stays, the next start finds that.
             let _ = tail::remove(&file);
         }
+        tell(self.tail.take_last(), signed.clone());
         // Emptied, so that a copy of hub.db alone is whole. A reader that is still there may prevent it; no harm.
         let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         drop(self.conn);
         drop(self.lock);
         signed
     }
+}
+
+/// What became of a group.
+#[derive(Default)]
+struct Round {
+    /// A stop's reply, for when everything is put away.
+    stop: Option<oneshot::Sender<Result<()>>>,
+    /// Records that came meanwhile and are to be queued.
+    homeless: Vec<Homeless>,
+    /// How much of the tail went into the database.
+    settled_bytes: usize,
 }
 
 enum Settled {
@@ -409,7 +420,7 @@ enum Settled {
     Stop(Option<oneshot::Sender<Result<()>>>),
 }
 
-/// A group whose end is known.
+/// A group whose end is known. Whoever drops it tells those who wait, so that nobody is forgotten where a runtime ends with it.
 struct Settlement {
     committed: Result<()>,
     settled: Vec<Settled>,
@@ -424,10 +435,11 @@ impl Settlement {
     fn has_no_records(&self) -> bool {
         self.taken.records.is_empty()
     }
+}
 
-    fn tell(self) {
-        drop((self.spent, self.taken));
-        for done in self.settled {
+impl Drop for Settlement {
+    fn drop(&mut self) {
+        for done in self.settled.drain(..) {
             let outcome = self.committed.clone();
             match done {
                 // Whoever has stopped waiting has lost nothing: the change stands all the same.
@@ -451,7 +463,7 @@ impl Replies {
         let (settlements, mut arriving) = mpsc::unbounded_channel::<Settlement>();
         runtime.spawn(async move {
             while let Some(settlement) = arriving.recv().await {
-                settlement.tell();
+                drop(settlement);
             }
         });
         Self(Some(settlements))
@@ -461,10 +473,9 @@ impl Replies {
         if settlement.settled.is_empty() && settlement.spent.is_empty() && settlement.has_no_records() {
             return;
         }
-        let Some(task) = &self.0 else { return settlement.tell() };
-        // The runtime may have ended before the store was closed.
-        if let Err(mpsc::error::SendError(settlement)) = task.send(settlement) {
-            settlement.tell();
+        if let Some(task) = &self.0 {
+            // The runtime may have ended before the store was closed; then they are told here.
+            let _ = task.send(settlement);
         }
     }
 }

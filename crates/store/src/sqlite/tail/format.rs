@@ -8,7 +8,7 @@
 //!
 //! Numbers are little-endian. A record's body has the hash of the one before it at its end, and its own hash follows from
 //! it; so a frame proves itself, and says which record it continues. The salt keeps the bytes of a record, which others
-//! choose, from passing for a frame where they happen to begin a page.
+//! choose, from passing for a frame that was begun where they happen to begin a page.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -143,7 +143,8 @@ struct Frame {
 
 impl Frame {
     fn last(&self) -> u64 {
-        self.first + self.records.len() as u64 - 1
+        // There is one at the least.
+        self.first + (self.records.len() as u64 - 1)
     }
 }
 
@@ -157,7 +158,12 @@ impl Contents {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(e) => return Err(StoreError::io("read", path, e)),
         }
-        let file = File::open(path).map_err(|e| StoreError::io("open", path, e))?;
+        let file = match File::open(path) {
+            Ok(file) => file,
+            // Its hub has just stopped, and the database has all of it.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(e) => return Err(StoreError::io("open", path, e)),
+        };
         let mut bytes = Vec::new();
         file.take(LENGTH).read_to_end(&mut bytes).map_err(|e| StoreError::io("read", path, e))?;
         Ok(Self::parse(&bytes))
@@ -168,16 +174,15 @@ impl Contents {
         let mut found = Self::default();
         for at in (PAGE..bytes.len()).step_by(PAGE) {
             let Some((header, rest)) = FrameHeader::parse(&bytes[at..]) else { continue };
-            // Without the file's salt every frame may be one. What continues the journal is its own in any case, and better to
-            // find damage that is none than to miss it.
-            if salt.is_some_and(|salt| salt != header.salt) {
-                continue;
-            }
             match records(&header, rest) {
+                // Whatever its salt, which is another where somebody has copied another tail over this one: a record's text
+                // has no zeroes, so it cannot pass for a frame that holds.
                 Some(records) => {
                     found.frames.push(Frame { first: header.first, before: header.before, records });
                 }
-                None => found.broken.push(header.first),
+                // Without the file's salt every frame may be one: better to find damage that is none than to miss it.
+                None if salt.is_none_or(|salt| salt == header.salt) => found.broken.push(header.first),
+                None => {}
             }
         }
         found.frames.sort_by_key(|frame| frame.first);
@@ -209,14 +214,21 @@ impl Contents {
         let mut following = Vec::new();
         let newer: Vec<&Frame> = self.frames.iter().filter(|frame| frame.last() > seq).collect();
         for (at, frame) in newer.iter().enumerate() {
+            // Of records that have come already, where the file was meddled with.
+            if frame.last() <= seq {
+                continue;
+            }
             let known = (seq + 1).checked_sub(frame.first).and_then(|known| usize::try_from(known).ok());
             let continued = known.and_then(|known| match known.checked_sub(1) {
                 None => Some(frame.before),
                 Some(last) => frame.records.get(last).map(|record| record.hash),
             });
             let (Some(known), true) = (known, continued == Some(head)) else {
-                let behind =
-                    newer[at..].iter().map(|frame| frame.last() - seq.max(frame.first.saturating_sub(1))).sum();
+                // Frames may overlap where the file was meddled with.
+                let behind = newer[at..]
+                    .iter()
+                    .map(|frame| frame.last().saturating_sub(seq.max(frame.first.saturating_sub(1))))
+                    .sum();
                 return Err((following, TailDamage { record: seq + 1, behind }));
             };
             following.extend_from_slice(&frame.records[known..]);
@@ -233,16 +245,19 @@ impl Contents {
     }
 }
 
+/// Which file something is: its device and its number there.
+pub(super) type Identity = (u64, u64);
+
 /// Which file this is, under whatever name.
 #[cfg(unix)]
-pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+pub(super) fn identity(path: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt as _;
     fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// Which file this is; nobody can tell here.
 #[cfg(not(unix))]
-pub(super) fn identity(_: &Path) -> Option<(u64, u64)> {
+pub(super) fn identity(_: &Path) -> Option<Identity> {
     None
 }
 

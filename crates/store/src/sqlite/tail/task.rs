@@ -1,15 +1,16 @@
 //! Who writes the frames: a task beside those who wait for them, so that nobody changes threads for it.
 
 use std::io;
-use std::path::Path;
+use std::mem;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use convoke_ring::{PAGE, Pages, Writer};
 
-use super::format::{self, PAGES, Salt};
-use super::{GATHER, Reply, Tail, Way};
+use super::format::{self, Identity, PAGES, Salt};
+use super::{GATHER, Tail, Waiting, Way, Writing};
 use crate::sqlite::queue::Rounds;
 
 /// Makes the tail's file and lets records be written to it from now on. Whatever is in the way, the journal works without it;
@@ -31,16 +32,23 @@ pub(in crate::sqlite) fn start(tail: &Arc<Tail>, path: &Path, rounds: Rounds) {
     };
     match opened {
         Ok(file) => {
-            if let Some(identity) = format::identity(path) {
-                let _ = tail.file.set(identity);
-            }
+            let identity = format::identity(path);
             tail.state().way = Way::Open;
             tail.is_open.store(true, Relaxed);
-            let (ended, writing) = std::sync::mpsc::channel();
+            let (end, ended) = std::sync::mpsc::channel();
             *tail.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-                Some((path.to_owned(), writing));
-            let spare = Pages::default();
-            let scribe = Scribe { file, tail: Arc::clone(tail), rounds, salt, spare, _ended: ended };
+                Some(Writing { path: path.to_owned(), identity, ended });
+            let scribe = Scribe {
+                file,
+                path: path.to_owned(),
+                identity,
+                tail: Arc::clone(tail),
+                rounds,
+                salt,
+                spare: Pages::default(),
+                under_way: Vec::new(),
+                _end: end,
+            };
             runtime.spawn(scribe.run());
         }
         // Common in containers, and nothing is lost by it but speed.
@@ -54,13 +62,17 @@ pub(in crate::sqlite) fn start(tail: &Arc<Tail>, path: &Path, rounds: Rounds) {
 #[derive(Debug)]
 struct Scribe {
     file: Writer,
+    path: PathBuf,
+    identity: Option<Identity>,
     tail: Arc<Tail>,
     rounds: Rounds,
     salt: Salt,
     /// The pages of the frame before, to be used again.
     spare: Pages,
+    /// Those who wait for the frame that is being written. Here, so that nobody is forgotten if the runtime ends meanwhile.
+    under_way: Waiting,
     /// The last field, so that it is dropped once the file is, which waits for a write that is under way.
-    _ended: std::sync::mpsc::Sender<()>,
+    _end: std::sync::mpsc::Sender<()>,
 }
 
 /// What there is to do.
@@ -75,7 +87,7 @@ enum Due {
 struct Batch {
     pages: Pages,
     offset: u64,
-    waiting: Vec<(Reply, u64)>,
+    waiting: Waiting,
 }
 
 impl Scribe {
@@ -90,7 +102,10 @@ impl Scribe {
                 Due::Now => {
                     if let Err(error) = self.write().await {
                         let error = &error as &dyn std::error::Error;
-                        tracing::error!(error, "hub.db-tail cannot be written; records go into the database at once");
+                        tracing::error!(
+                            error,
+                            "hub.db-tail cannot be used any more; records go into the database at once"
+                        );
                         return;
                     }
                 }
@@ -104,18 +119,18 @@ impl Scribe {
         let Some(Batch { pages, offset, waiting }) = self.tail.batch(self.salt, &mut self.spare) else {
             // No room until the database has caught up, which is asked for here, or no file any more. They wait for that
             // commit, then.
-            self.rounds.commit(self.tail.gathered());
+            self.tail.let_commit(self.tail.gathered(), &self.rounds);
             return Ok(());
         };
         self.rounds.next();
+        self.under_way = waiting;
         let (mut pages, written) = self.file.write(pages, offset).await;
         pages.clear();
         self.spare = pages;
-        if let Err(error) = written {
-            // Whether it is on the disk is not known, and does not matter: they have their place, and the database takes them.
-            self.rounds.commit(waiting);
-            return Err(error);
-        }
+        // Whether it is on the disk and will be found is not known, and does not matter: they have their place, and the
+        // database takes them. They wait for that when this is dropped.
+        written.and_then(|()| self.look_after_file())?;
+        let waiting = mem::take(&mut self.under_way);
         if let Some((_, last)) = waiting.last() {
             self.rounds.acknowledged(waiting.len(), *last);
         }
@@ -125,12 +140,25 @@ impl Scribe {
         }
         Ok(())
     }
+
+    /// Looks whether the file still has its name. What is written to one that somebody has removed or replaced is not found
+    /// again, so nothing may be acknowledged from it.
+    fn look_after_file(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if self.tail.fails_next.swap(false, Relaxed) {
+            return Err(io::Error::other("for this test"));
+        }
+        if format::identity(&self.path) == self.identity {
+            return Ok(());
+        }
+        Err(io::Error::other("it was removed or replaced while the hub runs"))
+    }
 }
 
 impl Drop for Scribe {
     /// However it ends, even with its runtime.
     fn drop(&mut self) {
-        self.tail.give_up(&self.rounds);
+        self.tail.give_up(mem::take(&mut self.under_way), &self.rounds);
     }
 }
 
@@ -164,7 +192,7 @@ impl Tail {
     }
 
     /// Those who wait for a frame that is not written.
-    fn gathered(&self) -> Vec<(Reply, u64)> {
+    fn gathered(&self) -> Waiting {
         let mut state = self.state();
         let waiting = state.frame.give_up();
         state.gap = waiting.last().map_or(state.gap, |(_, seq)| *seq);
@@ -172,12 +200,20 @@ impl Tail {
     }
 
     /// Nothing is written any more; who still waits waits for the database.
-    fn give_up(&self, rounds: &Rounds) {
+    fn give_up(&self, mut waiting: Waiting, rounds: &Rounds) {
         self.is_open.store(false, Relaxed);
         self.state().way = Way::Closed;
-        let waiting = self.gathered();
+        waiting.append(&mut self.gathered());
         if !waiting.is_empty() {
-            rounds.commit(waiting);
+            self.let_commit(waiting, rounds);
+        }
+    }
+
+    /// They wait for the next commit of the database, or for the last one.
+    fn let_commit(&self, waiting: Waiting, rounds: &Rounds) {
+        let mut refused = rounds.commit(waiting);
+        if !refused.is_empty() {
+            self.state().at_the_end.append(&mut refused);
         }
     }
 }

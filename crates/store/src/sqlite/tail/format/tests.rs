@@ -159,9 +159,46 @@ fn a_record_that_looks_like_a_frame_is_none() {
     made.frame(1, &[10]);
     let mut forged = Made::new();
     forged.frame(1, &[1, 1, 1]);
-    // With another salt, since nobody knows the file's; at the start of a page, where a frame would be.
-    let frame = encoded([8; 16], GENESIS, &forged.sealed);
+    // With another salt, since nobody knows the file's; at the start of a page, where a frame would be; and without zeroes,
+    // which no text has.
+    let mut frame = encoded([8; 16], GENESIS, &forged.sealed);
+    for byte in frame.iter_mut().filter(|byte| **byte < b' ') {
+        *byte = b' ';
+    }
     made.bytes[7 * PAGE..7 * PAGE + frame.len()].copy_from_slice(&frame);
+    assert_eq!(made.following(0).expect("holds"), made.sealed);
+    assert!(made.found().broken.is_empty(), "and it is none that was begun");
+}
+
+#[test]
+fn a_tail_that_another_was_copied_over_has_what_continues_the_journal() {
+    let mut made = Made::new();
+    made.frame(1, &[10]);
+    let older = made.bytes.clone();
+    // Written by a hub that has the file open, over an older tail with another salt.
+    made.frame(2, &[20, 30]);
+    made.bytes[..PAGE].copy_from_slice(&older[..PAGE]);
+    let page = [&FILE_MARK[..], &[8; 16]].concat();
+    made.bytes[..24].copy_from_slice(&page);
+    made.bytes[24..56].copy_from_slice(&Sha256::digest(&page));
+    assert_eq!(made.following(0).expect("holds"), made.sealed);
+    // And where it does not continue it, that is told.
+    made.bytes[PAGE..2 * PAGE].fill(0);
+    let (_, damage) = made.following(0).expect_err("the first record is not there");
+    assert_eq!(damage, TailDamage { record: 1, behind: 2 });
+}
+
+#[test]
+fn frames_that_overlap_are_counted_without_a_fault() {
+    let mut made = Made::new();
+    made.frame(1, &[10, 20, 30]);
+    let shorter = encoded(SALT, GENESIS, &made.sealed[..1]);
+    made.bytes[7 * PAGE..7 * PAGE + shorter.len()].copy_from_slice(&shorter);
+    assert_eq!(made.following(0).expect("holds"), made.sealed);
+    let mut end = made.sealed.clone();
+    end[0].seq = u64::MAX;
+    let frame = encoded(SALT, GENESIS, &end[..1]);
+    made.bytes[9 * PAGE..9 * PAGE + frame.len()].copy_from_slice(&frame);
     assert_eq!(made.following(0).expect("holds"), made.sealed);
 }
 
@@ -183,10 +220,6 @@ fn what_continues_the_journal_is_found_without_the_first_page() {
         assert!(made.following(2).expect("the database has all").is_empty());
         made.bytes[at] ^= 1;
     }
-    // What others chose may pass for a frame then, and that is damage.
-    let forged = encoded([8; 16], [3; 32], &made.sealed[1..]);
-    made.bytes[7 * PAGE..7 * PAGE + forged.len()].copy_from_slice(&forged);
-    assert_eq!(made.following(1).expect("another salt"), made.sealed[1..]);
     made.bytes.truncate(3 * PAGE);
     assert_eq!(made.found().last(), 2, "cut off");
 }
