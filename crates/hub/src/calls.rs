@@ -6,6 +6,7 @@ mod detach;
 mod dispatch;
 mod ending;
 mod message;
+mod owed;
 mod recent;
 mod recover;
 
@@ -35,6 +36,7 @@ pub use approve::{
     DecideError, check_reach, decide, decide_at_client, expire_due, take_back, view, withdraw, withdraw_of,
 };
 pub use dispatch::withdraw_unsent;
+pub use owed::settle as settle_owed;
 pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
 pub use recover::recover;
 pub(crate) use recover::{INTERRUPTED, of_row};

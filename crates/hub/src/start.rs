@@ -286,6 +286,7 @@ async fn upkeep(hub: Hub) {
         }
         before = now;
         crate::calls::expire_due(&hub).await;
+        crate::calls::settle_owed(&hub).await;
         crate::yonexus::tick(&hub).await;
         crate::rooms::tick(&hub).await;
         hub.mcp.tidy(|tokens| hub.operators.in_force(tokens, clock::now()));
@@ -422,6 +423,7 @@ impl Running {
             let _ = tokio::time::timeout(LAST_WORDS / 4, &mut serving).await;
             serving.abort();
         }
+        crate::calls::settle_owed(&hub).await;
         let now = clock::now();
         for record in hub.strangers.drain(now) {
             hub.note(record).await;

@@ -44,6 +44,8 @@ fn what_could_not_be_synced_is_not_answered_for_and_the_hub_goes_on_when_it_can(
     let agents = hub.run(&["agents", "list", "--json"]).ok();
     assert!(!agents.stdout.contains("pc-2"), "what was refused has left nothing");
     hub.run(&["audit", "verify"]).ok();
+    // How those calls ended that could not be recorded then, and nothing else is told of them.
+    hub.server.told("are in the journal now");
 
     // What was acknowledged after the trouble is as durable as what was before it.
     drop(agent);
@@ -57,7 +59,11 @@ fn what_could_not_be_synced_is_not_answered_for_and_the_hub_goes_on_when_it_can(
         let all = records["records"].as_array().expect("a list").iter();
         all.filter(|r| r["phase"] == "outcome" && r["outcome"] == outcome).count()
     };
-    assert_eq!(done("ok"), 2, "{records}");
+    assert_eq!(done("ok"), 3, "{records}");
+    assert_eq!(done("internal"), 1, "{records}");
+    let late = records["records"].as_array().expect("a list").iter().filter(|r| r["detail"]["what"].is_string());
+    let late: Vec<_> = late.map(|r| (r["tool"].as_str(), r["outcome"].as_str())).collect();
+    assert_eq!(late, [(Some("shell_exec"), Some("internal")), (Some("fs_list"), Some("ok"))], "{records}");
 }
 
 #[test]

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use convoke_core::call::code;
 use convoke_core::gate::Verdict;
 use convoke_core::id::{Protocol, TokenId};
-use convoke_core::journal::{Decision, Phase};
+use convoke_core::journal::{Decision, Draft, Phase};
 use convoke_kenny::frame::HubFrame;
 use convoke_store::{Expected, StoreError};
 use tokio::sync::oneshot;
 
 use super::ending::Ending;
-use super::{Done, Planned, approve, message, offline};
+use super::{Done, Planned, approve, message, offline, owed};
 use crate::clock;
 use crate::downloads;
 use crate::hub::Hub;
@@ -44,16 +44,8 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
     };
     let after = started.elapsed();
     let done = done(answer, after);
-    let mut record = planned.record(clock::now(), Phase::Outcome);
-    if let Some(decision) = decision {
-        record.decision = Some(decision);
-    }
-    record.rule = rule;
-    if let Some(detail) = message::detail(&planned, &done) {
-        record = record.detail(&detail);
-    }
-    record.outcome = Some(done.outcome.clone());
-    record.duration_ms = done.duration_ms;
+    let ruling = Ruling { decision, rule };
+    let record = outcome_record(&planned, &done, &ruling);
     let committed = if planned.kept {
         let keep_result = done.result.as_ref().is_none_or(|result| result.get().len() <= hub.limits.result_kept);
         let stored = if keep_result { done.clone() } else { done.without_result() };
@@ -74,14 +66,34 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
     } else {
         hub.store.append(record).await.map(drop)
     };
-    end(hub, &planned, Recorded { done, after, committed });
+    end(hub, &planned, Recorded { done, after, ruling, committed });
 }
 
 /// An outcome, and whether its record was committed.
 struct Recorded {
     done: Done,
     after: Duration,
+    ruling: Ruling,
     committed: Result<(), StoreError>,
+}
+
+/// Why the gate did not let a call out, if it did not.
+#[derive(Debug, Default)]
+struct Ruling {
+    decision: Option<Decision>,
+    rule: Option<String>,
+}
+
+fn outcome_record(planned: &Planned, done: &Done, ruling: &Ruling) -> Draft {
+    let mut record = planned.record(clock::now(), Phase::Outcome);
+    record.decision = ruling.decision.or(record.decision);
+    record.rule.clone_from(&ruling.rule);
+    record.outcome = Some(done.outcome.clone());
+    record.duration_ms = done.duration_ms;
+    match message::detail(planned, done) {
+        Some(detail) => record.detail(&detail),
+        None => record,
+    }
 }
 
 fn done(answer: Answer, after: Duration) -> Done {
@@ -98,7 +110,7 @@ fn done(answer: Answer, after: Duration) -> Done {
 
 /// Tells whoever waits for the call.
 fn end(hub: &Hub, planned: &Planned, recorded: Recorded) {
-    let Recorded { done, after, committed } = recorded;
+    let Recorded { done, after, ruling, committed } = recorded;
     hub.metrics.call(&done.outcome, planned.effect, after.as_secs_f64());
     let done = match committed {
         Ok(()) => done,
@@ -106,6 +118,14 @@ fn end(hub: &Hub, planned: &Planned, recorded: Recorded) {
             // Answering with the result would claim a record that does not exist.
             tracing::error!(call = %planned.call.id, %why, "a call's outcome could not be recorded");
             let mut message = format!("the outcome could not be recorded: {why}");
+            // What is kept is looked after where it is kept.
+            if !planned.kept && owed::is_owed(&why) {
+                if hub.calls.owed.keep(outcome_record(planned, &done, &ruling)) {
+                    message.push_str("; it will be once the hub can write again, unless it is killed before");
+                } else {
+                    hub.metrics.dropped("owed_outcomes", 1);
+                }
+            }
             // Whether anything was done is what the caller wants to know. What a machine said would pass for the hub's
             // own words here.
             match done.message {
@@ -222,8 +242,10 @@ async fn transmit_to_record(hub: &Hub, planned: &Planned, started: Instant) -> R
         }
     };
     match (ending.close(), told) {
-        (Some((done, after)), Ok(committed)) => Ok(Recorded { done, after, committed: committed.map(drop) }),
-        (Some((done, after)), Err(_)) => Ok(Recorded { done, after, committed: Err(StoreError::Closed) }),
+        (Some((done, after)), told) => {
+            let committed = told.unwrap_or(Err(StoreError::Closed)).map(drop);
+            Ok(Recorded { done, after, ruling: Ruling::default(), committed })
+        }
         // The link dropped the reply: it ended.
         (None, _) => Err(disconnected(planned)),
     }

@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use super::owed::Owed;
+
 /// Most ended calls remembered. Enough for whoever asks again at once; more would only push what is in use out of the
 /// processor's caches.
 const MAX_CALLS: usize = 1024;
@@ -203,6 +205,8 @@ pub struct Recent {
     waiting: Mutex<Waiting>,
     waiting_count: AtomicUsize,
     max_waiting: MaxWaiting,
+    /// Outcomes that the store has yet to take.
+    pub(super) owed: Owed,
 }
 
 /// How many calls may wait for a person.
@@ -282,6 +286,7 @@ impl Recent {
             waiting: Mutex::default(),
             waiting_count: AtomicUsize::new(0),
             max_waiting,
+            owed: Owed::default(),
         }
     }
 
