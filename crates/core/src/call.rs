@@ -41,6 +41,26 @@ pub mod code {
     /// What only the hub says of a call. What else it gives (`timeout`, `blocked`, …) agents say, too.
     pub const HUBS_OWN: [&str; 11] =
         ["ok", OFFLINE, DISCONNECTED, TOO_LARGE, BUSY, LIMITED, DENIED, REJECTED, EXPIRED, INTERRUPTED, CANCELLED];
+    /// What the doors say of a call that never was one, or has not ended: no agent's answer may read like that.
+    const OF_THE_DOORS: [&str; 17] = [
+        "agent_required",
+        "bad_request",
+        "bad_state",
+        "conflict",
+        "done",
+        "failed",
+        "forbidden",
+        "no_agent",
+        "not_sent",
+        "old_key",
+        "own_call",
+        "pending",
+        "running",
+        "store",
+        "throttled",
+        "unauthorized",
+        "waiting",
+    ];
     /// Longest code of an agent.
     const MAX_LEN: usize = 40;
 
@@ -49,7 +69,8 @@ pub mod code {
     pub fn of_agent(given: &str) -> &str {
         let letters = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
         let is_one = !given.is_empty() && given.len() <= MAX_LEN && given.bytes().all(letters);
-        if is_one && !HUBS_OWN.contains(&given) { given } else { AGENT_ERROR }
+        let is_taken = HUBS_OWN.contains(&given) || OF_THE_DOORS.contains(&given);
+        if is_one && !is_taken { given } else { AGENT_ERROR }
     }
 }
 
@@ -143,7 +164,21 @@ mod tests {
             assert_eq!(code::of_agent(passes), passes);
         }
         let long = "x".repeat(41);
-        for other in ["ok", "rejected", "denied", "offline", "expired", "too_large", "", "Ok", "no way", &long] {
+        for other in [
+            "ok",
+            "forbidden",
+            "waiting",
+            "own_call",
+            "rejected",
+            "denied",
+            "offline",
+            "expired",
+            "too_large",
+            "",
+            "Ok",
+            "no way",
+            &long,
+        ] {
             assert_eq!(code::of_agent(other), code::AGENT_ERROR, "{other}");
         }
     }

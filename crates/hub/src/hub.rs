@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
 use crate::agents::budget::{Budgets, Note, Record};
+use crate::answers::Answers;
 use crate::calls::{Deadlines, MaxWaiting, Recent};
 use crate::changes::Changes;
 use crate::clock;
@@ -61,6 +62,8 @@ pub struct HubState {
     pub policy: Policy,
     /// Calls.
     pub calls: Recent,
+    /// Room for what machines answer.
+    pub answers: Answers,
     /// How long calls may take.
     pub deadlines: Deadlines,
     /// MCP sessions.
@@ -211,6 +214,7 @@ impl Hub {
                     of_one: settings.size("approvals.max_waiting_per_token"),
                 },
             ),
+            answers: Answers::new(settings.size("calls.max_answer_bytes_held")),
             downloads: Downloads::default(),
             mcp: Arc::new(Sessions::new(&settings)),
             changes: Changes::default(),
@@ -303,6 +307,7 @@ impl Hub {
             links: self.agents.online(),
             calls_running: self.calls.running(),
             calls_waiting: self.calls.waiting(),
+            answer_bytes_held: self.answers.held(),
             link_queue,
             store_queue: store.queued,
             store_commits: store.commits,

@@ -4,6 +4,7 @@
 
 mod adopt;
 pub mod agents;
+mod answers;
 pub mod calls;
 pub mod changes;
 pub mod clock;

@@ -70,6 +70,8 @@ pub struct Gauges {
     pub calls_running: usize,
     /// Calls that wait for a person.
     pub calls_waiting: usize,
+    /// Bytes of large answers that are held.
+    pub answer_bytes_held: usize,
     /// Commands that wait on links.
     pub link_queue: usize,
     /// Writes that wait for the disk.
@@ -169,11 +171,16 @@ impl Metrics {
     pub fn render(&self, gauges: &Gauges) -> String {
         use std::fmt::Write as _;
         let mut out = String::new();
-        let lines: [(&str, &str, u64); 14] = [
+        let lines: [(&str, &str, u64); 15] = [
             ("agents", "Agents known", gauges.agents as u64),
             ("links", "Agents with a live link", gauges.links as u64),
             ("calls_running", "Calls under way", gauges.calls_running as u64),
             ("calls_waiting", "Calls that wait for a person", gauges.calls_waiting as u64),
+            (
+                "answer_bytes_held",
+                "Bytes of large answers that are held for callers",
+                gauges.answer_bytes_held as u64,
+            ),
             ("link_queue", "Commands waiting on links", gauges.link_queue as u64),
             ("store_queue", "Writes waiting for the disk (journal lag)", gauges.store_queue as u64),
             ("store_commits", "Transactions committed", gauges.store_commits),

@@ -43,7 +43,7 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
         Verdict::Allowed | Verdict::Confirm { .. } => (send(hub, &planned, &mut expected).await, None, None),
     };
     let after = started.elapsed();
-    let done = done(answer, after);
+    let done = done(hub, answer, after);
     let ruling = Ruling { decision, rule };
     let record = outcome_record(&planned, &done, &ruling);
     let committed = if planned.kept {
@@ -96,16 +96,31 @@ fn outcome_record(planned: &Planned, done: &Done, ruling: &Ruling) -> Draft {
     }
 }
 
-fn done(answer: Answer, after: Duration) -> Done {
+fn done(hub: &Hub, answer: Answer, after: Duration) -> Done {
     let duration_ms = Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-    match answer {
+    let told = answer.and_then(|result| {
+        hub.answers.take(result).or_else(|result| {
+            // What was told already gives way to what was not.
+            hub.calls.let_go_of_large();
+            hub.answers.take(result).map_err(|result| no_room_for(result.get().len()))
+        })
+    });
+    match told {
         Ok(result) => {
-            Done { outcome: "ok".into(), result: Some(result.into()), message: None, duration_ms, by_agent: false }
+            Done { outcome: "ok".into(), result: Some(result), message: None, duration_ms, by_agent: false }
         }
         Err(Failure { code, message, by_peer }) => {
             Done { outcome: code.into(), result: None, message: Some(message), duration_ms, by_agent: by_peer }
         }
     }
+}
+
+fn no_room_for(size: usize) -> Failure {
+    let message = format!(
+        "the machine has answered, but the hub holds as many large answers as it may (calls.max_answer_bytes_held), and this one \
+         of {size} bytes was dropped"
+    );
+    Failure::new(code::BUSY, message)
 }
 
 /// Tells whoever waits for the call.
@@ -217,15 +232,15 @@ async fn transmit_to_record(hub: &Hub, planned: &Planned, started: Instant) -> R
     let ending = Arc::new(Ending::default());
     let (told, mut committed) = oneshot::channel();
     let mut record = Box::new(planned.record(clock::now(), Phase::Outcome));
-    let (store, of_answer) = (Arc::clone(&hub.store), Arc::clone(&ending));
+    let (hub_of_answer, of_answer) = (hub.clone(), Arc::clone(&ending));
     let reply = Reply::new(move |answer| {
         let after = started.elapsed();
-        let done = done(answer, after);
+        let done = done(&hub_of_answer, answer, after);
         record.at = clock::now();
         record.outcome = Some(done.outcome.clone());
         record.duration_ms = done.duration_ms;
         if of_answer.answered(done, after) {
-            store.append_expected(record, expected, told);
+            hub_of_answer.store.append_expected(record, expected, told);
         }
     });
     let (id, deadline) = (planned.call.id, hub.mono() + planned.timeout);

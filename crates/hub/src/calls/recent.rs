@@ -15,10 +15,10 @@ use convoke_store::CallRow;
 use foldhash::fast::RandomState;
 use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::owed::Owed;
+use crate::answers::{self, Told};
 
 /// Most ended calls remembered. Enough for whoever asks again at once; more would only push what is in use out of the
 /// processor's caches.
@@ -53,7 +53,7 @@ pub struct Done {
     pub outcome: Cow<'static, str>,
     /// What the agent answered; absent when it failed or was too large to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Arc<RawValue>>,
+    pub result: Option<Told>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -326,6 +326,17 @@ impl Recent {
         }
     }
 
+    /// Forgets the ended calls with large results: there is no room for those of others.
+    pub fn let_go_of_large(&self) {
+        let mut inner = self.inner();
+        let (large, small): (VecDeque<_>, _) = inner.ended.drain(..).partition(|(_, bytes)| *bytes > answers::SMALL);
+        inner.ended = small;
+        inner.bytes -= large.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        let forgotten: Vec<_> = large.iter().filter_map(|(id, _)| inner.calls.remove(id)).collect();
+        drop(inner);
+        drop(forgotten);
+    }
+
     /// One call.
     pub fn find(&self, id: CallId) -> Option<Arc<Call>> {
         self.inner().calls.get(&id).cloned()
@@ -466,15 +477,32 @@ mod tests {
     fn large_results_push_older_ones_out() {
         let recent = Recent::new(10, MaxWaiting { all: 10, of_one: 10 });
         let half = serde_json::value::to_raw_value(&"x".repeat(MAX_BYTES / 2)).expect("a text");
-        let half: Arc<RawValue> = half.into();
+        let half: Told = half.into();
         for n in 1..=3 {
             let call = call(n);
             recent.remember(&call);
-            recent.finish(&call, Done { result: Some(Arc::clone(&half)), ..done("ok") });
+            recent.finish(&call, Done { result: Some(half.clone()), ..done("ok") });
         }
         let there = |n| recent.find(CallId::new(uuid::Uuid::from_u128(n))).is_some();
         assert_eq!([there(1), there(2), there(3)], [false, false, true]);
         assert!(recent.inner().bytes <= MAX_BYTES);
+    }
+
+    #[test]
+    fn large_results_are_let_go_and_small_ones_stay() {
+        let recent = Recent::new(10, MaxWaiting { all: 10, of_one: 10 });
+        for n in 1..=4 {
+            let size = if n % 2 == 0 { 1_000_000 } else { 1_000 };
+            let result = serde_json::value::to_raw_value(&"x".repeat(size)).expect("a text");
+            let call = call(n);
+            recent.remember(&call);
+            recent.finish(&call, Done { result: Some(result.into()), ..done("ok") });
+        }
+        recent.let_go_of_large();
+        let there = |n| recent.find(CallId::new(uuid::Uuid::from_u128(n))).is_some();
+        assert_eq!([there(1), there(2), there(3), there(4)], [true, false, true, false]);
+        let inner = recent.inner();
+        assert_eq!((inner.bytes, inner.ended.len()), (2_004, 2));
     }
 
     #[tokio::test]

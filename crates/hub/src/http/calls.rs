@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
+use bytes::Bytes;
 use convoke_api::calls::{CallFailure, CallPending, CallReply, CallRequest, CallStatus, PendingApproval, WaitQuery};
 use convoke_core::call::CallState;
 use convoke_core::grant::Role;
@@ -89,8 +90,19 @@ const AROUND: usize = 128;
 
 fn answered(call: &Call, done: &Done) -> Response<Body> {
     match (done.is_ok() && done.message.is_none(), done.duration_ms) {
-        (true, Some(ms)) => json_bytes(succeeded(call.id, done.result.as_deref().unwrap_or(RawValue::NULL), ms)),
+        (true, Some(ms)) => {
+            let body = succeeded(call.id, done.result.as_deref().unwrap_or(RawValue::NULL), ms);
+            json_bytes(body_of(Some(done), body))
+        }
         _ => Json(reply(call, done)).into_response(),
+    }
+}
+
+/// A body with the answer in it.
+fn body_of(done: Option<&Done>, body: String) -> Bytes {
+    match done.and_then(|done| done.result.as_ref()) {
+        Some(told) => told.in_body(body),
+        None => body.into(),
     }
 }
 
@@ -163,7 +175,8 @@ pub(super) async fn show(
                     () = in_vain => {}
                 }
             }
-            Ok(Json(status(&call)).into_response())
+            let body = serde_json::to_string(&status(&call)).map_err(|_| ApiError::internal())?;
+            Ok(json_bytes(body_of(call.done(), body)))
         }
         Found::Recorded(status) => Ok(Json(*status).into_response()),
     }

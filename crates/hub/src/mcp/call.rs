@@ -224,13 +224,21 @@ pub(super) async fn ended(call: &Call, run: Option<impl Future<Output = ()>>) ->
 
 /// A call's end as the client sees it. A large answer is read and cut on a thread where it holds up nobody.
 pub(super) async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
-    let budget = hub.settings.size("mcp.max_result_bytes");
+    outcome(hub, call, done, hub.settings.size("mcp.max_result_bytes")).await.into_result()
+}
+
+/// The same, within a budget of its own.
+pub(super) async fn outcome(hub: &Hub, call: &Arc<Call>, done: &Done, budget: usize) -> Outcome {
     if done.result.as_ref().is_none_or(|result| result.get().len() <= LARGE) {
-        return Outcome::ended(call, done, budget).into_result();
+        return Outcome::ended(call, done, budget);
     }
-    let (call, done) = (Arc::clone(call), done.clone());
-    let rendered = tokio::task::spawn_blocking(move || Outcome::ended(&call, &done, budget).into_result()).await;
-    rendered.unwrap_or_else(|_| render::error("internal", "the answer could not be shown"))
+    let _turn = hub.answers.turn().await;
+    let (ended, result) = (Arc::clone(call), done.clone());
+    let rendered = tokio::task::spawn_blocking(move || Outcome::ended(&ended, &result, budget)).await;
+    rendered.unwrap_or_else(|_| {
+        let message = "the answer could not be shown";
+        Outcome::refused(Some(call.target.as_str()), &call.tool, "internal", message)
+    })
 }
 
 /// Said instead of an answer to a token that was revoked, or has lapsed, while it waited for it.

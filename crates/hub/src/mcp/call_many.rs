@@ -17,7 +17,7 @@ use serde_json::value::to_raw_value;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Wanted, ended, place, refusal, seconds};
+use super::call::{Wanted, ended, outcome, place, refusal, seconds};
 use super::progress;
 use super::render::{self, Outcome};
 use super::server::Asker;
@@ -296,7 +296,7 @@ async fn one(
                     call.wait().await
                 }
             };
-            let outcome = Outcome::ended(&call, done, budget);
+            let outcome = outcome(hub, &call, done, budget).await;
             drop(abandoned);
             outcome
         }

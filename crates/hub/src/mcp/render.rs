@@ -3,7 +3,6 @@
 //! know, so that nothing in it can pass for the end of the data or for the hub.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,11 +10,11 @@ use convoke_core::call::code;
 use convoke_core::id::{ApprovalId, CallId, Protocol};
 use convoke_core::time::Timestamp;
 use rmcp::model::{CallToolResult, ContentBlock, ImageContent, MetaObject, TextContent};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::hidden::{self, visible};
 use super::{bound, schema};
+use crate::answers::Told;
 use crate::calls::{Call, Done};
 use crate::clock;
 use crate::http::ApiError;
@@ -40,7 +39,7 @@ pub(super) struct Outcome {
     call_id: Option<CallId>,
     result: Option<Value>,
     /// The result in the machine's own text, where that says the same on one line.
-    result_text: Option<Arc<RawValue>>,
+    result_text: Option<Told>,
     error: Option<(String, String)>,
     approval: Option<(ApprovalId, Timestamp, String)>,
     duration_ms: Option<u64>,
@@ -118,7 +117,7 @@ impl Outcome {
         self.truncated = bound::shrink(&mut value, size, budget) || self.too_large.is_some();
         self.result = Some(value);
         if !self.truncated && self.image.is_none() && !raw.get().bytes().any(|b| b < b' ') {
-            self.result_text = Some(Arc::clone(raw));
+            self.result_text = Some(raw.clone());
         }
     }
 
@@ -534,7 +533,7 @@ mod tests {
             tool.into(),
             convoke_core::call::CallState::Running,
         );
-        let result = RawValue::from_string(raw.into()).expect("JSON");
+        let result = serde_json::value::RawValue::from_string(raw.into()).expect("JSON");
         let done = Done {
             outcome: "ok".into(),
             result: Some(result.into()),

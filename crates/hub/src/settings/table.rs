@@ -35,6 +35,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("approvals.ttl_s", number(1, 30 * DAY_S), "900", "How long a call waits for a person."),
     setting("calls.default_timeout_s", number(1, DAY_S), "30", "How long a call may take when nobody says."),
     setting("calls.grace_s", number(0, 300), "5", "Added to the agent's own time-out before the hub gives up."),
+    setting("calls.max_answer_bytes_held", number(MIB, 4095 * MIB), "268435456", "Most bytes of large answers (over 64 KiB, counted twice) that are held for callers at once; a call whose answer finds no room fails with `busy`."),
     setting("calls.max_result_bytes_kept", number(0, 64 * MIB), "1048576", "Largest result kept for a later look at the call."),
     setting("calls.max_timeout_s", number(1, 7 * DAY_S), "3600", "Longest time-out a caller may ask for."),
     setting("hub.allowed_hosts", Kind::List, "", "Host names, besides its own address, that requests may name; `*` for any."),

@@ -18,6 +18,7 @@ use super::cache::{Asked, Question};
 use super::live::{PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED};
 use super::registry::SondeAgent;
 use crate::agents::Agent;
+use crate::answers::Told;
 use crate::calls::{self, Ask, Call, PlaceError, Placed};
 use crate::http::doors::record_refusal;
 use crate::hub::Hub;
@@ -96,7 +97,7 @@ pub struct ProbeReply {
     /// Whom and what it was about.
     pub probe: String,
     /// The agent's response, or why there is none.
-    pub outcome: Result<Arc<RawValue>, Failure>,
+    pub outcome: Result<Told, Failure>,
     /// From the gate to the answer.
     pub duration_ms: u64,
 }
@@ -318,7 +319,7 @@ pub(super) async fn follow(
 pub async fn ended(agent: Arc<SondeAgent>, probe: String, call: Arc<Call>) -> ProbeReply {
     let done = call.wait().await;
     let outcome = match &done.result {
-        Some(result) if done.is_ok() => Ok(Arc::clone(result)),
+        Some(result) if done.is_ok() => Ok(result.clone()),
         _ => {
             let message = done.message.clone().unwrap_or_default();
             Err(Failure { by_peer: done.by_agent, ..Failure::new(&done.outcome, message) })

@@ -7,6 +7,7 @@ mod calls;
 mod doors;
 mod enrolment;
 mod handshake;
+mod large_answers;
 mod log;
 mod mcp;
 mod operations;

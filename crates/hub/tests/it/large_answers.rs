@@ -1,0 +1,63 @@
+//! Large answers: the hub holds so much of them, and no more, whoever does not read.
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::support::{PATIENCE, TOKEN, TestAgent, TestHub};
+
+/// More than the buffers of a narrow connection hold.
+const SIZE: usize = 7_000_000;
+/// What it takes as it came and as it goes out.
+const HELD: usize = 2 * (SIZE + r#"{"content":""}"#.len());
+
+async fn answer(agent: &mut TestAgent) {
+    let request = agent.request().await;
+    agent.answer(&request.id, json!({ "content": "x".repeat(SIZE) })).await;
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_take_no_more_room_than_there_is() {
+    // For one.
+    let hub = TestHub::with(&[("calls.max_answer_bytes_held", "16777216")]).await;
+    let mut agent = hub.agent("pc").await;
+    let mut idle = hub.narrow_stream().await;
+    let body = json!({ "tool": "fs_read", "args": { "path": "/x" } }).to_string();
+    let head = format!(
+        "POST /api/agents/pc/call HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        hub.hub().listen,
+        body.len()
+    );
+    idle.write_all(format!("{head}{body}").as_bytes()).await.expect("is sent");
+    answer(&mut agent).await;
+    let mut first = vec![0; 1024];
+    idle.read_exact(&mut first).await.expect("the answer begins");
+    assert_eq!(hub.hub().answers.held(), HELD, "and the rest waits for its reader");
+
+    let call = hub.post("/api/agents/pc/call", json!({ "tool": "fs_read", "args": { "path": "/x" } }));
+    let (refused, ()) = tokio::join!(call, answer(&mut agent));
+    assert_eq!(refused.body["error"]["code"], "busy", "{refused:?}");
+    let message = refused.body["error"]["message"].as_str().expect("a sentence");
+    assert!(message.contains("max_answer_bytes_held") && message.contains("machine has answered"), "{message}");
+    let records = hub.journal("kind=call&agent=pc").await;
+    assert_eq!(records.last().expect("a record")["outcome"], "busy", "{records:?}");
+
+    // What is small finds room at any time.
+    let call = hub.post("/api/agents/pc/call", json!({ "tool": "fs_list", "args": { "path": "/" } }));
+    let small = async {
+        let request = agent.request().await;
+        agent.answer(&request.id, json!({ "entries": [] })).await;
+    };
+    assert_eq!(tokio::join!(call, small).0.body["ok"], true);
+
+    let mut rest = Vec::new();
+    tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await.expect("in time").expect("is read");
+    assert!(rest.len() > SIZE - 1024 && rest.ends_with(b"}"));
+    // It is remembered for whoever asks again, and gives way to what nobody has heard yet.
+    for _ in 0..2 {
+        let call = hub.post("/api/agents/pc/call", json!({ "tool": "fs_read", "args": { "path": "/x" } }));
+        let (told, ()) = tokio::join!(call, answer(&mut agent));
+        assert_eq!(told.body["result"]["content"].as_str().map(str::len), Some(SIZE));
+    }
+    assert_eq!(hub.hub().answers.held(), HELD);
+}
