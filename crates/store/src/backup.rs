@@ -144,6 +144,7 @@ pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Resu
 /// somebody's, and so is a key that is not the backup's.
 fn check_free(paths: &Paths, manifest: &Manifest) -> Result<()> {
     let Ok(entries) = fs::read_dir(&paths.dir) else { return Ok(()) };
+    let mut other_key = None;
     for entry in entries {
         let found = entry.map_err(|e| StoreError::io("read", &paths.dir, e))?.path();
         let is_ours = if found == paths.key {
@@ -154,11 +155,18 @@ fn check_free(paths: &Paths, manifest: &Manifest) -> Result<()> {
         } else {
             found == paths.lock || found == paths.restoring
         };
-        if !is_ours {
-            return Err(StoreError::Exists(paths.dir.clone()));
+        if is_ours {
+            continue;
         }
+        if found == paths.key || found == paths.next_key {
+            other_key = Some(found);
+            continue;
+        }
+        let found = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Err(StoreError::NotEmpty { dir: paths.dir.clone(), found });
     }
-    Ok(())
+    // Worth a word only if nothing else is in the way.
+    other_key.map_or(Ok(()), |file| Err(StoreError::OtherKeyThere { file, key_id: manifest.key_id.clone() }))
 }
 
 /// Checks a backup: that the file is whole and unchanged, that SQLite finds its database sound, and that the journal

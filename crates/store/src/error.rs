@@ -165,6 +165,26 @@ pub enum StoreError {
         /// Why.
         why: String,
     },
+    /// A backup is to go where something is.
+    #[error("{} is not empty: {found} is there; nothing was changed. Name a directory that is empty or not there", .dir.display())]
+    NotEmpty {
+        /// The directory.
+        dir: PathBuf,
+        /// What was found first.
+        found: String,
+    },
+    /// A backup is to go where another data key is.
+    #[error(
+        "{} is not the data key {key_id} that this backup was sealed with; nothing was changed. Put that one in its place, or \
+         name another directory",
+        .file.display()
+    )]
+    OtherKeyThere {
+        /// The key's file.
+        file: PathBuf,
+        /// The backup's.
+        key_id: String,
+    },
     /// Something is already where a new thing should go.
     #[error("{} is already there; nothing was changed", .0.display())]
     Exists(PathBuf),

@@ -156,7 +156,7 @@ fn a_backup_is_made_checked_and_restored() {
     };
     restore("wrong").code(1).notes("passphrase");
     restore("correct horse").ok().says("is restored");
-    restore("correct horse").code(1).notes("already there");
+    restore("correct horse").code(1).notes("is not empty");
     let second = Server::start(&mut Hub::command(&restored));
     let ready: serde_json::Value = serde_json::from_str(&second.line()).expect("JSON");
     assert_eq!(ready["kenny_public_key"], key);
