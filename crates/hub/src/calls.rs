@@ -390,6 +390,12 @@ fn plan(
     if json::is_too_deep(args.get()) {
         return Err(PlaceError::BadArgs(format!("`args` may be nested {} deep at the most", json::MAX_DEPTH)));
     }
+    // What a kenny agent knows is named like this, and frames of other names would only come back as errors.
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if agent.id.protocol() == Protocol::Kenny && !tool.bytes().all(is_name) {
+        let message = "`tool` of a kenny agent has letters, digits, `_` and `-`, as in fs_list";
+        return Err(PlaceError::BadArgs(message.into()));
+    }
     // Nobody's probe is named so: it would wait for a person and then ask the agent for what it cannot know.
     if agent.id.protocol() == Protocol::Sonde && convoke_kenny::tools::find(&tool).is_some() {
         return Err(PlaceError::BadArgs(format!(

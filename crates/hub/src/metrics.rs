@@ -178,7 +178,7 @@ impl Metrics {
             ("calls_waiting", "Calls that wait for a person", gauges.calls_waiting as u64),
             (
                 "answer_bytes_held",
-                "Bytes of large answers that are held for callers",
+                "Bytes of large answers that are held, each twice: for callers, or only remembered",
                 gauges.answer_bytes_held as u64,
             ),
             ("link_queue", "Commands waiting on links", gauges.link_queue as u64),

@@ -8,16 +8,16 @@ use crate::wire_bytes::{self, BadBytes, KEY_LEN};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
     /// Not base64 of 32 bytes.
-    #[error("public_key {0}")]
+    #[error("{0}")]
     Bytes(#[from] BadBytes),
     /// 32 bytes that are no Ed25519 public key, or an unusual spelling of one.
-    #[error("public_key is not an Ed25519 public key")]
+    #[error("is not an Ed25519 public key")]
     NotAKey,
     /// A key for which anybody can make signatures.
-    #[error("public_key is a weak key")]
+    #[error("is a weak key")]
     Weak,
     /// The hub's own key.
-    #[error("public_key is the hub's own key")]
+    #[error("is the hub's own key")]
     HubsOwn,
 }
 

@@ -261,18 +261,20 @@ pub(crate) fn join_tail(conn: &mut Connection, paths: &Paths) -> Result<()> {
 fn join(conn: &mut Connection, contents: &TailContents, newer: &[Sealed], paths: &Paths) -> Result<()> {
     journal::join(conn, newer)?;
     let next = journal::last(conn)?.0 + 1;
-    if !contents.is_broken_at(next) {
+    let is_broken = contents.is_broken_at(next);
+    if !is_broken && !contents.is_foreign() {
         return tail::remove(&paths.tail);
     }
     let kept = damaged_name(&paths.tail);
     std::fs::rename(&paths.tail, &kept).map_err(|e| StoreError::io("rename", &paths.tail, e))?;
     sync_parent(&kept)?;
-    tracing::warn!(
-        record = next,
-        kept = %kept.display(),
+    let why = if is_broken {
         "the last write to hub.db-tail does not hold. A power cut leaves that, and then nobody was answered for it; if there \
          was none, the file is damaged, and the last records may be missing"
-    );
+    } else {
+        "hub.db-tail was no tail of a journal. If another file was put in its place, the last records may be missing"
+    };
+    tracing::warn!(record = next, kept = %kept.display(), "{why}");
     Ok(())
 }
 

@@ -215,8 +215,8 @@ fn reliability(reading: &Reading<'_>) -> Option<Status> {
     if index.is_none() && total.is_none() && !listed {
         return None;
     }
-    // The list may be shortened by the agent, its total is not.
-    let total = total.unwrap_or(counted);
+    // The list may be shortened by the agent, and its total may count crashes alone: the larger one is what is known.
+    let total = total.unwrap_or(0.0).max(counted);
     let index_under = |bound| index.is_some_and(|index| index < bound);
     let crit = total >= RELIABILITY_CRIT_EVENTS || index_under(RELIABILITY_CRIT_INDEX);
     let warn = total >= RELIABILITY_WARN_EVENTS

@@ -183,6 +183,7 @@ fn reliability_counts_errors_and_their_kinds() {
     check(r#""events":[{"source":"a","event_id":1,"count":15}]"#, WARN);
     check(r#""recent_crashes":3,"events":[{"source":"a","event_id":1,"count":1,"level":"critical"}]"#, WARN);
     check(r#""recent_crashes":3,"events":[{"source":"a","event_id":1,"count":1,"level":"error"}]"#, OK);
+    check(r#""recent_crashes":0,"events":[{"source":"a","event_id":1,"count":50,"level":"error"}]"#, CRIT);
     check(r#""recent_crashes":50,"events":[{"source":"a","event_id":1,"count":1}],"truncated":true"#, CRIT);
     check(r#""stability_index":null,"recent_crashes":"many","events":{}"#, AGENT);
     check(r#""window_days":7"#, AGENT);

@@ -266,7 +266,12 @@ pub(super) fn authenticate(hub: &Hub, request: &Request, address: IpAddr) -> Res
 
 /// The token of `Authorization: Bearer …`, where it lies.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(one), None) = (given.next(), given.next()) else {
+        // Of two, somebody in between may have looked at the other.
+        return None;
+    };
+    let (scheme, token) = one.to_str().ok()?.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }

@@ -84,10 +84,14 @@ pub(super) fn share(response: &mut Response<Body>, page: HeaderValue) {
 /// The one host that a request names, with its port.
 pub(super) fn host(request: &Request<Body>) -> Option<&str> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        (None, _) => request.uri().authority().map(|a| a.as_str()),
-        (Some(_), Some(_)) => None,
+    match (hosts.next(), hosts.next(), request.uri().authority()) {
+        // A target that names a host is what counts (RFC 9112, 3.2.2); one that names another than the header is odd.
+        (Some(host), None, Some(target)) => {
+            host.to_str().ok().filter(|host| target.as_str().eq_ignore_ascii_case(host))
+        }
+        (Some(host), None, None) => host.to_str().ok(),
+        (None, _, target) => target.map(|a| a.as_str()),
+        (Some(_), Some(_), _) => None,
     }
 }
 

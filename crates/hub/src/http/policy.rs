@@ -61,10 +61,10 @@ pub(super) async fn delete_deny_rule(
     }
     let _turn = hub.policy.turn().await;
     let known = hub.policy.current().deny.iter().find(|r| r.id == id).cloned();
-    let Some(rule) = known else { return Err(ApiError::not_found("there is no such rule")) };
+    let Some(rule) = known else { return Err(no_rule(&id)) };
     let body = serde_json::to_value(&rule).unwrap_or_default();
     if !hub.store.delete_deny_rule(&id, record(&caller, "deny rule removed", &id, &body)).await? {
-        return Err(ApiError::not_found("there is no such rule"));
+        return Err(no_rule(&id));
     }
     put_in_force(&hub).await?;
     Ok(Json(json!({ "ok": true, "rule": rule })))
@@ -115,11 +115,17 @@ pub(super) async fn delete_confirm_rule(
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let _turn = hub.policy.turn().await;
     let known = hub.policy.current().confirm.iter().find(|r| r.id == id).cloned();
-    let Some(rule) = known else { return Err(ApiError::not_found("there is no such rule")) };
+    let Some(rule) = known else { return Err(no_rule(&id)) };
     let body = serde_json::to_value(&rule).unwrap_or_default();
     if !hub.store.delete_confirm_rule(&id, record(&caller, "confirm rule removed", &id, &body)).await? {
-        return Err(ApiError::not_found("there is no such rule"));
+        return Err(no_rule(&id));
     }
     hub.policy.set_confirm(hub.store.confirm_rules().await?);
     Ok(Json(json!({ "ok": true, "rule": rule })))
+}
+
+fn no_rule(id: &str) -> ApiError {
+    let message = format!("there is no rule `{}`", super::error::clip(id));
+    ApiError::not_found(message)
+        .hint("`convoke policy list` and `convoke policy confirm list` show the rules that there are")
 }

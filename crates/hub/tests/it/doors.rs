@@ -216,6 +216,41 @@ async fn foreign_pages_and_foreign_hosts_are_refused() {
     assert_eq!(ask("origin", &hub.http).await, 200);
     assert_eq!(ask("host", "evil.example").await, 421);
     assert_eq!(ask("host", "localhost:7410").await, 200);
+    assert_eq!(ask("authorization", "Bearer other").await, 401, "of two tokens neither counts");
+}
+
+#[tokio::test]
+async fn a_target_that_names_a_host_is_held_to_it() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let hub = TestHub::start().await;
+    let own = hub.hub().listen.to_string();
+    for (target, host, status) in [
+        (own.as_str(), own.as_str(), "200"),
+        ("evil.example", own.as_str(), "400"),
+        ("evil.example", "evil.example", "421"),
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(hub.hub().listen).await.expect("connects");
+        let request = format!(
+            "GET http://{target}/api/agents HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {TOKEN}\r\n\
+             connection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.expect("is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("is answered");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{target} {host}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_no_possible_name_is_told_at_once() {
+    let hub = TestHub::start().await;
+    let _agent = hub.agent("pc").await.echo();
+    for tool in ["a b", "fs.list", "fs_list\n", "é"] {
+        let refused = hub.post("/api/agents/pc/call", serde_json::json!({ "tool": tool })).await;
+        assert_eq!(refused.status, 400, "{tool}: {refused:?}");
+    }
+    let unheard_of = hub.post("/api/agents/pc/call", serde_json::json!({ "tool": "brand-new_9" })).await;
+    assert_eq!(unheard_of.status, 200, "{unheard_of:?}");
 }
 
 #[tokio::test]

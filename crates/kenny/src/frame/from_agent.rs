@@ -137,10 +137,18 @@ fn read_error(raw: &RawValue) -> Option<WireError<'_>> {
         #[serde(borrow)]
         message: Option<&'a RawValue>,
     }
-    let shape: Shape<'_> = serde_json::from_str(raw.get()).ok()?;
-    let code = shape.code.and_then(text_of)?;
-    let message = shape.message.and_then(text_of).unwrap_or_default();
-    Some(WireError { code: ErrorCode::parse(&code), message: clip_cow(message, MAX_ERROR_MESSAGE) })
+    // What is said in another form is still what the agent says.
+    let said = |raw: &'_ RawValue| match raw.get() {
+        "null" => None,
+        other => Some(Cow::Owned(other.to_owned())),
+    };
+    let shape: Option<Shape<'_>> = serde_json::from_str(raw.get()).ok();
+    let message = shape.as_ref().and_then(|shape| shape.message).and_then(|raw| text_of(raw).or_else(|| said(raw)));
+    let (code, message) = match shape.and_then(|shape| shape.code).and_then(text_of) {
+        Some(code) => (ErrorCode::parse(&code), message.unwrap_or_default()),
+        None => (ErrorCode::Internal, message.or_else(|| text_of(raw)).or_else(|| said(raw))?),
+    };
+    Some(WireError { code, message: clip_cow(message, MAX_ERROR_MESSAGE) })
 }
 
 /// A pushed snapshot (contract, "telemetry"). The sections are not looked into: 0.8 has 25, newer agents more.
@@ -359,6 +367,25 @@ mod tests {
             Response::quick(&text.replace("{\"a\"", "{\"a\":1,\"a\"")).is_some(),
             "what is inside is the caller's"
         );
+    }
+
+    #[test]
+    fn what_an_agent_says_of_a_failure_is_kept_however_it_is_spelt() {
+        for (error, code, message) in [
+            (r#""boom""#, "internal", "boom"),
+            (r#"{"code":"weird","message":5}"#, "weird", "5"),
+            (r#"{"code":"weird","message":{"a":1}}"#, "weird", r#"{"a":1}"#),
+            (r#"{"code":"weird","message":null}"#, "weird", ""),
+            (r#"{"message":"no code"}"#, "internal", "no code"),
+            (r#"{"reason":"other"}"#, "internal", r#"{"reason":"other"}"#),
+            ("true", "internal", "true"),
+            ("null", "internal", "the agent reported a failure but gave no readable error"),
+        ] {
+            let id = "3f0f5a2e-8d6f-4c5b-9d3c-0a1b2c3d4e5f";
+            let text = format!(r#"{{"type":"response","id":"{id}","ok":false,"error":{error}}}"#);
+            let read = long_way(&text).expect("a response").outcome().expect_err("a failure");
+            assert_eq!((read.code.as_str(), &*read.message), (code, message), "{error}");
+        }
     }
 
     proptest! {

@@ -132,6 +132,8 @@ pub(crate) struct Contents {
     frames: Vec<Frame>,
     /// The first records of frames that are begun and do not hold.
     broken: Vec<u64>,
+    /// It is something else: neither a tail, nor one that was not finished.
+    is_foreign: bool,
 }
 
 #[derive(Debug)]
@@ -186,6 +188,8 @@ impl Contents {
             }
         }
         found.frames.sort_by_key(|frame| frame.first);
+        let is_begun = bytes.starts_with(FILE_MARK) || bytes.iter().take(PAGE).all(|byte| *byte == 0);
+        found.is_foreign = !is_begun && found.frames.is_empty() && found.broken.is_empty();
         found
     }
 
@@ -239,20 +243,25 @@ impl Contents {
         Ok(following)
     }
 
+    /// Whether it is no tail at all.
+    pub(crate) const fn is_foreign(&self) -> bool {
+        self.is_foreign
+    }
+
     /// Whether a frame that begins with this record was begun, and does not hold.
     pub(crate) fn is_broken_at(&self, seq: u64) -> bool {
         self.broken.contains(&seq)
     }
 }
 
-/// Which file something is: its device and its number there.
-pub(super) type Identity = (u64, u64);
+/// Which file something is: its device, its number there, and its length, which nobody has any business to change.
+pub(super) type Identity = (u64, u64, u64);
 
 /// Which file this is, under whatever name.
 #[cfg(unix)]
 pub(super) fn identity(path: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt as _;
-    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino(), found.len()))
 }
 
 /// Which file this is; nobody can tell here.

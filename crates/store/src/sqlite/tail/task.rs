@@ -151,7 +151,7 @@ impl Scribe {
         if format::identity(&self.path) == self.identity {
             return Ok(());
         }
-        Err(io::Error::other("it was removed or replaced while the hub runs"))
+        Err(io::Error::other("it was removed, replaced or cut off while the hub runs"))
     }
 }
 

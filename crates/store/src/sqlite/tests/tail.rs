@@ -147,6 +147,31 @@ async fn another_file_in_the_tails_place_is_left_alone() {
     assert_eq!(end_call(&store).await.expect("by the long way"), 1);
     store.close().await.expect("closes");
     assert_eq!(std::fs::read_to_string(&tail).expect("is there"), "somebody else's");
+    // Nor is it lost at the next start, which needs its place.
+    let store = open(&dir);
+    let kept = dir.path().join("hub.db-tail.damaged");
+    assert_eq!(std::fs::read_to_string(&kept).expect("is kept"), "somebody else's");
+    store.close().await.expect("closes");
+    open(&dir).close().await.expect("closes");
+    assert!(!dir.path().join("hub.db-tail.damaged.2").exists(), "its own is not kept");
+}
+
+#[tokio::test]
+async fn a_tail_that_is_cut_off_is_noticed() {
+    for length in [0, 4096, 1 << 20] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = open(&dir);
+        if !store.stats().tail_open {
+            return;
+        }
+        let file = std::fs::OpenOptions::new().write(true).open(dir.path().join("hub.db-tail")).expect("opens");
+        file.set_len(length).expect("cuts");
+        assert_eq!(end_call(&store).await.expect("by the long way"), 1);
+        assert!(!store.stats().tail_open && store.stats().tail_records == 0);
+        store.close().await.expect("closes");
+        assert_eq!(verified(dir.path()), 1);
+        open(&dir).close().await.expect("opens and closes");
+    }
 }
 
 /// The runtime in which the store was opened ends while a frame is on its way to the disk.
