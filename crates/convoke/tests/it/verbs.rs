@@ -197,7 +197,7 @@ fn deny_rules_are_added_and_enforced() {
     hub.run(&call).code(1).notes("not today").notes("blocked");
     hub.run(&["policy", "remove", "no-uptime"]).ok();
     hub.run(&call).ok();
-    hub.run(&["policy", "remove", "no-uptime"]).code(1).notes("no such rule");
+    hub.run(&["policy", "remove", "no-uptime"]).code(1).notes("there is no rule `no-uptime`");
     let bad = ["policy", "add", "--id", "x", "--applies-to", "posix", "--pattern", "(", "--reason", "r"];
     hub.run(&bad).code(1).notes("bad_request");
 }
