@@ -257,15 +257,18 @@ impl Contents {
 /// Which file something is: its device, its number there, and its length, which nobody has any business to change.
 pub(super) type Identity = (u64, u64, u64);
 
-/// Which file this is, under whatever name.
-#[cfg(unix)]
+/// Which file this is, under whatever name. Without a look at its times: Linux notes that somebody has seen them, and makes every
+/// write after that keep new ones, which costs more than the write.
+#[cfg(target_os = "linux")]
 pub(super) fn identity(path: &Path) -> Option<Identity> {
-    use std::os::unix::fs::MetadataExt as _;
-    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino(), found.len()))
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO | StatxFlags::SIZE).ok()?;
+    let device = u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor);
+    Some((device, found.stx_ino, found.stx_size))
 }
 
 /// Which file this is; nobody can tell here.
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 pub(super) fn identity(_: &Path) -> Option<Identity> {
     None
 }
