@@ -258,10 +258,18 @@ enum Admitted {
     Pending(Placed),
 }
 
+/// What becomes of a call that waits for nobody.
+enum Course {
+    /// What the gate says.
+    Decided(Verdict),
+    /// A person would be asked, but its agent is revoked: no yes could bring it about.
+    NoWay,
+}
+
 /// A call on its way.
 struct Go {
     planned: Planned,
-    verdict: Verdict,
+    course: Course,
     idempotency_key: Option<String>,
     /// Its places among the token's calls under way, and among the hub's.
     permits: (Place, OwnedSemaphorePermit),
@@ -280,8 +288,8 @@ impl Go {
     }
 
     async fn finish(self: Box<Self>, hub: &Hub) {
-        let Self { planned, verdict, permits, .. } = *self;
-        dispatch::run(hub, planned, verdict).await;
+        let Self { planned, course, permits, .. } = *self;
+        dispatch::run(hub, planned, course).await;
         drop(permits);
     }
 }
@@ -296,25 +304,27 @@ async fn admit(
     let (planned, value, idempotency_key) = plan(hub, ask, requested_by, read)?;
     let verdict = planned.decide(hub, &value, Consent::NotAsked).await;
     drop(value);
-    match verdict {
+    let course = match verdict {
         // Many calls may be placed, one after another, for one request.
-        _ if !planned.token.is_active(clock::now()) => Err(refuse(hub, &planned, PlaceError::NotInForce).await),
-        Verdict::Denied(missing) => Err(refuse(hub, &planned, PlaceError::Denied(missing)).await),
+        _ if !planned.token.is_active(clock::now()) => {
+            return Err(refuse(hub, &planned, PlaceError::NotInForce).await);
+        }
+        Verdict::Denied(missing) => return Err(refuse(hub, &planned, PlaceError::Denied(missing)).await),
+        Verdict::Confirm { .. } if planned.agent.state().trust == Trust::Revoked => Course::NoWay,
         Verdict::Confirm { rule } => {
             // Once it is in the store it must be known here too, whether or not the caller is still there.
             let asking = ask_a_person(hub.clone(), planned, idempotency_key, rule);
-            Detach::new(&hub.tasks, asking).await.map(Admitted::Pending)
+            return Detach::new(&hub.tasks, asking).await.map(Admitted::Pending);
         }
-        Verdict::Blocked(_) | Verdict::Allowed => {
-            let Some(place) = planned.token.enter(limits(hub, &planned.token).at_once) else {
-                return Err(PlaceError::Limited { message: TOKEN_FULL.into(), retry_after_s: 1 });
-            };
-            let Some(permit) = hub.calls.try_start() else {
-                return Err(PlaceError::Busy(HUB_FULL));
-            };
-            Ok(Admitted::Go(Box::new(Go { planned, verdict, idempotency_key, permits: (place, permit) })))
-        }
-    }
+        Verdict::Blocked(_) | Verdict::Allowed => Course::Decided(verdict),
+    };
+    let Some(place) = planned.token.enter(limits(hub, &planned.token).at_once) else {
+        return Err(PlaceError::Limited { message: TOKEN_FULL.into(), retry_after_s: 1 });
+    };
+    let Some(permit) = hub.calls.try_start() else {
+        return Err(PlaceError::Busy(HUB_FULL));
+    };
+    Ok(Admitted::Go(Box::new(Go { planned, course, idempotency_key, permits: (place, permit) })))
 }
 
 /// Records that a call is refused; answers why.

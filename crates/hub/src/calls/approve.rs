@@ -18,7 +18,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::detach::Detach;
-use super::{Call, Done, Planned, dispatch, message};
+use super::{Call, Course, Done, Planned, dispatch, message};
 use crate::agents::Agent;
 use crate::clock;
 use crate::hub::Hub;
@@ -329,7 +329,7 @@ async fn run_approved(
     let Some(permit) = hub.calls.try_start() else {
         return failed(code::BUSY, super::HUB_FULL).await;
     };
-    dispatch::run(hub, planned, verdict).await;
+    dispatch::run(hub, planned, Course::Decided(verdict)).await;
     drop((place, permit));
     Ok(())
 }

@@ -13,7 +13,7 @@ use convoke_store::{Expected, StoreError};
 use tokio::sync::oneshot;
 
 use super::ending::Ending;
-use super::{Done, Planned, approve, message, offline, owed};
+use super::{Course, Done, Planned, approve, message, offline, owed};
 use crate::clock;
 use crate::downloads;
 use crate::hub::Hub;
@@ -21,26 +21,29 @@ use crate::link::{Answer, Command, Failure, Link, Probe, Refused, Reply};
 
 /// Runs a call that may go out, or ends one that a deny rule refuses. The caller is answered after the outcome is
 /// committed, never before.
-pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
+pub(super) async fn run(hub: &Hub, planned: Planned, course: Course) {
     let started = Instant::now();
     let mut expected = None;
-    let (answer, decision, rule) = match verdict {
-        Verdict::Blocked(hit) => {
+    let (answer, decision, rule) = match course {
+        Course::NoWay => (Err(offline(&planned.agent)), None, None),
+        Course::Decided(Verdict::Blocked(hit)) => {
             let message = format!("refused by the hub's safety policy ({}): {}", hit.rule, hit.reason);
             (Err(Failure::new(code::BLOCKED, message)), Some(Decision::Blocked), Some(hit.rule))
         }
-        Verdict::Denied(missing) => {
+        Course::Decided(Verdict::Denied(missing)) => {
             (Err(Failure::new(code::DENIED, missing.to_string())), Some(Decision::Denied), None)
         }
         // What is kept ends by another way than an append, and whoever shares a probe's answer must see it.
-        Verdict::Allowed if !planned.kept && planned.agent.id.protocol() == Protocol::Kenny => {
+        Course::Decided(Verdict::Allowed) if !planned.kept && planned.agent.id.protocol() == Protocol::Kenny => {
             match transmit_to_record(hub, &planned, started).await {
                 Ok(recorded) => return end(hub, &planned, recorded),
                 Err(failure) => (Err(failure), None, None),
             }
         }
         // A rule that asks for a person again cannot undo the yes that was given for this very call.
-        Verdict::Allowed | Verdict::Confirm { .. } => (send(hub, &planned, &mut expected).await, None, None),
+        Course::Decided(Verdict::Allowed | Verdict::Confirm { .. }) => {
+            (send(hub, &planned, &mut expected).await, None, None)
+        }
     };
     let after = started.elapsed();
     let done = done(hub, answer, after);

@@ -250,6 +250,23 @@ async fn a_call_that_waits_does_not_go_to_another_machine_of_the_same_name() {
 }
 
 #[tokio::test]
+async fn nobody_is_asked_about_a_call_to_a_revoked_machine() {
+    let (hub, asker) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    assert_eq!(hub.post("/api/agents/pc/revoke", json!({})).await.status, 200);
+    for extra in [json!({}), json!({ "idempotency_key": "once" })] {
+        let mut call = json!({ "tool": "shell_exec", "args": { "command": "uptime" } });
+        call.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        let told = hub.post_as(&asker, "/api/agents/pc/call", call).await;
+        assert_eq!((told.status, &told.body["error"]["code"]), (200, &json!("offline")), "{told:?}");
+        assert!(told.body["error"]["message"].as_str().expect("a sentence").contains("revoked"), "{told:?}");
+    }
+    assert_eq!(hub.get("/api/approvals").await.body["approvals"], json!([]));
+    let records = hub.journal("kind=call&agent=pc").await;
+    assert_eq!(records.iter().filter(|r| r["outcome"] == "offline").count(), 2, "{records:?}");
+}
+
+#[tokio::test]
 async fn another_caller_does_not_see_the_call() {
     let (hub, asker) = confirming(&[]).await;
     let _agent = hub.agent("pc").await;
