@@ -156,7 +156,7 @@ pub(crate) async fn open<'a>(
                 },
                 Event::Binary(_) => return Err(LinkError::Distrust(EndReason::NotChallenge)),
                 Event::Ping(payload) => socket.queue_pong(&payload),
-                Event::Pong(_) => {}
+                Event::Pong(_) | Event::Skipped(_) => {}
                 Event::Close(Some(UNAUTHORIZED)) => return Err(LinkError::Refused),
                 Event::Close(code) => return Err(LinkError::Closed(code)),
             },
@@ -317,7 +317,7 @@ impl Link<'_> {
                 self.socket.queue_pong(&payload);
                 return None;
             }
-            Event::Pong(_) => return None,
+            Event::Pong(_) | Event::Skipped(_) => return None,
             Event::Binary(bytes) => {
                 tracing::warn!(bytes = bytes.len(), "the hub sent a binary message; frames are text");
                 return None;

@@ -37,6 +37,7 @@ use crate::settings::Settings;
 use crate::sonde::Sonde;
 use crate::sonde::registry::Registry;
 use crate::strangers::Strangers;
+use crate::ws::Arrivals;
 use crate::yonexus::Yonexus;
 
 /// A handle on the hub.
@@ -64,6 +65,8 @@ pub struct HubState {
     pub calls: Recent,
     /// Room for what machines answer.
     pub answers: Answers,
+    /// Room for large messages of peers.
+    pub arrivals: Arc<Arrivals>,
     /// How long calls may take.
     pub deadlines: Deadlines,
     /// MCP sessions.
@@ -215,6 +218,7 @@ impl Hub {
                 },
             ),
             answers: Answers::new(settings.size("calls.max_answer_bytes_held")),
+            arrivals: Arrivals::new(settings.size("hub.max_bytes_arriving")),
             downloads: Downloads::default(),
             mcp: Arc::new(Sessions::new(&settings)),
             changes: Changes::default(),
@@ -308,6 +312,7 @@ impl Hub {
             calls_running: self.calls.running(),
             calls_waiting: self.calls.waiting(),
             answer_bytes_held: self.answers.held(),
+            bytes_arriving: self.arrivals.held(),
             link_queue,
             store_queue: store.queued,
             store_commits: store.commits,

@@ -109,7 +109,8 @@ async fn handshake<S: Stream>(
                 socket.queue_pong(&payload);
                 continue;
             }
-            Ok(WsEvent::Pong(_)) => continue,
+            // A stranger's message is small, and never skipped.
+            Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
             // Frames are text: a binary first message is no register.
             Ok(WsEvent::Binary(_)) => "not a text frame".to_owned(),
             Ok(WsEvent::Close(code)) => return Err(Ended::Left(code)),
@@ -240,7 +241,7 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
-    socket.let_in(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2));
+    socket.let_in(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2), &hub.arrivals);
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
     record.door = Some(Door::Wire);

@@ -72,6 +72,8 @@ pub struct Gauges {
     pub calls_waiting: usize,
     /// Bytes of large answers that are held.
     pub answer_bytes_held: usize,
+    /// Bytes of large messages that are coming in.
+    pub bytes_arriving: usize,
     /// Commands that wait on links.
     pub link_queue: usize,
     /// Writes that wait for the disk.
@@ -171,7 +173,7 @@ impl Metrics {
     pub fn render(&self, gauges: &Gauges) -> String {
         use std::fmt::Write as _;
         let mut out = String::new();
-        let lines: [(&str, &str, u64); 15] = [
+        let lines: [(&str, &str, u64); 16] = [
             ("agents", "Agents known", gauges.agents as u64),
             ("links", "Agents with a live link", gauges.links as u64),
             ("calls_running", "Calls under way", gauges.calls_running as u64),
@@ -181,6 +183,7 @@ impl Metrics {
                 "Bytes of large answers that are held, each twice: for callers, or only remembered",
                 gauges.answer_bytes_held as u64,
             ),
+            ("bytes_arriving", "Bytes of large messages that are coming in", gauges.bytes_arriving as u64),
             ("link_queue", "Commands waiting on links", gauges.link_queue as u64),
             ("store_queue", "Writes waiting for the disk (journal lag)", gauges.store_queue as u64),
             ("store_commits", "Transactions committed", gauges.store_commits),

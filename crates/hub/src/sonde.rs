@@ -185,7 +185,8 @@ async fn register<S: Stream>(
                 socket.queue_pong(&payload);
                 continue;
             }
-            Ok(WsEvent::Pong(_)) => continue,
+            // A stranger's message is small, and never skipped.
+            Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
             Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
             Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
         };
@@ -308,7 +309,7 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
-    socket.let_in(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2));
+    socket.let_in(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2), &hub.arrivals);
     socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));

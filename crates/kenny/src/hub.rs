@@ -162,6 +162,15 @@ impl<W> HubSession<W> {
         }
     }
 
+    /// A frame of this length came in and was not kept, for want of room; this is how it began.
+    pub fn on_skipped(&mut self, start: &str, size: u64, now: Mono) -> Event<'static, W> {
+        if !self.is_live() {
+            return Event::Ignored(Ignored::OutOfPlace);
+        }
+        self.heard(now);
+        self.unreadable(Unreadable::Skipped(size), start)
+    }
+
     /// A decoded frame came in.
     pub fn on_frame<'a>(&mut self, decoded: Result<AgentFrame<'a>, FrameError>, now: Mono) -> Event<'a, W> {
         match (&self.state, decoded) {

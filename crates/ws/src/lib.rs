@@ -24,6 +24,31 @@ pub enum Event {
     Pong(Vec<u8>),
     /// The other side closes, with its code.
     Close(Option<u16>),
+    /// The end of a message that was not kept ([`Decoder::skip`]).
+    Skipped(Skipped),
+}
+
+/// What is left of a message that was not kept.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// How it began, as far as it was here when it was given up: [`Skipped::KEPT`] bytes at the most.
+    pub start: Vec<u8>,
+    /// How long it was.
+    pub size: u64,
+}
+
+impl Skipped {
+    /// Enough to tell whose message it was.
+    pub const KEPT: usize = 1024;
+}
+
+/// A message that is not kept, while it still comes in.
+#[derive(Debug)]
+struct Skipping {
+    start: Vec<u8>,
+    size: u64,
+    /// The frame of it that is under way: bytes that are still to come, and whether it is the last one.
+    frame: Option<(usize, bool)>,
 }
 
 /// Why the connection must end.
@@ -73,13 +98,15 @@ pub struct Decoder {
     header: Option<(FrameHeader, usize)>,
     /// A message that comes in several frames: its kind and what is there.
     partial: Option<(Data, Vec<u8>)>,
+    /// Boxed: hardly any connection ever has one.
+    skipping: Option<Box<Skipping>>,
     limit: usize,
 }
 
 impl Decoder {
     /// A server's decoder, which takes messages of at most `limit` bytes.
     pub const fn new(limit: usize) -> Self {
-        Self { side: Side::Server, buffer: Vec::new(), start: 0, header: None, partial: None, limit }
+        Self { side: Side::Server, buffer: Vec::new(), start: 0, header: None, partial: None, skipping: None, limit }
     }
 
     /// A client's decoder, which takes messages of at most `limit` bytes.
@@ -114,10 +141,70 @@ impl Decoder {
         Some(&mut self.buffer)
     }
 
+    /// The message under way, if it is to be kept: how much of it is here, and how long it is as far as its frames have said.
+    pub fn under_way(&self) -> Option<(usize, usize)> {
+        let gathered = self.partial.as_ref().map(|(_, bytes)| bytes.len());
+        match &self.header {
+            Some((header, length)) if matches!(header.opcode, OpCode::Data(_)) => {
+                let before = gathered.unwrap_or(0);
+                Some((before + self.buffer.len() - self.start, before + length))
+            }
+            _ => gathered.map(|gathered| (gathered, gathered)),
+        }
+    }
+
+    /// Makes room for all of the frame under way at once: for whoever knows that there is as much.
+    pub fn reserve(&mut self) {
+        if let Some((_, length)) = &self.header {
+            self.buffer.reserve_exact((self.start + length).saturating_sub(self.buffer.len()));
+        }
+    }
+
+    /// The message under way is not kept: what is here of it goes, and so does what still comes. [`Event::Skipped`] tells of
+    /// its end.
+    pub fn skip(&mut self) {
+        if self.skipping.is_some() {
+            return;
+        }
+        let header = self.header.take_if(|(header, _)| matches!(header.opcode, OpCode::Data(_)));
+        if header.is_none() && self.partial.is_none() {
+            return;
+        }
+        let mut start = self.partial.take().map(|(_, bytes)| bytes).unwrap_or_default();
+        let mut size = start.len() as u64;
+        start.truncate(Skipped::KEPT);
+        let mut frame = None;
+        if let Some((header, length)) = header {
+            let mut here = mem::take(&mut self.buffer);
+            self.buffer = here.split_off((self.start + length).min(here.len()));
+            here.drain(..mem::take(&mut self.start));
+            let mut wanted = here[..here.len().min(Skipped::KEPT - start.len())].to_vec();
+            apply_mask(&mut wanted, header.mask.unwrap_or_default());
+            start.append(&mut wanted);
+            size += length as u64;
+            frame = Some((length - here.len(), header.is_final));
+        }
+        start.shrink_to_fit();
+        self.skipping = Some(Box::new(Skipping { start, size, frame }));
+    }
+
     /// The next event, once it is whole.
     pub fn next_event(&mut self) -> Result<Option<Event>, WsError> {
         loop {
+            match self.pass_over() {
+                Passed::Nothing => {}
+                Passed::All(skipped) => return Ok(Some(Event::Skipped(skipped))),
+                Passed::NotAll => return Ok(None),
+            }
             let Some((header, length)) = self.header()? else { return Ok(None) };
+            if let (Some(skipping), OpCode::Data(data)) = (&mut self.skipping, header.opcode) {
+                if data != Data::Continue {
+                    return Err(WsError::Protocol("a new message inside another"));
+                }
+                skipping.size += length as u64;
+                skipping.frame = Some((length, header.is_final));
+                continue;
+            }
             if self.buffer.len() - self.start < length {
                 self.header = Some((header, length));
                 return Ok(None);
@@ -125,11 +212,8 @@ impl Decoder {
             let end = self.start + length;
             let alone = self.is_alone(end);
             let payload = &mut self.buffer[self.start..end];
-            match (self.side, header.mask) {
-                (Side::Server, Some(mask)) => apply_mask(payload, mask),
-                (Side::Client, None) => {}
-                (Side::Server, None) => return Err(WsError::Protocol("a client's frame must be masked")),
-                (Side::Client, Some(_)) => return Err(WsError::Protocol("a server's frame must not be masked")),
+            if let Some(mask) = header.mask {
+                apply_mask(payload, mask);
             }
             let event = match header.opcode {
                 OpCode::Control(control) => Some(control_event(control, payload)?),
@@ -148,6 +232,28 @@ impl Decoder {
         }
     }
 
+    /// Lets go of what is here of a frame that is not kept.
+    fn pass_over(&mut self) -> Passed {
+        let Some(skipping) = &mut self.skipping else { return Passed::Nothing };
+        let Some((left, is_last)) = &mut skipping.frame else { return Passed::Nothing };
+        let here = (*left).min(self.buffer.len() - self.start);
+        (*left, self.start) = (*left - here, self.start + here);
+        let passed = match (*left, *is_last) {
+            (0, true) => {
+                let (start, size) = (mem::take(&mut skipping.start), skipping.size);
+                self.skipping = None;
+                Passed::All(Skipped { start, size })
+            }
+            (0, false) => {
+                skipping.frame = None;
+                Passed::Nothing
+            }
+            _ => Passed::NotAll,
+        };
+        self.give_back();
+        passed
+    }
+
     /// The header of the frame under way, checked.
     fn header(&mut self) -> Result<Option<(FrameHeader, usize)>, WsError> {
         if let Some(header) = self.header.take() {
@@ -159,11 +265,20 @@ impl Decoder {
         if header.rsv1 || header.rsv2 || header.rsv3 {
             return Err(WsError::Protocol("reserved bits are set, but no extension was agreed on"));
         }
+        match (self.side, header.mask) {
+            (Side::Server, Some(_)) | (Side::Client, None) => {}
+            (Side::Server, None) => return Err(WsError::Protocol("a client's frame must be masked")),
+            (Side::Client, Some(_)) => return Err(WsError::Protocol("a server's frame must not be masked")),
+        }
         if matches!(header.opcode, OpCode::Control(_)) && (length > 125 || !header.is_final) {
             return Err(WsError::Protocol("a control frame is small and whole"));
         }
-        let gathered = self.partial.as_ref().map_or(0, |(_, bytes)| bytes.len());
-        let size = length.saturating_add(gathered as u64);
+        let gathered = match (&self.skipping, &self.partial) {
+            (Some(skipping), _) => skipping.size,
+            (None, Some((_, bytes))) => bytes.len() as u64,
+            (None, None) => 0,
+        };
+        let size = length.saturating_add(gathered);
         if size > self.limit as u64 {
             return Err(WsError::TooLarge { size, limit: self.limit });
         }
@@ -187,6 +302,16 @@ impl Decoder {
             self.start = 0;
         }
     }
+}
+
+/// What became of a frame that is not kept.
+enum Passed {
+    /// There is none.
+    Nothing,
+    /// It was the last of its message.
+    All(Skipped),
+    /// More of it is to come.
+    NotAll,
 }
 
 fn control_event(control: Control, payload: &[u8]) -> Result<Event, WsError> {
@@ -265,12 +390,18 @@ fn run_through(mut decoder: Decoder, bytes: &[u8]) {
         loop {
             match decoder.next_event() {
                 Ok(Some(Event::Text(text))) => assert!(text.len() <= 1024),
+                Ok(Some(Event::Skipped(Skipped { start, size }))) => {
+                    assert!(start.len() as u64 <= size && size <= 1024)
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(_) => return,
             }
         }
         assert!(decoder.buffer.len() <= 1024 + 32 + 64 * 1024 + 7);
+        if decoder.under_way().is_some_and(|(here, _)| here > 200) {
+            decoder.skip();
+        }
     }
 }
 
@@ -396,7 +527,87 @@ mod tests {
         assert_eq!(run(&close, 10), Ok(vec![Event::Close(Some(1000))]));
     }
 
+    /// All that comes of these bytes in pieces of `cut`, where no message is kept of which more than `most` bytes are here.
+    fn run_skipping(bytes: &[u8], limit: usize, cut: usize, most: usize) -> Result<Vec<Event>, WsError> {
+        let mut decoder = Decoder::new(limit);
+        let mut events = Vec::new();
+        for piece in bytes.chunks(cut) {
+            decoder.feed(piece);
+            while let Some(event) = decoder.next_event()? {
+                events.push(event);
+            }
+            if decoder.under_way().is_some_and(|(here, whole)| here > most && whole > here) {
+                decoder.skip();
+                assert_eq!(decoder.buffer.capacity(), 0);
+            }
+        }
+        Ok(events)
+    }
+
+    /// Whether this tells of the end of that message.
+    fn tells_of(event: &Event, message: &[u8]) -> bool {
+        matches!(event, Event::Skipped(Skipped { start, size }) if *size == message.len() as u64 && message.starts_with(start))
+    }
+
+    #[test]
+    fn a_message_that_is_not_kept_is_told_with_its_start_and_its_length() {
+        let message: Vec<u8> = (0..3000u32).map(|i| b'a' + (i % 23) as u8).collect();
+        let bytes = [text(b"before"), text(&message), text(b"after")].concat();
+        let got = run_skipping(&bytes, 10_000, 1500, 1000).expect("well formed");
+        let [before, Event::Skipped(skipped), after] = &got[..] else { panic!("{got:?}") };
+        assert_eq!((before, after), (&Event::Text("before".into()), &Event::Text("after".into())));
+        assert_eq!((&skipped.start[..], skipped.size), (&message[..Skipped::KEPT], 3000));
+    }
+
+    #[test]
+    fn fragments_of_it_go_too_and_a_ping_between_them_does_not() {
+        let mut bytes = client_frame(&[b'a'; 600], OpCode::Data(Data::Text), false);
+        bytes.extend(client_frame(&[b'b'; 600], OpCode::Data(Data::Continue), false));
+        bytes.extend(client_frame(b"?", OpCode::Control(Control::Ping), true));
+        bytes.extend(client_frame(&[b'c'; 600], OpCode::Data(Data::Continue), true));
+        bytes.extend(text(b"next"));
+        let whole = [[b'a'; 600], [b'b'; 600], [b'c'; 600]].concat();
+        let got = run_skipping(&bytes, 10_000, 700, 650).expect("well formed");
+        assert_eq!((&got[0], &got[2..]), (&Event::Ping(b"?".to_vec()), &[Event::Text("next".into())][..]));
+        assert!(tells_of(&got[1], &whole), "{got:?}");
+        assert_eq!(run_skipping(&bytes, 1500, 700, 650), Err(WsError::TooLarge { size: 1800, limit: 1500 }));
+    }
+
+    #[test]
+    fn what_comes_between_two_fragments_can_end_the_keeping_too() {
+        let mut decoder = Decoder::new(10_000);
+        decoder.feed(&client_frame(b"some", OpCode::Data(Data::Text), false));
+        assert_eq!(decoder.next_event(), Ok(None));
+        assert_eq!(decoder.under_way(), Some((4, 4)));
+        decoder.skip();
+        assert_eq!(decoder.under_way(), None);
+        decoder.feed(&text(b"new"));
+        assert!(matches!(decoder.next_event(), Err(WsError::Protocol(_))), "the first has not ended");
+        let mut idle = Decoder::new(10);
+        idle.skip();
+        idle.feed(&text(b"x"));
+        assert_eq!(idle.next_event(), Ok(Some(Event::Text("x".into()))), "there was nothing to skip");
+    }
+
     proptest! {
+        #[test]
+        fn messages_are_whole_or_skipped_whole(
+            lengths in prop::collection::vec(0usize..3000, 0..6),
+            cut in 1usize..2000,
+            most in 0usize..3000,
+        ) {
+            let messages: Vec<Vec<u8>> = lengths.iter().map(|n| (0..*n).map(|i| b'a' + (i % 23) as u8).collect()).collect();
+            let bytes: Vec<u8> = messages.iter().flat_map(|m| text(m)).collect();
+            let got = run_skipping(&bytes, 10_000, cut, most).expect("well formed");
+            prop_assert_eq!(got.len(), messages.len());
+            for (event, message) in got.into_iter().zip(messages) {
+                match event {
+                    Event::Text(text) => prop_assert_eq!(text.as_bytes(), message),
+                    event => prop_assert!(tells_of(&event, &message), "{:?}", event),
+                }
+            }
+        }
+
         #[test]
         fn arbitrary_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
             exercise(&bytes);

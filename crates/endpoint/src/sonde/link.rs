@@ -160,7 +160,7 @@ impl Connection {
                     self.socket.queue_pong(&payload);
                     continue;
                 }
-                WsEvent::Pong(_) => continue,
+                WsEvent::Pong(_) | WsEvent::Skipped(_) => continue,
                 WsEvent::Close(code) => {
                     return Err(SondeError::Refused(format!("it closes the connection ({})", code.unwrap_or(1005))));
                 }
@@ -271,7 +271,7 @@ impl Live<'_> {
                 self.socket.queue_pong(&payload);
                 return true;
             }
-            WsEvent::Pong(_) => return true,
+            WsEvent::Pong(_) | WsEvent::Skipped(_) => return true,
             WsEvent::Close(code) => {
                 tracing::info!(code, "the hub closes the Sonde tunnel");
                 return false;

@@ -23,7 +23,7 @@ use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Event as WsEvent, Skipped, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
 const HIGH_WATER: usize = 256 * 1024;
@@ -286,6 +286,10 @@ impl Tunnel<'_> {
                 return None;
             }
             WsEvent::Pong(_) => return None,
+            WsEvent::Skipped(skipped) => {
+                self.on_skipped(&skipped, session).await;
+                return None;
+            }
             WsEvent::Close(code) => return Some(End::Theirs(code)),
         };
         let now = self.hub.mono();
@@ -313,6 +317,19 @@ impl Tunnel<'_> {
             Event::Register(_) | Event::Accepted(_) => {}
         }
         None
+    }
+
+    /// A large frame for which there was no room.
+    async fn on_skipped(&mut self, skipped: &Skipped, session: &mut Session) {
+        self.hub.metrics.dropped("arriving_frames", 1);
+        let now = self.hub.mono();
+        self.last_heard = now;
+        self.set_overdue(false);
+        // Where it was cut a letter may be cut, too.
+        let start = String::from_utf8_lossy(&skipped.start);
+        if let Event::Unreadable { why, call } = session.on_skipped(&start, skipped.size, now) {
+            self.on_unreadable(&why, call).await;
+        }
     }
 
     fn is_too_much(&self, text: &str) -> bool {
@@ -380,6 +397,13 @@ impl Tunnel<'_> {
                     let message =
                         format!("the answer of {size} bytes is over the limit of {limit} (kenny.max_frame_bytes)");
                     Failure::new(code::TOO_LARGE, message)
+                }
+                Unreadable::Skipped(size) => {
+                    let message = format!(
+                        "the machine has answered, but the hub takes in as much as it may (hub.max_bytes_arriving), and this \
+                         answer of {size} bytes was dropped"
+                    );
+                    Failure::new(code::BUSY, message)
                 }
                 Unreadable::Frame(error) => {
                     Failure::of_peer(code::INTERNAL, format!("the agent's answer could not be read: {error}"))

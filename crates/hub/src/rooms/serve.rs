@@ -18,7 +18,7 @@ use super::{LiveRoom, now, peer};
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::Caller;
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
 
 /// Between pings: every WebSocket library answers them, so a participant needs no timer of its own.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -104,6 +104,11 @@ async fn drive<S: Stream>(
                     }
                     Ok(WsEvent::Pong(_)) => continue,
                     Ok(WsEvent::Close(_)) => return Some(close::LEFT),
+                    Ok(WsEvent::Skipped(_)) => {
+                        hub.metrics.dropped("arriving_frames", 1);
+                        let (code, reason) = NO_ROOM;
+                        return Some(Close { code, reason });
+                    }
                     Err(SocketError::Broken(error)) => {
                         let code = error.close_code();
                         if code == close::TOO_LARGE.code {
@@ -116,7 +121,7 @@ async fn drive<S: Stream>(
                 after.settle(hub, room).await;
                 let limit = room.look(|room| room.soft_limit(conn));
                 if limit > MAX_FRAME_BEFORE {
-                    socket.let_in(2 * limit);
+                    socket.let_in(2 * limit, &hub.arrivals);
                 }
             }
             out = link.next(), if socket.backlog() < HIGH_WATER => {

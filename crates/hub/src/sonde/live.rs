@@ -29,7 +29,7 @@ use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe, others_first};
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
 const HIGH_WATER: usize = 256 * 1024;
@@ -321,6 +321,11 @@ impl Tunnel<'_> {
                 return None;
             }
             WsEvent::Pong(_) => return None,
+            WsEvent::Skipped(skipped) => {
+                self.hub.metrics.dropped("arriving_frames", 1);
+                tracing::warn!(agent = %self.agent.id, bytes = skipped.size, "there was no room for an agent's message");
+                return Some(Some(NO_ROOM));
+            }
             WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
         };
         self.last_heard = self.hub.mono();

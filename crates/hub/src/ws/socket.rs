@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
+use super::arrivals::{self, Arrivals, Share};
 use convoke_ws::{Decoder, Event, WsError};
 
 /// Read at once from the socket: on the stack, so that an idle connection holds nothing.
@@ -38,6 +40,8 @@ const HEADER: usize = 10;
 pub struct Socket<S> {
     io: S,
     decoder: Decoder,
+    /// Room for large messages, of a peer that may send any.
+    share: Option<Share>,
     out: Vec<u8>,
     written: usize,
     max_received: u64,
@@ -48,6 +52,9 @@ pub struct Socket<S> {
     /// The other side has said that it goes.
     heard_close: bool,
 }
+
+/// Told to who sent a large message for which there was no room, where nothing can tell them which one it was.
+pub const NO_ROOM: (u16, &str) = (1013, "no room for a message of this size; try again");
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +94,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         Self {
             io,
             decoder,
+            share: None,
             out: Vec::new(),
             written: 0,
             max_received: STRANGER_MESSAGES * limit as u64,
@@ -96,10 +104,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
     }
 
-    /// The peer is no stranger any more: takes messages of at most `limit` bytes from now on, and any number.
-    pub const fn let_in(&mut self, limit: usize) {
+    /// The peer is no stranger any more: takes messages of at most `limit` bytes from now on, and any number. A large one for
+    /// which there is no room among `arrivals` is skipped.
+    pub fn let_in(&mut self, limit: usize, arrivals: &Arc<Arrivals>) {
         self.decoder.set_limit(limit);
         self.max_received = u64::MAX;
+        self.share.get_or_insert_with(|| Share::of(arrivals));
     }
 
     /// Bytes that wait to be written.
@@ -211,12 +221,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 self.heard_close |= matches!(event, Event::Close(_));
                 return Poll::Ready(Ok(event));
             }
+            if !ready!(self.poll_room(cx)) {
+                self.decoder.skip();
+                continue;
+            }
             match ready!(self.poll_read(cx))? {
                 0 => return Poll::Ready(Err(SocketError::Ended)),
                 read => self.received += read as u64,
             }
             if self.received > self.max_received {
                 return Poll::Ready(Err(WsError::Protocol("too much before it was known who sends it").into()));
+            }
+        }
+    }
+
+    /// Whether there is room for the message under way.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(share) = &mut self.share else { return Poll::Ready(true) };
+        match self.decoder.under_way() {
+            Some((here, whole)) if here >= arrivals::SMALL => {
+                let has_room = ready!(share.poll_room(whole, cx));
+                if has_room {
+                    self.decoder.reserve();
+                } else {
+                    share.release();
+                }
+                Poll::Ready(has_room)
+            }
+            Some(_) => Poll::Ready(true),
+            // What was whole has been handed on.
+            None => {
+                share.release();
+                Poll::Ready(true)
             }
         }
     }
@@ -303,10 +339,64 @@ mod tests {
         assert!(matches!(socket.next().await, Err(SocketError::Broken(WsError::Protocol(_)))));
         let (io, mut peer) = tokio::io::duplex(1 << 20);
         let mut socket = Socket::new(io, &[], 1024);
-        socket.let_in(1024);
+        socket.let_in(1024, &Arrivals::new(1 << 20));
         pieces.extend([0x80, 0x80, 0, 0, 0, 0]);
         peer.write_all(&pieces).await.expect("fits");
         assert!(matches!(socket.next().await, Ok(Event::Text(text)) if text.is_empty()));
+    }
+
+    /// A client's text message.
+    fn text(message: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0x81, 0x80 | 127];
+        frame.extend((message.len() as u64).to_be_bytes());
+        frame.extend([0; 4]);
+        frame.extend(message);
+        frame
+    }
+
+    #[tokio::test]
+    async fn a_large_message_waits_for_room_and_is_skipped_if_there_is_none() {
+        const LARGE: usize = 600_000;
+        let opened = |arrivals| {
+            let (io, peer) = tokio::io::duplex(2 * LARGE);
+            let mut socket = Socket::new(io, &[], 1024);
+            socket.let_in(LARGE, arrivals);
+            (socket, peer)
+        };
+        let arrivals = Arrivals::new(1_000_000);
+        let [(mut first, mut at_first), (mut second, mut at_second)] = [opened(&arrivals), opened(&arrivals)];
+        let large = text(&[b'x'; LARGE]);
+        at_first.write_all(&large[..LARGE / 2]).await.expect("room");
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(first.poll_next(&mut cx).is_pending());
+        assert_eq!(arrivals.held(), LARGE, "for all of it");
+        at_second.write_all(&[large.clone(), text(b"small")].concat()).await.expect("room");
+        assert!(second.poll_next(&mut cx).is_pending());
+        assert_eq!(arrivals.waiting(), 1);
+        assert!(second.received() < LARGE as u64 / 2, "it is not read meanwhile");
+
+        // In the first one's place once that is whole, and handed on.
+        at_first.write_all(&large[LARGE / 2..]).await.expect("room");
+        assert!(
+            matches!(first.next().await, Ok(Event::Text(text)) if text.len() == LARGE && text.capacity() < LARGE + 4096)
+        );
+        assert_eq!(arrivals.waiting(), 1, "it is not done with yet");
+        assert!(first.poll_next(&mut cx).is_pending());
+        assert!(matches!(second.next().await, Ok(Event::Text(text)) if text.len() == LARGE));
+        assert!(matches!(second.next().await, Ok(Event::Text(text)) if text == "small"));
+        assert_eq!((arrivals.held(), arrivals.waiting()), (0, 0));
+
+        // And not at all while somebody else has it for long.
+        let arrivals = Arrivals::with(1_000_000, Duration::from_millis(1), Duration::MAX);
+        let [(mut first, mut at_first), (mut second, mut at_second)] = [opened(&arrivals), opened(&arrivals)];
+        at_first.write_all(&large[..LARGE / 2]).await.expect("room");
+        assert!(first.poll_next(&mut cx).is_pending());
+        at_second.write_all(&[large, text(b"small")].concat()).await.expect("room");
+        let Ok(Event::Skipped(skipped)) = second.next().await else { panic!("there is no room") };
+        assert_eq!((skipped.size, &*skipped.start), (LARGE as u64, &[b'x'; convoke_ws::Skipped::KEPT][..]));
+        assert!(matches!(second.next().await, Ok(Event::Text(text)) if text == "small"));
+        drop(first);
+        assert_eq!((arrivals.held(), arrivals.waiting()), (0, 0));
     }
 
     #[tokio::test]
@@ -338,7 +428,7 @@ mod tests {
             pings.write_all(&ping.repeat(PINGS)).await.expect("room");
             let mut socket = Socket::new(tokio::io::join(theirs, &mut answers.1), &[], 1024);
             if is_in {
-                socket.let_in(1024);
+                socket.let_in(1024, &Arrivals::new(1 << 20));
             }
             let mut cx = Context::from_waker(std::task::Waker::noop());
             let mut count = 0;

@@ -58,7 +58,8 @@ pub(super) async fn run<S: Stream>(
         tokio::select! {
             event = socket.next() => match event {
                 Ok(WsEvent::Ping(payload)) => socket.queue_pong(&payload),
-                Ok(WsEvent::Pong(_)) => {}
+                // A stranger's message is small, and never skipped.
+                Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => {}
                 Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(None),
                 Err(SocketError::Broken(error)) => {
                     failed(hub, address);

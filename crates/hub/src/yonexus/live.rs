@@ -17,7 +17,7 @@ use super::outbox::Delivery;
 use super::serve::broken;
 use super::{now, rules, tells_of};
 use crate::hub::Hub;
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more frames are taken from the queue.
 const HIGH_WATER: usize = 256 * 1024;
@@ -44,7 +44,7 @@ pub(super) async fn run<S: Stream>(
     client: &Arc<Client>,
     link: &Arc<ClientLink>,
 ) -> Option<Close> {
-    socket.let_in(2 * MAX_FRAME_AFTER);
+    socket.let_in(2 * MAX_FRAME_AFTER, &hub.arrivals);
     let (delivery, last_heard) = (Delivery::default(), hub.mono());
     let mut live = Live { hub, client, link, session, delivery, last_heard, stalled: None };
     if hub.yonexus.outbox.waiting(&client.identifier) > 0 {
@@ -122,6 +122,13 @@ impl Live<'_> {
                     Ok(Some(WsEvent::Ping(payload))) => socket.queue_pong(&payload),
                     Ok(Some(WsEvent::Pong(payload))) => self.on_pong(&payload, socket).await,
                     Ok(Some(WsEvent::Close(_))) => return ended(Some(Close { code: 1000, reason: "bye" })),
+                    Ok(Some(WsEvent::Skipped(skipped))) => {
+                        self.hub.metrics.dropped("arriving_frames", 1);
+                        let client = &*self.client.identifier;
+                        tracing::warn!(client, bytes = skipped.size, "there was no room for a client's message");
+                        let (code, reason) = NO_ROOM;
+                        return ended(Some(Close { code, reason }));
+                    }
                     Err(SocketError::Broken(error)) => {
                         if let Some(note) = tells_of(self.hub, &self.client.identifier) {
                             let (client, note) = (&*self.client.identifier, note.words());

@@ -1,7 +1,12 @@
 //! Large answers: the hub holds so much of them, and no more, whoever does not read.
 
+use futures_util::SinkExt as _;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use crate::support::{PATIENCE, TOKEN, TestAgent, TestHub};
 
@@ -60,4 +65,54 @@ async fn answers_that_nobody_reads_take_no_more_room_than_there_is() {
         assert_eq!(told.body["result"]["content"].as_str().map(str::len), Some(SIZE));
     }
     assert_eq!(hub.hub().answers.held(), HELD);
+}
+
+#[tokio::test]
+async fn answers_that_come_at_once_take_turns() {
+    // For less than one.
+    let hub = TestHub::with(&[("hub.max_bytes_arriving", "1048576")]).await;
+    let (mut slow, mut other) = (hub.agent("slow").await, hub.agent("other").await);
+    let ask = |agent: &str| {
+        let path = format!("/api/agents/{agent}/call");
+        let hub = &hub;
+        async move { hub.post(&path, json!({ "tool": "fs_read", "args": { "path": "/x" } })).await }
+    };
+    let turns = async {
+        let request = slow.request().await;
+        let content = "x".repeat(SIZE);
+        let frame = json!({ "type": "response", "id": request.id, "ok": true, "result": { "content": content } });
+        let (start, rest) = (frame.to_string().into_bytes(), SIZE / 2);
+        let piece =
+            |bytes: &[u8], kind, is_last| Message::Frame(Frame::message(bytes.to_vec(), OpCode::Data(kind), is_last));
+        slow.socket.0.send(piece(&start[..rest], Data::Text, false)).await.expect("is sent");
+        let arrivals = &hub.hub().arrivals;
+        while arrivals.held() == 0 {
+            tokio::task::yield_now().await;
+        }
+        // All of it can be sent only if it is read.
+        let behind = tokio::spawn(async move {
+            answer(&mut other).await;
+            other
+        });
+        while arrivals.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        // What is small goes by.
+        let mut third = hub.agent("third").await;
+        let small = async {
+            let request = third.request().await;
+            third.answer(&request.id, json!({ "entries": [] })).await;
+        };
+        assert_eq!(tokio::join!(ask("third"), small).0.body["ok"], true);
+        assert_eq!(arrivals.waiting(), 1);
+        slow.socket.0.send(piece(&start[rest..], Data::Continue, true)).await.expect("is sent");
+        behind.await.expect("is sent");
+    };
+    let (first, second, ()) = tokio::join!(ask("slow"), ask("other"), turns);
+    for told in [first, second] {
+        assert_eq!(told.body["result"]["content"].as_str().map(str::len), Some(SIZE));
+    }
+    while hub.hub().arrivals.held() > 0 {
+        tokio::task::yield_now().await;
+    }
 }

@@ -66,6 +66,9 @@ pub enum Unreadable {
     /// Over the soft limit: its call fails with `too_large`.
     #[error("the frame of {0} bytes is over the limit")]
     TooLarge(usize),
+    /// There was no room for it: its call fails with `busy`.
+    #[error("there was no room for a frame of {0} bytes")]
+    Skipped(u64),
     /// Not a frame.
     #[error(transparent)]
     Frame(FrameError),

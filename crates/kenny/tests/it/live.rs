@@ -3,7 +3,7 @@
 use crate::support::{AGENT, Pair, Seen, call, golden, s};
 use convoke_kenny::agent::{AgentEvent, AgentTick, Dropped, EndReason};
 use convoke_kenny::frame::{self, ErrorCode};
-use convoke_kenny::hub::HubConfig;
+use convoke_kenny::hub::{Event, HubConfig, Unreadable};
 use convoke_kenny::inflight::StartError;
 use serde_json::value::RawValue;
 
@@ -66,6 +66,23 @@ fn an_answer_over_the_limit_fails_its_call_and_the_tunnel_lives() {
     assert_eq!(pair.hub_hears(&large(8, 5000)), Seen::Unreadable(Some(8)));
     assert_eq!(pair.hub_hears(&golden("agent/ping.json")), Seen::Send(frame::pong()));
     assert_eq!(pair.hub_hears(&large(9, 9000)), Seen::Close(1009));
+}
+
+#[test]
+fn an_answer_that_was_not_kept_fails_its_call_and_the_tunnel_lives() {
+    let start = format!(r#"{{"type":"response","id":"{}","ok":true,"result":{{"content":"\u00e4 cut"#, call(7));
+    let mut pair = Pair::new();
+    assert!(matches!(pair.hub.on_skipped(&start, 9000, s(0)), Event::Ignored(_)), "not before it is live");
+    let mut pair = Pair::live();
+    pair.start(7, s(30));
+    let told = pair.hub.on_skipped(&start, 9000, s(1));
+    assert!(
+        matches!(told, Event::Unreadable { why: Unreadable::Skipped(9000), call: Some((id, 7)) } if id == call(7))
+    );
+    let again = pair.hub.on_skipped(&start, 9000, s(1));
+    assert!(matches!(again, Event::Unreadable { call: None, .. }), "{again:?}");
+    assert!(matches!(pair.hub.on_skipped("", 9000, s(1)), Event::Unreadable { call: None, .. }));
+    assert_eq!(pair.hub_hears(&golden("agent/ping.json")), Seen::Send(frame::pong()));
 }
 
 #[test]
