@@ -173,7 +173,7 @@ async fn token_is_valid(hub: &Hub, agent: &convoke_core::id::PeerId, token: &Sec
         }
         return is_kept;
     }
-    hub.store.enrol_token_valid(agent, &presented, clock::now()).await.unwrap_or(false)
+    hub.store.enrol_token_valid(agent, &presented, None, clock::now()).await.unwrap_or(false)
 }
 
 /// The agent has proved itself: it speaks for its id from now on.

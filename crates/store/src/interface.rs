@@ -370,8 +370,14 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     async fn mint_enrol_token(&self, token: EnrolToken, trust: Trust, now: Timestamp, record: Draft) -> Result<()>;
     /// Makes an agent that is known by name only, unless it is there already.
     async fn ensure_agent(&self, agent: &PeerId, now: Timestamp) -> Result<()>;
-    /// Whether a token is an unused, living enrolment token of this agent. Consumes nothing.
-    async fn enrol_token_valid(&self, agent: &PeerId, token: &TokenHash, now: Timestamp) -> Result<bool>;
+    /// Whether a token is a living enrolment token of this agent, unused, or used with this very key. Consumes nothing.
+    async fn enrol_token_valid(
+        &self,
+        agent: &PeerId,
+        token: &TokenHash,
+        key: Option<[u8; 32]>,
+        now: Timestamp,
+    ) -> Result<bool>;
     /// Consumes a token and binds a key, in one transaction with its record. Records nothing unless it bound.
     async fn enrol(
         &self,

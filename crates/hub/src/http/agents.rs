@@ -294,11 +294,13 @@ pub(super) async fn enrol(
     let now = clock::now();
     let text = |key: &str| body.as_ref().and_then(|b| b.get(key)).and_then(serde_json::Value::as_str);
     let token = bearer(&headers).or_else(|| text("token")).map(TokenHash::of);
+    let key = text("public_key").map(|key| convoke_kenny::enrol::parse_public_key(key, &hub.key.verifying_key()));
     let peer = PeerId::kenny(&id);
     if let Some(seconds) = hub.operators.throttle.blocked_for(address, now) {
         // Who has something good need not wait for what others do behind the same address.
+        let key = key.as_ref().and_then(|key| key.as_ref().ok()).map(VerifyingKey::to_bytes);
         let is_good = match (&peer, &token) {
-            (Ok(peer), Some(token)) => hub.store.enrol_token_valid(peer, token, now).await?,
+            (Ok(peer), Some(token)) => hub.store.enrol_token_valid(peer, token, key, now).await?,
             _ => false,
         };
         if !is_good {
@@ -311,11 +313,10 @@ pub(super) async fn enrol(
         ApiError::unauthorized(why).hint("an admin mints an enrolment token with `convoke enroll-token ID`")
     };
     let Some(token) = token else { return Err(refused("no enrolment token was given")) };
-    let Some(public_key) = text("public_key") else {
+    let Some(key) = key else {
         return Err(ApiError::bad_request("`public_key` is missing: send the base64 of the agent's 32-byte key"));
     };
-    let key = convoke_kenny::enrol::parse_public_key(public_key, &hub.key.verifying_key())
-        .map_err(|why| ApiError::bad_request(format!("`public_key` {why}")))?;
+    let key = key.map_err(|why| ApiError::bad_request(format!("`public_key` {why}")))?;
     let Ok(peer) = peer else { return Err(refused("this enrolment token is not valid here")) };
     let mut draft = Draft::new(now, Kind::Enrol).detail(&json!({
         "what": "key bound",

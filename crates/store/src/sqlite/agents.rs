@@ -68,13 +68,19 @@ pub(super) fn ensure(tx: &mut Tx<'_>, agent: &PeerId, now: Timestamp) -> Result<
     Ok(())
 }
 
-pub(super) fn token_valid(conn: &Connection, agent: &PeerId, token: &TokenHash, now: Timestamp) -> Result<bool> {
+pub(super) fn token_valid(
+    conn: &Connection,
+    agent: &PeerId,
+    token: &TokenHash,
+    key: Option<[u8; 32]>,
+    now: Timestamp,
+) -> Result<bool> {
     let found: Option<i64> = conn
         .prepare_cached(
             "SELECT 1 FROM enrol_tokens t JOIN agents a ON a.num = t.agent
-             WHERE t.hash = ?1 AND a.id = ?2 AND t.used_key IS NULL AND t.expires_at > ?3",
+             WHERE t.hash = ?1 AND a.id = ?2 AND (t.used_key IS NULL OR t.used_key = ?4) AND t.expires_at > ?3",
         )?
-        .query_row(params![token.0, agent.as_str(), now.millis()], |row| row.get(0))
+        .query_row(params![token.0, agent.as_str(), now.millis(), key], |row| row.get(0))
         .optional()?;
     Ok(found.is_some())
 }

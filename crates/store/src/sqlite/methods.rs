@@ -84,9 +84,15 @@ impl Store for SqliteStore {
         self.queue.run(SMALL, move |tx| agents::ensure(tx, &agent, now)).await
     }
 
-    async fn enrol_token_valid(&self, agent: &PeerId, token: &TokenHash, now: Timestamp) -> Result<bool> {
+    async fn enrol_token_valid(
+        &self,
+        agent: &PeerId,
+        token: &TokenHash,
+        key: Option<[u8; 32]>,
+        now: Timestamp,
+    ) -> Result<bool> {
         let (agent, token) = (agent.clone(), *token);
-        self.readers.read(move |conn| agents::token_valid(conn, &agent, &token, now)).await
+        self.readers.read(move |conn| agents::token_valid(conn, &agent, &token, key, now)).await
     }
 
     async fn enrol(
