@@ -6,22 +6,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::words;
+
 /// One agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
     /// Its id.
     pub id: String,
-    /// `kenny`, `sonde` or `yonexus`.
+    /// What it speaks.
+    #[schema(value_type = words::Protocol)]
     pub protocol: String,
     /// Whether it has a live link.
     pub online: bool,
     /// `unpaired`, `pending`, `trusted`, `revoked`.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Trust)]
     pub trust: Trust,
     /// `online`, `unstable`, `offline`.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Liveness)]
     pub liveness: Liveness,
-    /// The worst of its sections: `unknown`, `ok`, `warn`, `crit`.
+    /// The worst of its sections.
+    #[schema(value_type = words::Health)]
     pub health: String,
     /// What it said of itself when it last connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,19 +44,19 @@ pub struct Agent {
     pub tags: Vec<String>,
     /// The last frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub last_seen: Option<Timestamp>,
     /// Since when it has been linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub connected_at: Option<Timestamp>,
     /// Since when it has had no link, where this hub saw it go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub offline_since: Option<Timestamp>,
     /// When its key was bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub enrolled_at: Option<Timestamp>,
     /// SHA-256 of its public key, for comparing by eye.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +80,7 @@ pub struct AgentList {
 pub struct AgentQuery {
     /// Only of this protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(value_type = Option<words::Protocol>, inline)]
     pub protocol: Option<String>,
     /// Only with this tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +104,7 @@ pub struct EnrolToken {
     /// The token.
     pub token: String,
     /// When it lapses.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
     /// The hub's public key, which the agent pins.
     pub hub_public_key: String,

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::words;
+
 /// One approval, with the call it is about.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalView {
@@ -15,11 +17,13 @@ pub struct ApprovalView {
     /// The call that waits.
     #[schema(value_type = String)]
     pub call_id: CallId,
-    /// `pending`, `approved`, `denied`, `expired`, `used`.
+    /// Where it stands.
+    #[schema(value_type = words::ApprovalState)]
     pub state: String,
     /// Who asked.
     pub caller: String,
     /// Through which door.
+    #[schema(value_type = words::Door)]
     pub door: String,
     /// Whom the call goes to.
     pub target: String,
@@ -33,10 +37,10 @@ pub struct ApprovalView {
     /// The keyed digest of the exact arguments.
     pub args_digest: String,
     /// When it was asked for.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub created_at: Timestamp,
     /// When it lapses.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
 }
 
@@ -58,6 +62,7 @@ pub struct ApprovalList {
 pub struct ApprovalQuery {
     /// `pending` (when absent), `approved`, `denied`, `expired`, `used` or `all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(value_type = Option<words::ApprovalFilter>, inline)]
     pub state: Option<String>,
     /// Only older than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,6 +91,7 @@ pub struct Decided {
     #[schema(value_type = String)]
     pub id: ApprovalId,
     /// `approved` or `denied`.
+    #[schema(value_type = words::ApprovalState)]
     pub state: String,
     /// The call: it runs now, or is done.
     #[schema(value_type = String)]

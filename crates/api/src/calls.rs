@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::words;
+
 /// Ask an agent for something.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +75,7 @@ pub struct PendingApproval {
     #[schema(value_type = String)]
     pub id: ApprovalId,
     /// When it lapses.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
 }
 
@@ -83,7 +85,8 @@ pub struct CallStatus {
     /// The call.
     #[schema(value_type = String)]
     pub call_id: CallId,
-    /// `waiting`, `running`, `done`.
+    /// Where it stands.
+    #[schema(value_type = words::CallState)]
     pub state: String,
     /// Whom it goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]

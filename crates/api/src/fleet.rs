@@ -5,10 +5,13 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::words;
+
 /// The fleet at a glance: status per section, no payloads.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Fleet {
-    /// The worst of all agents: `unknown`, `ok`, `warn`, `crit`.
+    /// The worst of all agents.
+    #[schema(value_type = words::Health)]
     pub overall: String,
     /// By id.
     pub agents: Vec<FleetAgent>,
@@ -25,6 +28,7 @@ pub struct FleetAgent {
     /// Whether it has a live link.
     pub online: bool,
     /// The worst of its sections.
+    #[schema(value_type = words::Health)]
     pub overall: String,
     /// Status per section.
     pub sections: BTreeMap<String, String>,
@@ -53,6 +57,7 @@ pub struct Snapshot {
     /// When it came.
     pub received_at: String,
     /// The worst of the sections.
+    #[schema(value_type = words::Health)]
     pub overall: String,
     /// Status and summary per section, as the hub judged.
     #[schema(value_type = Object)]
@@ -90,6 +95,7 @@ pub struct HistoryEntry {
     /// When it came.
     pub received_at: String,
     /// The worst of the sections.
+    #[schema(value_type = words::Health)]
     pub overall: String,
     /// Status and summary per section.
     #[schema(value_type = Object)]

@@ -12,6 +12,7 @@ pub mod policy;
 pub mod record;
 pub mod rooms;
 pub mod tokens;
+mod words;
 pub mod yonexus;
 
 pub use client::{Client, ClientError};

@@ -5,6 +5,8 @@ use convoke_core::guard::Rule;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::words;
+
 /// All deny rules in force.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DenyRules {
@@ -34,7 +36,7 @@ pub struct DenyRuleShape {
     /// Its name, which a refusal tells.
     id: String,
     /// The texts it looks at: `powershell`, `posix`, `self_protection` or `path`.
-    applies_to: String,
+    applies_to: words::AppliesTo,
     /// A pattern that means the same in Rust and in Python; matches anywhere in the text.
     pattern: String,
     /// What the caller is told.
@@ -56,7 +58,7 @@ pub struct ConfirmRuleShape {
     /// Tools, globs allowed.
     tools: Option<Vec<String>>,
     /// Effects: `observe`, `interact`, `manage`.
-    effects: Option<Vec<String>>,
+    effects: Option<Vec<words::Effect>>,
     /// Agents by id, globs allowed.
     agents: Option<Vec<String>>,
     /// Agents by tag, globs allowed.
@@ -64,7 +66,7 @@ pub struct ConfirmRuleShape {
     /// Callers by token name, globs allowed.
     callers: Option<Vec<String>>,
     /// Doors: `http`, `mcp`, `cli`, `room`.
-    doors: Option<Vec<String>>,
+    doors: Option<Vec<words::Door>>,
 }
 
 #[cfg(test)]

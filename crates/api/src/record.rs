@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::words;
+
 /// A page of the journal, in order.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalPage {
@@ -84,7 +86,8 @@ pub struct LogEntry {
     pub agent: Option<String>,
     /// `agent` or `hub`.
     pub source: String,
-    /// `error`, `warn`, `info`, `debug`, `trace`.
+    /// How loud it is.
+    #[schema(value_type = words::Level)]
     pub level: String,
     /// The emitting module.
     pub target: String,

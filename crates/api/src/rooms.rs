@@ -4,7 +4,7 @@ use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::object;
+use crate::{object, words};
 
 /// A room to be made.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -53,7 +53,7 @@ pub struct GrantChange {
     pub act: Option<Vec<String>>,
     /// From then on nothing of it is left. Absent: it has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub expires_at: Option<Timestamp>,
     /// Go back to the default instead; goes with nothing else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -69,7 +69,7 @@ pub struct GrantView {
     pub act: Vec<String>,
     /// From then on nothing of it is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub expires_at: Option<Timestamp>,
     /// Whether somebody said so; else it is the default.
     pub explicit: bool,
@@ -118,7 +118,7 @@ pub struct AgentKeyView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RoomAudit {
     /// When.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub at: Timestamp,
     /// About whom.
     pub participant: String,
@@ -142,7 +142,7 @@ pub struct RoomView {
     /// Whether nobody new is let in.
     pub locked: bool,
     /// When it was made.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub created_at: Timestamp,
     /// Where participants connect.
     pub relay: String,
@@ -235,7 +235,7 @@ pub struct InviteView {
     /// The invite.
     pub invite: String,
     /// Until when it is good.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
 }
 

@@ -6,7 +6,7 @@ use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::object;
+use crate::{object, words};
 
 /// Mint a token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -15,11 +15,11 @@ pub struct TokenRequest {
     /// Who or what it is for; unique for ever, so that the journal stays unambiguous.
     pub name: String,
     /// `viewer`, `operator` or `admin`.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Role)]
     pub role: Role,
     /// What narrows the role.
     #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<ScopesShape>)]
     pub scopes: Option<Scopes>,
     /// How long it lives; for ever when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,23 +51,24 @@ pub struct TokenView {
     /// Its name.
     pub name: String,
     /// Its role.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Role)]
     pub role: Role,
     /// What narrows it.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ScopesShape)]
     pub scopes: Scopes,
-    /// `active`, `expired` or `revoked`.
+    /// Whether it is good.
+    #[schema(value_type = words::TokenState)]
     pub state: String,
     /// When it was minted.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub created_at: Timestamp,
     /// When it lapses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub expires_at: Option<Timestamp>,
     /// When it was last used, to the minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub last_used: Option<Timestamp>,
 }
 
@@ -92,4 +93,53 @@ pub struct TokenQuery {
     /// At most so many (1 to 1000, 100 when absent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+/// What narrows a token; a list that is absent narrows nothing.
+#[derive(Clone, Debug, ToSchema)]
+#[schema(as = Scopes)]
+#[expect(dead_code, reason = "described, and never made")]
+struct ScopesShape {
+    /// Effects that its calls may have.
+    effects: Option<Vec<words::Effect>>,
+    /// Tools by name, globs allowed.
+    tools: Option<Vec<String>>,
+    /// Agents by id, globs allowed.
+    agents: Option<Vec<String>>,
+    /// Agents by tag, globs allowed.
+    tags: Option<Vec<String>>,
+    /// Whether the holder may decide on others' pending calls; absent means no.
+    approve: Option<bool>,
+    /// Most calls in a minute, through all doors together.
+    calls_per_minute: Option<u32>,
+    /// Most calls under way at once.
+    concurrent_calls: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+    use utoipa::PartialSchema as _;
+
+    use super::*;
+
+    #[test]
+    fn scopes_are_described_as_they_are() {
+        let schema = serde_json::to_value(ScopesShape::schema()).expect("JSON");
+        let scopes = Scopes {
+            effects: Some(Vec::new()),
+            tools: Some(Vec::new()),
+            agents: Some(Vec::new()),
+            tags: Some(Vec::new()),
+            approve: Some(true),
+            calls_per_minute: Some(1),
+            concurrent_calls: Some(1),
+        };
+        let keys =
+            |value: &Value| -> BTreeSet<String> { value.as_object().expect("an object").keys().cloned().collect() };
+        assert_eq!(keys(&schema["properties"]), keys(&json!(scopes)));
+        assert_eq!(schema["required"], Value::Null);
+    }
 }

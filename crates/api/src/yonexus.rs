@@ -5,6 +5,8 @@ use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::words;
+
 /// One client.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClientView {
@@ -13,12 +15,12 @@ pub struct ClientView {
     /// Its id among all peers: `yonexus:<identifier>`.
     pub id: String,
     /// `unpaired`, `pending`, `trusted`, `revoked`.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Trust)]
     pub trust: Trust,
     /// The same in the protocol's words: `unpaired`, `pending`, `paired`, `revoked`.
     pub state: String,
     /// `online`, `unstable`, `offline`.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Liveness)]
     pub liveness: Liveness,
     /// Whether it may pair: an operator or the settings put it on the allow-list.
     pub allowed: bool,
@@ -32,26 +34,26 @@ pub struct ClientView {
     pub address: Option<String>,
     /// Since when it has been linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub connected_at: Option<Timestamp>,
     /// When it was paired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub paired_at: Option<Timestamp>,
     /// When it last proved itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub last_auth: Option<Timestamp>,
     /// When it was last heard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub last_seen: Option<Timestamp>,
     /// Why its trust was reset, until it pairs again: `nonce_collision` or `rate_limited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<String>,
     /// It may bind another key until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<words::Time>)]
     pub rotation_until: Option<Timestamp>,
     /// Messages that wait for it.
     pub waiting: u64,
@@ -101,12 +103,12 @@ pub struct PairingView {
     /// Where the client connected from.
     pub address: String,
     /// When it began.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub created_at: Timestamp,
     /// How long ago that is.
     pub age_s: u64,
     /// When the code's time is over.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
     /// `pending`, `sent` or `failed`.
     pub notification: String,
@@ -252,7 +254,7 @@ pub struct MessageView {
     /// Its id.
     pub id: i64,
     /// When it came.
-    #[schema(value_type = String)]
+    #[schema(value_type = words::Time)]
     pub at: Timestamp,
     /// The rule identifier.
     pub rule: String,

@@ -36,6 +36,9 @@ pub enum ApprovalState {
 }
 
 impl ApprovalState {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Pending, Self::Approved, Self::Denied, Self::Expired, Self::Used];
+
     /// The name used on every surface.
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,9 +52,7 @@ impl ApprovalState {
 
     /// The state of that name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Pending, Self::Approved, Self::Denied, Self::Expired, Self::Used]
-            .into_iter()
-            .find(|s| s.name() == text)
+        Self::ALL.into_iter().find(|s| s.name() == text)
     }
 }
 

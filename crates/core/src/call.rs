@@ -87,6 +87,9 @@ pub enum CallState {
 }
 
 impl CallState {
+    /// All of them, in order.
+    pub const ALL: [Self; 3] = [Self::Waiting, Self::Running, Self::Done];
+
     /// The name used on every surface.
     pub const fn name(self) -> &'static str {
         match self {
@@ -98,7 +101,7 @@ impl CallState {
 
     /// The state of that name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Waiting, Self::Running, Self::Done].into_iter().find(|s| s.name() == text)
+        Self::ALL.into_iter().find(|s| s.name() == text)
     }
 }
 

@@ -19,6 +19,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Kenny, Self::Sonde, Self::Yonexus];
+
     /// The name used on every surface.
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,7 +33,7 @@ impl Protocol {
 
     /// The protocol of that name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Kenny, Self::Sonde, Self::Yonexus].into_iter().find(|p| p.name() == text)
+        Self::ALL.into_iter().find(|p| p.name() == text)
     }
 }
 

@@ -87,6 +87,9 @@ pub enum Liveness {
 }
 
 impl Liveness {
+    /// All of them, best first.
+    pub const ALL: [Self; 3] = [Self::Online, Self::Unstable, Self::Offline];
+
     /// The name used on every surface.
     pub const fn name(self) -> &'static str {
         match self {

@@ -311,6 +311,47 @@ async fn the_openapi_document_is_one() {
 }
 
 #[tokio::test]
+async fn the_openapi_document_tells_the_words_that_are_used() {
+    let hub = TestHub::start().await;
+    let _agent = hub.agent("pc").await;
+    let document = hub.get("/api/openapi.json").await.body;
+    let words = |name: &str| document["components"]["schemas"][name]["enum"].as_array().expect("words").clone();
+    let agent = &hub.get("/api/agents").await.body["agents"][0];
+    let (fleet, token) = (hub.get("/api/fleet").await.body, hub.get("/api/tokens").await.body["tokens"][0].clone());
+    let rule = &hub.get("/api/policy/rules").await.body["builtin"][0];
+    for (name, used) in [
+        ("Protocol", &agent["protocol"]),
+        ("Trust", &agent["trust"]),
+        ("Liveness", &agent["liveness"]),
+        ("Health", &agent["health"]),
+        ("Health", &fleet["overall"]),
+        ("Role", &token["role"]),
+        ("TokenState", &token["state"]),
+        ("AppliesTo", &rule["applies_to"]),
+    ] {
+        assert!(words(name).contains(used), "{name}: {used}");
+    }
+    assert_eq!(words("Role"), [json!("viewer"), json!("operator"), json!("admin")]);
+    let of = |schema: &str, field: &str| document["components"]["schemas"][schema]["properties"][field].to_string();
+    for (schema, field, name) in [
+        ("Agent", "trust", "Trust"),
+        ("TokenRequest", "role", "Role"),
+        ("TokenRequest", "scopes", "Scopes"),
+        ("Scopes", "effects", "Effect"),
+        ("CallStatus", "state", "CallState"),
+        ("ApprovalView", "state", "ApprovalState"),
+        ("Agent", "last_seen", "Time"),
+    ] {
+        assert!(
+            of(schema, field).contains(&format!("#/components/schemas/{name}\"")),
+            "{schema}.{field}: {}",
+            of(schema, field)
+        );
+    }
+    assert_eq!(document["components"]["schemas"]["Time"]["format"], "date-time");
+}
+
+#[tokio::test]
 async fn the_openapi_document_names_every_body_that_is_needed() {
     let hub = TestHub::start().await;
     let document = hub.get("/api/openapi.json").await.body;

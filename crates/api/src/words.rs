@@ -1,0 +1,69 @@
+//! Words that the API uses, as its OpenAPI document tells them: what a text may be, read from the lists that the program
+//! itself goes by. Only what is closed is here; codes of errors and kinds of records are open.
+
+use convoke_core::approval::ApprovalState as Approvals;
+use convoke_core::call::CallState as Calls;
+use convoke_core::health::Status;
+use convoke_core::{door, effect, grant, guard, id, peer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// A type without values that only has a schema: one of these words.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident: $words:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub enum $name {}
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some($words)).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )*};
+}
+
+words! {
+    /// What a token may do.
+    Role: grant::Role::ALL.map(grant::Role::name);
+    /// Whether a peer is trusted.
+    Trust: peer::Trust::ALL.map(peer::Trust::name);
+    /// Whether a peer is there.
+    Liveness: peer::Liveness::ALL.map(peer::Liveness::name);
+    /// What a call does to a machine.
+    Effect: effect::Effect::ALL.map(effect::Effect::name);
+    /// Where a call came in.
+    Door: door::Door::ALL.map(door::Door::name);
+    /// What a peer speaks.
+    Protocol: id::Protocol::ALL.map(id::Protocol::name);
+    /// What a deny rule is held against.
+    AppliesTo: guard::AppliesTo::ALL.map(guard::AppliesTo::name);
+    /// Where an approval stands.
+    ApprovalState: Approvals::ALL.map(Approvals::name);
+    /// The same, or any.
+    ApprovalFilter: Approvals::ALL.map(Approvals::name).into_iter().chain(["all"]);
+    /// Where a call stands.
+    CallState: Calls::ALL.map(Calls::name);
+    /// How a machine is; `unknown` before its first snapshot.
+    Health: ["unknown"].into_iter().chain(Status::ALL.map(Status::name));
+    /// Whether a token is good.
+    TokenState: ["active", "expired", "revoked"];
+    /// How loud a log line is.
+    Level: ["error", "warn", "info", "debug", "trace"];
+}
+
+/// A moment: RFC 3339, in UTC.
+#[derive(Debug)]
+pub enum Time {}
+
+impl PartialSchema for Time {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+    }
+}
+
+impl ToSchema for Time {}
