@@ -16,6 +16,8 @@ pub struct Paths {
     pub db: PathBuf,
     /// The database's write-ahead log.
     pub wal: PathBuf,
+    /// The log's index.
+    pub shm: PathBuf,
     /// The newest records of the journal, which the database may not have yet.
     pub tail: PathBuf,
     /// There only while a damaged log is being accepted: what is behind the damage may be gone, and the database does not
@@ -40,6 +42,7 @@ impl Paths {
             dir: dir.to_owned(),
             db: dir.join("hub.db"),
             wal: dir.join("hub.db-wal"),
+            shm: dir.join("hub.db-shm"),
             tail: dir.join("hub.db-tail"),
             accepting: dir.join("hub.db-wal.accepting"),
             key: dir.join("data.key"),

@@ -13,6 +13,7 @@ mod readers;
 mod rooms;
 mod row;
 mod schema;
+mod shm;
 mod skip;
 mod sonde;
 mod tail;
@@ -146,6 +147,7 @@ impl SqliteStore {
             begin_accepting(&paths)?;
         }
         let mut conn = schema::open_writable(&paths.db)?;
+        shm::make_room(&paths.shm)?;
         if damage.is_some() {
             // What is behind the damage would be found again at the next start, in what was written over it by then.
             conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
