@@ -185,7 +185,7 @@ impl SqliteStore {
         };
         let signer = Arc::new(signer(&mut conn, &key, options.hub_seed.as_ref())?);
         let (chain, signed) = journal::end(&conn, hub_id)?;
-        let wal = WalKeeper::start(&paths.db)?;
+        let wal = WalKeeper::start(&paths.db, &paths.wal)?;
         let open_intents = journal::open_count(&conn)?;
         let writer = Writer {
             conn,

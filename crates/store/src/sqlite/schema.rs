@@ -6,7 +6,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
-use crate::files::touch_private;
+use crate::files::create_private;
 use crate::interface::Result;
 
 /// Every step from an empty file on, in order. A step that was released is never changed; a new one is added.
@@ -29,8 +29,13 @@ const WAL_FILE_LIMIT: u32 = 32 << 20;
 
 /// Opens the database for writing, and makes it if it is not there.
 pub(crate) fn open_writable(path: &Path) -> Result<Connection> {
-    // SQLite would make it readable for everyone; the files beside it take over its rights.
-    drop(touch_private(path)?);
+    // SQLite would make it readable for everyone; the files beside it take over its rights. One that is there is not opened here:
+    // whoever closes a file gives up all locks of the process on it, and those of connections that are open already are all
+    // that keeps other programs from taking themselves for the last one, and the log away.
+    match create_private(path) {
+        Ok(_) | Err(StoreError::Exists(_)) => {}
+        Err(error) => return Err(error),
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     // Pages of 8 KiB: a snapshot of the usual size then lies in one page and not in three.

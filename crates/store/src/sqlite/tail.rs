@@ -37,8 +37,8 @@ use format::{FRAME_HEADER, FrameHeader, Identity, Salt};
 use room::Room;
 
 pub use format::TailDamage;
-pub(super) use format::remove;
 pub(crate) use format::{Contents, Following};
+pub(super) use format::{identity, remove};
 pub(super) use task::start;
 
 /// How long a frame waits at the most for those who are on their way, so that they share a write.

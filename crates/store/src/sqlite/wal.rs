@@ -2,15 +2,18 @@
 //!
 //! A thread of its own copies the bulk while the writer goes on. Under steady load it never quite catches up, so once
 //! the log is long the writer copies the small rest between two groups, after which the log starts over.
+//!
+//! And looks whether the log is still where the next start will look for it. SQLite would write to one that somebody removed
+//! for as long as the hub runs, and all of that would be gone with a kill.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
-use super::schema;
+use super::{schema, tail};
 use crate::error::StoreError;
 use crate::interface::Result;
 
@@ -30,6 +33,11 @@ pub(super) struct WalKeeper {
     state: Arc<State>,
     bytes: usize,
     commits: u32,
+    log: PathBuf,
+    /// Which file the log is: its device, and its number there.
+    known: Option<(u64, u64)>,
+    /// It is not there any more.
+    is_gone: bool,
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +47,7 @@ struct State {
 }
 
 impl WalKeeper {
-    pub(super) fn start(db: &Path) -> Result<Self> {
+    pub(super) fn start(db: &Path, log: &Path) -> Result<Self> {
         let conn = schema::open_writable(db)?;
         let state = Arc::new(State::default());
         let thread = thread::Builder::new()
@@ -58,17 +66,23 @@ impl WalKeeper {
                 }
             })
             .map_err(|e| StoreError::Io { what: "start the log's thread".into(), source: Arc::new(e) })?;
-        Ok(Self { thread: Some(thread), state, bytes: 0, commits: 0 })
+        let log = log.to_owned();
+        Ok(Self { thread: Some(thread), state, bytes: 0, commits: 0, log, known: None, is_gone: false })
     }
 
     /// Called by the writer between two groups.
     pub(super) fn after_commit(&mut self, conn: &Connection, bytes: usize) {
+        if self.is_gone {
+            copy(conn);
+            return;
+        }
         self.bytes += bytes;
         self.commits += 1;
         if self.bytes < LOOK_EVERY_BYTES && self.commits < LOOK_EVERY_COMMITS {
             return;
         }
         (self.bytes, self.commits) = (0, 0);
+        self.look_for_log();
         if self.state.wanted.load(Relaxed) {
             return;
         }
@@ -85,6 +99,20 @@ impl WalKeeper {
             }
         } else if pages >= LONG_LOG_PAGES && copied < pages {
             copy(conn);
+        }
+    }
+
+    fn look_for_log(&mut self) {
+        let found = tail::identity(&self.log).map(|(device, number, _)| (device, number));
+        if self.known.is_none() {
+            self.known = found;
+        } else if self.known != found {
+            self.is_gone = true;
+            tracing::error!(
+                log = %self.log.display(),
+                "the write-ahead log was removed or replaced by another program; from now on everything is put into the \
+                 database at once, which is slow: stop the hub and start it again"
+            );
         }
     }
 

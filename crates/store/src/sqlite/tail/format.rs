@@ -255,12 +255,12 @@ impl Contents {
 }
 
 /// Which file something is: its device, its number there, and its length, which nobody has any business to change.
-pub(super) type Identity = (u64, u64, u64);
+pub(in crate::sqlite) type Identity = (u64, u64, u64);
 
 /// Which file this is, under whatever name. Without a look at its times: Linux notes that somebody has seen them, and makes every
 /// write after that keep new ones, which costs more than the write.
 #[cfg(target_os = "linux")]
-pub(super) fn identity(path: &Path) -> Option<Identity> {
+pub(in crate::sqlite) fn identity(path: &Path) -> Option<Identity> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
     let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO | StatxFlags::SIZE).ok()?;
     let device = u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor);
@@ -269,7 +269,7 @@ pub(super) fn identity(path: &Path) -> Option<Identity> {
 
 /// Which file this is; nobody can tell here.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn identity(_: &Path) -> Option<Identity> {
+pub(in crate::sqlite) fn identity(_: &Path) -> Option<Identity> {
     None
 }
 
