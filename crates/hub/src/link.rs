@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use convoke_core::call::code;
 use convoke_core::id::{CallId, LinkId};
+use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
@@ -137,6 +139,8 @@ pub struct Link {
     /// Which connection.
     pub id: LinkId,
     queue: Mutex<Queue>,
+    /// When its last frame came, in milliseconds; 0 before the first.
+    heard: AtomicI64,
 }
 
 #[derive(Debug, Default)]
@@ -215,7 +219,17 @@ pub enum Refused {
 impl Link {
     /// A new link.
     pub fn new(id: LinkId) -> Arc<Self> {
-        Arc::new(Self { id, queue: Mutex::default() })
+        Arc::new(Self { id, queue: Mutex::default(), heard: AtomicI64::new(0) })
+    }
+
+    /// A frame came.
+    pub fn heard(&self, at: Timestamp) {
+        self.heard.store(at.millis(), Relaxed);
+    }
+
+    /// When its last frame came.
+    pub fn last_heard(&self) -> Option<Timestamp> {
+        Some(self.heard.load(Relaxed)).filter(|at| *at > 0).map(Timestamp::from_millis)
     }
 
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {

@@ -20,7 +20,7 @@ mod to_hub;
 
 pub use error_code::{ErrorCode, WireError};
 pub use exercise::{exercise_agent_frame, exercise_hub_frame};
-pub use from_agent::{AgentFrame, Log, LogLevel, Response, Telemetry, response_id};
+pub use from_agent::{AgentFrame, Log, LogLevel, Response, Telemetry, response_id, response_id_in_start};
 pub use from_hub::{HubFrame, MAX_RULES};
 pub use register::{Meta, Register, RemoteControl};
 pub use to_hub::{auth, log, ping, pong, register, response_error, response_ok, telemetry};

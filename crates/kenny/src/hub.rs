@@ -26,8 +26,9 @@ use convoke_core::id::{CallId, PeerId};
 use convoke_core::secret::SecretText;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
-use crate::frame::{AgentFrame, FrameError, HubFrame, Meta, Register, response_id};
+use crate::frame::{AgentFrame, FrameError, HubFrame, Meta, Register, response_id, response_id_in_start};
 use crate::heartbeat::{self, Beat, HeartbeatClock, Mono};
 use crate::inflight::{self, InFlight, Match, StartError};
 use crate::policy::Dialect;
@@ -151,12 +152,12 @@ impl<W> HubSession<W> {
                 return Event::Close(self.close(Refusal::TooLarge(size)));
             }
             self.heard(now);
-            return self.unreadable(Unreadable::TooLarge(size), text);
+            return self.unreadable(Unreadable::TooLarge(size), response_id(text));
         }
         match AgentFrame::decode(text) {
             Err(error) if self.is_live() => {
                 self.heard(now);
-                self.unreadable(Unreadable::Frame(error), text)
+                self.unreadable(Unreadable::Frame(error), response_id(text))
             }
             decoded => self.on_frame(decoded, now),
         }
@@ -168,7 +169,7 @@ impl<W> HubSession<W> {
             return Event::Ignored(Ignored::OutOfPlace);
         }
         self.heard(now);
-        self.unreadable(Unreadable::Skipped(size), start)
+        self.unreadable(Unreadable::Skipped(size), response_id_in_start(start))
     }
 
     /// A decoded frame came in.
@@ -365,12 +366,9 @@ impl<W> HubSession<W> {
         }
     }
 
-    fn unreadable<'a>(&mut self, why: Unreadable, text: &str) -> Event<'a, W> {
-        let call = response_id(text).map(CallId::new).and_then(|call| match self.calls.on_response(call) {
-            Match::Answered(waiter) => Some((call, waiter)),
-            Match::Late | Match::Stranger => None,
-        });
-        Event::Unreadable { why, call }
+    fn unreadable<'a>(&mut self, why: Unreadable, call: Option<Uuid>) -> Event<'a, W> {
+        let call = call.map(CallId::new).map(|call| (call, self.calls.on_response(call)));
+        Event::Unreadable { why, call: call.filter(|(_, what)| !matches!(what, Match::Stranger)) }
     }
 
     fn go_live(&mut self, mut claim: Box<Accepted>, proof: Proof, now: Mono) -> Box<Accepted> {

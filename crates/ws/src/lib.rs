@@ -141,15 +141,16 @@ impl Decoder {
         Some(&mut self.buffer)
     }
 
-    /// The message under way, if it is to be kept: how much of it is here, and how long it is as far as its frames have said.
+    /// The message under way, if it is to be kept: how much of it is here, and how long it is or may become at the most.
     pub fn under_way(&self) -> Option<(usize, usize)> {
         let gathered = self.partial.as_ref().map(|(_, bytes)| bytes.len());
         match &self.header {
             Some((header, length)) if matches!(header.opcode, OpCode::Data(_)) => {
                 let before = gathered.unwrap_or(0);
-                Some((before + self.buffer.len() - self.start, before + length))
+                let whole = if header.is_final { before + length } else { self.limit };
+                Some((before + self.buffer.len() - self.start, whole))
             }
-            _ => gathered.map(|gathered| (gathered, gathered)),
+            _ => gathered.map(|gathered| (gathered, self.limit)),
         }
     }
 
@@ -578,7 +579,7 @@ mod tests {
         let mut decoder = Decoder::new(10_000);
         decoder.feed(&client_frame(b"some", OpCode::Data(Data::Text), false));
         assert_eq!(decoder.next_event(), Ok(None));
-        assert_eq!(decoder.under_way(), Some((4, 4)));
+        assert_eq!(decoder.under_way(), Some((4, 10_000)), "nobody knows how much more there will be");
         decoder.skip();
         assert_eq!(decoder.under_way(), None);
         decoder.feed(&text(b"new"));

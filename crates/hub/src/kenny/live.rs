@@ -1,5 +1,6 @@
 //! An authenticated tunnel: commands out, frames in, heartbeats between.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
-use crate::ws::{Event as WsEvent, Skipped, Socket, SocketError, Stream};
+use crate::ws::{Event as WsEvent, Skipped, Socket, SocketError, Stream, WsError};
 
 /// Bytes that may wait to be written before no more commands are taken.
 const HIGH_WATER: usize = 256 * 1024;
@@ -120,7 +121,11 @@ impl Tunnel<'_> {
                         // An answer that nobody could take may be what a call waits for.
                         self.fault = Some(format!("the hub closed the connection, {error}"));
                         self.complain(format!("the connection was closed: {error}")).await;
-                        return Some(Close { code: error.close_code(), reason: "protocol error" });
+                        let reason = match error {
+                            WsError::TooLarge { .. } => "frame too large",
+                            _ => "protocol error",
+                        };
+                        return Some(Close { code: error.close_code(), reason });
                     }
                     Err(SocketError::Ended | SocketError::Io(_)) => return None,
                 },
@@ -202,8 +207,8 @@ impl Tunnel<'_> {
         for overdue in self.link.take_overdue(now) {
             overdue.fail(self.not_sent());
         }
-        // Of a large frame on a slow line nothing is whole for long.
-        if socket.received() != self.read_at_frame {
+        // Of a large frame on a slow line nothing is whole for long; and what is not read cannot be heard.
+        if socket.received() != self.read_at_frame || socket.is_held_up() {
             self.read_at_frame = socket.received();
             self.pings_unanswered = 0;
             self.last_heard = now;
@@ -294,6 +299,7 @@ impl Tunnel<'_> {
         };
         let now = self.hub.mono();
         self.last_heard = now;
+        self.link.heard(clock::now());
         self.set_overdue(false);
         match session.on_text(&text, now) {
             Event::Response { response, call } => self.on_response(response, call).await,
@@ -353,17 +359,9 @@ impl Tunnel<'_> {
                 waiter.send(answer);
             }
             Match::Late => {
-                let mut record = self.record(id);
-                record.kind = Kind::Call;
-                record.phase = Some(Phase::Late);
-                record.outcome = Some(
-                    answer
-                        .map_or_else(|error| code::of_agent(error.code.as_str()).to_owned().into(), |_| "ok".into()),
-                );
-                if let Some(call) = self.hub.calls.find(id) {
-                    record.tool = Some(call.tool.clone());
-                }
-                self.hub.note(record).await;
+                let outcome = answer
+                    .map_or_else(|error| code::of_agent(error.code.as_str()).to_owned().into(), |_| "ok".into());
+                self.note_late(id, outcome).await;
             }
             Match::Stranger => {
                 let now_ms = clock::now().millis();
@@ -380,6 +378,18 @@ impl Tunnel<'_> {
         }
     }
 
+    /// A call's answer came after its end.
+    async fn note_late(&self, id: CallId, outcome: Cow<'static, str>) {
+        let mut record = self.record(id);
+        record.kind = Kind::Call;
+        record.phase = Some(Phase::Late);
+        record.outcome = Some(outcome);
+        if let Some(call) = self.hub.calls.find(id) {
+            record.tool = Some(call.tool.clone());
+        }
+        self.hub.note(record).await;
+    }
+
     fn record(&self, call: CallId) -> Draft {
         let mut record = Draft::new(clock::now(), Kind::Refusal);
         record.who = Some(format!("agent:{}", self.agent.id));
@@ -389,27 +399,29 @@ impl Tunnel<'_> {
         record
     }
 
-    async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Reply)>) {
-        if let Some((_, waiter)) = call {
-            let failure = match why {
-                Unreadable::TooLarge(size) => {
-                    let limit = self.hub.settings.number("kenny.max_frame_bytes");
-                    let message =
-                        format!("the answer of {size} bytes is over the limit of {limit} (kenny.max_frame_bytes)");
-                    Failure::new(code::TOO_LARGE, message)
-                }
-                Unreadable::Skipped(size) => {
-                    let message = format!(
-                        "the machine has answered, but the hub takes in as much as it may (hub.max_bytes_arriving), and this \
-                         answer of {size} bytes was dropped"
-                    );
-                    Failure::new(code::BUSY, message)
-                }
-                Unreadable::Frame(error) => {
-                    Failure::of_peer(code::INTERNAL, format!("the agent's answer could not be read: {error}"))
-                }
-            };
-            waiter.send(Err(failure));
+    async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Match<Reply>)>) {
+        let failure = || match why {
+            Unreadable::TooLarge(size) => {
+                let limit = self.hub.settings.number("kenny.max_frame_bytes");
+                let message =
+                    format!("the answer of {size} bytes is over the limit of {limit} (kenny.max_frame_bytes)");
+                Failure::new(code::TOO_LARGE, message)
+            }
+            Unreadable::Skipped(size) => {
+                let message = format!(
+                    "the machine has answered, but the hub takes in as much as it may (hub.max_bytes_arriving), and this \
+                     answer of {size} bytes was dropped"
+                );
+                Failure::new(code::BUSY, message)
+            }
+            Unreadable::Frame(error) => {
+                Failure::of_peer(code::INTERNAL, format!("the agent's answer could not be read: {error}"))
+            }
+        };
+        match call {
+            Some((_, Match::Answered(waiter))) => waiter.send(Err(failure())),
+            Some((id, Match::Late)) => self.note_late(id, failure().code.into()).await,
+            Some((_, Match::Stranger)) | None => {}
         }
         self.complain(format!("a frame was dropped: {why}")).await;
     }

@@ -45,7 +45,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("hub.listen", Kind::Address, "127.0.0.1:7410", "The address everything is served on."),
     setting("hub.log_level", Kind::Word(&["error", "warn", "info", "debug", "trace"]), "info", "How much the hub tells on standard error."),
     setting("hub.max_body_bytes", number(1024, 64 * MIB), "1048576", "Largest body of a request."),
-    setting("hub.max_bytes_arriving", number(MIB, 4095 * MIB), "268435456", "Most bytes of large messages (over 64 KiB) of agents and clients that come in at once; whoever sends one more waits, and is not heard after 10 seconds."),
+    setting("hub.max_bytes_arriving", number(MIB, 4095 * MIB), "268435456", "Most bytes of large messages (over 64 KiB) of agents and clients that come in at once; whoever sends one more waits, and is not heard after 20 seconds."),
     setting("hub.max_connections", number(16, 1_000_000), "18000", "Most open connections; one more is closed at once."),
     setting("hub.max_concurrent_calls", number(1, 1_000_000), "10000", "Most calls under way; one more is refused with `busy`."),
     setting("hub.public_url", Kind::MaybeUrl, "", "How agents and people reach the hub, where it is not the listen address."),

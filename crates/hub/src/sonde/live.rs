@@ -290,7 +290,7 @@ impl Tunnel<'_> {
 
     /// Once an interval: notices a peer that is half-open or does not read.
     fn ping<S: Stream>(&mut self, socket: &mut Socket<S>) -> Goodbye {
-        if self.pings_unanswered >= 2 {
+        if self.pings_unanswered >= 2 && !socket.is_held_up() {
             tracing::info!(agent = %self.agent.id, "an agent's socket is half-open");
             return Some((1001, "no answer to pings"));
         }
@@ -329,6 +329,7 @@ impl Tunnel<'_> {
             WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
         };
         self.last_heard = self.hub.mono();
+        self.link.heard(clock::now());
         match session.on_text(&text, self.last_heard) {
             Event::Heartbeat => {
                 self.hub.agents.set_overdue(self.agent, self.link.id, false);

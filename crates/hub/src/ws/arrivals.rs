@@ -10,14 +10,17 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
 
-/// Messages up to this size are not counted. No room is taken for larger ones, either, until as much has come: a length that
-/// is only announced keeps nobody out.
+/// Messages up to this size are not counted. No room is taken for larger ones, either, until as much has come.
 pub const SMALL: usize = 64 * 1024;
-/// How long a connection waits for room. Well below the time after which silence counts as its end.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a message may take to come in while others wait for its room.
-const SLOW: Duration = Duration::from_secs(60);
+/// How long a connection waits for room.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a message has all the time it wants, and how often it is looked at from then on.
+const GRACE: Duration = Duration::from_secs(10);
+/// Bytes a second that a message must bring while others wait for its room: a length that is only announced must not keep them
+/// out.
+const PACE: u64 = 64 * 1024;
 
 /// Room for messages that come in.
 #[derive(Debug)]
@@ -26,20 +29,20 @@ pub struct Arrivals {
     limit: u32,
     waiting: AtomicUsize,
     patience: Duration,
-    slow: Duration,
+    grace: Duration,
 }
 
 impl Arrivals {
     /// Room for so many bytes.
     pub fn new(limit: usize) -> Arc<Self> {
-        Self::with(limit, PATIENCE, SLOW)
+        Self::with(limit, PATIENCE, GRACE)
     }
 
     /// The same with other times.
-    pub(super) fn with(limit: usize, patience: Duration, slow: Duration) -> Arc<Self> {
+    pub(super) fn with(limit: usize, patience: Duration, grace: Duration) -> Arc<Self> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let (room, waiting) = (Arc::new(Semaphore::new(limit as usize)), AtomicUsize::new(0));
-        Arc::new(Self { room, limit, waiting, patience, slow })
+        Arc::new(Self { room, limit, waiting, patience, grace })
     }
 
     /// Bytes that are taken, or put aside for who waits.
@@ -53,65 +56,102 @@ impl Arrivals {
     }
 }
 
-/// What one connection has of it.
+/// What one connection has of it: nothing, most of the time.
+#[derive(Debug)]
 pub(super) struct Share {
     arrivals: Arc<Arrivals>,
-    held: Option<(OwnedSemaphorePermit, Instant)>,
-    asking: Option<Asking>,
+    state: Option<Box<State>>,
 }
 
-type Asking = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+enum State {
+    /// It waits.
+    Asking(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
+    /// It has room for its message.
+    Held(Held),
+}
 
-impl fmt::Debug for Share {
+#[derive(Debug)]
+struct Held {
+    _permit: OwnedSemaphorePermit,
+    since: Instant,
+    /// What had come of the message by then.
+    here: usize,
+    /// When it is looked at next.
+    look: Pin<Box<Sleep>>,
+}
+
+impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Share").field("held", &self.held).finish_non_exhaustive()
+        match self {
+            Self::Asking(_) => f.write_str("Asking"),
+            Self::Held(held) => held.fmt(f),
+        }
     }
 }
 
 impl Share {
     pub(super) fn of(arrivals: &Arc<Arrivals>) -> Self {
-        Self { arrivals: Arc::clone(arrivals), held: None, asking: None }
+        Self { arrivals: Arc::clone(arrivals), state: None }
     }
 
-    /// Whether there is room for a message of this size, once that is known.
-    pub(super) fn poll_room(&mut self, size: usize, cx: &mut Context<'_>) -> Poll<bool> {
-        // One that is larger than all there is has it for itself.
-        let wanted = u32::try_from(size).unwrap_or(u32::MAX).min(self.arrivals.limit);
+    /// Whether it waits for room.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.state.as_deref(), Some(State::Asking(_)))
+    }
+
+    /// Whether there is room for a message that may be so long and of which so much is here, once that is known. Asked again as
+    /// more of it comes: it may have to go.
+    pub(super) fn poll_room(&mut self, here: usize, whole: usize, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
-            let (has, since) =
-                self.held.as_ref().map_or((0, None), |(permit, since)| (permit.num_permits(), Some(*since)));
-            let missing = wanted.saturating_sub(u32::try_from(has).unwrap_or(u32::MAX));
-            if missing == 0 {
-                let is_in_the_way =
-                    self.arrivals.waiting() > 0 && since.is_some_and(|s| s.elapsed() >= self.arrivals.slow);
-                return Poll::Ready(!is_in_the_way);
-            }
-            let granted = match &mut self.asking {
-                Some(asking) => ready!(asking.as_mut().poll(cx)),
-                None => match Arc::clone(&self.arrivals.room).try_acquire_many_owned(missing) {
-                    Ok(granted) => Some(granted),
-                    Err(_) => {
-                        self.asking = Some(Box::pin(ask(Arc::clone(&self.arrivals), missing)));
-                        continue;
+            let granted = match self.state.as_deref_mut() {
+                Some(State::Held(held)) => return Poll::Ready(held.may_stay(&self.arrivals, here, cx)),
+                Some(State::Asking(asking)) => ready!(asking.as_mut().poll(cx)),
+                None => {
+                    // One that is larger than all there is has it for itself.
+                    let wanted = u32::try_from(whole).unwrap_or(u32::MAX).min(self.arrivals.limit);
+                    match Arc::clone(&self.arrivals.room).try_acquire_many_owned(wanted) {
+                        Ok(granted) => Some(granted),
+                        Err(_) => {
+                            let asking = ask(Arc::clone(&self.arrivals), wanted);
+                            self.state = Some(Box::new(State::Asking(Box::pin(asking))));
+                            continue;
+                        }
                     }
-                },
+                }
             };
-            self.asking = None;
-            let Some(granted) = granted else { return Poll::Ready(false) };
-            match &mut self.held {
-                Some((held, _)) => held.merge(granted),
-                None => self.held = Some((granted, Instant::now())),
-            }
+            let Some(permit) = granted else {
+                self.release();
+                return Poll::Ready(false);
+            };
+            let look = Box::pin(tokio::time::sleep(self.arrivals.grace));
+            let held = Held { _permit: permit, since: Instant::now(), here, look };
+            self.state = Some(Box::new(State::Held(held)));
         }
     }
 
     /// Gives it back.
     pub(super) fn release(&mut self) {
-        (self.held, self.asking) = (None, None);
+        self.state = None;
     }
 }
 
-async fn ask(arrivals: Arc<Arrivals>, missing: u32) -> Option<OwnedSemaphorePermit> {
+impl Held {
+    /// Whether it comes fast enough, or is in nobody's way.
+    fn may_stay(&mut self, arrivals: &Arrivals, here: usize, cx: &mut Context<'_>) -> bool {
+        // The look wakes the connection, also one of which nothing comes.
+        while self.look.as_mut().poll(cx).is_ready() {
+            let came = here.saturating_sub(self.here) as u64;
+            let is_slow = came < self.since.elapsed().as_secs().max(1).saturating_mul(PACE);
+            if is_slow && arrivals.waiting() > 0 {
+                return false;
+            }
+            self.look.as_mut().reset(tokio::time::Instant::now() + arrivals.grace.max(Duration::from_millis(1)));
+        }
+        true
+    }
+}
+
+async fn ask(arrivals: Arc<Arrivals>, wanted: u32) -> Option<OwnedSemaphorePermit> {
     struct Waits<'a>(&'a AtomicUsize);
     impl Drop for Waits<'_> {
         fn drop(&mut self) {
@@ -120,7 +160,7 @@ async fn ask(arrivals: Arc<Arrivals>, missing: u32) -> Option<OwnedSemaphorePerm
     }
     arrivals.waiting.fetch_add(1, Relaxed);
     let _waits = Waits(&arrivals.waiting);
-    let acquired = Arc::clone(&arrivals.room).acquire_many_owned(missing);
+    let acquired = Arc::clone(&arrivals.room).acquire_many_owned(wanted);
     // It is never closed.
     tokio::time::timeout(arrivals.patience, acquired).await.ok()?.ok()
 }
@@ -132,11 +172,11 @@ mod tests {
     use super::*;
 
     async fn room(share: &mut Share, size: usize) -> bool {
-        poll_fn(|cx| share.poll_room(size, cx)).await
+        poll_fn(|cx| share.poll_room(SMALL, size, cx)).await
     }
 
     fn has_to_wait(share: &mut Share, size: usize) -> bool {
-        share.poll_room(size, &mut Context::from_waker(std::task::Waker::noop())).is_pending()
+        share.poll_room(SMALL, size, &mut Context::from_waker(std::task::Waker::noop())).is_pending()
     }
 
     #[tokio::test]
@@ -146,41 +186,64 @@ mod tests {
         assert!(room(&mut first, 600_000).await);
         assert!(room(&mut first, 600_000).await, "it has it");
         assert_eq!(arrivals.held(), 600_000);
-        assert!(has_to_wait(&mut second, 700_000));
+        assert!(has_to_wait(&mut second, 700_000) && second.is_waiting());
         assert!(has_to_wait(&mut third, 100_000), "nobody goes before who came first");
         first.release();
-        assert!(room(&mut second, 700_000).await);
+        assert!(room(&mut second, 700_000).await && !second.is_waiting());
         assert!(room(&mut third, 100_000).await);
         assert_eq!((arrivals.held(), arrivals.waiting()), (800_000, 0));
-        (second, third) = (Share::of(&arrivals), Share::of(&arrivals));
-        assert_eq!(arrivals.held(), 0);
         drop((second, third));
+        assert_eq!(arrivals.held(), 0);
     }
 
     #[tokio::test]
     async fn who_waits_gives_up_in_time_and_leaves_nothing_behind() {
-        let arrivals = Arrivals::with(1_000_000, Duration::from_millis(1), SLOW);
+        let arrivals = Arrivals::with(1_000_000, Duration::from_millis(1), GRACE);
         let [mut first, mut second] = std::array::from_fn(|_| Share::of(&arrivals));
         assert!(room(&mut first, 600_000).await);
         assert!(!room(&mut second, 500_000).await);
-        second.release();
         assert_eq!((arrivals.held(), arrivals.waiting()), (600_000, 0));
         assert!(room(&mut second, 400_000).await);
-        assert!(has_to_wait(&mut first, 600_001), "a message of pieces that goes on");
-        first.release();
-        assert_eq!((arrivals.held(), arrivals.waiting()), (400_000, 0));
+        assert!(has_to_wait(&mut Share::of(&arrivals), 100_000), "and is gone at once");
+        assert_eq!((arrivals.held(), arrivals.waiting()), (1_000_000, 0));
     }
 
     #[tokio::test]
-    async fn a_slow_one_gives_way_once_others_wait() {
-        let arrivals = Arrivals::with(1_000_000, PATIENCE, Duration::ZERO);
-        let [mut slow, mut other] = std::array::from_fn(|_| Share::of(&arrivals));
+    async fn one_that_hardly_comes_gives_way_to_who_waits_though_nothing_of_it_comes() {
+        let arrivals = Arrivals::with(1_000_000, PATIENCE, Duration::from_millis(1));
+        let mut slow = Share::of(&arrivals);
         assert!(room(&mut slow, 900_000).await);
-        assert!(room(&mut slow, 900_000).await, "it is in nobody's way");
-        assert!(has_to_wait(&mut other, 900_000));
-        assert!(!room(&mut slow, 900_000).await);
-        slow.release();
+        let stays = tokio::spawn({
+            let arrivals = Arc::clone(&arrivals);
+            async move {
+                // What a connection does while nothing comes: it is looked at when somebody wakes it.
+                let gone = poll_fn(|cx| match slow.poll_room(SMALL, 900_000, cx) {
+                    Poll::Ready(true) => Poll::Pending,
+                    Poll::Ready(false) => Poll::Ready(arrivals.waiting()),
+                    Poll::Pending => panic!("it has its room"),
+                });
+                gone.await
+            }
+        });
+        let mut other = Share::of(&arrivals);
         assert!(room(&mut other, 900_000).await);
+        assert_eq!(stays.await.expect("no panic"), 1, "while somebody waited");
+    }
+
+    #[tokio::test]
+    async fn one_that_comes_fast_enough_stays() {
+        let arrivals = Arrivals::with(1_000_000, PATIENCE, Duration::ZERO);
+        let [mut fast, mut other] = std::array::from_fn(|_| Share::of(&arrivals));
+        assert!(room(&mut fast, 900_000).await);
+        assert!(has_to_wait(&mut other, 900_000));
+        let here = SMALL + 60 * PACE as usize;
+        assert!(poll_fn(|cx| fast.poll_room(here, 900_000, cx)).await);
+        // And goes once it does not.
+        let gone = poll_fn(|cx| match fast.poll_room(SMALL, 900_000, cx) {
+            Poll::Ready(false) => Poll::Ready(()),
+            _ => Poll::Pending,
+        });
+        gone.await;
     }
 
     #[tokio::test]

@@ -51,6 +51,8 @@ pub struct Socket<S> {
     received: u64,
     /// The other side has said that it goes.
     heard_close: bool,
+    /// A message was handed on: whoever asks for the next event is done with it.
+    handed_on: bool,
 }
 
 /// Told to who sent a large message for which there was no room, where nothing can tell them which one it was.
@@ -101,6 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             progress: 0,
             received: read.len() as u64,
             heard_close: false,
+            handed_on: false,
         }
     }
 
@@ -120,6 +123,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Bytes ever written.
     pub const fn progress(&self) -> u64 {
         self.progress
+    }
+
+    /// Whether a large message waits for room, so that nothing is read.
+    pub fn is_held_up(&self) -> bool {
+        self.share.as_ref().is_some_and(Share::is_waiting)
     }
 
     /// Bytes ever read.
@@ -212,6 +220,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         if let Poll::Ready(Err(error)) = self.poll_write(cx) {
             return Poll::Ready(Err(error.into()));
         }
+        if std::mem::take(&mut self.handed_on)
+            && let Some(share) = &mut self.share
+        {
+            share.release();
+        }
         if self.backlog() > MAX_BACKLOG {
             // The write above wakes us.
             return Poll::Pending;
@@ -219,6 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         loop {
             if let Some(event) = self.decoder.next_event()? {
                 self.heard_close |= matches!(event, Event::Close(_));
+                self.handed_on |= matches!(event, Event::Text(_) | Event::Binary(_));
                 return Poll::Ready(Ok(event));
             }
             if !ready!(self.poll_room(cx)) {
@@ -240,7 +254,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         let Some(share) = &mut self.share else { return Poll::Ready(true) };
         match self.decoder.under_way() {
             Some((here, whole)) if here >= arrivals::SMALL => {
-                let has_room = ready!(share.poll_room(whole, cx));
+                let has_room = ready!(share.poll_room(here, whole, cx));
                 if has_room {
                     self.decoder.reserve();
                 } else {
@@ -248,12 +262,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 }
                 Poll::Ready(has_room)
             }
-            Some(_) => Poll::Ready(true),
-            // What was whole has been handed on.
-            None => {
-                share.release();
-                Poll::Ready(true)
-            }
+            _ => Poll::Ready(true),
         }
     }
 
@@ -397,6 +406,33 @@ mod tests {
         assert!(matches!(second.next().await, Ok(Event::Text(text)) if text == "small"));
         drop(first);
         assert_eq!((arrivals.held(), arrivals.waiting()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn room_is_given_back_though_the_next_message_has_begun() {
+        const LARGE: usize = 600_000;
+        let arrivals = Arrivals::new(1_000_000);
+        let (io, mut peer) = tokio::io::duplex(2 * LARGE);
+        let mut socket = Socket::new(io, &[], 1024);
+        socket.let_in(LARGE, &arrivals);
+        // The last bytes of the one and the first of the other come in one piece; a piece of a message that goes on.
+        let begun = [0x01, 0x81, 0, 0, 0, 0, b'x'];
+        peer.write_all(&[&text(&[b'x'; LARGE])[..], &begun].concat()).await.expect("room");
+        assert!(matches!(socket.next().await, Ok(Event::Text(text)) if text.len() == LARGE));
+        assert_eq!(arrivals.held(), LARGE);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(socket.poll_next(&mut cx).is_pending());
+        assert_eq!(arrivals.held(), 0);
+        // One in pieces takes all that it may become, at once: whoever waited for more while holding some would wait for others
+        // who do the same.
+        let piece = [&[0x00, 0x80 | 127][..], &100_000u64.to_be_bytes(), &[0; 4], &[b'x'; 100_000]].concat();
+        peer.write_all(&piece).await.expect("room");
+        assert!(socket.poll_next(&mut cx).is_pending());
+        assert_eq!(arrivals.held(), LARGE);
+        peer.write_all(&[&piece[..], &[0x80, 0x80, 0, 0, 0, 0]].concat()).await.expect("room");
+        assert!(matches!(socket.next().await, Ok(Event::Text(text)) if text.len() == 200_001));
+        assert!(socket.poll_next(&mut cx).is_pending());
+        assert_eq!(arrivals.held(), 0);
     }
 
     #[tokio::test]

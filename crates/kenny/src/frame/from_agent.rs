@@ -303,12 +303,20 @@ pub fn response_id(text: &str) -> Option<Uuid> {
     let mut found = ResponseId::default();
     // Always an error once both are found: that is how the scan stops early.
     let _ = IdSeed(&mut found).deserialize(&mut serde_json::Deserializer::from_str(text));
-    found.is_response.then_some(found.id).flatten()
+    found.id.filter(|_| found.is_response == Some(true))
+}
+
+/// The same of a frame of which only the start was kept. One that has an `id` and no `type` yet counts as a response, too: no other
+/// frame of an agent has one, and there are programs that write keys by the alphabet.
+pub fn response_id_in_start(start: &str) -> Option<Uuid> {
+    let mut found = ResponseId::default();
+    let _ = IdSeed(&mut found).deserialize(&mut serde_json::Deserializer::from_str(start));
+    found.id.filter(|_| found.is_response != Some(false))
 }
 
 #[derive(Default)]
 struct ResponseId {
-    is_response: bool,
+    is_response: Option<bool>,
     id: Option<Uuid>,
 }
 
@@ -332,13 +340,13 @@ impl<'de> Visitor<'de> for IdSeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(Text(key)) = map.next_key()? {
             match &*key {
-                "type" => self.0.is_response = map.next_value::<Text<'de>>()?.0 == "response",
+                "type" => self.0.is_response = Some(map.next_value::<Text<'de>>()?.0 == "response"),
                 "id" => self.0.id = Uuid::try_parse(&map.next_value::<Text<'de>>()?.0).ok(),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
-            if self.0.is_response && self.0.id.is_some() {
+            if self.0.is_response == Some(true) && self.0.id.is_some() {
                 return Err(A::Error::custom("found"));
             }
         }

@@ -51,8 +51,8 @@ pub enum Event<'a, W> {
     Unreadable {
         /// What was wrong.
         why: Unreadable,
-        /// The call that ends with it.
-        call: Option<(CallId, W)>,
+        /// The call of this link that it answers, and what waited for it.
+        call: Option<(CallId, Match<W>)>,
     },
     /// A frame that is dropped.
     Ignored(Ignored),

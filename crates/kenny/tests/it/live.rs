@@ -4,7 +4,7 @@ use crate::support::{AGENT, Pair, Seen, call, golden, s};
 use convoke_kenny::agent::{AgentEvent, AgentTick, Dropped, EndReason};
 use convoke_kenny::frame::{self, ErrorCode};
 use convoke_kenny::hub::{Event, HubConfig, Unreadable};
-use convoke_kenny::inflight::StartError;
+use convoke_kenny::inflight::{Match, StartError};
 use serde_json::value::RawValue;
 
 fn answer(n: u32) -> String {
@@ -77,10 +77,18 @@ fn an_answer_that_was_not_kept_fails_its_call_and_the_tunnel_lives() {
     pair.start(7, s(30));
     let told = pair.hub.on_skipped(&start, 9000, s(1));
     assert!(
-        matches!(told, Event::Unreadable { why: Unreadable::Skipped(9000), call: Some((id, 7)) } if id == call(7))
+        matches!(told, Event::Unreadable { why: Unreadable::Skipped(9000), call: Some((id, Match::Answered(7))) } if id == call(7))
     );
-    let again = pair.hub.on_skipped(&start, 9000, s(1));
-    assert!(matches!(again, Event::Unreadable { call: None, .. }), "{again:?}");
+    pair.start(8, s(30));
+    let by_the_alphabet = format!(r#"{{"id":"{}","ok":true,"result":{{"content":"cut"#, call(8));
+    let told = pair.hub.on_skipped(&by_the_alphabet, 9000, s(1));
+    assert!(matches!(told, Event::Unreadable { call: Some((_, Match::Answered(8))), .. }), "{told:?}");
+    pair.start(9, s(2));
+    pair.hub.on_tick(s(3));
+    let other = format!(r#"{{"type":"log","id":"{}","message":"cut"#, call(9));
+    assert!(matches!(pair.hub.on_skipped(&other, 9000, s(3)), Event::Unreadable { call: None, .. }));
+    let late = pair.hub.on_skipped(&start.replace(&call(7).to_string(), &call(9).to_string()), 9000, s(3));
+    assert!(matches!(late, Event::Unreadable { call: Some((_, Match::Late)), .. }), "{late:?}");
     assert!(matches!(pair.hub.on_skipped("", 9000, s(1)), Event::Unreadable { call: None, .. }));
     assert_eq!(pair.hub_hears(&golden("agent/ping.json")), Seen::Send(frame::pong()));
 }

@@ -118,7 +118,10 @@ impl Pair {
             Event::Log(_) => Seen::Log,
             Event::Reply(frame) => Seen::Send(frame.encode()),
             Event::Alive => Seen::Alive,
-            Event::Unreadable { call, .. } => Seen::Unreadable(call.map(|(_, n)| n)),
+            Event::Unreadable { call, .. } => Seen::Unreadable(match call {
+                Some((_, Match::Answered(n))) => Some(n),
+                _ => None,
+            }),
             Event::Ignored(_) => Seen::Ignored,
             Event::Close(refusal) => Seen::Close(refusal.close().code),
         }
