@@ -86,7 +86,7 @@ pub struct AgentState {
     pub protocol_version: Option<Shared>,
     /// When its key was bound.
     pub enrolled_at: Option<Timestamp>,
-    /// The last frame.
+    /// When it was last seen, as far as it was noted: a link that lives knows better ([`Self::last_seen`]).
     pub last_seen: Option<Timestamp>,
     /// Since when it has been linked, or since when not.
     pub since: Option<Timestamp>,
@@ -128,6 +128,11 @@ impl AgentState {
     /// Whether it has a link.
     pub const fn is_online(&self) -> bool {
         self.online
+    }
+
+    /// When its last frame came.
+    pub fn last_seen(&self) -> Option<Timestamp> {
+        self.last_seen.max(self.link.as_ref().and_then(|link| link.last_heard()))
     }
 
     /// Another link, or none any more; answers the one before.

@@ -72,7 +72,7 @@ fn config(hub: &Hub) -> HubConfig {
 }
 
 /// Longest part of an id that nobody has proved to have that is told.
-const MAX_CLAIMED: usize = 64;
+pub(crate) const MAX_CLAIMED: usize = 64;
 
 enum Ended {
     /// And which agent it says that it is.

@@ -323,7 +323,7 @@ async fn note_seen(hub: &Hub, round: u64) {
     for (_, agent) in part {
         let seen = {
             let state = agent.state();
-            state.last_seen.filter(|_| state.is_online())
+            state.last_seen().filter(|_| state.is_online())
         };
         let Some(at) = seen else { continue };
         let seen = Lossy::Seen { agent: agent.id.clone(), at, hello: None };

@@ -105,7 +105,7 @@ fn text(token: &EnrolToken, http: &str, what: What, now: convoke_core::time::Tim
         What::Invitation => format!("{id} may enrol once with this token. It is shown only now."),
         What::NewKey => format!(
             "{id} may bind a new key once with this token. It is shown only now. `convoke agent enroll` makes the key; \
-             of an original kenny agent, remove the key file first."
+             of an original kenny agent, remove the key file first, and the file kenny-agent.enrolled beside it."
         ),
     };
     format!("{before}\n\n{}\n\nOn the machine:\n\n{}", facts.render_plain(), command(token, http))

@@ -29,6 +29,7 @@ use crate::agents::{Agent, AuthWay};
 use crate::calls;
 use crate::clock;
 use crate::hub::Hub;
+use crate::kenny::MAX_CLAIMED;
 use crate::link::Close;
 use crate::operators::Caller;
 
@@ -123,7 +124,7 @@ pub(crate) fn view(agent: &Agent) -> AgentView {
         remote_control: state.remote_control,
         auth: state.auth.map(|a| a.name().into()),
         tags: state.tags.to_vec(),
-        last_seen: state.last_seen,
+        last_seen: state.last_seen(),
         connected_at: state.since.filter(|_| state.is_online()),
         offline_since: state.since.filter(|_| !state.is_online()),
         enrolled_at: state.enrolled_at,
@@ -309,7 +310,12 @@ pub(super) async fn enrol(
     }
     let refused = |why: &str| {
         hub.operators.throttle.failed(address, now);
-        hub.strangers.refused(address, Door::Http);
+        let claimed: String = id.chars().take(MAX_CLAIMED).collect();
+        if hub.strangers.refused(address, Door::Http) {
+            tracing::warn!(%address, ?claimed, why, "an enrolment was refused; more of this address in this minute are only counted");
+        } else {
+            tracing::debug!(%address, ?claimed, why, "an enrolment was refused");
+        }
         ApiError::unauthorized(why).hint("an admin mints an enrolment token with `convoke enroll-token ID`")
     };
     let Some(token) = token else { return Err(refused("no enrolment token was given")) };

@@ -40,7 +40,7 @@ pub fn agent(hub: &Hub, sonde: &SondeAgent) -> Value {
     let (online, last_seen, tags) = match hub.agents.find(sonde.id.as_str()) {
         Some(agent) => {
             let state = agent.state();
-            (state.is_online(), state.last_seen, state.tags.to_vec())
+            (state.is_online(), state.last_seen(), state.tags.to_vec())
         }
         None => (false, None, Vec::new()),
     };

@@ -198,3 +198,17 @@ async fn a_log_frame_that_is_too_large_is_dropped_and_told_and_of_a_large_one_th
     assert!(line("too large")["fields"]["left_out"].as_str().is_some_and(|why| why.contains("16384")), "{logs}");
     assert_eq!(line("fits")["fields"]["x"].as_str().map(str::len), Some(1000));
 }
+
+#[tokio::test]
+async fn an_agent_was_last_seen_when_its_last_frame_came() {
+    let hub = TestHub::start().await;
+    let mut agent = hub.agent("pc").await;
+    // Long before a heartbeat is due. The clock may not have moved on since it connected.
+    loop {
+        agent.socket.send(r#"{"type":"pong"}"#).await;
+        let seen = hub.get("/api/agents/pc").await.body;
+        if seen["last_seen"].as_str() > seen["connected_at"].as_str() {
+            break;
+        }
+    }
+}

@@ -229,7 +229,8 @@ pub const TOOLS: &[Tool] = &[
     .since(ProtocolVersion::V0_15),
 ];
 
-/// The contract lists `timeout_s` without a question mark, but its agents do without it and the hub fills it in.
+/// The contract lists `timeout_s` without a question mark, but its servers leave it out where nobody gave it, and so does the hub:
+/// then its own deadline holds, and the agent's command has none.
 const TIMEOUT: Arg = optional("timeout_s", Integer(1), "Seconds until the agent gives up.");
 const PACKAGE: Arg = required("id", Text, "The package, as winget names it.");
 const PRINCIPAL: Arg = required("principal", Text, "The account's name.");
