@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::calls::CallReply;
 use crate::words;
 
 /// One agent.
@@ -163,6 +164,6 @@ pub struct UpdateReply {
     pub sha256: String,
     /// The call it was.
     #[serde(flatten)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = CallReply)]
     pub call: serde_json::Map<String, serde_json::Value>,
 }

@@ -114,6 +114,11 @@ pub enum BadId {
     Malformed,
 }
 
+/// A text that is no id of a call, an approval and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an id looks like 0190b3a2-7d4c-7e21-9b5f-3c6d8e0f1a2b; the lists show them")]
+pub struct NoUuid;
+
 impl fmt::Display for PeerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -185,10 +190,10 @@ macro_rules! uuid_id {
         }
 
         impl FromStr for $name {
-            type Err = uuid::Error;
+            type Err = NoUuid;
 
-            fn from_str(text: &str) -> Result<Self, uuid::Error> {
-                Uuid::try_parse(text).map(Self)
+            fn from_str(text: &str) -> Result<Self, NoUuid> {
+                Uuid::try_parse(text).map(Self).map_err(|_| NoUuid)
             }
         }
     };

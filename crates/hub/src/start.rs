@@ -105,6 +105,9 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let address = settings.address("hub.listen").ok_or(StartError::Key("hub.listen is not an address"))?;
     let acceptor = acceptor(&settings)?;
     check_reach(&settings, acceptor.is_some())?;
+    if acceptor.is_none() && !address.ip().is_loopback() {
+        tracing::warn!(%address, "other machines reach this hub without TLS (hub.insecure_listen): tokens and answers can be read on the way");
+    }
     hub_seed.as_ref().map_or(Ok(()), check_seed)?;
     let queue_limit = settings.size("store.queue_limit");
     let accept_damaged_log = settings.flag("store.accept_damaged_log");

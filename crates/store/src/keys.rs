@@ -175,6 +175,7 @@ pub(crate) fn load(paths: &Paths, given: Option<&SecretBytes>, key_id: &str) -> 
         Some(key) if key.id() == key_id => {
             // A rotation may have begun that never came to its commit.
             remove(&paths.next_key)?;
+            warn_if_open(&paths.key);
             Ok(key)
         }
         Some(_) => Err(StoreError::WrongKey { from: paths.key.display().to_string() }),
@@ -216,6 +217,17 @@ fn read_key(path: &Path) -> Result<Option<DataKey>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(StoreError::io("read", path, e)),
     }
+}
+
+/// Somebody may have copied the key to where it is, with other rights than it is made with.
+fn warn_if_open(path: &Path) {
+    #[cfg(unix)]
+    if fs::metadata(path).is_ok_and(|file| std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o077 != 0)
+    {
+        tracing::warn!("{} can be read by others on this machine; take that right away (chmod 600)", path.display());
+    }
+    #[cfg(not(unix))]
+    let _ = path;
 }
 
 /// Which key a file holds, if it holds one.

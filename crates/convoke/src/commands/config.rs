@@ -78,10 +78,17 @@ fn operator_token(text: &str) -> Result<SecretText> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(usage("CONVOKE_OPERATOR_TOKEN may have letters, digits and signs of ASCII only, and no spaces"));
     }
-    if text.len() < 16 {
-        tracing::warn!("CONVOKE_OPERATOR_TOKEN is short enough to be guessed");
+    if is_short(text) {
+        tracing::warn!("{SHORT}");
     }
     Ok(SecretText::new(text))
+}
+
+/// Said of a token that works and should not be used.
+const SHORT: &str = "CONVOKE_OPERATOR_TOKEN is short enough to be guessed";
+
+const fn is_short(token: &str) -> bool {
+    token.len() < 16
 }
 
 fn sources(global: &Global, args: &ServeArgs) -> Result<(PathBuf, Sources)> {
@@ -129,7 +136,10 @@ pub(super) fn check(verb: Verb<'_>, args: &ServeArgs) -> Result<Exit> {
         }
         Err(why) => (None, why.0.iter().map(ToString::to_string).collect()),
     };
-    mistakes.extend(Secrets::read().mistakes().map(|why| why.to_string()));
+    let secrets = Secrets::read();
+    let token = secrets.operator_token.as_ref().ok().and_then(Option::as_ref);
+    let warnings: Vec<&str> = token.filter(|token| is_short(token.reveal())).map(|_| SHORT).into_iter().collect();
+    mistakes.extend(secrets.mistakes().map(|why| why.to_string()));
     let level = settings.as_ref().and_then(|settings| settings.text("hub.log_level"));
     mistakes.extend(logging::check(level.unwrap_or("info")).err().map(|why| why.to_string()));
     let exit = if mistakes.is_empty() { Exit::Done } else { Exit::Usage };
@@ -141,6 +151,7 @@ pub(super) fn check(verb: Verb<'_>, args: &ServeArgs) -> Result<Exit> {
         let listed: Vec<_> = listed.collect();
         verb.output.json(&json!({
             "ok": mistakes.is_empty(), "data": data, "config": file, "settings": listed, "errors": mistakes,
+            "warnings": warnings,
         }))?;
         return Ok(exit);
     }
@@ -148,6 +159,9 @@ pub(super) fn check(verb: Verb<'_>, args: &ServeArgs) -> Result<Exit> {
     verb.output.note(format_args!("data directory: {}\nsettings file: {file}\n", data.display()));
     if let Some(settings) = &settings {
         verb.output.table(&table(settings), "")?;
+    }
+    for warning in &warnings {
+        verb.output.note(format_args!("warning: {warning}"));
     }
     for mistake in &mistakes {
         verb.output.note(format_args!("error: {mistake}"));

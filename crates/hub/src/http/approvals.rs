@@ -66,7 +66,12 @@ pub(super) async fn decide(
             Err(ApiError::forbidden(&missing))
         }
         Err(DecideError::Refused(why @ ApprovalError::OwnCall)) => {
-            Err(ApiError::new(StatusCode::FORBIDDEN, "own_call", why.to_string()))
+            let refused = ApiError::new(StatusCode::FORBIDDEN, "own_call", why.to_string());
+            Err(if body.approve {
+                refused
+            } else {
+                refused.hint("`convoke calls cancel` takes back what you asked for")
+            })
         }
         Err(DecideError::Refused(why)) => Err(ApiError::conflict(why.to_string())),
         Err(DecideError::Store(why)) => Err(why.into()),

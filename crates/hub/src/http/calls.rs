@@ -31,7 +31,7 @@ pub(crate) const MAX_WAIT_S: f64 = 300.0;
 pub(super) const PATH: &str = "/api/agents/{id}/call";
 
 #[utoipa::path(post, path = "/api/agents/{id}/call", request_body = CallRequest, params(("id" = String, Path)),
-    responses((status = 200, body = CallReply), (status = 202, body = CallPending)), tag = "calls")]
+    responses((status = 200, body = CallReply), (status = 202, body = CallPending), (status = 409)), tag = "calls")]
 /// Ask an agent for something.
 pub(super) async fn call(
     State(hub): State<Hub>,

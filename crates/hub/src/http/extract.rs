@@ -200,8 +200,26 @@ impl<T: DeserializeOwned> FromRequestParts<Hub> for QueryOf<T> {
     async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, ApiError> {
         let Query(value) = Query::from_request_parts(parts, hub)
             .await
-            .map_err(|why| ApiError::bad_request(format!("the query does not fit: {}", why.body_text())))?;
+            .map_err(|why| ApiError::bad_request(query_misfit(&why.body_text())))?;
         Ok(Self(value))
+    }
+}
+
+/// What does not fit in a query, in other words than a parser's.
+fn query_misfit(why: &str) -> String {
+    let why = why.strip_prefix("Failed to deserialize query string: ").unwrap_or(why);
+    let wanted = |text: &str| match text {
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            Some("a whole number, 0 or more")
+        }
+        "number too large to fit in target type" => Some("a smaller number"),
+        "invalid float literal" | "cannot parse float from empty string" => Some("a number"),
+        "provided string was not `true` or `false`" => Some("`true` or `false`"),
+        _ => None,
+    };
+    match why.split_once(": ").and_then(|(name, text)| Some((name, wanted(text)?))) {
+        Some((name, wanted)) => format!("`{}` must be {wanted}", super::error::clip(name)),
+        None => format!("the query does not fit: {}", super::error::clip(why)),
     }
 }
 

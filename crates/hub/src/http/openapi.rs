@@ -73,7 +73,7 @@ fn sonde_error() -> RefOr<Schema> {
 }
 
 /// What every door may answer besides what it is for, so that no handler has to repeat it.
-const REFUSALS: [(&str, &str); 9] = [
+const REFUSALS: [(&str, &str); 10] = [
     ("400", "A parameter or the body is not as it must be."),
     ("401", "No token, or none that is known here."),
     ("403", "The token's role or scopes do not include this."),
@@ -81,6 +81,7 @@ const REFUSALS: [(&str, &str); 9] = [
     ("408", "The body did not come in time."),
     ("409", "It does not fit what is there."),
     ("413", "The body is too large."),
+    ("421", "The hub does not go by the name in `Host`."),
     ("429", "Too many calls, or too many wrong tokens from this address."),
     ("503", "The hub is busy, stopping, or cannot write."),
 ];
@@ -90,7 +91,7 @@ fn add_refusals(path: &str, operation: &mut Operation) {
     for (status, _) in REFUSALS {
         let may_be = match status {
             "401" => !path.starts_with("/d/"),
-            "403" | "429" | "503" => is_api,
+            "403" | "421" | "429" | "503" => is_api,
             "404" => path.contains('{'),
             "408" | "413" => has_body,
             "409" => false,

@@ -49,7 +49,7 @@ pub(super) async fn put_deny_rule(
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 
-#[utoipa::path(delete, path = "/api/policy/rules/{rule}", params(("rule" = String, Path)), responses((status = 200), (status = 404)), tag = "policy")]
+#[utoipa::path(delete, path = "/api/policy/rules/{rule}", params(("rule" = String, Path)), responses((status = 200), (status = 404), (status = 409)), tag = "policy")]
 /// Remove an operator's deny rule.
 pub(super) async fn delete_deny_rule(
     State(hub): State<Hub>,

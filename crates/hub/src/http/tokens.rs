@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use convoke_api::tokens::{TokenList, TokenMinted, TokenQuery, TokenRequest, TokenView};
 use convoke_core::glob;
 use convoke_core::grant::{Right, Scopes};
@@ -80,6 +81,14 @@ pub(super) async fn mint(
         Some(0) => return Err(ApiError::bad_request("`expires_in_s` must be at least 1")),
         other => other.map(|s| now.after(Duration::from_secs(s))),
     };
+    // Otherwise one that was given for an hour could stay for ever.
+    if let Some(end) = caller.token.expires_at.filter(|end| expires_at.is_none_or(|asked| asked > *end)) {
+        record_refusal(&hub, &caller, "minting a token that outlives its own", None).await;
+        let left = end.millis().saturating_sub(now.millis()) / 1000;
+        let message = format!("this token ends at {end}, and what it mints cannot live longer");
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
+            .hint(format!("give `expires_in_s` of at most {left}")));
+    }
     let secret = clock::token("cvk_");
     let row = TokenRow {
         id: TokenId::new(clock::uuid()),

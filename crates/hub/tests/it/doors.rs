@@ -407,3 +407,41 @@ async fn a_list_is_not_taken_for_an_object() {
     let refused = hub.post("/api/tokens", json!(["arr", "viewer"])).await;
     assert_eq!(refused.status, 400, "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_token_that_ends_mints_none_that_lives_longer() {
+    let hub = TestHub::start().await;
+    let minted =
+        hub.post("/api/tokens", json!({ "name": "guest", "role": "admin", "expires_in_s": 3600 })).await.body;
+    let guest = minted["token"].as_str().expect("a token");
+    for (n, longer) in [json!({}), json!({ "expires_in_s": 7200 })].into_iter().enumerate() {
+        let mut request = json!({ "name": format!("longer-{n}"), "role": "viewer" });
+        request.as_object_mut().expect("an object").extend(longer.as_object().expect("an object").clone());
+        let told = hub.post_as(guest, "/api/tokens", request).await;
+        assert_eq!((told.status, &told.body["error"]["code"]), (403, &json!("forbidden")), "{told:?}");
+        assert!(told.body["error"]["hint"].as_str().is_some_and(|hint| hint.contains("expires_in_s")), "{told:?}");
+    }
+    let shorter = json!({ "name": "shorter", "role": "viewer", "expires_in_s": 60 });
+    assert_eq!(hub.post_as(guest, "/api/tokens", shorter).await.status, 200);
+    let refusals = hub.journal("kind=refusal").await;
+    assert_eq!(refusals.len(), 2, "{refusals:?}");
+}
+
+#[tokio::test]
+async fn a_query_that_does_not_fit_is_told_in_plain_words() {
+    let hub = TestHub::start().await;
+    for (path, expected) in [
+        ("/api/journal?limit=abc", "`limit` must be a whole number, 0 or more"),
+        ("/api/journal?limit=-1", "`limit` must be a whole number, 0 or more"),
+        ("/api/journal?limit=99999999999", "`limit` must be a smaller number"),
+        ("/api/journal?limit=0", "`limit` must be from 1 to 1000"),
+        ("/api/journal?after=x", "`after` must be a whole number, 0 or more"),
+        ("/api/agents?online=maybe", "`online` must be `true` or `false`"),
+        ("/api/journal?nope=1", "the query does not fit: "),
+    ] {
+        let told = hub.get(path).await;
+        assert_eq!(told.status, 400, "{path}");
+        let message = told.body["error"]["message"].as_str().expect("a sentence");
+        assert!(message.starts_with(expected), "{path}: {message}");
+    }
+}
