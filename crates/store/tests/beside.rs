@@ -60,16 +60,13 @@ async fn a_log_that_somebody_removed_is_missed_and_nothing_more_depends_on_it() 
     let dir = tempfile::tempdir().expect("a directory");
     let store = SqliteStore::open(OpenOptions { tail: false, ..OpenOptions::new(dir.path()) }).expect("opens");
     let append = async || store.append(Draft::new(Timestamp::from_millis(0), Kind::Hub)).await.expect("appends");
-    // As many as it takes until somebody looks.
-    for _ in 0..100 {
-        append().await;
-    }
+    append().await;
     fs::remove_file(dir.path().join("hub.db-wal")).expect("is there");
     for _ in 0..100 {
         append().await;
     }
     // The one before the last has been looked after.
-    assert!(kept_after_a_kill(dir.path()) >= 199);
+    assert!(kept_after_a_kill(dir.path()) >= 100);
     store.close().await.expect("closes");
-    assert_eq!(kept_after_a_kill(dir.path()), 200);
+    assert_eq!(kept_after_a_kill(dir.path()), 101);
 }

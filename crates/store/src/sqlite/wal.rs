@@ -66,8 +66,9 @@ impl WalKeeper {
                 }
             })
             .map_err(|e| StoreError::Io { what: "start the log's thread".into(), source: Arc::new(e) })?;
-        let log = log.to_owned();
-        Ok(Self { thread: Some(thread), state, bytes: 0, commits: 0, log, known: None, is_gone: false })
+        // SQLite makes it when the database is opened.
+        let known = which(log);
+        Ok(Self { thread: Some(thread), state, bytes: 0, commits: 0, log: log.to_owned(), known, is_gone: false })
     }
 
     /// Called by the writer between two groups.
@@ -103,7 +104,7 @@ impl WalKeeper {
     }
 
     fn look_for_log(&mut self) {
-        let found = tail::identity(&self.log).map(|(device, number, _)| (device, number));
+        let found = which(&self.log);
         if self.known.is_none() {
             self.known = found;
         } else if self.known != found {
@@ -130,6 +131,11 @@ impl Drop for WalKeeper {
     fn drop(&mut self) {
         self.finish();
     }
+}
+
+/// Which file this is, however long.
+fn which(log: &Path) -> Option<(u64, u64)> {
+    tail::identity(log).map(|(device, number, _)| (device, number))
 }
 
 /// Copies what no reader still needs, and waits for nobody.
