@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,6 +14,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 pub const SMALL: usize = 64 * 1024;
 /// How often a large answer is there while its caller is told: as it came, and as it goes out.
 const COPIES: usize = 2;
+/// How long the connection that an answer came on waits for room: callers who read make some quickly.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Large answers that are read at once: as values they take many times as much.
 const READ_AT_ONCE: usize = 2;
 
@@ -37,15 +40,31 @@ impl Answers {
         if size <= SMALL {
             return Ok(text.into());
         }
-        // One that is larger than all there is has it for itself.
-        let room = u32::try_from(size.saturating_mul(COPIES)).unwrap_or(u32::MAX).min(self.limit);
-        match Arc::clone(&self.room).try_acquire_many_owned(room) {
+        match Arc::clone(&self.room).try_acquire_many_owned(self.room_for(size)) {
             Ok(held) => Ok(Told(Arc::new(Kept { text, held: Some(held) }))),
             Err(_) => Err(text),
         }
     }
 
-    /// Bytes that are held.
+    /// Waits until there is room for an answer of this size, but not for long. Whoever comes from another thread in the moment after
+    /// that may still take it away.
+    pub async fn wait_for_room(&self, size: usize) {
+        if !self.has_room(size) {
+            let _ = tokio::time::timeout(PATIENCE, self.room.acquire_many(self.room_for(size))).await;
+        }
+    }
+
+    /// Whether an answer of this size finds room at this moment.
+    pub fn has_room(&self, size: usize) -> bool {
+        size <= SMALL || self.room.available_permits() >= self.room_for(size) as usize
+    }
+
+    /// One that is larger than all there is has it for itself.
+    fn room_for(&self, size: usize) -> u32 {
+        u32::try_from(size.saturating_mul(COPIES)).unwrap_or(u32::MAX).min(self.limit)
+    }
+
+    /// Bytes that are held, or put aside for who waits.
     pub fn held(&self) -> usize {
         self.limit as usize - self.room.available_permits()
     }
@@ -131,6 +150,21 @@ mod tests {
         assert_eq!(answers.held(), 600_000);
         drop(half);
         assert_eq!(answers.held(), 0);
+    }
+
+    #[tokio::test]
+    async fn one_that_finds_no_room_waits_for_those_who_are_told() {
+        let answers = Answers::new(1_000_000);
+        let first = answers.take(answer(300_000)).expect("room");
+        answers.wait_for_room(SMALL).await;
+        answers.wait_for_room(200_000).await;
+        let mut waits = std::pin::pin!(answers.wait_for_room(300_000));
+        let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(waits.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+        drop(first);
+        waits.await;
+        assert_eq!(answers.held(), 0, "it takes none itself");
+        assert!(answers.take(answer(300_000)).is_ok());
     }
 
     #[test]

@@ -353,6 +353,9 @@ impl Tunnel<'_> {
         let answer = response.outcome();
         match call {
             Match::Answered(waiter) => {
+                if let Ok(result) = &answer {
+                    self.make_room(result.get().len()).await;
+                }
                 let answer = answer
                     .map(ToOwned::to_owned)
                     .map_err(|error| Failure::of_peer(error.code.as_str(), error.message));
@@ -375,6 +378,15 @@ impl Tunnel<'_> {
                 note.tell(&mut detail);
                 self.hub.note(record.detail(&detail)).await;
             }
+        }
+    }
+
+    /// A large answer that finds no room waits for a moment, and with it this connection alone.
+    async fn make_room(&self, size: usize) {
+        if !self.hub.answers.has_room(size) {
+            // What was told already gives way to what was not.
+            self.hub.calls.let_go_of_large();
+            self.hub.answers.wait_for_room(size).await;
         }
     }
 
