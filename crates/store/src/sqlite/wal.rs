@@ -73,6 +73,7 @@ impl WalKeeper {
 
     /// Called by the writer between two groups.
     pub(super) fn after_commit(&mut self, conn: &Connection, bytes: usize) {
+        self.look_for_log();
         if self.is_gone {
             copy(conn);
             return;
@@ -83,7 +84,6 @@ impl WalKeeper {
             return;
         }
         (self.bytes, self.commits) = (0, 0);
-        self.look_for_log();
         if self.state.wanted.load(Relaxed) {
             return;
         }
@@ -107,12 +107,12 @@ impl WalKeeper {
         let found = which(&self.log);
         if self.known.is_none() {
             self.known = found;
-        } else if self.known != found {
+        } else if self.known != found && !self.is_gone {
             self.is_gone = true;
             tracing::error!(
                 log = %self.log.display(),
-                "the write-ahead log was removed or replaced by another program; from now on everything is put into the \
-                 database at once, which is slow: stop the hub and start it again"
+                "the write-ahead log was removed or replaced by another program; from now on it is copied into \
+                 the database after each commit, which is slow: stop the hub and start it again"
             );
         }
     }
