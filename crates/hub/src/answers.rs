@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 pub const SMALL: usize = 64 * 1024;
 /// How often a large answer is there while its caller is told: as it came, and as it goes out.
 const COPIES: usize = 2;
-/// How long the connection that an answer came on waits for room: callers who read make some quickly.
+/// How long an answer waits for room, and with it the connection that it came on: callers who read make some quickly.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Large answers that are read at once: as values they take many times as much.
 const READ_AT_ONCE: usize = 2;
@@ -35,33 +35,28 @@ impl Answers {
     }
 
     /// Takes an answer in, and holds its room until the last who has it lets go of it. It comes back if there is no room.
-    pub fn take(&self, text: Box<RawValue>) -> Result<Told, Box<RawValue>> {
-        let size = text.get().len();
-        if size <= SMALL {
-            return Ok(text.into());
+    pub fn take(&self, told: Told) -> Result<Told, Told> {
+        if !told.needs_room() {
+            return Ok(told);
         }
-        match Arc::clone(&self.room).try_acquire_many_owned(self.room_for(size)) {
-            Ok(held) => Ok(Told(Arc::new(Kept { text, held: Some(held) }))),
-            Err(_) => Err(text),
-        }
-    }
-
-    /// Waits until there is room for an answer of this size, but not for long. Whoever comes from another thread in the moment after
-    /// that may still take it away.
-    pub async fn wait_for_room(&self, size: usize) {
-        if !self.has_room(size) {
-            let _ = tokio::time::timeout(PATIENCE, self.room.acquire_many(self.room_for(size))).await;
+        match Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&told)) {
+            Ok(room) => Ok(told.with(room)),
+            Err(_) => Err(told),
         }
     }
 
-    /// Whether an answer of this size finds room at this moment.
-    pub fn has_room(&self, size: usize) -> bool {
-        size <= SMALL || self.room.available_permits() >= self.room_for(size) as usize
+    /// The same once there is room, in turn, if that does not take too long.
+    pub async fn take_in_time(&self, told: Told) -> Result<Told, Told> {
+        let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&told));
+        match tokio::time::timeout(PATIENCE, room).await {
+            Ok(Ok(room)) => Ok(told.with(room)),
+            _ => Err(told),
+        }
     }
 
     /// One that is larger than all there is has it for itself.
-    fn room_for(&self, size: usize) -> u32 {
-        u32::try_from(size.saturating_mul(COPIES)).unwrap_or(u32::MAX).min(self.limit)
+    fn room_for(&self, told: &Told) -> u32 {
+        u32::try_from(told.get().len().saturating_mul(COPIES)).unwrap_or(u32::MAX).min(self.limit)
     }
 
     /// Bytes that are held, or put aside for who waits.
@@ -87,6 +82,16 @@ struct Kept {
 }
 
 impl Told {
+    /// Whether it is to be counted, and is not yet.
+    fn needs_room(&self) -> bool {
+        self.0.held.is_none() && self.get().len() > SMALL
+    }
+
+    fn with(self, room: OwnedSemaphorePermit) -> Self {
+        let text = Arc::try_unwrap(self.0).map_or_else(|shared| shared.text.clone(), |alone| alone.text);
+        Self(Arc::new(Kept { text, held: Some(room) }))
+    }
+
     /// A body in which this stands: while it goes out, its room is not given to others.
     pub fn in_body(&self, body: String) -> Bytes {
         struct Body(String, #[expect(dead_code, reason = "held, not read")] Told);
@@ -129,8 +134,8 @@ impl<'de> Deserialize<'de> for Told {
 mod tests {
     use super::*;
 
-    fn answer(size: usize) -> Box<RawValue> {
-        RawValue::from_string(format!("\"{}\"", "x".repeat(size - 2))).expect("JSON")
+    fn answer(size: usize) -> Told {
+        RawValue::from_string(format!("\"{}\"", "x".repeat(size - 2))).expect("JSON").into()
     }
 
     #[test]
@@ -153,18 +158,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_finds_no_room_waits_for_those_who_are_told() {
-        let answers = Answers::new(1_000_000);
+    async fn those_who_find_no_room_get_it_one_after_another() {
+        let answers = Arc::new(Answers::new(1_000_000));
         let first = answers.take(answer(300_000)).expect("room");
-        answers.wait_for_room(SMALL).await;
-        answers.wait_for_room(200_000).await;
-        let mut waits = std::pin::pin!(answers.wait_for_room(300_000));
-        let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(waits.as_mut().poll(cx))).await;
-        assert!(polled.is_pending());
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..5 {
+            let answers = Arc::clone(&answers);
+            waiting.spawn(async move { answers.take_in_time(answer(300_000)).await.map(drop).is_ok() });
+        }
+        tokio::task::yield_now().await;
+        assert!(answers.take(answer(100_000)).is_err(), "nobody goes before who waits");
         drop(first);
-        waits.await;
-        assert_eq!(answers.held(), 0, "it takes none itself");
-        assert!(answers.take(answer(300_000)).is_ok());
+        assert_eq!(waiting.join_all().await, [true; 5]);
+        assert_eq!(answers.held(), 0);
+    }
+
+    #[test]
+    fn one_that_has_its_room_needs_no_more() {
+        let answers = Answers::new(1_000_000);
+        let told = answers.take(answer(400_000)).expect("room");
+        let again = answers.take(told.clone()).expect("it has it");
+        assert_eq!(answers.held(), 800_000);
+        drop((told, again));
+        assert_eq!(answers.held(), 0);
     }
 
     #[test]

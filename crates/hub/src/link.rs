@@ -14,13 +14,15 @@ use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use crate::answers::Told;
+
 /// Most commands that wait on one link.
 pub const MAX_QUEUED: usize = 2048;
 /// Most bytes that wait on one link.
 pub const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 
 /// What a peer answered, or why it did not.
-pub type Answer = Result<Box<RawValue>, Failure>;
+pub type Answer = Result<Told, Failure>;
 
 /// Why a call did not succeed: the peer's own words or the hub's.
 #[derive(Clone, Debug, PartialEq, Eq)]

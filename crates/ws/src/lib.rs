@@ -24,7 +24,7 @@ pub enum Event {
     Pong(Vec<u8>),
     /// The other side closes, with its code.
     Close(Option<u16>),
-    /// The end of a message that was not kept ([`Decoder::skip`]).
+    /// A message that is not kept. Nothing more is heard of it. Whoever gave it up says this ([`Decoder::skip`]).
     Skipped(Skipped),
 }
 
@@ -33,7 +33,7 @@ pub enum Event {
 pub struct Skipped {
     /// How it began, as far as it was here when it was given up: [`Skipped::KEPT`] bytes at the most.
     pub start: Vec<u8>,
-    /// How long it was.
+    /// How long it is, as far as its frames have said.
     pub size: u64,
 }
 
@@ -45,7 +45,6 @@ impl Skipped {
 /// A message that is not kept, while it still comes in.
 #[derive(Debug)]
 struct Skipping {
-    start: Vec<u8>,
     size: u64,
     /// The frame of it that is under way: bytes that are still to come, and whether it is the last one.
     frame: Option<(usize, bool)>,
@@ -161,15 +160,14 @@ impl Decoder {
         }
     }
 
-    /// The message under way is not kept: what is here of it goes, and so does what still comes. [`Event::Skipped`] tells of
-    /// its end.
-    pub fn skip(&mut self) {
+    /// The message under way is not kept: what is here of it goes, and so does what still comes.
+    pub fn skip(&mut self) -> Option<Skipped> {
         if self.skipping.is_some() {
-            return;
+            return None;
         }
         let header = self.header.take_if(|(header, _)| matches!(header.opcode, OpCode::Data(_)));
         if header.is_none() && self.partial.is_none() {
-            return;
+            return None;
         }
         let mut start = self.partial.take().map(|(_, bytes)| bytes).unwrap_or_default();
         let mut size = start.len() as u64;
@@ -186,16 +184,15 @@ impl Decoder {
             frame = Some((length - here.len(), header.is_final));
         }
         start.shrink_to_fit();
-        self.skipping = Some(Box::new(Skipping { start, size, frame }));
+        self.skipping = Some(Box::new(Skipping { size, frame }));
+        Some(Skipped { start, size })
     }
 
     /// The next event, once it is whole.
     pub fn next_event(&mut self) -> Result<Option<Event>, WsError> {
         loop {
-            match self.pass_over() {
-                Passed::Nothing => {}
-                Passed::All(skipped) => return Ok(Some(Event::Skipped(skipped))),
-                Passed::NotAll => return Ok(None),
+            if !self.pass_over() {
+                return Ok(None);
             }
             let Some((header, length)) = self.header()? else { return Ok(None) };
             if let (Some(skipping), OpCode::Data(data)) = (&mut self.skipping, header.opcode) {
@@ -233,26 +230,20 @@ impl Decoder {
         }
     }
 
-    /// Lets go of what is here of a frame that is not kept.
-    fn pass_over(&mut self) -> Passed {
-        let Some(skipping) = &mut self.skipping else { return Passed::Nothing };
-        let Some((left, is_last)) = &mut skipping.frame else { return Passed::Nothing };
+    /// Lets go of what is here of a frame that is not kept. Whether that was all of it.
+    fn pass_over(&mut self) -> bool {
+        let Some(skipping) = &mut self.skipping else { return true };
+        let Some((left, is_last)) = &mut skipping.frame else { return true };
         let here = (*left).min(self.buffer.len() - self.start);
         (*left, self.start) = (*left - here, self.start + here);
-        let passed = match (*left, *is_last) {
-            (0, true) => {
-                let (start, size) = (mem::take(&mut skipping.start), skipping.size);
-                self.skipping = None;
-                Passed::All(Skipped { start, size })
-            }
-            (0, false) => {
-                skipping.frame = None;
-                Passed::Nothing
-            }
-            _ => Passed::NotAll,
-        };
+        let is_all = *left == 0;
+        if is_all && *is_last {
+            self.skipping = None;
+        } else if is_all {
+            skipping.frame = None;
+        }
         self.give_back();
-        passed
+        is_all
     }
 
     /// The header of the frame under way, checked.
@@ -299,20 +290,11 @@ impl Decoder {
             self.buffer = Vec::new();
             self.start = 0;
         } else if self.start > 64 * 1024 {
-            self.buffer.drain(..self.start);
+            // Not what a large message has left of room.
+            self.buffer = self.buffer.split_off(self.start);
             self.start = 0;
         }
     }
-}
-
-/// What became of a frame that is not kept.
-enum Passed {
-    /// There is none.
-    Nothing,
-    /// It was the last of its message.
-    All(Skipped),
-    /// More of it is to come.
-    NotAll,
 }
 
 fn control_event(control: Control, payload: &[u8]) -> Result<Event, WsError> {
@@ -391,9 +373,6 @@ fn run_through(mut decoder: Decoder, bytes: &[u8]) {
         loop {
             match decoder.next_event() {
                 Ok(Some(Event::Text(text))) => assert!(text.len() <= 1024),
-                Ok(Some(Event::Skipped(Skipped { start, size }))) => {
-                    assert!(start.len() as u64 <= size && size <= 1024)
-                }
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(_) => return,
@@ -401,7 +380,8 @@ fn run_through(mut decoder: Decoder, bytes: &[u8]) {
         }
         assert!(decoder.buffer.len() <= 1024 + 32 + 64 * 1024 + 7);
         if decoder.under_way().is_some_and(|(here, _)| here > 200) {
-            decoder.skip();
+            let skipped = decoder.skip();
+            assert!(skipped.is_some_and(|Skipped { start, size }| start.len() as u64 <= size && size <= 1024));
         }
     }
 }
@@ -538,14 +518,14 @@ mod tests {
                 events.push(event);
             }
             if decoder.under_way().is_some_and(|(here, whole)| here > most && whole > here) {
-                decoder.skip();
+                events.extend(decoder.skip().map(Event::Skipped));
                 assert_eq!(decoder.buffer.capacity(), 0);
             }
         }
         Ok(events)
     }
 
-    /// Whether this tells of the end of that message.
+    /// Whether this tells of that message.
     fn tells_of(event: &Event, message: &[u8]) -> bool {
         matches!(event, Event::Skipped(Skipped { start, size }) if *size == message.len() as u64 && message.starts_with(start))
     }
@@ -567,10 +547,10 @@ mod tests {
         bytes.extend(client_frame(b"?", OpCode::Control(Control::Ping), true));
         bytes.extend(client_frame(&[b'c'; 600], OpCode::Data(Data::Continue), true));
         bytes.extend(text(b"next"));
-        let whole = [[b'a'; 600], [b'b'; 600], [b'c'; 600]].concat();
+        let known = [[b'a'; 600], [b'b'; 600]].concat();
         let got = run_skipping(&bytes, 10_000, 700, 650).expect("well formed");
-        assert_eq!((&got[0], &got[2..]), (&Event::Ping(b"?".to_vec()), &[Event::Text("next".into())][..]));
-        assert!(tells_of(&got[1], &whole), "{got:?}");
+        assert!(tells_of(&got[0], &known), "{got:?}");
+        assert_eq!(got[1..], [Event::Ping(b"?".to_vec()), Event::Text("next".into())]);
         assert_eq!(run_skipping(&bytes, 1500, 700, 650), Err(WsError::TooLarge { size: 1800, limit: 1500 }));
     }
 

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::ending::Ending;
 use super::{Course, Done, Planned, approve, message, offline, owed};
+use crate::answers::Told;
 use crate::clock;
 use crate::downloads;
 use crate::hub::Hub;
@@ -25,7 +26,8 @@ pub(super) async fn run(hub: &Hub, planned: Planned, course: Course) {
     let started = Instant::now();
     let mut expected = None;
     let (answer, decision, rule) = match course {
-        Course::NoWay => (Err(offline(&planned.agent)), None, None),
+        // Not `allowed`, as a record says that is not told otherwise: a person would have been asked.
+        Course::NoWay => (Err(offline(&planned.agent)), Some(Decision::Denied), None),
         Course::Decided(Verdict::Blocked(hit)) => {
             let message = format!("refused by the hub's safety policy ({}): {}", hit.rule, hit.reason);
             (Err(Failure::new(code::BLOCKED, message)), Some(Decision::Blocked), Some(hit.rule))
@@ -45,8 +47,12 @@ pub(super) async fn run(hub: &Hub, planned: Planned, course: Course) {
             (send(hub, &planned, &mut expected).await, None, None)
         }
     };
+    let answer = match answer {
+        Ok(told) => admit(hub, told).await,
+        failed => failed,
+    };
     let after = started.elapsed();
-    let done = done(hub, answer, after);
+    let done = done(answer, after);
     let ruling = Ruling { decision, rule };
     let record = outcome_record(&planned, &done, &ruling);
     let committed = if planned.kept {
@@ -99,16 +105,9 @@ fn outcome_record(planned: &Planned, done: &Done, ruling: &Ruling) -> Draft {
     }
 }
 
-fn done(hub: &Hub, answer: Answer, after: Duration) -> Done {
+fn done(answer: Answer, after: Duration) -> Done {
     let duration_ms = Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-    let told = answer.and_then(|result| {
-        hub.answers.take(result).or_else(|result| {
-            // What was told already gives way to what was not.
-            hub.calls.let_go_of_large();
-            hub.answers.take(result).map_err(|result| no_room_for(result.get().len()))
-        })
-    });
-    match told {
+    match answer {
         Ok(result) => {
             Done { outcome: "ok".into(), result: Some(result), message: None, duration_ms, by_agent: false }
         }
@@ -116,6 +115,17 @@ fn done(hub: &Hub, answer: Answer, after: Duration) -> Done {
             Done { outcome: code.into(), result: None, message: Some(message), duration_ms, by_agent: by_peer }
         }
     }
+}
+
+/// Takes an answer in, once there is room for it. To be asked by whoever an answer first comes to.
+pub(crate) async fn admit(hub: &Hub, told: Told) -> Answer {
+    let told = match hub.answers.take(told) {
+        Ok(told) => return Ok(told),
+        Err(told) => told,
+    };
+    // What was told already gives way to what was not.
+    hub.calls.let_go_of_large();
+    hub.answers.take_in_time(told).await.map_err(|told| no_room_for(told.get().len()))
 }
 
 fn no_room_for(size: usize) -> Failure {
@@ -238,7 +248,7 @@ async fn transmit_to_record(hub: &Hub, planned: &Planned, started: Instant) -> R
     let (hub_of_answer, of_answer) = (hub.clone(), Arc::clone(&ending));
     let reply = Reply::new(move |answer| {
         let after = started.elapsed();
-        let done = done(&hub_of_answer, answer, after);
+        let done = done(answer, after);
         record.at = clock::now();
         record.outcome = Some(done.outcome.clone());
         record.duration_ms = done.duration_ms;

@@ -103,7 +103,9 @@ pub(super) async fn send(hub: &Hub, planned: &Planned) -> Answer {
     if sent.sent.is_empty() && sent.kept.is_empty() {
         return Err(Failure::new(code::OFFLINE, messages::nobody(&sent.offline)));
     }
-    serde_json::value::to_raw_value(&sent).map_err(|why| Failure::new(code::INTERNAL, why.to_string()))
+    serde_json::value::to_raw_value(&sent)
+        .map(Into::into)
+        .map_err(|why| Failure::new(code::INTERNAL, why.to_string()))
 }
 
 /// How many got a message, for the record of its outcome.

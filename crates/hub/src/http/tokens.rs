@@ -84,10 +84,11 @@ pub(super) async fn mint(
     // Otherwise one that was given for an hour could stay for ever.
     if let Some(end) = caller.token.expires_at.filter(|end| expires_at.is_none_or(|asked| asked > *end)) {
         record_refusal(&hub, &caller, "minting a token that outlives its own", None).await;
-        let left = end.millis().saturating_sub(now.millis()) / 1000;
+        // By the time that it is asked for again it is less.
+        let left = (end.millis().saturating_sub(now.millis()) / 1000).saturating_sub(5);
         let message = format!("this token ends at {end}, and what it mints cannot live longer");
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
-            .hint(format!("give `expires_in_s` of at most {left}")));
+        let refused = ApiError::new(StatusCode::FORBIDDEN, "forbidden", message);
+        return Err(if left > 0 { refused.hint(format!("give `expires_in_s` of at most {left}")) } else { refused });
     }
     let secret = clock::token("cvk_");
     let row = TokenRow {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::{Session, telemetry};
 use crate::agents::Agent;
 use crate::agents::budget::Record;
-use crate::calls::INTERRUPTED;
+use crate::calls::{INTERRUPTED, admit_answer};
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
@@ -353,12 +353,11 @@ impl Tunnel<'_> {
         let answer = response.outcome();
         match call {
             Match::Answered(waiter) => {
-                if let Ok(result) = &answer {
-                    self.make_room(result.get().len()).await;
-                }
-                let answer = answer
-                    .map(ToOwned::to_owned)
-                    .map_err(|error| Failure::of_peer(error.code.as_str(), error.message));
+                let answer = match answer {
+                    // A large one may wait for room, and with it this connection alone.
+                    Ok(result) => admit_answer(self.hub, result.to_owned().into()).await,
+                    Err(error) => Err(Failure::of_peer(error.code.as_str(), error.message)),
+                };
                 waiter.send(answer);
             }
             Match::Late => {
@@ -378,15 +377,6 @@ impl Tunnel<'_> {
                 note.tell(&mut detail);
                 self.hub.note(record.detail(&detail)).await;
             }
-        }
-    }
-
-    /// A large answer that finds no room waits for a moment, and with it this connection alone.
-    async fn make_room(&self, size: usize) {
-        if !self.hub.answers.has_room(size) {
-            // What was told already gives way to what was not.
-            self.hub.calls.let_go_of_large();
-            self.hub.answers.wait_for_room(size).await;
         }
     }
 

@@ -67,7 +67,7 @@ where
     };
     let answer = hub.sonde.cache.get(question, since, life, ask);
     match tokio::time::timeout(timeout + GRACE, answer).await {
-        Ok(answer) => answer.map(|shared| (*shared).to_owned()),
+        Ok(answer) => answer,
         Err(_) => Err(over.clone()),
     }
 }

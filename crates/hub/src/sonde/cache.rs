@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use convoke_core::call::code;
 use convoke_core::id::PeerId;
-use serde_json::value::RawValue;
 use tokio::sync::OnceCell;
 
 use super::live::PROBE_TIMEOUT;
@@ -31,8 +30,6 @@ pub struct Question {
     pub params: String,
 }
 
-type Shared = Result<Arc<RawValue>, Failure>;
-
 #[derive(Debug, Default)]
 pub struct Cache {
     inner: Mutex<Inner>,
@@ -49,7 +46,7 @@ struct Inner {
 struct Slot {
     since: Duration,
     bytes: usize,
-    cell: Arc<OnceCell<Shared>>,
+    cell: Arc<OnceCell<Answer>>,
 }
 
 impl Cache {
@@ -59,7 +56,7 @@ impl Cache {
 
     /// The answer that is there or under way, or a new one. Only successes are kept. A caller who stops waiting, or whose
     /// time is over, stops for itself alone: whoever waits for the same answer asks in its place, one at a time.
-    pub async fn get<F>(&self, question: Question, now: Duration, life: Duration, ask: impl FnOnce() -> F) -> Shared
+    pub async fn get<F>(&self, question: Question, now: Duration, life: Duration, ask: impl FnOnce() -> F) -> Answer
     where
         F: Future<Output = Asked>,
     {
@@ -67,7 +64,7 @@ impl Cache {
         let asking = || async {
             match ask().await {
                 Asked { answer: Err(failure), in_time } if is_askers_own(&failure, in_time) => Err(failure),
-                Asked { answer, .. } => Ok(answer.map(Arc::from)),
+                Asked { answer, .. } => Ok(answer),
             }
         };
         let answer = slot.cell.get_or_try_init(asking).await?.clone();
@@ -121,7 +118,7 @@ impl Inner {
         slot
     }
 
-    fn settle(&mut self, question: &Question, asked: &Slot, answer: &Shared) {
+    fn settle(&mut self, question: &Question, asked: &Slot, answer: &Answer) {
         let Some(slot) = self.slots.get_mut(question).filter(|slot| Arc::ptr_eq(&slot.cell, &asked.cell)) else {
             return;
         };
@@ -146,6 +143,8 @@ impl Inner {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use serde_json::value::RawValue;
+
     use super::*;
 
     const LIFE: Duration = Duration::from_secs(10);
@@ -159,13 +158,13 @@ mod tests {
         Asked { answer, in_time }
     }
 
-    async fn ask(cache: &Cache, n: usize, at: u64, asked: &AtomicUsize, good: bool) -> Shared {
+    async fn ask(cache: &Cache, n: usize, at: u64, asked: &AtomicUsize, good: bool) -> Answer {
         cache
             .get(question(n), Duration::from_secs(at), LIFE, || async {
                 asked.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
                 let answer = RawValue::from_string("{}".into()).expect("JSON");
-                came(if good { Ok(answer) } else { Err(Failure::new("x", "y")) }, true)
+                came(if good { Ok(answer.into()) } else { Err(Failure::new("x", "y")) }, true)
             })
             .await
     }

@@ -290,7 +290,11 @@ impl Tunnel<'_> {
 
     /// Once an interval: notices a peer that is half-open or does not read.
     fn ping<S: Stream>(&mut self, socket: &mut Socket<S>) -> Goodbye {
-        if self.pings_unanswered >= 2 && !socket.is_held_up() {
+        if socket.is_held_up() {
+            // What is not read cannot be heard.
+            self.pings_unanswered = 0;
+        }
+        if self.pings_unanswered >= 2 {
             tracing::info!(agent = %self.agent.id, "an agent's socket is half-open");
             return Some((1001, "no answer to pings"));
         }
@@ -394,6 +398,7 @@ impl Tunnel<'_> {
             metadata: answer.metadata.as_ref(),
         };
         serde_json::value::to_raw_value(&shown)
+            .map(Into::into)
             .map_err(|why| Failure::new(code::INTERNAL, format!("the agent's answer could not be read: {why}")))
     }
 

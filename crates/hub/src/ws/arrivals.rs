@@ -4,8 +4,8 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ pub const SMALL: usize = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a message has all the time it wants, and how often it is looked at from then on.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long after a message had to go the next one may have to.
+const TURN: Duration = Duration::from_millis(100);
 /// Bytes a second that a message must bring while others wait for its room: a length that is only announced must not keep them
 /// out.
 const PACE: u64 = 64 * 1024;
@@ -28,6 +30,8 @@ pub struct Arrivals {
     room: Arc<Semaphore>,
     limit: u32,
     waiting: AtomicUsize,
+    /// When a message had to go the last time.
+    gave_way: Mutex<Option<Instant>>,
     patience: Duration,
     grace: Duration,
 }
@@ -42,7 +46,7 @@ impl Arrivals {
     pub(super) fn with(limit: usize, patience: Duration, grace: Duration) -> Arc<Self> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let (room, waiting) = (Arc::new(Semaphore::new(limit as usize)), AtomicUsize::new(0));
-        Arc::new(Self { room, limit, waiting, patience, grace })
+        Arc::new(Self { room, limit, waiting, gave_way: Mutex::default(), patience, grace })
     }
 
     /// Bytes that are taken, or put aside for who waits.
@@ -53,6 +57,16 @@ impl Arrivals {
     /// Connections that wait for room.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Relaxed)
+    }
+
+    /// Whether a message has to go now. One at a time: who waits may need no more than that one's room.
+    fn has_to_go(&self) -> bool {
+        let mut gave_way = self.gave_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_to = gave_way.is_none_or(|last| last.elapsed() >= TURN);
+        if has_to {
+            *gave_way = Some(Instant::now());
+        }
+        has_to
     }
 }
 
@@ -73,8 +87,8 @@ enum State {
 #[derive(Debug)]
 struct Held {
     _permit: OwnedSemaphorePermit,
+    /// When it was looked at, and what had come of the message by then.
     since: Instant,
-    /// What had come of the message by then.
     here: usize,
     /// When it is looked at next.
     look: Pin<Box<Sleep>>,
@@ -104,7 +118,13 @@ impl Share {
     pub(super) fn poll_room(&mut self, here: usize, whole: usize, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
             let granted = match self.state.as_deref_mut() {
-                Some(State::Held(held)) => return Poll::Ready(held.may_stay(&self.arrivals, here, cx)),
+                Some(State::Held(held)) => {
+                    let stays = held.may_stay(&self.arrivals, here, cx);
+                    if !stays {
+                        self.release();
+                    }
+                    return Poll::Ready(stays);
+                }
                 Some(State::Asking(asking)) => ready!(asking.as_mut().poll(cx)),
                 None => {
                     // One that is larger than all there is has it for itself.
@@ -142,10 +162,15 @@ impl Held {
         while self.look.as_mut().poll(cx).is_ready() {
             let came = here.saturating_sub(self.here) as u64;
             let is_slow = came < self.since.elapsed().as_secs().max(1).saturating_mul(PACE);
-            if is_slow && arrivals.waiting() > 0 {
-                return false;
-            }
-            self.look.as_mut().reset(tokio::time::Instant::now() + arrivals.grace.max(Duration::from_millis(1)));
+            let next = match is_slow && arrivals.waiting() > 0 {
+                true if arrivals.has_to_go() => return false,
+                true => TURN,
+                false => {
+                    (self.since, self.here) = (Instant::now(), here);
+                    arrivals.grace.max(Duration::from_millis(1))
+                }
+            };
+            self.look.as_mut().reset(tokio::time::Instant::now() + next);
         }
         true
     }
@@ -244,6 +269,31 @@ mod tests {
             _ => Poll::Pending,
         });
         gone.await;
+    }
+
+    #[tokio::test]
+    async fn no_more_go_than_somebody_waits_for() {
+        let arrivals = Arrivals::with(1_000_000, PATIENCE, Duration::ZERO);
+        let mut slow: [_; 4] = std::array::from_fn(|_| Share::of(&arrivals));
+        for share in &mut slow {
+            assert!(room(share, 250_000).await);
+        }
+        let mut other = Share::of(&arrivals);
+        assert!(has_to_wait(&mut other, 100_000));
+        // All are looked at in the same moment, before who waits hears of the room.
+        let gone = poll_fn(|cx| {
+            let gone = slow.iter_mut().filter_map(|share| match share.poll_room(SMALL, 250_000, cx) {
+                Poll::Ready(false) => Some(()),
+                _ => None,
+            });
+            match gone.count() {
+                0 => Poll::Pending,
+                some => Poll::Ready(some),
+            }
+        });
+        assert_eq!(gone.await, 1);
+        assert!(room(&mut other, 100_000).await);
+        assert_eq!(arrivals.held(), 3 * 250_000 + 100_000);
     }
 
     #[tokio::test]

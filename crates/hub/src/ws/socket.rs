@@ -53,6 +53,8 @@ pub struct Socket<S> {
     heard_close: bool,
     /// A message was handed on: whoever asks for the next event is done with it.
     handed_on: bool,
+    /// We have said that we go.
+    is_leaving: bool,
 }
 
 /// Told to who sent a large message for which there was no room, where nothing can tell them which one it was.
@@ -104,6 +106,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             received: read.len() as u64,
             heard_close: false,
             handed_on: false,
+            is_leaving: false,
         }
     }
 
@@ -206,6 +209,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Sends a close frame and lets the other side go, within a bound.
     pub async fn say_goodbye(mut self, code: u16, reason: &str) {
         self.queue_close(code, reason);
+        self.is_leaving = true;
+        if let Some(share) = &mut self.share {
+            share.release();
+        }
         let farewell = async {
             self.flush().await?;
             // Waiting for the other side's close lets it read ours: a reset would discard it. One that has said so before
@@ -236,7 +243,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 return Poll::Ready(Ok(event));
             }
             if !ready!(self.poll_room(cx)) {
-                self.decoder.skip();
+                if let Some(skipped) = self.decoder.skip() {
+                    return Poll::Ready(Ok(Event::Skipped(skipped)));
+                }
                 continue;
             }
             match ready!(self.poll_read(cx))? {
@@ -254,11 +263,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         let Some(share) = &mut self.share else { return Poll::Ready(true) };
         match self.decoder.under_way() {
             Some((here, whole)) if here >= arrivals::SMALL => {
-                let has_room = ready!(share.poll_room(here, whole, cx));
+                // Nobody will look at what comes after a goodbye.
+                let has_room = !self.is_leaving && ready!(share.poll_room(here, whole, cx));
                 if has_room {
                     self.decoder.reserve();
-                } else {
-                    share.release();
                 }
                 Poll::Ready(has_room)
             }
@@ -403,7 +411,16 @@ mod tests {
         at_second.write_all(&[large, text(b"small")].concat()).await.expect("room");
         let Ok(Event::Skipped(skipped)) = second.next().await else { panic!("there is no room") };
         assert_eq!((skipped.size, &*skipped.start), (LARGE as u64, &[b'x'; convoke_ws::Skipped::KEPT][..]));
+        assert!(second.received() < LARGE as u64 / 2, "it is told at once");
         assert!(matches!(second.next().await, Ok(Event::Text(text)) if text == "small"));
+        // Who waits for room is still told goodbye, and hears it.
+        at_second.write_all(&text(&[b'x'; LARGE])).await.expect("room");
+        assert!(second.poll_next(&mut cx).is_pending() && second.is_held_up());
+        at_second.write_all(&CLOSE).await.expect("room");
+        second.say_goodbye(1001, "bye").await;
+        let mut said = Vec::new();
+        at_second.read_to_end(&mut said).await.expect("the connection ends");
+        assert_eq!(said, [&[0x88, 5, 0x03, 0xe9][..], b"bye"].concat());
         drop(first);
         assert_eq!((arrivals.held(), arrivals.waiting()), (0, 0));
     }

@@ -108,11 +108,15 @@ async fn answers_that_come_at_once_take_turns() {
         slow.socket.0.send(piece(&start[rest..], Data::Continue, true)).await.expect("is sent");
         behind.await.expect("is sent");
     };
-    let (first, second, ()) = tokio::join!(ask("slow"), ask("other"), turns);
+    let all = async { tokio::join!(ask("slow"), ask("other"), turns) };
+    let (first, second, ()) = tokio::time::timeout(PATIENCE, all).await.expect("in time");
     for told in [first, second] {
         assert_eq!(told.body["result"]["content"].as_str().map(str::len), Some(SIZE));
     }
-    while hub.hub().arrivals.held() > 0 {
-        tokio::task::yield_now().await;
-    }
+    let given_back = async {
+        while hub.hub().arrivals.held() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, given_back).await.expect("in time");
 }

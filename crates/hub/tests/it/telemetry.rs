@@ -1,5 +1,7 @@
 //! Telemetry, health and logs.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::{TestAgent, TestHub};
@@ -203,12 +205,15 @@ async fn a_log_frame_that_is_too_large_is_dropped_and_told_and_of_a_large_one_th
 async fn an_agent_was_last_seen_when_its_last_frame_came() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
-    // Long before a heartbeat is due. The clock may not have moved on since it connected.
-    loop {
-        agent.socket.send(r#"{"type":"pong"}"#).await;
-        let seen = hub.get("/api/agents/pc").await.body;
-        if seen["last_seen"].as_str() > seen["connected_at"].as_str() {
-            break;
+    // The clock may not have moved on since it connected, but a heartbeat is far off.
+    let seen = async {
+        loop {
+            agent.socket.send(r#"{"type":"pong"}"#).await;
+            let seen = hub.get("/api/agents/pc").await.body;
+            if seen["last_seen"].as_str() > seen["connected_at"].as_str() {
+                break;
+            }
         }
-    }
+    };
+    tokio::time::timeout(Duration::from_secs(10), seen).await.expect("long before a heartbeat is due");
 }
