@@ -32,14 +32,15 @@ pub(super) const fn make_room(_: &Path) -> Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt as _;
-
-    use super::*;
-
+    #[cfg(target_os = "linux")]
     #[test]
     fn all_of_the_index_is_on_the_disk_and_the_database_works_on() {
+        use std::os::unix::fs::MetadataExt as _;
+
+        use super::{ROOM, make_room};
+
         let here = std::env::current_exe().expect("this program").parent().expect("its directory").to_owned();
         let dir = tempfile::tempdir_in(here).expect("a directory");
         let db = dir.path().join("x.db");
