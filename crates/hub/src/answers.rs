@@ -34,29 +34,24 @@ impl Answers {
         Self { room: Arc::new(Semaphore::new(limit as usize)), limit, reading: Semaphore::new(READ_AT_ONCE) }
     }
 
-    /// Takes an answer in, and holds its room until the last who has it lets go of it. It comes back if there is no room.
-    pub fn take(&self, told: Told) -> Result<Told, Told> {
-        if !told.needs_room() {
-            return Ok(told);
+    /// Room for an answer of this size, if there is any.
+    pub fn room(&self, size: usize) -> Option<Room> {
+        if size <= SMALL {
+            return Some(Room(None));
         }
-        match Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&told)) {
-            Ok(room) => Ok(told.with(room)),
-            Err(_) => Err(told),
-        }
+        Arc::clone(&self.room).try_acquire_many_owned(self.counted(size)).ok().map(|held| Room(Some(held)))
     }
 
-    /// The same once there is room, in turn, if that does not take too long.
-    pub async fn take_in_time(&self, told: Told) -> Result<Told, Told> {
-        let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&told));
-        match tokio::time::timeout(PATIENCE, room).await {
-            Ok(Ok(room)) => Ok(told.with(room)),
-            _ => Err(told),
-        }
+    /// The same once there is some, in turn, if that does not take too long.
+    pub async fn room_in_time(&self, size: usize) -> Option<Room> {
+        let room = Arc::clone(&self.room).acquire_many_owned(self.counted(size));
+        let held = tokio::time::timeout(PATIENCE, room).await.ok()?.ok()?;
+        Some(Room(Some(held)))
     }
 
     /// One that is larger than all there is has it for itself.
-    fn room_for(&self, told: &Told) -> u32 {
-        u32::try_from(told.get().len().saturating_mul(COPIES)).unwrap_or(u32::MAX).min(self.limit)
+    fn counted(&self, size: usize) -> u32 {
+        u32::try_from(size.saturating_mul(COPIES)).unwrap_or(u32::MAX).min(self.limit)
     }
 
     /// Bytes that are held, or put aside for who waits.
@@ -71,6 +66,10 @@ impl Answers {
     }
 }
 
+/// Room that an answer takes until the last who has it lets go of it; a small one takes none.
+#[derive(Debug)]
+pub struct Room(Option<OwnedSemaphorePermit>);
+
 /// What a machine answered.
 #[derive(Clone, Debug)]
 pub struct Told(Arc<Kept>);
@@ -82,14 +81,20 @@ struct Kept {
 }
 
 impl Told {
+    /// With the room that it takes.
+    pub fn new(text: Box<RawValue>, Room(held): Room) -> Self {
+        Self(Arc::new(Kept { text, held }))
+    }
+
     /// Whether it is to be counted, and is not yet.
-    fn needs_room(&self) -> bool {
+    pub fn needs_room(&self) -> bool {
         self.0.held.is_none() && self.get().len() > SMALL
     }
 
-    fn with(self, room: OwnedSemaphorePermit) -> Self {
+    /// The same with the room that it takes.
+    pub fn with(self, room: Room) -> Self {
         let text = Arc::try_unwrap(self.0).map_or_else(|shared| shared.text.clone(), |alone| alone.text);
-        Self(Arc::new(Kept { text, held: Some(room) }))
+        Self::new(text, room)
     }
 
     /// A body in which this stands: while it goes out, its room is not given to others.
@@ -134,16 +139,20 @@ impl<'de> Deserialize<'de> for Told {
 mod tests {
     use super::*;
 
-    fn answer(size: usize) -> Told {
-        RawValue::from_string(format!("\"{}\"", "x".repeat(size - 2))).expect("JSON").into()
+    fn answer(size: usize) -> Box<RawValue> {
+        RawValue::from_string(format!("\"{}\"", "x".repeat(size - 2))).expect("JSON")
+    }
+
+    fn take(answers: &Answers, size: usize) -> Option<Told> {
+        answers.room(size).map(|room| Told::new(answer(size), room))
     }
 
     #[test]
     fn what_is_held_is_given_back_with_the_last_who_has_it() {
         let answers = Answers::new(1_000_000);
-        let first = answers.take(answer(300_000)).expect("room");
+        let first = take(&answers, 300_000).expect("room");
         assert_eq!(answers.held(), 600_000);
-        assert!(answers.take(answer(300_000)).is_err(), "no room for its copies");
+        assert!(take(&answers, 300_000).is_none(), "no room for its copies");
         let body = first.in_body("a body".into());
         assert_eq!(body, "a body");
         let second = first.clone();
@@ -160,38 +169,41 @@ mod tests {
     #[tokio::test]
     async fn those_who_find_no_room_get_it_one_after_another() {
         let answers = Arc::new(Answers::new(1_000_000));
-        let first = answers.take(answer(300_000)).expect("room");
+        let first = take(&answers, 300_000).expect("room");
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 0..5 {
             let answers = Arc::clone(&answers);
-            waiting.spawn(async move { answers.take_in_time(answer(300_000)).await.map(drop).is_ok() });
+            waiting.spawn(async move { answers.room_in_time(300_000).await.is_some() });
         }
         tokio::task::yield_now().await;
-        assert!(answers.take(answer(100_000)).is_err(), "nobody goes before who waits");
+        assert!(answers.room(100_000).is_none(), "nobody goes before who waits");
         drop(first);
         assert_eq!(waiting.join_all().await, [true; 5]);
         assert_eq!(answers.held(), 0);
     }
 
     #[test]
-    fn one_that_has_its_room_needs_no_more() {
+    fn one_that_has_its_room_needs_no_more_and_one_that_is_shared_gets_a_copy() {
         let answers = Answers::new(1_000_000);
-        let told = answers.take(answer(400_000)).expect("room");
-        let again = answers.take(told.clone()).expect("it has it");
-        assert_eq!(answers.held(), 800_000);
-        drop((told, again));
+        assert!(!take(&answers, 400_000).expect("room").needs_room());
+        let shared = Told::from(answer(400_000));
+        assert!(shared.needs_room() && !Told::from(answer(SMALL)).needs_room());
+        let counted = shared.clone().with(answers.room(400_000).expect("room"));
+        assert!(!counted.needs_room() && shared.needs_room());
+        assert_eq!((counted.get() == shared.get(), answers.held()), (true, 800_000));
+        drop(counted);
         assert_eq!(answers.held(), 0);
     }
 
     #[test]
     fn small_ones_are_not_counted_and_one_that_is_too_large_for_all_comes_alone() {
         let answers = Answers::new(1_000_000);
-        let small: Vec<_> = (0..100).map(|_| answers.take(answer(SMALL)).expect("always")).collect();
+        let small: Vec<_> = (0..100).map(|_| take(&answers, SMALL).expect("always")).collect();
         assert_eq!((answers.held(), small.len()), (0, 100));
-        let large = answers.take(answer(3_000_000)).expect("alone");
+        let large = take(&answers, 3_000_000).expect("alone");
         assert_eq!(answers.held(), 1_000_000);
-        assert!(answers.take(answer(SMALL + 1)).is_err());
+        assert!(take(&answers, SMALL + 1).is_none());
         drop(large);
-        assert!(answers.take(answer(SMALL + 1)).is_ok());
+        assert!(take(&answers, SMALL + 1).is_some());
     }
 }

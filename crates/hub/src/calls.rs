@@ -35,7 +35,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 pub use approve::{
     DecideError, check_reach, decide, decide_at_client, expire_due, take_back, view, withdraw, withdraw_of,
 };
-pub(crate) use dispatch::admit as admit_answer;
+pub(crate) use dispatch::room_for_answer;
 pub use dispatch::withdraw_unsent;
 pub use owed::settle as settle_owed;
 pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::ending::Ending;
 use super::{Course, Done, Planned, approve, message, offline, owed};
-use crate::answers::Told;
+use crate::answers::{Room, Told};
 use crate::clock;
 use crate::downloads;
 use crate::hub::Hub;
@@ -117,15 +117,23 @@ fn done(answer: Answer, after: Duration) -> Done {
     }
 }
 
-/// Takes an answer in, once there is room for it. To be asked by whoever an answer first comes to.
-pub(crate) async fn admit(hub: &Hub, told: Told) -> Answer {
-    let told = match hub.answers.take(told) {
-        Ok(told) => return Ok(told),
-        Err(told) => told,
-    };
+/// Takes an answer in that has no room yet, once there is some.
+async fn admit(hub: &Hub, told: Told) -> Answer {
+    if !told.needs_room() {
+        return Ok(told);
+    }
+    let room = room_for_answer(hub, told.get().len()).await?;
+    Ok(told.with(room))
+}
+
+/// Room for an answer. To be had before it is copied: while it waits, it should be there once.
+pub(crate) async fn room_for_answer(hub: &Hub, size: usize) -> Result<Room, Failure> {
+    if let Some(room) = hub.answers.room(size) {
+        return Ok(room);
+    }
     // What was told already gives way to what was not.
     hub.calls.let_go_of_large();
-    hub.answers.take_in_time(told).await.map_err(|told| no_room_for(told.get().len()))
+    hub.answers.room_in_time(size).await.ok_or_else(|| no_room_for(size))
 }
 
 fn no_room_for(size: usize) -> Failure {

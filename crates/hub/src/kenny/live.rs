@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use super::{Session, telemetry};
 use crate::agents::Agent;
 use crate::agents::budget::Record;
-use crate::calls::{INTERRUPTED, admit_answer};
+use crate::answers::Told;
+use crate::calls::{INTERRUPTED, room_for_answer};
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
@@ -355,7 +356,9 @@ impl Tunnel<'_> {
             Match::Answered(waiter) => {
                 let answer = match answer {
                     // A large one may wait for room, and with it this connection alone.
-                    Ok(result) => admit_answer(self.hub, result.to_owned().into()).await,
+                    Ok(result) => room_for_answer(self.hub, result.get().len())
+                        .await
+                        .map(|room| Told::new(result.to_owned(), room)),
                     Err(error) => Err(Failure::of_peer(error.code.as_str(), error.message)),
                 };
                 waiter.send(answer);
