@@ -413,16 +413,28 @@ mod tests {
         assert_eq!((skipped.size, &*skipped.start), (LARGE as u64, &[b'x'; convoke_ws::Skipped::KEPT][..]));
         assert!(second.received() < LARGE as u64 / 2, "it is told at once");
         assert!(matches!(second.next().await, Ok(Event::Text(text)) if text == "small"));
-        // Who waits for room is still told goodbye, and hears it.
-        at_second.write_all(&text(&[b'x'; LARGE])).await.expect("room");
-        assert!(second.poll_next(&mut cx).is_pending() && second.is_held_up());
-        at_second.write_all(&CLOSE).await.expect("room");
-        second.say_goodbye(1001, "bye").await;
-        let mut said = Vec::new();
-        at_second.read_to_end(&mut said).await.expect("the connection ends");
-        assert_eq!(said, [&[0x88, 5, 0x03, 0xe9][..], b"bye"].concat());
         drop(first);
         assert_eq!((arrivals.held(), arrivals.waiting()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_room_hears_goodbye_too() {
+        const LARGE: usize = 600_000;
+        let arrivals = Arrivals::new(LARGE);
+        let mut all = Share::of(&arrivals);
+        assert!(poll_fn(|cx| all.poll_room(LARGE, LARGE, cx)).await);
+        let (io, mut peer) = tokio::io::duplex(2 * LARGE);
+        let mut socket = Socket::new(io, &[], 1024);
+        socket.let_in(LARGE, &arrivals);
+        peer.write_all(&[&text(&[b'x'; LARGE])[..], &CLOSE].concat()).await.expect("room");
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(socket.poll_next(&mut cx).is_pending() && socket.is_held_up());
+        // It reads up to the peer's own close. If it waited for room it would give up on that.
+        let farewell = tokio::time::timeout(CLOSE_PATIENCE / 2, socket.say_goodbye(1001, "bye"));
+        farewell.await.expect("nothing is waited for");
+        let mut said = Vec::new();
+        peer.read_to_end(&mut said).await.expect("the connection ends");
+        assert_eq!(said, [&[0x88, 5, 0x03, 0xe9][..], b"bye"].concat());
     }
 
     #[tokio::test]
