@@ -1,15 +1,14 @@
 //! Writes to the disk itself, past the page cache and synced, without a thread that waits for them.
 //!
-//! Linux takes such writes through a ring that a program shares with the kernel (`io_uring`). The crates for it are
-//! either `unsafe` to submit to, because the kernel reads a buffer that the program must leave alone until then, or bound
-//! to one thread. This one does little and is small enough to be checked by reading: one file, one write at a time, and
-//! the buffer belongs to the [`Writer`] until the kernel is done with it. All `unsafe` code of the project is two
-//! expressions in `linux.rs`: one hands the buffer to the kernel, the other the ring's descriptor to tokio.
+//! Linux takes such writes through a ring that a program shares with the kernel (`io_uring`), and `a10` makes that safe: the
+//! kernel reads a buffer that nobody has in hand until it is done with it. This crate adds what a runtime with sockets needs:
+//! one file, one write at a time, waited for beside everything else.
 //!
-//! Where there is no ring (another system, a container that forbids it) or the file system has no direct writes,
-//! [`Writer::open`] says so, and callers write in another way.
+//! Where there is no ring (another system, an older kernel, a container that forbids it) or the file system has no direct
+//! writes, [`Writer::open`] says so, and callers write in another way.
 
-mod pages;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+mod descriptor;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 #[path = "linux.rs"]
@@ -19,5 +18,10 @@ mod system;
 #[path = "none.rs"]
 mod system;
 
-pub use pages::{PAGE, Pages};
 pub use system::Writer;
+
+/// What offsets and lengths of direct writes are multiples of. Some disks take less; all take this.
+pub const PAGE: usize = 4_096;
+
+/// Most bytes of one write.
+pub const MAX_WRITE: usize = 1 << 20;

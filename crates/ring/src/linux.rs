@@ -1,166 +1,168 @@
 //! The ring of Linux.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::mem;
-use std::os::fd::{AsRawFd, RawFd};
+use std::fs::OpenOptions;
+use std::future::poll_fn;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
-use io_uring::{IoUring, opcode, types};
+use a10::io::{ReadBuf, ReadBufPool};
+use a10::{Extract as _, Ring};
 use rustix::fs::OFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::pages::{PAGE, Pages};
+use crate::{MAX_WRITE, PAGE, descriptor};
+
+/// How long the kernel may take to say that something is done which is done already.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A write that the kernel has; the buffer comes back with it.
+type Write = Pin<Box<dyn Future<Output = io::Result<(ReadBuf, usize)>> + Send>>;
 
 /// Writes to one file, one write at a time.
-#[derive(Debug)]
 pub struct Writer {
-    ring: AsyncFd<Ring>,
+    /// Readable once the ring has something to say.
+    ready: AsyncFd<OwnedFd>,
+    file: Arc<a10::AsyncFd>,
+    /// Takes everything at once.
+    null: a10::AsyncFd,
+    /// What the next write is made from. None while one is under way, and after one that failed.
+    buffer: Option<ReadBuf>,
+    under_way: Option<Write>,
+    /// The last field, so that it closes what the others leave to it.
+    ring: Ring,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("is_busy", &self.is_busy()).finish_non_exhaustive()
+    }
 }
 
 impl Writer {
     /// Opens a file that is there. Every write to it is synced before it is done. To be called in a tokio runtime that has its
     /// driver for input and output.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let ring = Ring::open(path)?;
-        // SAFETY: the descriptor is the ring's own, which it closes when it is dropped and never replaces.
-        #[allow(unsafe_code)]
-        let ring = unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE)? };
-        Ok(Self { ring })
-    }
-
-    /// Writes whole pages at `offset`, a multiple of [`PAGE`]. The pages come back, to be used again, if they can be.
-    ///
-    /// Whoever stops waiting stops nothing: the write goes on, there is none beside it, and who drops the writer waits for
-    /// it.
-    pub async fn write(&mut self, pages: Pages, offset: u64) -> (Pages, io::Result<()>) {
-        let waited = match self.ring.get_mut().submit(pages, offset) {
-            Ok(()) => self.finished().await,
-            Err(error) => Err(error),
-        };
-        waited.unwrap_or_else(|error| (Pages::default(), Err(error)))
-    }
-
-    /// Waits for the write that is under way.
-    async fn finished(&mut self) -> io::Result<(Pages, io::Result<()>)> {
-        loop {
-            let mut ready = self.ring.readable_mut().await?;
-            // Before the look: what is done after it makes it ready once more.
-            ready.clear_ready();
-            if let Some(done) = ready.get_inner_mut().finish() {
-                return Ok(done);
-            }
-        }
-    }
-}
-
-/// The ring, the file, and what goes from one to the other. Its descriptor is readable once a write is done.
-struct Ring {
-    ring: IoUring,
-    file: File,
-    /// What the kernel reads from at this time.
-    in_flight: Option<Pages>,
-    /// The kernel did not take what was in the queue. Nothing goes out any more.
-    is_broken: bool,
-}
-
-impl std::fmt::Debug for Ring {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring").field("in_flight", &self.in_flight).finish_non_exhaustive()
-    }
-}
-
-impl Ring {
-    fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECT.union(OFlags::DSYNC).bits().cast_signed();
         let file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
-        // Nobody shares this ring, so a completion need not interrupt whoever submitted.
-        let ring = IoUring::builder().setup_coop_taskrun().build(2).or_else(|_| IoUring::new(2))?;
-        Ok(Self { ring, file, in_flight: None, is_broken: false })
+        let null = OpenOptions::new().write(true).open("/dev/null")?;
+        let (mut ring, descriptor) = descriptor::of_new(|| Ring::config().with_submission_queue_size(2).build())?;
+        let buffer = first_read(&mut ring, &descriptor, PATIENCE)?;
+        // Deprecated because a type may lie about its descriptor. This one is the descriptor.
+        #[allow(deprecated)]
+        let ready = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
+        let file = Arc::new(a10::AsyncFd::new(file.into(), ring.sq()));
+        let null = a10::AsyncFd::new(null.into(), ring.sq());
+        Ok(Self { ready, file, null, buffer: Some(buffer), under_way: None, ring })
     }
 
-    /// Begins to write whole pages. While a write is under way there is no second one.
-    fn submit(&mut self, pages: Pages, offset: u64) -> io::Result<()> {
-        let length = u32::try_from(pages.pages() * PAGE).ok().filter(|length| *length > 0);
-        let length = length.ok_or(io::ErrorKind::InvalidInput)?;
-        if self.is_broken || self.is_busy() {
-            return Err(io::ErrorKind::ResourceBusy.into());
+    /// Writes bytes at `offset`, a multiple of [`PAGE`], and zeros up to the end of their last page.
+    ///
+    /// Whoever stops waiting stops nothing: the write goes on, there is none beside it, and who drops the writer waits for
+    /// it. After one that failed there is no other.
+    pub async fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if bytes.is_empty() || bytes.len() > MAX_WRITE || !offset.is_multiple_of(PAGE as u64) {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
-        let pages = self.in_flight.insert(pages);
-        let write =
-            opcode::Write::new(types::Fd(self.file.as_raw_fd()), pages.start(), length).offset(offset).build();
-        // SAFETY: the kernel reads `length` bytes from `start` until the write is done. They are initialised, since `Pages`
-        // holds that many, and they stay where they are and as they are: `in_flight` owns them, nothing hands out a
-        // reference to it, and it is only emptied in `finish`, once the kernel has said that the write is done, or leaked
-        // where it cannot say so any more. The file is open for as long as `self` is.
-        #[allow(unsafe_code)]
-        let pushed = unsafe { self.ring.submission().push(&write) };
-        // One write at a time in a queue for two: there is room.
-        let submitted = pushed.map_err(|_| io::ErrorKind::WouldBlock.into()).and_then(|()| self.enter());
-        if submitted.is_err() {
-            // The kernel may still take it out of the queue.
-            self.is_broken = true;
-            mem::forget(self.in_flight.take());
+        let mut buffer = self.buffer.take().ok_or(io::ErrorKind::ResourceBusy)?;
+        buffer.clear();
+        let zeros = &[0; PAGE][..bytes.len().next_multiple_of(PAGE) - bytes.len()];
+        let filled = buffer.extend_from_slice(bytes).and_then(|()| buffer.extend_from_slice(zeros));
+        filled.map_err(|()| io::ErrorKind::InvalidInput)?;
+        let file = Arc::clone(&self.file);
+        self.under_way = Some(Box::pin(async move { file.write(buffer).at(offset).extract().await }));
+        match self.submit() {
+            Poll::Ready(done) => done,
+            Poll::Pending => poll_fn(|context| self.poll_done(context)).await,
         }
-        submitted
     }
 
     /// Tells the kernel.
-    fn enter(&self) -> io::Result<()> {
+    fn submit(&mut self) -> Poll<io::Result<()>> {
+        if let Poll::Ready(done) = self.look() {
+            return Poll::Ready(done);
+        }
+        // A ring that is looked at while nothing is done sets a timer, even if it is to wait for no time at all. On a virtual
+        // machine that costs as much as everything else here. So something is done.
+        let mut nothing = pin!(self.null.write(b".".as_slice()));
+        let _ = nothing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.ring.poll(Some(Duration::ZERO))?;
+        Poll::Pending
+    }
+
+    fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            match self.ring.submit() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It has no memory for it just now.
-                Ok(0) => return Err(io::ErrorKind::WouldBlock.into()),
-                entered => return entered.map(drop),
+            if let Poll::Ready(done) = self.look() {
+                return Poll::Ready(done);
             }
+            // Before the look: what is done after it makes it ready once more.
+            ready!(self.ready.poll_read_ready(context))?.clear_ready();
+            self.ring.poll(Some(Duration::ZERO))?;
         }
     }
 
-    /// The write that was under way, if it is done, and how it ended. A write that ended short is an error.
-    fn finish(&mut self) -> Option<(Pages, io::Result<()>)> {
-        let done = self.ring.completion().next()?;
-        let pages = self.in_flight.take()?;
-        let written = match usize::try_from(done.result()) {
-            Ok(written) if written == pages.pages() * PAGE => Ok(()),
-            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
-            Err(_) => Err(io::Error::from_raw_os_error(-done.result())),
-        };
-        Some((pages, written))
+    /// Whether the write is done, by what the ring was last seen to say.
+    fn look(&mut self) -> Poll<io::Result<()>> {
+        let Some(write) = &mut self.under_way else { return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())) };
+        // Whoever waits waits for the ring, and not for this.
+        let done = ready!(write.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        self.under_way = None;
+        Poll::Ready(done.and_then(|(buffer, written)| {
+            let is_whole = written == buffer.len();
+            self.buffer = is_whole.then_some(buffer);
+            if is_whole { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+        }))
     }
 
     /// Whether a write is under way.
     const fn is_busy(&self) -> bool {
-        self.in_flight.is_some()
+        self.under_way.is_some()
     }
 }
 
-impl AsRawFd for Ring {
-    fn as_raw_fd(&self) -> RawFd {
-        self.ring.as_raw_fd()
-    }
-}
-
-impl Drop for Ring {
-    /// Waits for a write that is under way: until it is done its memory is the kernel's.
+impl Drop for Writer {
+    /// Waits for a write that is under way, so that none comes once this is gone.
     fn drop(&mut self) {
-        while self.is_busy() && self.finish().is_none() {
-            match self.ring.submit_and_wait(1) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    mem::forget(self.in_flight.take());
-                }
-                _ => {}
+        while self.is_busy() && self.look().is_pending() {
+            if self.ring.poll(None).is_err() {
+                return;
             }
         }
     }
+}
+
+/// A buffer of whole pages, such as direct writes want. The ring gives it for a read, from a pipe here, whose end shows that
+/// `descriptor` is this ring's.
+fn first_read(ring: &mut Ring, descriptor: &OwnedFd, patience: Duration) -> io::Result<ReadBuf> {
+    let (from, mut to) = io::pipe()?;
+    let from = a10::AsyncFd::new(from.into(), ring.sq());
+    let length = u32::try_from(MAX_WRITE).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let pool = ReadBufPool::new(ring.sq(), 1, length)?;
+    let mut read = pin!(from.read(pool.get()));
+    let mut context = Context::from_waker(Waker::noop());
+    if read.as_mut().poll(&mut context).is_pending() {
+        ring.poll(Some(Duration::ZERO))?;
+        to.write_all(b".")?;
+        // Nobody has looked at the ring since.
+        if descriptor::is_readable(descriptor, patience)? {
+            ring.poll(Some(Duration::ZERO))?;
+            if let Poll::Ready(buffer) = read.as_mut().poll(&mut context) {
+                return buffer;
+            }
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::Unsupported, "the ring does not say when it is done"))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::task::Poll;
 
     use super::*;
 
@@ -178,20 +180,12 @@ mod tests {
         Writer::open(path).inspect_err(|error| eprintln!("no ring here: {error}")).ok()
     }
 
-    fn run(byte: u8, length: usize) -> Pages {
-        let mut pages = Pages::default();
-        pages.extend(&vec![byte; length]);
-        pages
-    }
-
     #[tokio::test]
     async fn what_is_written_is_in_the_file() {
         let (_dir, path) = file(8);
         let Some(mut writer) = open(&path) else { return };
         for (byte, at) in [(7, 2 * PAGE), (8, 5 * PAGE)] {
-            let (pages, written) = writer.write(run(byte, 5_000), at as u64).await;
-            written.expect("written");
-            assert_eq!(pages.len(), 5_000);
+            writer.write(&[byte; 5_000], at as u64).await.expect("written");
             let found = fs::read(&path).expect("read");
             assert_eq!(found.len(), 8 * PAGE);
             assert!(found[at..at + 5_000].iter().all(|b| *b == byte));
@@ -200,36 +194,51 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_of_nothing_is_refused() {
+    async fn nothing_of_a_longer_write_is_left_in_a_shorter_one() {
         let (_dir, path) = file(4);
         let Some(mut writer) = open(&path) else { return };
-        let (_, written) = writer.write(Pages::default(), 0).await;
-        assert_eq!(written.expect_err("nothing to write").kind(), io::ErrorKind::InvalidInput);
+        writer.write(&[9; 2 * PAGE], 0).await.expect("written");
+        writer.write(&[7; 10], 0).await.expect("written");
+        let found = fs::read(&path).expect("read");
+        assert!(found[..10].iter().all(|b| *b == 7) && found[10..PAGE].iter().all(|b| *b == 0));
+        assert!(found[PAGE..2 * PAGE].iter().all(|b| *b == 9));
     }
 
     #[tokio::test]
-    async fn a_write_that_fails_says_so_and_the_next_one_works() {
+    async fn the_longest_write_is_made_and_what_does_not_fit_is_refused() {
+        let (_dir, path) = file(MAX_WRITE / PAGE);
+        let Some(mut writer) = open(&path) else { return };
+        for (refused, at) in [(0, 0), (MAX_WRITE + 1, 0), (10, 7)] {
+            let written = writer.write(&vec![1; refused], at).await;
+            assert_eq!(written.expect_err("refused").kind(), io::ErrorKind::InvalidInput);
+        }
+        writer.write(&vec![1; MAX_WRITE], 0).await.expect("written");
+        assert!(fs::read(&path).expect("read").iter().all(|b| *b == 1));
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_says_so_and_is_the_last() {
         let (_dir, path) = file(4);
         let Some(mut writer) = open(&path) else { return };
-        let (pages, written) = writer.write(run(1, 10), 7).await;
-        assert_eq!(written.expect_err("no multiple of a page").kind(), io::ErrorKind::InvalidInput);
-        writer.write(pages, 0).await.1.expect("written");
+        writer.write(&[1; 10], 1 << 62).await.expect_err("no file is as long");
+        let written = writer.write(&[1; 10], 0).await;
+        assert_eq!(written.expect_err("none after one that failed").kind(), io::ErrorKind::ResourceBusy);
     }
 
     /// Begins a write and stops waiting for it.
-    async fn abandon(writer: &mut Writer, pages: Pages) {
-        let mut writing = std::pin::pin!(writer.write(pages, 0));
-        let begun = std::future::poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await;
-        assert!(begun.is_pending() || begun.map(|(_, written)| written.is_ok()) == Poll::Ready(true));
+    async fn abandon(writer: &mut Writer, bytes: &[u8]) {
+        let mut writing = pin!(writer.write(bytes, 0));
+        let begun = poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await;
+        assert!(begun.map(|written| written.is_ok()) != Poll::Ready(false));
     }
 
     #[tokio::test]
     async fn beside_a_write_that_nobody_waits_for_there_is_no_second_one() {
         let (_dir, path) = file(64);
         let Some(mut writer) = open(&path) else { return };
-        abandon(&mut writer, run(1, 64 * PAGE)).await;
-        if writer.ring.get_ref().is_busy() {
-            let (_, written) = writer.write(run(2, 10), 0).await;
+        abandon(&mut writer, &[1; 64 * PAGE]).await;
+        if writer.is_busy() {
+            let written = writer.write(&[2; 10], 0).await;
             assert_eq!(written.expect_err("one is under way").kind(), io::ErrorKind::ResourceBusy);
         }
     }
@@ -239,7 +248,7 @@ mod tests {
         let (_dir, path) = file(64);
         for byte in 1..20 {
             let Some(mut writer) = open(&path) else { return };
-            abandon(&mut writer, run(byte, 64 * PAGE)).await;
+            abandon(&mut writer, &[byte; 64 * PAGE]).await;
             drop(writer);
             assert!(fs::read(&path).expect("read").iter().all(|b| *b == byte));
         }
@@ -250,5 +259,35 @@ mod tests {
         let (dir, _) = file(0);
         assert!(Writer::open(&dir.path().join("other")).is_err());
         assert!(!dir.path().join("other").exists());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn writers_that_are_opened_at_once_hear_of_their_own_writes() {
+        let (_dir, path) = file(2);
+        if open(&path).is_none() {
+            return;
+        }
+        let open_write_and_close = async |byte: u8| {
+            let (_dir, path) = file(2);
+            let mut writer = Writer::open(&path).expect("opened, as the one before");
+            for _ in 0..20 {
+                writer.write(&[byte; 100], 0).await.expect("written");
+            }
+            assert!(fs::read(&path).expect("read")[..100].iter().all(|b| *b == byte));
+        };
+        let all: Vec<_> = (1..9).map(|byte| tokio::spawn(open_write_and_close(byte))).collect();
+        for one in all {
+            one.await.expect("no panic");
+        }
+    }
+
+    #[test]
+    fn a_ring_whose_end_is_told_to_another_is_not_used() {
+        let make = || Ring::config().with_submission_queue_size(2).build();
+        let (Ok((mut one, _)), Ok((_other, others))) = (descriptor::of_new(make), descriptor::of_new(make)) else {
+            return;
+        };
+        let used = first_read(&mut one, &others, Duration::from_millis(1));
+        assert_eq!(used.expect_err("not its own").kind(), io::ErrorKind::Unsupported);
     }
 }

@@ -29,7 +29,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use convoke_core::journal::{Chain, Draft, Hash, Sealed};
-use convoke_ring::Pages;
 use tokio::sync::{Notify, oneshot};
 
 use crate::interface::Result;
@@ -122,7 +121,7 @@ pub(super) struct Unsettled {
 /// What gathers for the next write.
 #[derive(Debug, Default)]
 struct Frame {
-    pages: Pages,
+    bytes: Vec<u8>,
     first: u64,
     before: Hash,
     last: Hash,
@@ -337,20 +336,20 @@ impl State {
 
 impl Frame {
     fn has_room(&self, draft: &Draft) -> bool {
-        self.pages.len() + super::journal::weight(draft) <= MAX_FRAME
+        self.bytes.len() + super::journal::weight(draft) <= MAX_FRAME
     }
 
     /// Whether whoever writes must look at it now.
     fn add(&mut self, sealed: &Sealed, before: Hash, reply: Reply, is_whole: bool) -> bool {
-        let is_first = self.pages.is_empty();
+        let is_first = self.bytes.is_empty();
         if is_first {
-            self.pages.extend(&[0; FRAME_HEADER]);
+            self.bytes.extend_from_slice(&[0; FRAME_HEADER]);
             (self.first, self.before) = (sealed.seq, before);
         }
         debug_assert!(is_first || self.last == before, "a frame has no gaps");
         // A body is far below 4 GiB: `has_room` was asked.
-        self.pages.extend(&(sealed.body.len() as u32).to_le_bytes());
-        self.pages.extend(sealed.body.as_bytes());
+        self.bytes.extend_from_slice(&(sealed.body.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(sealed.body.as_bytes());
         self.last = sealed.hash;
         self.waiting.push((reply, sealed.seq));
         self.is_whole = is_whole;
@@ -362,7 +361,7 @@ impl Frame {
 
     /// Those who wait for it. It is not written.
     fn give_up(&mut self) -> Waiting {
-        self.pages.clear();
+        self.bytes.clear();
         self.since = None;
         std::mem::take(&mut self.waiting)
     }
@@ -372,7 +371,7 @@ impl Frame {
             salt,
             first: self.first,
             records: self.waiting.len() as u32,
-            bytes: (self.pages.len() - FRAME_HEADER) as u32,
+            bytes: (self.bytes.len() - FRAME_HEADER) as u32,
             before: self.before,
             last: self.last,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use convoke_ring::{PAGE, Pages, Writer};
+use convoke_ring::{MAX_WRITE, PAGE, Writer};
 
 use super::format::{self, Identity, PAGES, Salt};
 use super::{GATHER, Tail, Waiting, Way, Writing};
@@ -45,7 +45,7 @@ pub(in crate::sqlite) fn start(tail: &Arc<Tail>, path: &Path, rounds: Rounds) {
                 tail: Arc::clone(tail),
                 rounds,
                 salt,
-                spare: Pages::default(),
+                spare: Vec::new(),
                 under_way: Vec::new(),
                 _end: end,
             };
@@ -67,8 +67,8 @@ struct Scribe {
     tail: Arc<Tail>,
     rounds: Rounds,
     salt: Salt,
-    /// The pages of the frame before, to be used again.
-    spare: Pages,
+    /// The memory of the frame before, to be used again.
+    spare: Vec<u8>,
     /// Those who wait for the frame that is being written. Here, so that nobody is forgotten if the runtime ends meanwhile.
     under_way: Waiting,
     /// The last field, so that it is dropped once the file is, which waits for a write that is under way.
@@ -85,7 +85,7 @@ enum Due {
 
 /// A frame on its way to the disk.
 struct Batch {
-    pages: Pages,
+    bytes: Vec<u8>,
     offset: u64,
     waiting: Waiting,
 }
@@ -116,7 +116,7 @@ impl Scribe {
 
     /// Writes what has gathered and answers those who wait for it.
     async fn write(&mut self) -> io::Result<()> {
-        let Some(Batch { pages, offset, waiting }) = self.tail.batch(self.salt, &mut self.spare) else {
+        let Some(Batch { mut bytes, offset, waiting }) = self.tail.batch(self.salt, &mut self.spare) else {
             // No room until the database has caught up, which is asked for here, or no file any more. They wait for that
             // commit, then.
             self.tail.let_commit(self.tail.gathered(), &self.rounds);
@@ -124,9 +124,9 @@ impl Scribe {
         };
         self.rounds.next();
         self.under_way = waiting;
-        let (mut pages, written) = self.file.write(pages, offset).await;
-        pages.clear();
-        self.spare = pages;
+        let written = self.file.write(&bytes, offset).await;
+        bytes.clear();
+        self.spare = bytes;
         // Whether it is on the disk and will be found is not known, and does not matter: they have their place, and the
         // database takes them. They wait for that when this is dropped.
         written.and_then(|()| self.look_after_file())?;
@@ -176,19 +176,19 @@ impl Tail {
     }
 
     /// The frame that has gathered, and where it goes. None while there is no room for it.
-    fn batch(&self, salt: Salt, spare: &mut Pages) -> Option<Batch> {
+    fn batch(&self, salt: Salt, spare: &mut Vec<u8>) -> Option<Batch> {
         let mut state = self.state();
         if state.way == Way::Closed {
             return None;
         }
-        let (pages, last) = (state.frame.pages.pages() as u64, state.frame.waiting.last()?.1);
+        let (pages, last) = (state.frame.bytes.len().div_ceil(PAGE) as u64, state.frame.waiting.last()?.1);
         let at = state.room.take(pages, last)?;
         let header = state.frame.header(salt).encode();
-        let next = super::Frame { pages: std::mem::take(spare), ..super::Frame::default() };
+        let next = super::Frame { bytes: std::mem::take(spare), ..super::Frame::default() };
         let mut frame = std::mem::replace(&mut state.frame, next);
         drop(state);
-        frame.pages.overwrite(0, &header);
-        Some(Batch { pages: frame.pages, offset: (1 + at) * PAGE as u64, waiting: frame.waiting })
+        frame.bytes[..header.len()].copy_from_slice(&header);
+        Some(Batch { bytes: frame.bytes, offset: (1 + at) * PAGE as u64, waiting: frame.waiting })
     }
 
     /// Those who wait for a frame that is not written.
@@ -218,4 +218,6 @@ impl Tail {
     }
 }
 
+const _: () =
+    assert!(2 * super::MAX_FRAME <= MAX_WRITE, "the last record of a frame may be longer than was reckoned");
 const _: () = assert!(super::MAX_FRAME + PAGE < PAGES as usize * PAGE / 2, "a frame leaves room for another");
