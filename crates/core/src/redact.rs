@@ -47,6 +47,11 @@ pub fn is_secret_name(name: &str) -> bool {
     NAMES.is_match(name)
 }
 
+/// Whether a word of a command line says that the next one is a secret: `["mysqldump", "--password", "x"]`.
+fn is_secret_option(word: &str) -> bool {
+    word.starts_with('-') && !word.contains(['=', ':', ' ']) && is_secret_name(word.trim_start_matches('-'))
+}
+
 fn clean(value: &mut Value, depth: usize) {
     match value {
         Value::Object(map) => {
@@ -59,7 +64,18 @@ fn clean(value: &mut Value, depth: usize) {
                 }
             }
         }
-        Value::Array(items) if depth < 64 => items.iter_mut().for_each(|item| clean(item, depth + 1)),
+        Value::Array(items) if depth < 64 => {
+            let mut is_value = false;
+            for item in items {
+                if is_value && item.is_string() {
+                    *item = Value::String(REMOVED.into());
+                    is_value = false;
+                } else {
+                    is_value = item.as_str().is_some_and(is_secret_option);
+                    clean(item, depth + 1);
+                }
+            }
+        }
         Value::String(text) => {
             // Looked at first: there may be hundreds of thousands, and the patterns are many.
             if may_hold_secret(text) {
@@ -93,7 +109,7 @@ pub fn clean_text(text: &str) -> String {
 fn may_hold_secret(text: &str) -> bool {
     static HINT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
-            r"(?i)[^\\](?:\\\\)*(?-i:\\[bfnrtu/])|net1?(\.exe)?\s+user|secure|pass|pwd|pin|secret|token|credential|key|auth|cookie|bearer|basic|mysql|mariadb|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|\s-u|--user|AIza|cv[ekns]_|login|sudo|redis|7z|zip|sqlcmd|bcp|ldap|mongo|psexec|net1?(\.exe)?\s+use",
+            r"(?i)[^\\](?:\\\\)*(?-i:\\[bfnrtu/])|net1?(\.exe)?\s+user|secure|pass|pwd|pin|secret|token|credential|pw\s*=|key|auth|cookie|bearer|basic|mysql|mariadb|://[^/\s]*@|AKIA|ASIA|eyJ|gh[opsur]_|github_pat|glpat|xox|sk-|\s-u|--user|AIza|cv[ekns]_|login|sudo|redis|7z|zip|sqlcmd|bcp|ldap|mongo|psexec|net1?(\.exe)?\s+use",
         )
         .expect("a constant pattern, compiled by a test")
     });
@@ -145,6 +161,11 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
             r#"(?i)([A-Za-z0-9_.-]*(?:password|passwd|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|account[-_]?key|credential)[A-Za-z0-9_]*["']?)(\s*[:=]\s*|\s+)(@?"[^"]*"|'[^']*'|[^\s"';|&)]+)"#,
             "$1$2[removed]",
         ),
+        // $pw = "x", db_pass=x
+        (
+            r#"(?i)(\b(?:[A-Za-z0-9_]*_)?(?:pass|pw)\s*=\s*)("[^"]*"?|'[^']*'?|[^\s"'=;|&)]+)"#,
+            "$1[removed]",
+        ),
         // ConvertTo-SecureString 'x'
         (r#"(?i)(ConvertTo-SecureString\s+(?:-String\s+)?)("[^"]*"|'[^']*'|[^\s"']+)"#, "$1[removed]"),
         // net user name password, curl -u name:password, sshpass -p x, mysql -pX
@@ -189,6 +210,7 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
             r#"(?i)(\bnet1?(?:\.exe)?\s+use\s+(?:(?:\S:|\*)\s+)?(?:"\\\\[^"]+"|\\\\\S+)(?:\s+/\S+)*\s+)("[^"]*"?|'[^']*'?|[^\s/"'*]\S*)"#,
             "$1[removed]",
         ),
+        (r#"(?i)(\bnet1?(?:\.exe)?\s+use\s[^|;&\n]*?/user:\S+\s+)("[^"]*"?|'[^']*'?|[^\s/"'*]\S*)"#, "$1[removed]"),
         // cmdkey /pass:x, openssl -passin pass:x
         (r#"(?i)(\bpass:)("[^"]*"?|'[^']*'?|[^\s"']+)"#, "$1[removed]"),
         // user:password@host in an address
@@ -228,6 +250,14 @@ mod tests {
         check(r#"{"a":{"apiKey":["canary"]}}"#, r#"{"a":{"apiKey":"[removed]"}}"#);
         check(r#"{"p\u0061ssword":"canary"}"#, r#"{"password":"[removed]"}"#);
         check(r#"{"max_tokens":5}"#, r#"{"max_tokens":5}"#);
+    }
+
+    #[test]
+    fn words_that_follow_a_secret_option_go() {
+        check(r#"{"argv":["run","--password","canary","-v"]}"#, r#"{"argv":["run","--password","[removed]","-v"]}"#);
+        check(r#"["-Password","canary"]"#, r#"["-Password","[removed]"]"#);
+        check(r#"["--token",5,"--api-key=canary","x"]"#, r#"["--token",5,"--api-key=[removed]","x"]"#);
+        check(r#"["passwd","--help"]"#, r#"["passwd","--help"]"#);
     }
 
     #[test]
@@ -285,6 +315,10 @@ mod tests {
             r"net use \\srv\share /user:bob canary",
             r"net use * \\srv\share canary /user:bob",
             r#"net use "\\srv\my share" /user:bob /persistent:no "horse canary""#,
+            "net use x /user:bob canary",
+            r#"$pw="canary""#,
+            "$pw = 'horse canary'; run",
+            "DB_PASS=canary run",
             "chpasswd <<EOF\nbob:canary\nalice:horse canary\nEOF\n",
             "sudo chpasswd -e <<-'END'\nbob:canary",
             "echo 'bob:horse canary' | chpasswd",
@@ -337,6 +371,9 @@ mod tests {
             "echo hello | sudo tee /etc/motd",
             "mkdir -p a/b",
             "date -u +%T",
+            "net use x /user:bob /persistent:no",
+            "bypass=1 run; compass=north",
+            "test $pass == 3",
         ] {
             assert_eq!(clean_text(script), script);
         }
