@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 
 use anyhow::Result;
 use convoke_endpoint::logs::{Console, LastLines};
+use convoke_hub::settings::LogLevel;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -30,7 +31,7 @@ const TALKATIVE: [(&str, LevelFilter); 10] = [
 
 /// Begins to write what happens at `level` and above; `CONVOKE_LOG` (`warn,convoke_hub=debug`) says it in more detail.
 /// What comes back writes the last lines when it is dropped.
-pub(crate) fn start(level: &str) -> Result<LastLines> {
+pub(crate) fn start(level: LogLevel) -> Result<LastLines> {
     let (text, filter) = filter(level)?;
     let cap = cap(&text, &filter);
     let (stderr, last_lines) = Console::stderr();
@@ -42,11 +43,11 @@ pub(crate) fn start(level: &str) -> Result<LastLines> {
 }
 
 /// Whether a start could do so.
-pub(crate) fn check(level: &str) -> Result<()> {
+pub(crate) fn check(level: LogLevel) -> Result<()> {
     filter(level).map(drop)
 }
 
-fn filter(level: &str) -> Result<(String, EnvFilter)> {
+fn filter(level: LogLevel) -> Result<(String, EnvFilter)> {
     let text = std::env::var("CONVOKE_LOG").ok().filter(|text| !text.is_empty());
     let text = text.unwrap_or_else(|| directives(level));
     let filter = EnvFilter::try_new(&text).map_err(|why| usage(format!("CONVOKE_LOG: {why}")))?;
@@ -66,10 +67,10 @@ fn cap(text: &str, filter: &EnvFilter) -> Targets {
 }
 
 /// Details are told of our own crates only: those of the libraries below drown them.
-fn directives(level: &str) -> String {
+fn directives(level: LogLevel) -> String {
     match level {
-        "debug" | "trace" => format!("info,convoke={level}"),
-        other => other.to_owned(),
+        LogLevel::Debug | LogLevel::Trace => format!("info,convoke={level}"),
+        LogLevel::Error | LogLevel::Warn | LogLevel::Info => level.to_string(),
     }
 }
 
@@ -77,9 +78,11 @@ fn directives(level: &str) -> String {
 mod tests {
     use super::*;
 
+    const LEVELS: [LogLevel; 5] = [LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
+
     #[test]
     fn every_level_is_a_filter() {
-        for level in ["error", "warn", "info", "debug", "trace"] {
+        for level in LEVELS {
             assert!(EnvFilter::try_new(directives(level)).is_ok(), "{level}");
         }
     }
@@ -87,7 +90,7 @@ mod tests {
     #[test]
     fn of_the_libraries_only_what_matters_is_told() {
         use tracing::{Level, enabled};
-        let told = |level: &str| {
+        let told = |level| {
             with(&directives(level), || {
                 [
                     enabled!(target: "hyper::proto", Level::INFO),
@@ -97,9 +100,9 @@ mod tests {
                 ]
             })
         };
-        assert_eq!(told("info"), [true, false, true, false]);
-        assert_eq!(told("debug"), [true, false, true, true]);
-        assert_eq!(told("error"), [false; 4]);
+        assert_eq!(told(LogLevel::Info), [true, false, true, false]);
+        assert_eq!(told(LogLevel::Debug), [true, false, true, true]);
+        assert_eq!(told(LogLevel::Error), [false; 4]);
     }
 
     #[test]
@@ -114,9 +117,9 @@ mod tests {
                 ]
             })
         };
-        for level in ["error", "warn", "info", "debug", "trace"] {
+        for level in LEVELS {
             assert_eq!(told(&directives(level)), [false; 3], "{level}");
-            assert_eq!(told(level), [false; 3], "{level}");
+            assert_eq!(told(&level.to_string()), [false; 3], "{level}");
         }
         assert_eq!(told("info,rmcp=warn"), [true, true, false]);
         assert_eq!(told("warn,rmcp::transport=info"), [false, false, true]);

@@ -45,7 +45,7 @@ impl Hub {
         };
         let now = clock::now();
         let token = clock::token("cve_");
-        let expires_at = now.after(self.settings.seconds("kenny.enrol_token_ttl_s"));
+        let expires_at = now.after(self.settings.kenny.enrol_token_ttl_s);
         let row = convoke_store::EnrolToken { agent: id.clone(), hash: token.hash(), expires_at, replaces_key: true };
         let record = |what: &str| {
             let mut draft = Draft::new(now, Kind::Enrol);

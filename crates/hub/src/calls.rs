@@ -442,7 +442,7 @@ async fn ask_a_person(
     rule: String,
 ) -> Result<Placed, PlaceError> {
     let now = clock::now();
-    let expires_at = now.after(hub.settings.seconds("approvals.ttl_s"));
+    let expires_at = now.after(hub.settings.approvals.ttl_s);
     let approval = Approval {
         id: ApprovalId::new(clock::uuid()),
         call_id: planned.call.id,

@@ -61,9 +61,9 @@ pub(crate) fn enliven(hub: &Hub, address: &str) -> Option<()> {
     if TokenHash::of(shown) != TokenHash::of(&proof(hub, random, name)) {
         return None;
     }
-    let file = Path::new(hub.settings.text("kenny.update_dir")?).join(name);
+    let file = hub.settings.kenny.update_dir.as_deref()?.join(name);
     let now = clock::now();
-    let until = now.after(hub.settings.seconds("kenny.update_link_ttl_s"));
+    let until = now.after(hub.settings.kenny.update_link_ttl_s);
     hub.downloads.offer(&SecretText::new(link.into_owned()), file, now, until);
     Some(())
 }

@@ -198,32 +198,29 @@ impl Hub {
         let Parts { settings, store, data, key, digest_key, agents, operators, policy, .. } = parts;
         let Parts { yonexus, rooms, sonde, listen, tls, .. } = parts;
         let deadlines = Deadlines {
-            default: settings.seconds("calls.default_timeout_s"),
-            grace: settings.seconds("calls.grace_s"),
-            max: settings.seconds("calls.max_timeout_s"),
+            default: settings.calls.default_timeout_s,
+            grace: settings.calls.grace_s,
+            max: settings.calls.max_timeout_s,
         };
         let limits = CallLimits {
-            per_minute: u32::try_from(settings.number("tokens.calls_per_minute")).unwrap_or(u32::MAX),
-            at_once: u32::try_from(settings.number("tokens.concurrent_calls")).unwrap_or(u32::MAX),
-            body: settings.size("hub.max_body_bytes"),
-            result_kept: settings.size("calls.max_result_bytes_kept"),
+            per_minute: settings.tokens.calls_per_minute,
+            at_once: settings.tokens.concurrent_calls,
+            body: settings.hub.max_body_bytes,
+            result_kept: settings.calls.max_result_bytes_kept,
         };
         Self(Arc::new(HubState {
             limits,
             calls: Recent::new(
-                settings.size("hub.max_concurrent_calls"),
-                MaxWaiting {
-                    all: settings.size("approvals.max_waiting"),
-                    of_one: settings.size("approvals.max_waiting_per_token"),
-                },
+                settings.hub.max_concurrent_calls,
+                MaxWaiting { all: settings.approvals.max_waiting, of_one: settings.approvals.max_waiting_per_token },
             ),
-            answers: Answers::new(settings.size("calls.max_answer_bytes_held")),
-            arrivals: Arrivals::new(settings.size("hub.max_bytes_arriving")),
+            answers: Answers::new(settings.calls.max_answer_bytes_held),
+            arrivals: Arrivals::new(settings.hub.max_bytes_arriving),
             downloads: Downloads::default(),
             mcp: Arc::new(Sessions::new(&settings)),
             changes: Changes::default(),
             sonde: Sonde::new(sonde),
-            handshakes: Arc::new(Semaphore::new(settings.size("kenny.max_handshakes"))),
+            handshakes: Arc::new(Semaphore::new(settings.kenny.max_handshakes)),
             settings,
             store,
             data,
@@ -279,7 +276,7 @@ impl Hub {
 
     /// Where agents and people reach the hub.
     pub fn base_url(&self) -> String {
-        match self.settings.text("hub.public_url") {
+        match self.settings.hub.public_url.as_deref() {
             Some(url) => url.to_owned(),
             None => format!("{}://{}", if self.tls { "https" } else { "http" }, self.listen),
         }

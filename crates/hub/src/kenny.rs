@@ -63,10 +63,10 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
 
 fn config(hub: &Hub) -> HubConfig {
     HubConfig {
-        heartbeat: hub.settings.seconds("kenny.heartbeat_s"),
-        max_frame_bytes: hub.settings.size("kenny.max_frame_bytes"),
-        max_in_flight: hub.settings.size("kenny.max_in_flight"),
-        allow_token_auth: hub.settings.flag("kenny.allow_token_auth"),
+        heartbeat: hub.settings.kenny.heartbeat_s,
+        max_frame_bytes: hub.settings.kenny.max_frame_bytes,
+        max_in_flight: hub.settings.kenny.max_in_flight,
+        allow_token_auth: hub.settings.kenny.allow_token_auth,
         ..HubConfig::default()
     }
 }
@@ -160,11 +160,8 @@ async fn token_is_valid(hub: &Hub, agent: &convoke_core::id::PeerId, token: &Sec
         return false;
     }
     let presented = token.hash();
-    let listed = hub.settings.list("kenny.agent_tokens").iter().any(|entry| {
-        entry
-            .split_once('=')
-            .is_some_and(|(id, secret)| id == agent.as_str() && SecretText::new(secret).hash().matches(&presented))
-    });
+    let mut listed = hub.settings.kenny.agent_tokens.iter();
+    let listed = listed.any(|listed| listed.agent == *agent && listed.token.hash().matches(&presented));
     if listed {
         let _turn = hub.agents.turn(agent.as_str()).await;
         let is_kept = hub.store.ensure_agent(agent, clock::now()).await.is_ok();
@@ -241,7 +238,7 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
-    socket.let_in(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2), &hub.arrivals);
+    socket.let_in(hub.settings.kenny.max_frame_bytes.saturating_mul(2), &hub.arrivals);
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
     record.door = Some(Door::Wire);

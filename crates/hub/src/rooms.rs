@@ -53,9 +53,9 @@ impl Rooms {
     /// Starts from what is stored.
     pub async fn load(store: &dyn Store, settings: &Settings) -> Result<Self, StoreError> {
         let limits = Limits {
-            participants: settings.size("rooms.max_participants"),
+            participants: settings.rooms.max_participants,
             outside: MAX_OUTSIDE,
-            frames_per_second: u32::try_from(settings.number("rooms.frames_per_second")).unwrap_or(u32::MAX),
+            frames_per_second: settings.rooms.frames_per_second,
         };
         let mut all = BTreeMap::new();
         for row in store.rooms().await? {

@@ -45,7 +45,7 @@ pub(crate) struct Tls {
 /// Accepts until the hub stops, then waits for requests under way, however long those take.
 pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: Option<Tls>) {
     let connections = TaskTracker::new();
-    let max = hub.settings.size("hub.max_connections");
+    let max = hub.settings.hub.max_connections;
     let mut failures = Failures::default();
     loop {
         let accepted = tokio::select! {

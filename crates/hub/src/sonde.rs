@@ -145,9 +145,9 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, arrival: Ar
 
 fn config(hub: &Hub) -> HubConfig {
     HubConfig {
-        heartbeat: hub.settings.seconds("sonde.heartbeat_s"),
-        max_frame: hub.settings.size("sonde.max_frame_bytes"),
-        max_in_flight: hub.settings.size("sonde.max_in_flight"),
+        heartbeat: hub.settings.sonde.heartbeat_s,
+        max_frame: hub.settings.sonde.max_frame_bytes,
+        max_in_flight: hub.settings.sonde.max_in_flight,
         ..HubConfig::default()
     }
 }
@@ -309,7 +309,7 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
-    socket.let_in(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2), &hub.arrivals);
+    socket.let_in(hub.settings.sonde.max_frame_bytes.saturating_mul(2), &hub.arrivals);
     socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));

@@ -102,18 +102,20 @@ pub struct Running {
 /// Starts a hub.
 pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let HubOptions { data, settings, data_key, hub_seed, operator_token } = options;
-    let address = settings.address("hub.listen").ok_or(StartError::Key("hub.listen is not an address"))?;
+    for warning in settings.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let address = settings.hub.listen;
     let acceptor = acceptor(&settings)?;
     check_reach(&settings, acceptor.is_some())?;
     if acceptor.is_none() && !address.ip().is_loopback() {
         tracing::warn!(%address, "other machines reach this hub without TLS (hub.insecure_listen): tokens and answers can be read on the way");
     }
     hub_seed.as_ref().map_or(Ok(()), check_seed)?;
-    let queue_limit = settings.size("store.queue_limit");
-    let accept_damaged_log = settings.flag("store.accept_damaged_log");
-    let tail = settings.flag("store.tail");
+    let queue_limit = settings.store.queue_limit;
+    let accept_damaged_log = settings.store.accept_damaged_log;
     let options =
-        OpenOptions { queue_limit, accept_damaged_log, tail, data_key, hub_seed, ..OpenOptions::new(&data) };
+        OpenOptions { queue_limit, accept_damaged_log, tail: true, data_key, hub_seed, ..OpenOptions::new(&data) };
     // Opening reads, migrates and locks: not on the runtime's threads.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await;
     let store = Arc::new(opened.map_err(|_| StartError::Key("opening the store panicked"))??);
@@ -151,7 +153,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let started = Draft::new(clock::now(), Kind::Hub)
         .detail(&json!({ "what": "started", "version": env!("CARGO_PKG_VERSION") }));
     hub.store.append(started).await?;
-    if hub.settings.flag("kenny.allow_token_auth") {
+    if hub.settings.kenny.allow_token_auth {
         tracing::warn!("kenny.allow_token_auth is on: agents may connect with a bearer token instead of a signature");
     }
     crate::yonexus::resume(&hub);
@@ -178,18 +180,18 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
 
 /// What a start would refuse of these settings before it looks at the data directory: all of it, in the start's own words.
 pub fn check_settings(settings: &Settings) -> Vec<StartError> {
-    let unreadable = |name| {
-        let path = settings.text(name)?;
+    let unreadable = |path: &PathBuf| {
         let why = std::fs::File::open(path).err()?;
-        Some(StartError::Tls(io::Error::other(format!("{path}: {why}"))))
+        Some(StartError::Tls(io::Error::other(format!("{}: {why}", path.display()))))
     };
     // The start stops at the first file that it cannot read.
-    let mut found: Vec<_> = ["tls.cert", "tls.key"].into_iter().filter_map(unreadable).collect();
+    let files = [&settings.tls.cert, &settings.tls.key];
+    let mut found: Vec<_> = files.into_iter().flatten().filter_map(unreadable).collect();
     if found.is_empty() {
         found.extend(acceptor(settings).err());
     }
     // Of a certificate that is no good it is said already.
-    found.extend(check_reach(settings, settings.text("tls.cert").is_some()).err());
+    found.extend(check_reach(settings, settings.tls.cert.is_some()).err());
     found
 }
 
@@ -203,19 +205,19 @@ pub fn check_seed(seed: &SecretBytes) -> Result<(), StartError> {
 
 /// What TLS is served with, if it is.
 fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, StartError> {
-    match (settings.text("tls.cert"), settings.text("tls.key")) {
-        (Some(cert), Some(key)) => serve::tls(cert.as_ref(), key.as_ref()).map(Some).map_err(StartError::Tls),
+    match (&settings.tls.cert, &settings.tls.key) {
+        (Some(cert), Some(key)) => serve::tls(cert, key).map(Some).map_err(StartError::Tls),
         _ => Ok(None),
     }
 }
 
 /// Whether other machines would reach a hub that serves in the clear.
 fn check_reach(settings: &Settings, tls: bool) -> Result<(), StartError> {
-    let is_open = |address: &SocketAddr| !address.ip().is_loopback();
-    match settings.address("hub.listen").filter(is_open) {
-        Some(address) if !tls && !settings.flag("hub.insecure_listen") => Err(StartError::Insecure(address)),
-        _ => Ok(()),
+    let address = settings.hub.listen;
+    if !tls && !settings.hub.insecure_listen && !address.ip().is_loopback() {
+        return Err(StartError::Insecure(address));
     }
+    Ok(())
 }
 
 /// Mints the first operator token, once per data directory; and another one where nobody is left who could let anyone
@@ -366,15 +368,15 @@ async fn clear(hub: &Hub, also_old: bool) {
 
 async fn prune(hub: &Hub) {
     let now = clock::now();
-    let before = |name| match hub.settings.number(name) {
+    let before = |days: u64| match days {
         0 => None,
         days => Some(convoke_core::time::Timestamp::from_millis(
             now.millis().saturating_sub(i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(86_400_000)),
         )),
     };
     let retention = Retention {
-        telemetry_before: before("retention.telemetry_days"),
-        logs_before: before("retention.logs_days"),
+        telemetry_before: before(hub.settings.retention.telemetry_days),
+        logs_before: before(hub.settings.retention.logs_days),
     };
     match hub.store.prune(retention, now).await {
         Ok(pruned) => tracing::debug!(?pruned, "old telemetry and logs are gone"),
@@ -400,7 +402,7 @@ impl Running {
         let Self { hub, serving, upkeep, clearing, .. } = self;
         hub.stopping.cancel();
         let _ = tokio::join!(upkeep, clearing);
-        let drain = hub.settings.seconds("hub.drain_s");
+        let drain = hub.settings.hub.drain_s;
         hub.tasks.close();
         let mut guest = Some(guest);
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {

@@ -99,7 +99,7 @@ pub struct Counters {
 impl Yonexus {
     /// Starts from what is stored.
     pub async fn load(store: &dyn Store, settings: &Settings) -> Result<Self, StoreError> {
-        let clients = Clients::load(store.clients().await?, settings.list("yonexus.allow"));
+        let clients = Clients::load(store.clients().await?, &settings.yonexus.allow);
         let rules = rules::RuleBook::load(store.rules().await?);
         let outbox = outbox::Outbox::load(settings, store.outbox_totals().await?);
         Ok(Self {
@@ -108,7 +108,7 @@ impl Yonexus {
             outbox,
             notifiers: notify::Notifiers::new(settings),
             http: OnceLock::new(),
-            handshakes: Arc::new(Semaphore::new(settings.size("yonexus.max_handshakes"))),
+            handshakes: Arc::new(Semaphore::new(settings.yonexus.max_handshakes)),
             throttle: Throttle::new(MAX_FAILURES),
             metrics: Counters::default(),
         })

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_hub::HubOptions;
-use convoke_hub::settings::{Settings, Sources};
+use convoke_hub::settings::{LogLevel, Settings, Sources};
 use serde_json::json;
 
 use super::Verb;
@@ -138,10 +138,12 @@ pub(super) fn check(verb: Verb<'_>, args: &ServeArgs) -> Result<Exit> {
     };
     let secrets = Secrets::read();
     let token = secrets.operator_token.as_ref().ok().and_then(Option::as_ref);
-    let warnings: Vec<&str> = token.filter(|token| is_short(token.reveal())).map(|_| SHORT).into_iter().collect();
+    let ignored = settings.iter().flat_map(Settings::warnings).map(String::as_str);
+    let short = token.filter(|token| is_short(token.reveal())).map(|_| SHORT);
+    let warnings: Vec<&str> = ignored.chain(short).collect();
     mistakes.extend(secrets.mistakes().map(|why| why.to_string()));
-    let level = settings.as_ref().and_then(|settings| settings.text("hub.log_level"));
-    mistakes.extend(logging::check(level.unwrap_or("info")).err().map(|why| why.to_string()));
+    let level = settings.as_ref().map_or(LogLevel::Info, |settings| settings.hub.log_level);
+    mistakes.extend(logging::check(level).err().map(|why| why.to_string()));
     let exit = if mistakes.is_empty() { Exit::Done } else { Exit::Usage };
     if verb.output.json {
         let listed = settings.iter().flat_map(Settings::listing).map(|(setting, value, source)| {

@@ -107,12 +107,12 @@ pub(crate) fn run(verb: Verb<'_>, args: HubArgs) -> Result<Exit> {
 }
 
 fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool) -> Result<Exit> {
-    let last_lines = logging::start(config.settings.text("hub.log_level").unwrap_or("info"))?;
+    let last_lines = logging::start(config.settings.hub.log_level)?;
     #[cfg(unix)]
-    let open_files = super::open_files::raise(config.settings.size("hub.max_connections"));
+    let open_files = super::open_files::raise(config.settings.hub.max_connections);
     #[cfg(not(unix))]
     let open_files = None;
-    let runtime = crate::workers::runtime(config.settings.size("hub.workers"));
+    let runtime = crate::workers::runtime(config.settings.hub.workers);
     let data = config.data.clone();
     runtime.context("cannot start the runtime")?.block_on(async {
         // From the first moment on, so that a stop during a long start is a clean one.
@@ -216,7 +216,7 @@ fn listening(hub: &Hub) -> String {
 
 /// How the commands on this machine reach the hub. A certificate is for the public name, if there is one.
 fn reachable_here(hub: &Hub) -> String {
-    match hub.settings.text("hub.public_url") {
+    match hub.settings.hub.public_url.as_deref() {
         Some(url) if hub.tls => url.to_owned(),
         _ => listening(hub),
     }

@@ -115,7 +115,7 @@ impl Place {
         }
         let hub = HubAddress::parse(&self.http)?;
         // The hub's own certificate is reason enough to trust the hub's own certificate.
-        let ca = self.hub.settings.text("tls.cert").filter(|_| self.hub.tls).map(PathBuf::from);
+        let ca = self.hub.settings.tls.cert.clone().filter(|_| self.hub.tls);
         let identity = Identity { id, hub, hub_key: self.hub.key.verifying_key(), ca };
         identity.save(&state)?;
         Ok(identity)

@@ -94,7 +94,7 @@ pub async fn decide_at_client(
     id: ApprovalId,
     approve: bool,
 ) -> Result<Arc<Call>, DecideError> {
-    if !hub.settings.flag("approvals.elicitation") {
+    if !hub.settings.approvals.elicitation {
         return Err(ApprovalError::OwnCall.into());
     }
     let (task_hub, by) = (hub.clone(), by.clone());

@@ -265,7 +265,7 @@ async fn mint(
 ) -> Result<Json<EnrolToken>, ApiError> {
     let now = clock::now();
     let token = clock::token("cve_");
-    let expires_at = now.after(hub.settings.seconds("kenny.enrol_token_ttl_s"));
+    let expires_at = now.after(hub.settings.kenny.enrol_token_ttl_s);
     let hint = (trust == Trust::Trusted && !replaces_key)
         .then(|| "the agent is enrolled, and this token binds no other key: a token of `rotate-key` does".to_owned());
     let trust = trust.after(TrustEvent::Invited);

@@ -1,6 +1,6 @@
 //! Agent binaries: offering one to an agent, and the short-lived link it is fetched from.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -39,7 +39,7 @@ pub(super) async fn update(
         return Err(ApiError::conflict(message));
     };
     let arch = meta.arch.unwrap_or_else(|| "x86_64".into());
-    let Some(dir) = hub.settings.text("kenny.update_dir").map(PathBuf::from) else {
+    let Some(dir) = hub.settings.kenny.update_dir.clone() else {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_binary", "this hub has no agent binaries")
             .hint("set kenny.update_dir to a folder of kenny-agent-VERSION-OS-ARCH files"));
     };

@@ -79,7 +79,7 @@ pub(super) async fn metrics(State(hub): State<Hub>, _: Caller, headers: HeaderMa
 #[utoipa::path(get, path = "/api/hub", responses((status = 200)), tag = "hub")]
 /// What this hub is: its id, version, public key and what is switched on.
 pub(super) async fn about(State(hub): State<Hub>, _: Caller) -> Json<serde_json::Value> {
-    let token_auth = hub.settings.flag("kenny.allow_token_auth");
+    let token_auth = hub.settings.kenny.allow_token_auth;
     Json(json!({
         "hub_id": hub.store.hub_id(),
         "version": env!("CARGO_PKG_VERSION"),

@@ -41,8 +41,8 @@ pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> 
 }
 
 fn is_listed(hub: &Hub, origin: &str) -> bool {
-    let public = hub.settings.text("hub.public_url").is_some_and(|url| url.eq_ignore_ascii_case(origin));
-    public || hub.settings.list("hub.allowed_origins").iter().any(|o| o.eq_ignore_ascii_case(origin))
+    let public = hub.settings.hub.public_url.as_deref().is_some_and(|url| url.eq_ignore_ascii_case(origin));
+    public || hub.settings.hub.allowed_origins.iter().any(|o| o.eq_ignore_ascii_case(origin))
 }
 
 /// The origin of the page that makes a request, if it is one that may.
@@ -100,10 +100,10 @@ fn host_allowed(hub: &Hub, name: &str) -> bool {
     if name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok() {
         return true;
     }
-    let public = hub.settings.text("hub.public_url").and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
+    let public = hub.settings.hub.public_url.as_deref().and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
     let public = public.map(|rest| name_of(rest.split('/').next().unwrap_or_default()));
     public.is_some_and(|p| p.eq_ignore_ascii_case(name))
-        || hub.settings.list("hub.allowed_hosts").iter().any(|h| h == "*" || h.eq_ignore_ascii_case(name))
+        || hub.settings.hub.allowed_hosts.iter().any(|h| h == "*" || h.eq_ignore_ascii_case(name))
 }
 
 /// A host without its port and brackets.

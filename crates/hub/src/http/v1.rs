@@ -65,7 +65,7 @@ pub(super) async fn mint(
     }
     let now = clock::now();
     let token = clock::token("cvn_");
-    let expires_at = now.after(hub.settings.seconds("sonde.enrol_token_ttl_s"));
+    let expires_at = now.after(hub.settings.sonde.enrol_token_ttl_s);
     let row = SondeTokenRow { hash: token.hash(), name, created_at: now, expires_at, used_at: None, used_by: None };
     let mut record = Draft::new(now, Kind::Enrol)
         .detail(&json!({ "what": "Sonde enrolment token", "name": row.name, "expires_at": expires_at }));

@@ -34,7 +34,7 @@ pub(super) async fn kenny(State(hub): State<Hub>, From(address): From, mut reque
     });
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         // Agents cannot ask how large an answer may be; ours read it here, the others skip it.
-        let limit = hub.settings.size("kenny.max_frame_bytes");
+        let limit = hub.settings.kenny.max_frame_bytes;
         response.headers_mut().insert("convoke-max-frame", limit.into());
     }
     response

@@ -244,7 +244,7 @@ impl Tunnel<'_> {
 
     /// Once an interval: notices a peer that is overdue, half-open, or does not read.
     fn on_heartbeat<S: Stream>(&mut self, now: Duration, socket: &mut Socket<S>) -> Option<Close> {
-        let interval = self.hub.settings.seconds("kenny.heartbeat_s");
+        let interval = self.hub.settings.kenny.heartbeat_s;
         let overdue = now.saturating_sub(self.last_heard) >= interval.saturating_mul(2);
         self.set_overdue(overdue);
         self.hub.agents.heard(self.agent, self.link.id, self.last_seen());
@@ -340,7 +340,7 @@ impl Tunnel<'_> {
     }
 
     fn is_too_much(&self, text: &str) -> bool {
-        text.len() > self.hub.settings.size("kenny.max_telemetry_bytes")
+        text.len() > self.hub.settings.kenny.max_telemetry_bytes
     }
 
     async fn on_too_much(&mut self, counted_as: &'static str, what: &str, text: &str) {
@@ -407,7 +407,7 @@ impl Tunnel<'_> {
     async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Match<Reply>)>) {
         let failure = || match why {
             Unreadable::TooLarge(size) => {
-                let limit = self.hub.settings.number("kenny.max_frame_bytes");
+                let limit = self.hub.settings.kenny.max_frame_bytes;
                 let message =
                     format!("the answer of {size} bytes is over the limit of {limit} (kenny.max_frame_bytes)");
                 Failure::new(code::TOO_LARGE, message)

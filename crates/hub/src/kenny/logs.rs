@@ -68,7 +68,7 @@ impl Tunnel<'_> {
     }
 
     fn log_lines_per_minute(&self) -> u64 {
-        self.hub.settings.number("kenny.log_lines_per_minute")
+        self.hub.settings.kenny.log_lines_per_minute
     }
 
     fn dropped_line(&self, dropped: u64) -> LogRow {

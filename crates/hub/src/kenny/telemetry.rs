@@ -14,7 +14,7 @@ impl Tunnel<'_> {
     /// Whether one more snapshot is taken in this minute: each is judged and written, and one agent must not keep the
     /// hub busy nor fill its disk.
     pub(super) async fn may_push(&mut self) -> bool {
-        let per_minute = self.hub.settings.number("kenny.snapshots_per_minute");
+        let per_minute = self.hub.settings.kenny.snapshots_per_minute;
         let now_ms = clock::now().millis();
         match self.hub.budgets.ask(&self.agent.id, |budget| &mut budget.snapshots, per_minute, now_ms) {
             // How many were dropped is a number of the metrics; that some were was said.

@@ -76,7 +76,7 @@ pub(super) async fn ask(
         .client_capabilities()
         .and_then(|c| c.elicitation)
         .is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none());
-    if !hub.settings.flag("approvals.elicitation") || !capable {
+    if !hub.settings.approvals.elicitation || !capable {
         return Asked::Nobody;
     }
     let Some(question) = question(wanted) else { return Asked::Nobody };
@@ -195,7 +195,7 @@ pub(super) async fn answered(
     answers: &InputResponses,
 ) -> Result<Answer, Box<CallToolResult>> {
     let refuse = |code: &str, message: &str| Err(Box::new(render::error(code, message)));
-    if !hub.settings.flag("approvals.elicitation") {
+    if !hub.settings.approvals.elicitation {
         return refuse("bad_state", "this hub does not take approvals from a client's own prompt");
     }
     let bound = binding(hub, asker, wanted);

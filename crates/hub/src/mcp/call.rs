@@ -224,7 +224,7 @@ pub(super) async fn ended(call: &Call, run: Option<impl Future<Output = ()>>) ->
 
 /// A call's end as the client sees it. A large answer is read and cut on a thread where it holds up nobody.
 pub(super) async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
-    outcome(hub, call, done, hub.settings.size("mcp.max_result_bytes")).await.into_result()
+    outcome(hub, call, done, hub.settings.mcp.max_result_bytes).await.into_result()
 }
 
 /// The same, within a budget of its own.

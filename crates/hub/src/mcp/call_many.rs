@@ -58,7 +58,7 @@ pub(super) async fn call(
         return render::error("forbidden", &missing.to_string());
     }
     let targets = reached(hub, asker, tool.name, targets).await;
-    let budget = (hub.settings.size("mcp.max_result_bytes") / targets.len().max(1)).max(LEAST_BUDGET);
+    let budget = (hub.settings.mcp.max_result_bytes / targets.len().max(1)).max(LEAST_BUDGET);
     let total = targets.len();
     let Ok(text) = to_raw_value(&args) else { return render::error("bad_args", "the arguments cannot be written") };
     let over = AtomicUsize::new(0);

@@ -50,7 +50,7 @@ impl Door {
             .with_json_response(true)
             // Its events would all have one id; ours have their own (`standing.rs`).
             .with_sse_retry(None)
-            .with_max_request_body_bytes(hub.settings.size("hub.max_body_bytes"))
+            .with_max_request_body_bytes(hub.settings.hub.max_body_bytes)
             .with_cancellation_token(hub.mcp.ended.clone());
         // The keeper of all doors has checked both, with the hub's own lists (`http/origin.rs`).
         config = config.disable_allowed_hosts().disable_allowed_origins();
@@ -97,7 +97,7 @@ impl Door {
         }
         parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         let body = extract::body(body, &parts.headers, Some(caller), hub).await?;
-        let elicitation = hub.settings.flag("approvals.elicitation");
+        let elicitation = hub.settings.approvals.elicitation;
         if let Some(plain) = short::read(elicitation, &parts.headers, &body) {
             return Ok(match plain.entry.check(&caller.token.grant) {
                 Ok(()) => plain.answer(hub, caller).await,
@@ -286,7 +286,7 @@ fn reached_at(hub: &Hub, headers: &HeaderMap) -> String {
         .get(header::HOST)
         .and_then(|v| v.to_str().ok())
         .filter(|host| host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b)));
-    match (hub.settings.text("hub.public_url"), host) {
+    match (hub.settings.hub.public_url.as_deref(), host) {
         (None, Some(host)) => format!("{}://{host}", if hub.tls { "https" } else { "http" }),
         _ => hub.base_url(),
     }

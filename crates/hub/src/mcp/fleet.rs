@@ -49,7 +49,7 @@ pub(super) fn value(of: &impl Serialize) -> Result<Value, ApiError> {
 }
 
 pub(super) fn budget(hub: &Hub) -> usize {
-    hub.settings.size("mcp.max_result_bytes")
+    hub.settings.mcp.max_result_bytes
 }
 
 #[derive(serde::Deserialize)]

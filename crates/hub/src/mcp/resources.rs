@@ -151,7 +151,7 @@ pub(super) async fn read(hub: &Hub, asker: &Asker, uri: &str) -> Result<ReadReso
         return Err(ErrorData::resource_not_found(message, Some(data)));
     };
     let text = content(hub, asker, &name).await.map_err(|error| protocol_error(&error))?;
-    let text = render::resource(text, hub.settings.size("mcp.max_result_bytes"));
+    let text = render::resource(text, hub.settings.mcp.max_result_bytes);
     let mut meta = MetaObject::new();
     meta.0.insert("convoke/untrusted".into(), true.into());
     let contents = ResourceContents::text(text, uri).with_mime_type("application/json").with_meta(meta);

@@ -248,8 +248,8 @@ impl Sessions {
     /// With the limits of the settings.
     pub fn new(settings: &Settings) -> Self {
         let mut inner = LocalSessionManager::default();
-        let idle = settings.seconds("mcp.session_idle_s");
-        let max_per_token = settings.size("mcp.max_sessions_per_token");
+        let idle = settings.mcp.session_idle_s;
+        let max_per_token = settings.mcp.max_sessions_per_token;
         // The SDK counts what comes in alone, and would close a session in the middle of a call.
         inner.session_config.keep_alive = None;
         Self {
@@ -260,7 +260,7 @@ impl Sessions {
             requests: Places::new(MAX_REQUESTS, MAX_REQUESTS_BYTES),
             kept: Kept::default(),
             ended: CancellationToken::new(),
-            max: settings.size("mcp.max_sessions"),
+            max: settings.mcp.max_sessions,
             max_per_token,
             idle,
             since: Instant::now(),

@@ -204,7 +204,7 @@ async fn ended(hub: &Hub, caller: &Caller, id: &RequestId, call: &Arc<Call>, don
     if !caller.token.is_active(clock::now()) {
         return reply(id, call::too_late(), era);
     }
-    match done::text(id, call, done, hub.settings.size("mcp.max_result_bytes"), era) {
+    match done::text(id, call, done, hub.settings.mcp.max_result_bytes, era) {
         Some(text) => text,
         None => reply(id, call::shown(hub, call, done).await, era),
     }

@@ -95,7 +95,7 @@ pub async fn create(hub: &Hub, caller: &Caller, plan: Plan) -> Result<(Arc<LiveR
     if hub.rooms.find(&name).is_some() {
         return Err(RoomError::Exists);
     }
-    if hub.rooms.count() >= hub.settings.size("rooms.max_rooms") {
+    if hub.rooms.count() >= hub.settings.rooms.max_rooms {
         return Err(RoomError::TooMany);
     }
     let (key, kept) = RoomKey::generate().ok_or(RoomError::Crypto)?;

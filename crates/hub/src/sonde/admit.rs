@@ -28,6 +28,7 @@ use super::{Arrival, Credential};
 use crate::agents::budget::Record;
 use crate::clock;
 use crate::hub::Hub;
+use crate::settings::ChangedAgents;
 
 /// An agent that may enter.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ pub(super) async fn admit(hub: &Hub, arrival: &Arrival, registration: Registrati
     if let Some(changed) = &flagged {
         let fields: Vec<&str> = changed.changes.iter().map(|c| c.field.as_str()).collect();
         let what = format!("attestation changed ({}); an operator must accept it", fields.join(", "));
-        if hub.settings.text("sonde.changed_agents") == Some("refuse") {
+        if hub.settings.sonde.changed_agents == ChangedAgents::Refuse {
             return Err(format!("Registration refused: {what}"));
         }
         ack.warning = Some(what);

@@ -24,6 +24,7 @@ use crate::http::doors::record_refusal;
 use crate::hub::Hub;
 use crate::link::{Answer, Failure};
 use crate::operators::Caller;
+use crate::settings::ChangedAgents;
 
 /// Added to a waiter's own deadline, so that the link's word on it comes first.
 const GRACE: Duration = Duration::from_secs(1);
@@ -43,11 +44,11 @@ where
     F: Future<Output = Answer>,
 {
     let flagged = hub.sonde.registry.find(&question.agent).is_some_and(|a| a.state().facts.changed.is_some());
-    if flagged && hub.settings.text("sonde.changed_agents") == Some("restrict") {
+    if flagged && hub.settings.sonde.changed_agents == ChangedAgents::Restrict {
         let message = "the agent's attestation changed; it is not asked until an operator accepts it";
         return Err(Failure::new(code::BLOCKED, message));
     }
-    let life = hub.settings.seconds("sonde.cache_s");
+    let life = hub.settings.sonde.cache_s;
     if effect != Effect::Observe || life.is_zero() {
         return transmit(timeout).await;
     }

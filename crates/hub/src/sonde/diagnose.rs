@@ -91,8 +91,7 @@ fn find<'a>(all: &'a [Known], category: &str) -> Option<&'a Runbook> {
 
 /// The hub's own: an operator's file takes the place of a built-in one of the same category.
 pub(super) async fn shared(hub: &Hub) -> Vec<Known> {
-    let folder = hub.settings.text("sonde.runbook_dir").map(std::path::PathBuf::from);
-    let own = match folder {
+    let own = match hub.settings.sonde.runbook_dir.clone() {
         Some(folder) => tokio::task::spawn_blocking(move || read_folder(&folder)).await.unwrap_or_default(),
         None => Vec::new(),
     };

@@ -24,10 +24,7 @@ pub struct Client(pub Option<[u8; 32]>);
 
 /// Binds the listener, if there is to be one.
 pub(crate) async fn bind(hub: &Hub) -> io::Result<Option<(TcpListener, TlsAcceptor, SocketAddr)>> {
-    let Some(address) = hub.settings.text("sonde.tls_listen") else { return Ok(None) };
-    let address: SocketAddr = address
-        .parse()
-        .map_err(|_| io::Error::other(format!("{address:?} is not an address such as 0.0.0.0:7411")))?;
+    let Some(address) = hub.settings.sonde.tls_listen else { return Ok(None) };
     let ca = hub.sonde.ca(&*hub.store).await.map_err(io::Error::other)?;
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
@@ -42,8 +39,8 @@ pub(crate) fn doors(hub: &Hub) -> Doors {
 
 /// What agents may call the hub: the names that were set, the public address, and the address itself.
 fn names(hub: &Hub, address: SocketAddr) -> Vec<String> {
-    let mut names: Vec<String> = hub.settings.list("sonde.tls_names").to_vec();
-    if let Some(url) = hub.settings.text("hub.public_url") {
+    let mut names = hub.settings.sonde.tls_names.clone();
+    if let Some(url) = hub.settings.hub.public_url.as_deref() {
         let host = url.split("://").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
         // Without the port; an IPv6 address has colons of its own, but then it is in brackets.
         let host = match host.rsplit_once(':') {

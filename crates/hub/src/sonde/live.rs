@@ -72,7 +72,7 @@ pub(super) async fn run<S: Stream>(
     link: &Arc<Link>,
     version: &str,
 ) -> (Goodbye, Timestamp) {
-    if let Some(latest) = hub.settings.text("sonde.latest_agent_version")
+    if let Some(latest) = hub.settings.sonde.latest_agent_version.as_deref()
         && is_newer(latest, version)
     {
         let update = UpdateAvailable { latest_version: latest.into(), current_version: version.into() };
@@ -80,7 +80,7 @@ pub(super) async fn run<S: Stream>(
             socket.queue_text(&frame);
         }
     }
-    let interval = hub.settings.seconds("sonde.heartbeat_s");
+    let interval = hub.settings.sonde.heartbeat_s;
     let mut tunnel = Tunnel {
         hub,
         agent,
@@ -204,7 +204,7 @@ impl Tunnel<'_> {
                 let waits = |held: &Probe| self.held.iter().any(|other| other.probe == held.probe);
                 if !session.must_wait(&held.probe) && !waits(&held) {
                     start(held, socket, session);
-                } else if self.held.len() < self.hub.settings.size("sonde.max_in_flight") {
+                } else if self.held.len() < self.hub.settings.sonde.max_in_flight {
                     self.held.push_back(held);
                 } else {
                     let _ = held.reply.send(Err(Failure::new(code::BUSY, TOO_MANY)));
@@ -266,7 +266,7 @@ impl Tunnel<'_> {
         }
         self.release(socket, session);
         if now >= self.next_ping {
-            self.next_ping = now + self.hub.settings.seconds("sonde.heartbeat_s");
+            self.next_ping = now + self.hub.settings.sonde.heartbeat_s;
             return self.ping(socket);
         }
         None
@@ -343,7 +343,7 @@ impl Tunnel<'_> {
                 let _ = waiter.send(self.answer(*answer, request));
             }
             Event::TooLarge { waiter, .. } => {
-                let limit = self.hub.settings.number("sonde.max_frame_bytes");
+                let limit = self.hub.settings.sonde.max_frame_bytes;
                 let message = format!("the answer is over the limit of {limit} bytes (sonde.max_frame_bytes)");
                 let _ = waiter.send(Err(Failure::new(code::TOO_LARGE, message)));
             }

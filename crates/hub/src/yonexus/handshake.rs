@@ -177,8 +177,8 @@ impl Handshake<'_> {
         request_id: Option<String>,
     ) -> Result<(HelloOutcome, Vec<Builtin>), StoreError> {
         let (hub, at) = (self.hub, now(self.hub));
-        let ttl = hub.settings.seconds("yonexus.pairing_ttl_s");
-        let room = hub.yonexus.clients.pairing_count() < hub.settings.size("yonexus.max_pairings");
+        let ttl = hub.settings.yonexus.pairing_ttl_s;
+        let room = hub.yonexus.clients.pairing_count() < hub.settings.yonexus.max_pairings;
         let only_inbox = hub.yonexus.notifiers.only_inbox();
         let (link, address) = (self.link, self.address);
         let work = |change: &mut super::clients::Change| {

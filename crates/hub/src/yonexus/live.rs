@@ -67,7 +67,7 @@ pub(super) async fn run<S: Stream>(
 
 /// Tells those who watch that a client's liveness changed.
 pub(super) fn tell_watchers(hub: &Hub, identifier: &str, status: Status, reason: Option<&str>) {
-    let watchers = hub.settings.list("yonexus.status_watchers");
+    let watchers = &hub.settings.yonexus.status_watchers;
     if watchers.is_empty() {
         return;
     }
@@ -186,7 +186,7 @@ impl Live<'_> {
                     self.hub.yonexus.clients.set_overdue(self.client, self.link, false);
                     self.status(Status::Online, None, socket).await;
                 }
-                if self.hub.settings.flag("yonexus.heartbeat_ack") {
+                if self.hub.settings.yonexus.heartbeat_ack {
                     socket.queue_text(&answer::heartbeat_ack(&self.client.identifier, at).encode());
                 }
             }

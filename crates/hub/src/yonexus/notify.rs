@@ -58,16 +58,16 @@ pub(crate) struct Notifiers {
 
 impl Notifiers {
     pub(super) fn new(settings: &Settings) -> Self {
-        let token = settings.text("yonexus.discord_bot_token").map(SecretText::new);
-        let user = settings.text("yonexus.discord_admin_user");
-        let base = settings.text("yonexus.discord_base_url").unwrap_or_default();
+        let token = settings.yonexus.discord_bot_token.clone();
+        let user = settings.yonexus.discord_admin_user.as_deref();
+        let base = &settings.yonexus.discord_base_url;
         let incomplete = token.is_some() != user.is_some();
         if incomplete {
             tracing::warn!("yonexus.discord_bot_token and yonexus.discord_admin_user go together; one is missing");
         }
         let discord = token.zip(user).map(|(token, user)| Discord::new(base, token, user));
-        let secret = settings.text("yonexus.webhook_secret").map(SecretText::new);
-        let webhook = settings.text("yonexus.webhook_url").map(|url| (url.to_owned(), secret));
+        let secret = settings.yonexus.webhook_secret.clone();
+        let webhook = settings.yonexus.webhook_url.clone().map(|url| (url, secret));
         Self { discord, webhook, incomplete }
     }
 

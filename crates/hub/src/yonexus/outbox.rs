@@ -55,8 +55,8 @@ pub(super) struct Kept {
 impl Outbox {
     pub(super) fn load(settings: &Settings, totals: Vec<OutboxTotal>) -> Self {
         let outbox = Self {
-            per_client: settings.number("yonexus.outbox_max_per_client"),
-            max_bytes: settings.number("yonexus.outbox_max_bytes"),
+            per_client: settings.yonexus.outbox_max_per_client,
+            max_bytes: settings.yonexus.outbox_max_bytes,
             totals: Mutex::default(),
             busy: Mutex::default(),
         };
@@ -154,7 +154,7 @@ pub(super) async fn keep(
 /// Removes what nobody needs any more.
 pub(super) async fn lapse(hub: &Hub) {
     let now = clock::now();
-    let before = match hub.settings.number("retention.messages_days") {
+    let before = match hub.settings.retention.messages_days {
         0 => None,
         days => Some(Timestamp::from_millis(
             now.millis().saturating_sub(i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(86_400_000)),

@@ -58,7 +58,7 @@ pub(super) fn record(
 
 /// Puts a client on the allow-list; a revoked one may pair again. `None` when there are as many as there may be.
 pub async fn allow(hub: &Hub, caller: &Caller, identifier: &str) -> Result<Option<Arc<Client>>, StoreError> {
-    let most = hub.settings.size("yonexus.max_clients");
+    let most = hub.settings.yonexus.max_clients;
     let clients = &hub.yonexus.clients;
     loop {
         let Some(client) = clients.find_or_add(identifier, most) else { return Ok(None) };
@@ -159,7 +159,7 @@ async fn approve(hub: &Hub, caller: &Caller, client: &Arc<Client>) -> Result<boo
 }
 
 async fn deny(hub: &Hub, caller: &Caller, client: &Arc<Client>) -> Result<bool, StoreError> {
-    let (at, pause) = (now(hub), hub.settings.seconds("yonexus.pairing_ttl_s"));
+    let (at, pause) = (now(hub), hub.settings.yonexus.pairing_ttl_s);
     let draft = by(caller, Kind::Pairing, client, "denied", Decision::Rejected);
     let denied = hub.yonexus.clients.change(hub, client, |change| {
         let link = change.pairing.link.clone();

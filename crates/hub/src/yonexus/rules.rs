@@ -233,7 +233,7 @@ async fn to_inbox(hub: &Hub, sender: &str, message: RuleMessage<'_>) -> Outcome 
         sender: sender.into(),
         content: message.content.into(),
     };
-    let stored = hub.store.put_message(row, hub.settings.number("yonexus.inbox_max")).await;
+    let stored = hub.store.put_message(row, hub.settings.yonexus.inbox_max).await;
     stored.map(drop).map_err(|why| not_kept(&why))
 }
 

@@ -33,10 +33,10 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
 
 fn config(hub: &Hub) -> ServerConfig {
     ServerConfig {
-        unstable_after: hub.settings.seconds("yonexus.unstable_after_s"),
-        offline_after: hub.settings.seconds("yonexus.offline_after_s"),
-        auth_within: hub.settings.seconds("yonexus.auth_timeout_s"),
-        frames_per_second: u32::try_from(hub.settings.number("yonexus.frames_per_second")).unwrap_or(u32::MAX),
+        unstable_after: hub.settings.yonexus.unstable_after_s,
+        offline_after: hub.settings.yonexus.offline_after_s,
+        auth_within: hub.settings.yonexus.auth_timeout_s,
+        frames_per_second: hub.settings.yonexus.frames_per_second,
     }
 }
 
