@@ -76,7 +76,8 @@ fn show_error(output: &Output, error: &anyhow::Error) {
 fn arguments(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     let name = args.first().and_then(|name| Path::new(name).file_stem()).and_then(OsStr::to_str);
-    if matches!(name, Some("kenny-agent" | "convoke-agent")) {
+    let has_word = args.get(1).is_some_and(|word| word == "agent");
+    if matches!(name, Some("kenny-agent" | "convoke-agent")) && !has_word {
         args.insert(1, "agent".into());
     }
     args
@@ -90,6 +91,8 @@ mod tests {
     fn an_agents_name_makes_an_agent() {
         let of = |words: &[&str]| arguments(words.iter().map(OsString::from));
         assert_eq!(of(&["/usr/bin/kenny-agent", "run"]), ["/usr/bin/kenny-agent", "agent", "run"]);
+        // As a service or an update starts it, whatever its file is called.
+        assert_eq!(of(&["/x/convoke-agent", "agent", "run"]), ["/x/convoke-agent", "agent", "run"]);
         assert_eq!(of(&["kenny-agent.exe"]), ["kenny-agent.exe", "agent"]);
         assert_eq!(of(&["convoke", "up"]), ["convoke", "up"]);
         assert!(of(&[]).is_empty());
