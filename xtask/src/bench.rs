@@ -7,9 +7,12 @@ use anyhow::{Context as _, Result};
 
 use crate::run;
 
-/// Builds the binary as it is shipped and hands over to its own `bench`.
+/// Builds the binaries as they are shipped and hands over to `convoke bench`, which measures the agent beside it.
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<()> {
-    run::shown(run::cargo(root).args(["build", "--release", "--package", "convoke"]))?;
+    // One by one: together, each would get the other's features.
+    for program in ["convoke-agent", "convoke"] {
+        run::shown(run::cargo(root).args(["build", "--release", "--package", program]))?;
+    }
     let binary = target_dir(root)?.join("release").join(format!("convoke{}", std::env::consts::EXE_SUFFIX));
     run::shown(Command::new(binary).arg("bench").args(spelled_out(args)))
 }

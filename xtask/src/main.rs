@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask setup | test | conformance | bench | windows | layout | tidy`.
+//! Developer commands: `cargo xtask setup | test | conformance | bench | windows | tidy`.
 //!
 //! Everything a contributor or a build machine runs goes through here, so that there is one list of what "all checks"
 //! means. Messages go to standard error, as cargo's own do.
@@ -6,7 +6,6 @@
 mod bench;
 mod check;
 mod conformance;
-mod layout;
 mod run;
 mod setup;
 mod tidy;
@@ -24,12 +23,10 @@ Usage: cargo xtask <command>
   test [--fast]    format check, tidy checks, lints, doc tests, fuzz targets compile, MCP conformance,
                    all tests (--fast leaves out the doc tests, the fuzz targets and the conformance)
   conformance      the official MCP suite and Inspector against a hub with the suite's fixtures
-  bench [args]     build the release binary and run `convoke bench` with these arguments;
+  bench [args]     build the release binaries and run `convoke bench` with these arguments;
                    a name before them, as in `bench mcp`, measures only that
   windows [--check]
-                   build the program for Windows, where the target and mingw are installed, or check it
-  layout           list the functions that an agent at rest and a hub use, for the linker, from traces of the
-                   release build (needs valgrind)
+                   build the programs for Windows, where the target and mingw are installed, or check them
   tidy [folder]    the tidy checks alone, on this checkout or another";
 
 fn main() -> ExitCode {
@@ -42,7 +39,6 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::run(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["windows", rest @ ..] => windows::run(&root(), rest),
-        ["layout"] => layout::run(&root()),
         ["tidy"] => tidy::run(&root()),
         ["tidy", folder] => tidy::run(Path::new(folder)),
         ["help" | "--help" | "-h"] => {

@@ -1,6 +1,7 @@
 //! The tidy checks: what must hold for the source as such. Each check is a pure function from the [`House`] to its
 //! [`Finding`]s, so that its tests can make up a house in which it fails.
 
+mod agent;
 mod arrows;
 mod dependencies;
 mod fixtures;
@@ -52,6 +53,7 @@ impl fmt::Display for Finding {
 type Check = fn(&House) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
+    agent::check,
     arrows::check,
     dependencies::check,
     fixtures::check,

@@ -1,4 +1,4 @@
-//! `cargo xtask windows`: the program for Windows, built here.
+//! `cargo xtask windows`: the programs for Windows, built here.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,25 +7,29 @@ use anyhow::{Result, bail};
 
 use crate::{bench, run};
 
+/// Built one by one: together, each would get the other's features.
+const PROGRAMS: [&str; 2] = ["convoke", "convoke-agent"];
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 
-/// Cross-builds the release binary where the target and its linker are installed; says what to install where not.
+/// Cross-builds the release binaries where the target and its linker are installed; says what to install where not.
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<()> {
     let missing = missing(&installed_targets(), run::find_program(LINKER).is_some());
     if !missing.is_empty() {
-        bail!("the program for Windows cannot be built here yet:\n  {}", missing.join("\n  "));
+        bail!("the programs for Windows cannot be built here yet:\n  {}", missing.join("\n  "));
     }
     let verb = if args == ["--check"] { "check" } else { "build" };
-    let mut cargo = run::cargo(root);
-    cargo.args([verb, "--package", "convoke", "--target", TARGET]);
-    if verb == "build" {
-        cargo.arg("--release");
-    }
-    run::shown(&mut cargo)?;
-    if verb == "build" {
-        let built = bench::target_dir(root)?.join(TARGET).join("release").join("convoke.exe");
-        eprintln!("windows: {}", built.display());
+    for program in PROGRAMS {
+        let mut cargo = run::cargo(root);
+        cargo.args([verb, "--package", program, "--target", TARGET]);
+        if verb == "build" {
+            cargo.arg("--release");
+        }
+        run::shown(&mut cargo)?;
+        if verb == "build" {
+            let built = bench::target_dir(root)?.join(TARGET).join("release").join(format!("{program}.exe"));
+            eprintln!("windows: {}", built.display());
+        }
     }
     Ok(())
 }

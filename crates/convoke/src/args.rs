@@ -1,16 +1,15 @@
 //! The command line as a type.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
+use convoke_cli::agent;
+
 use crate::commands::{
-    agent, agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs,
+    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs,
     policy, probe, room, rpc, rules, tokens,
 };
-use crate::exit::Usage;
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
 #[derive(Debug, Parser)]
@@ -20,64 +19,6 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-impl Cli {
-    /// Understands the command line, or says what is wrong with it. Help and the like is written here, and ends it.
-    pub(crate) fn of(args: Vec<OsString>) -> Result<Self, Usage> {
-        if let Some(cli) = Resident::of(&args) {
-            return Ok(cli);
-        }
-        let json = args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
-        Self::try_parse_from(args).map_err(|error| if json { misread(&error) } else { error.exit() })
-    }
-}
-
-/// What is wrong with a command line, for a program: without the layout that a terminal gets.
-fn misread(error: &clap::Error) -> Usage {
-    let text = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
-        // Its words would be the whole help.
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            return Usage("a command is missing: see --help".into());
-        }
-        _ => error.render().to_string(),
-    };
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let text = text.split("\n\nFor more information").next().unwrap_or(text);
-    Usage(text.trim_end().to_owned())
-}
-
-/// The verbs that stay for as long as the machine runs and are asked to be small. To build the whole tree of commands
-/// takes a megabyte of code, and as much memory again, which such a process would keep.
-#[derive(Debug, Parser)]
-#[command(name = "convoke")]
-struct Resident {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: ResidentCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum ResidentCommand {
-    Agent(Box<agent::AgentArgs>),
-    Rpc(rpc::RpcArgs),
-}
-
-impl Resident {
-    /// The command line, if it is one of these and nothing is wrong with it: help and errors are told by the whole.
-    fn of(args: &[OsString]) -> Option<Cli> {
-        if !args.get(1).is_some_and(|verb| verb == "agent" || verb == "rpc") {
-            return None;
-        }
-        let Self { global, command } = Self::try_parse_from(args).ok()?;
-        let command = match command {
-            ResidentCommand::Agent(args) => Command::Agent(args),
-            ResidentCommand::Rpc(args) => Command::Rpc(args),
-        };
-        Some(Cli { global, command })
-    }
 }
 
 /// What every command takes.
@@ -189,30 +130,6 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
-        Resident::command().debug_assert();
-    }
-
-    /// What is understood the short way is understood the same way as by the whole.
-    #[test]
-    fn the_verbs_that_stay_have_no_command_line_of_their_own() {
-        let lines = [
-            "convoke agent",
-            "convoke agent run --state /srv/agent --set log.level=debug",
-            "convoke agent --server wss://hub.example/agent/ws --agent-id pc",
-            "convoke agent enroll --hub http://127.0.0.1:1 --id pc --token t --hub-key k --json",
-            "convoke agent collect",
-            "convoke rpc",
-        ];
-        for line in lines {
-            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            let short = Resident::of(&words).expect(line);
-            assert_eq!(format!("{short:?}"), format!("{:?}", parse(line).expect(line)), "{line}");
-        }
-        for line in ["convoke agents list", "convoke agent --help", "convoke agent nonsense", "convoke", "convoke up"]
-        {
-            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            assert!(Resident::of(&words).is_none(), "{line}");
-        }
     }
 
     /// An argument of a verb with the name of a global one would silently take its value.

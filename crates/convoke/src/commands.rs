@@ -1,6 +1,5 @@
 //! The commands: one file per noun, each with its arguments and what it does.
 
-pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod audit;
@@ -18,8 +17,6 @@ pub(crate) mod keys;
 mod local_agent;
 pub(crate) mod logs;
 pub(crate) mod mcp;
-#[cfg(unix)]
-mod open_files;
 mod pages;
 pub(crate) mod policy;
 pub(crate) mod probe;
@@ -29,7 +26,6 @@ mod result;
 pub(crate) mod room;
 pub(crate) mod rpc;
 pub(crate) mod rules;
-mod signals;
 pub(crate) mod tokens;
 mod verdict;
 
@@ -38,6 +34,7 @@ use std::pin::Pin;
 
 use anyhow::{Context as _, Result};
 use convoke_api::Client;
+use convoke_cli::agent;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -92,7 +89,10 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     match command {
         Command::Up(args) => hub::up(verb, args),
         Command::Hub(args) => hub::run(verb, args),
-        Command::Agent(args) => agent::run(verb, *args),
+        Command::Agent(args) => {
+            let (hub, token) = (global.hub.as_deref(), global.token.as_deref());
+            agent::run(agent::Verb { output, program: "convoke agent", hub, token }, *args)
+        }
         Command::Agents(command) => against_a_hub(agents::run(verb, command)),
         Command::EnrollToken(args) => against_a_hub(enrol::run(verb, args)),
         Command::Call(args) => against_a_hub(call::run(verb, args)),

@@ -5,19 +5,17 @@ mod args;
 mod bench;
 mod commands;
 mod connect;
-mod exit;
 mod local;
 mod logging;
-mod output;
 mod parse;
-mod show;
-mod table;
-mod when;
 mod workers;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
+
+use convoke_api::ClientError;
+use convoke_cli::{exit, output, show, table, when};
 
 use crate::args::Cli;
 use crate::exit::Exit;
@@ -41,7 +39,7 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|verb| verb == "rpc") {
         convoke_coder::spare_memory();
     }
-    let cli = match Cli::of(args) {
+    let cli: Cli = match convoke_cli::parse::command_line(args) {
         Ok(cli) => cli,
         Err(why) => {
             Output::new(true).error(&why.into());
@@ -54,9 +52,23 @@ fn main() -> ExitCode {
         // `convoke audit list | head` is no error: who reads has seen enough.
         Err(error) if output::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            output.error(&error);
+            show_error(&output, &error);
             exit::of(&error).into()
         }
+    }
+}
+
+/// Shows what went wrong. A hub's own error goes to a program as the hub sent it.
+fn show_error(output: &Output, error: &anyhow::Error) {
+    match error.downcast_ref() {
+        Some(ClientError::Refused { body, .. }) if output.json => {
+            output.note(serde_json::to_string(body).unwrap_or_default());
+        }
+        Some(ClientError::Unreachable { .. }) => output.error_as("unreachable", error),
+        Some(ClientError::Lost { .. }) => output.error_as("lost", error),
+        Some(ClientError::Distrusted { .. }) => output.error_as("distrusted", error),
+        Some(ClientError::NotAHub { .. }) => output.error_as("not_a_hub", error),
+        _ => output.error(error),
     }
 }
 
@@ -64,7 +76,8 @@ fn main() -> ExitCode {
 fn arguments(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     let name = args.first().and_then(|name| Path::new(name).file_stem()).and_then(OsStr::to_str);
-    if matches!(name, Some("kenny-agent" | "convoke-agent")) {
+    let has_word = args.get(1).is_some_and(|word| word == "agent");
+    if matches!(name, Some("kenny-agent" | "convoke-agent")) && !has_word {
         args.insert(1, "agent".into());
     }
     args
@@ -78,6 +91,8 @@ mod tests {
     fn an_agents_name_makes_an_agent() {
         let of = |words: &[&str]| arguments(words.iter().map(OsString::from));
         assert_eq!(of(&["/usr/bin/kenny-agent", "run"]), ["/usr/bin/kenny-agent", "agent", "run"]);
+        // As a service or an update starts it, whatever its file is called.
+        assert_eq!(of(&["/x/convoke-agent", "agent", "run"]), ["/x/convoke-agent", "agent", "run"]);
         assert_eq!(of(&["kenny-agent.exe"]), ["kenny-agent.exe", "agent"]);
         assert_eq!(of(&["convoke", "up"]), ["convoke", "up"]);
         assert!(of(&[]).is_empty());

@@ -84,10 +84,7 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 
 /// `name=value`.
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().into(), value.into())),
-        _ => Err("write name=value; `convoke hub --check-config` lists the names".into()),
-    }
+    convoke_cli::parse::setting(text, "`convoke hub --check-config`")
 }
 
 /// An effect.
@@ -150,12 +147,5 @@ mod tests {
         }
         assert!(rule("no-reboots.1").is_ok());
         assert!(agent("yonexus:client-a").is_ok());
-    }
-
-    #[test]
-    fn assignments_keep_further_equals_signs() {
-        assert_eq!(assignment("a.b=c=d"), Ok(("a.b".into(), "c=d".into())));
-        assert!(assignment("a.b").is_err());
-        assert!(assignment("=x").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The arrows between crates: dependencies point down only.
 //!
-//! `convoke → hub, client, endpoint, coder, sim → probes, room → dial, store, api → ring → the protocol crates → core`. A protocol
+//! `convoke, convoke-agent → cli → hub, client, endpoint, coder, sim → probes, room → dial, store, api → ring → the protocol crates → core`. A protocol
 //! crate knows nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are
 //! what lets the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
 
@@ -33,7 +33,9 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-endpoint", 5),
     ("convoke-coder", 5),
     ("convoke-sim", 5),
-    ("convoke", 6),
+    ("convoke-cli", 6),
+    ("convoke", 7),
+    ("convoke-agent", 7),
 ];
 
 /// The highest level whose crates do no input or output, and have no clock and no randomness.

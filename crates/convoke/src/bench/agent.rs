@@ -1,6 +1,6 @@
 //! What an agent costs the machine it runs on: memory and CPU at rest, a snapshot, the size of its program.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(super) async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Vec<Ro
     let hub = stage.hub("agents-hub", TOKEN, &[]).await?;
     let http = format!("http://{}", hub.address);
     let client = Client::new(&http, SecretText::new(TOKEN))?;
-    let program = std::env::current_exe().context("where is this program?")?;
+    let (program, is_small) = program()?;
     let state = stage.directory().join("agents-state");
     let child = start(&program, &state, &http, &client, factor).await?;
     let pid = child.id().context("the agent has ended")?;
@@ -82,15 +82,20 @@ pub(super) async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Vec<Ro
             None,
             format!("{sections} sections, programs it runs included"),
         ),
-        row(
-            "size of the program",
-            "MB",
-            size,
-            Goal::NONE,
-            Some("6.6 MB"),
-            "the whole of it: hub and agent are one program".into(),
-        ),
+        if is_small {
+            row("size of the program", "MB", size, Goal::at_most(12.0), Some("6.6 MB"), String::new())
+        } else {
+            let note = "`convoke` itself, with the hub: there is no `convoke-agent` beside it";
+            row("size of the program", "MB", size, Goal::NONE, Some("6.6 MB"), note.into())
+        },
     ])
+}
+
+/// `convoke-agent`, where it is beside this program, else this one; and whether it is the former.
+fn program() -> anyhow::Result<(PathBuf, bool)> {
+    let own = std::env::current_exe().context("where is this program?")?;
+    let small = own.with_file_name(format!("convoke-agent{}", std::env::consts::EXE_SUFFIX));
+    Ok(if small.is_file() { (small, true) } else { (own, false) })
 }
 
 async fn start(program: &Path, state: &Path, http: &str, client: &Client, factor: f64) -> anyhow::Result<Child> {

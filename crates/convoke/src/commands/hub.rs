@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::Verb;
 use super::config::{self, Config};
 use super::local_agent::{ID as LOCAL, LocalAgent};
-use super::signals::Signals;
+use convoke_cli::signals::Signals;
 use crate::exit::{Exit, usage};
 use crate::local::Whereabouts;
 use crate::table::Grid;
@@ -109,7 +109,7 @@ pub(crate) fn run(verb: Verb<'_>, args: HubArgs) -> Result<Exit> {
 fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool) -> Result<Exit> {
     let last_lines = logging::start(config.settings.hub.log_level)?;
     #[cfg(unix)]
-    let open_files = super::open_files::raise(config.settings.hub.max_connections);
+    let open_files = convoke_cli::open_files::raise(config.settings.hub.max_connections);
     #[cfg(not(unix))]
     let open_files = None;
     let runtime = crate::workers::runtime(config.settings.hub.workers);

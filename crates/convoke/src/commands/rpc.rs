@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use convoke_coder::Environment;
 
-use super::signals::Signals;
+use convoke_cli::signals::Signals;
 use crate::exit::Exit;
 
 /// How to serve.

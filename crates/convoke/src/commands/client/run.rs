@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::{Which, address, drift, outcome};
 use crate::commands::Verb;
-use crate::commands::signals::Signals;
+use convoke_cli::signals::Signals;
 use crate::exit::{Exit, usage};
 use crate::output::Output;
 use crate::parse;

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::commands::Verb;
-use crate::commands::signals::Signals;
+use convoke_cli::signals::Signals;
 use crate::connect;
 use crate::exit::{Exit, usage};
 use crate::output::Output;

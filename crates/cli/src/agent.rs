@@ -1,4 +1,4 @@
-//! `convoke agent`: this machine as an endpoint of a hub.
+//! This machine as an endpoint of a hub: `convoke agent …`, and `convoke-agent …`.
 
 mod control;
 mod packs;
@@ -8,7 +8,7 @@ mod service;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use convoke_core::secret::SecretText;
 use convoke_endpoint::config::{Config, Given};
@@ -17,14 +17,27 @@ use convoke_endpoint::state::{Lock, StateDir, StateError};
 use convoke_endpoint::{apart, sonde, update};
 use serde_json::json;
 
-use super::Verb;
 use crate::exit::{Exit, usage};
+use crate::output::Output;
 use crate::parse;
+
+/// What a verb works with.
+#[derive(Clone, Copy, Debug)]
+pub struct Verb<'a> {
+    /// Where results go.
+    pub output: &'a Output,
+    /// How a person starts these verbs: `convoke agent`, or `convoke-agent`.
+    pub program: &'static str,
+    /// The hub's address, where the command line names it.
+    pub hub: Option<&'a str>,
+    /// The token for it, where the command line has one.
+    pub token: Option<&'a str>,
+}
 
 /// What the endpoint does; without a verb it runs.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct AgentArgs {
+pub struct AgentArgs {
     #[command(subcommand)]
     command: Option<AgentCommand>,
     #[command(flatten)]
@@ -70,7 +83,7 @@ enum AgentCommand {
 
 /// Where the agent keeps its state.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct StateArgs {
+pub struct StateArgs {
     /// The agent's state directory [env: CONVOKE_AGENT_STATE; else the platform's]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -85,7 +98,7 @@ impl StateArgs {
 
 /// Who the agent is.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct IdentityArgs {
+pub struct IdentityArgs {
     /// The agent's id [env: CONVOKE_AGENT_ID, KENNY_AGENT_ID]
     #[arg(long, value_name = "ID", alias = "agent-id")]
     id: Option<String>,
@@ -102,7 +115,7 @@ pub(crate) struct IdentityArgs {
     #[arg(long, value_name = "TOKEN", hide = true)]
     enroll_token: Option<String>,
     /// Set one setting of the agent; may be given again
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse::assignment)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
 }
 
@@ -120,7 +133,12 @@ struct EnrollArgs {
     state: StateArgs,
 }
 
-pub(crate) fn run(verb: Verb<'_>, args: AgentArgs) -> Result<Exit> {
+fn setting(text: &str) -> Result<(String, String), String> {
+    parse::setting(text, "the verb `settings`")
+}
+
+/// Does what the command line says.
+pub fn run(verb: Verb<'_>, args: AgentArgs) -> Result<Exit> {
     match args.command {
         None => run::run(verb, args.run),
         Some(AgentCommand::Run(args)) => run::run(verb, args),
@@ -161,21 +179,24 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
     };
     let _held = held(&state)?;
     let identity = &config.identity;
-    super::against_a_hub(async {
-        enrol(&state, identity, token).await.map_err(|why| explain(why, &state))?;
-        Ok(Exit::Done)
-    })?;
+    wait(enrol(&state, identity, token))?.map_err(|why| explain(why, &state))?;
     if verb.output.json {
         let hub = identity.hub.to_string();
         verb.output.json(&json!({ "ok": true, "agent_id": identity.id, "hub": hub, "state": state.path() }))?;
     } else {
-        let at = args.state.again();
+        let (program, at) = (verb.program, args.state.again());
         verb.output.text(&format!("{} is enrolled at {}", identity.id, identity.hub))?;
         verb.output.note(format_args!(
-            "\n  convoke agent run{at}        runs it here\n  convoke agent install{at}    has it started with the machine"
+            "\n  {program} run{at}        runs it here\n  {program} install{at}    has it started with the machine"
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Waits for what is asked of a hub.
+fn wait<T>(work: impl Future<Output = T>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Ok(runtime.context("cannot start the runtime")?.block_on(work))
 }
 
 /// The state, for as long as it is enrolled: two at once would each make a key, and lose the one that the hub takes.
@@ -199,12 +220,7 @@ fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) 
     };
     let _held = held(state)?;
     let enrolment = sonde::Enrolment { hub: hub.to_owned(), token, name: args.name.clone(), ca: given.ca };
-    let mut enrolled = None;
-    super::against_a_hub(async {
-        enrolled = Some(sonde::enrol(state, &enrolment).await?);
-        Ok(Exit::Done)
-    })?;
-    let Some(saved) = enrolled else { return Ok(Exit::Failed) };
+    let saved = wait(sonde::enrol(state, &enrolment))??;
     if verb.output.json {
         let shown = json!({
             "ok": true, "agent_id": saved.agent_id, "name": saved.name, "hub": saved.hub, "state": state.path(),
@@ -213,7 +229,7 @@ fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) 
         verb.output.json(&shown)?;
     } else {
         verb.output.text(&format!("{} is enrolled at {} as {}", saved.name, saved.hub, saved.agent_id))?;
-        verb.output.note(format_args!("\n  convoke agent run{}        runs it here", args.state.again()));
+        verb.output.note(format_args!("\n  {} run{}        runs it here", verb.program, args.state.again()));
     }
     Ok(Exit::Done)
 }
@@ -221,12 +237,12 @@ fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) 
 /// What the command line says of the agent's identity.
 fn given(verb: Verb<'_>, args: &IdentityArgs) -> Given {
     Given {
-        hub: verb.global.hub.clone().or_else(|| args.server.clone()),
+        hub: verb.hub.map(str::to_owned).or_else(|| args.server.clone()),
         id: args.id.clone(),
         hub_key: args.hub_key.clone(),
         // Kept in a file that is read from elsewhere later.
         ca: args.ca.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
-        token: verb.global.token.as_ref().or(args.enroll_token.as_ref()).map(SecretText::new),
+        token: verb.token.or(args.enroll_token.as_deref()).map(SecretText::new),
         set: args.set.clone(),
     }
 }

@@ -7,11 +7,11 @@ use clap::Args;
 use convoke_endpoint::service::{NAME, Service, ServiceError, plist, unit};
 use serde_json::json;
 
-use crate::commands::Verb;
+use super::Verb;
 use crate::exit::{Exit, usage};
 
 #[derive(Debug, Args)]
-pub(crate) struct InstallArgs {
+pub struct InstallArgs {
     /// The service's state directory [else the platform's for services]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct InstallArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct UninstallArgs {
+pub struct UninstallArgs {
     /// The service's state directory
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub(super) fn install(verb: Verb<'_>, args: InstallArgs) -> Result<Exit> {
         verb.output.json(&json!({ "ok": true, "service": NAME, "program": program, "state": state }))?;
     } else {
         verb.output.text(&format!("{NAME} is installed and runs ({})", service.program.display()))?;
-        verb.output.note("`convoke agent status` shows how it stands");
+        verb.output.note(format_args!("`{} status` shows how it stands", verb.program));
     }
     Ok(Exit::Done)
 }

@@ -18,8 +18,7 @@ use convoke_endpoint::status::{Phase, Status};
 use convoke_endpoint::switch::Switch;
 use serde_json::json;
 
-use super::{StateArgs, denied, environment, state_dir, wrong};
-use crate::commands::Verb;
+use super::{StateArgs, Verb, denied, environment, state_dir, wrong};
 use crate::exit::{Exit, usage};
 use crate::table::{Field, Grid, Tone};
 use crate::when;
@@ -28,7 +27,7 @@ use crate::when;
 const FOLLOW: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
-pub(crate) struct LogsArgs {
+pub struct LogsArgs {
     #[command(flatten)]
     state: StateArgs,
     /// How many of the newest lines
@@ -40,13 +39,14 @@ pub(crate) struct LogsArgs {
 }
 
 /// There must be an agent here to ask after.
-fn enrolled(args: &StateArgs) -> Result<StateDir> {
+fn enrolled(verb: Verb<'_>, args: &StateArgs) -> Result<StateDir> {
     let state = state_dir(args)?;
     match std::fs::metadata(state.path()) {
         Ok(_) => Ok(state),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => Err(usage(format!(
-            "there is no agent's state in {}; name another directory with --state, or enrol with `convoke agent enroll`",
-            state.path().display()
+            "there is no agent's state in {}; name another directory with --state, or enrol with `{} enroll`",
+            state.path().display(),
+            verb.program
         ))),
         Err(why) => Err(why).with_context(|| format!("cannot look into {}", state.path().display())),
     }
@@ -62,7 +62,7 @@ fn has_agent(state: &StateDir) -> Result<bool> {
 }
 
 pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
-    let state = enrolled(args)?;
+    let state = enrolled(verb, args)?;
     // Asked first: the lock says more than a file that a killed agent left behind.
     let running = match state.lock() {
         Ok(_) => false,
@@ -111,7 +111,7 @@ pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
 }
 
 pub(super) fn switch(verb: Verb<'_>, args: &StateArgs, to: RemoteControl) -> Result<Exit> {
-    let state = enrolled(args)?;
+    let state = enrolled(verb, args)?;
     if !has_agent(&state)? {
         // Who believes that a machine is paused must not be wrong about which.
         return Err(usage(format!(
@@ -125,10 +125,11 @@ pub(super) fn switch(verb: Verb<'_>, args: &StateArgs, to: RemoteControl) -> Res
     } else if to.is_enabled() {
         verb.output.text("remote control is on")?;
     } else {
-        verb.output.text(
+        verb.output.text(&format!(
             "remote control is off: the hub may still look, and nothing it asks for changes this machine\n\
-             `convoke agent resume` switches it on again",
-        )?;
+             `{} resume` switches it on again",
+            verb.program
+        ))?;
     }
     Ok(Exit::Done)
 }
@@ -162,7 +163,7 @@ pub(super) fn settings(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
 }
 
 pub(super) fn logs(verb: Verb<'_>, args: &LogsArgs) -> Result<Exit> {
-    let state = enrolled(&args.state)?;
+    let state = enrolled(verb, &args.state)?;
     let settings = Config::settings(&state, &Given::default(), &environment()).map_err(wrong)?;
     let path = state.log_file();
     let mut newest = std::collections::VecDeque::new();

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A text from elsewhere on one line. A machine names itself and writes its own log lines: neither may move the
 /// operator's cursor, recolour a line or turn its reading order around.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -20,13 +20,13 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// Like [`clean`], with the line breaks and tabs of a longer text left in.
-pub(crate) fn clean_lines(text: &str) -> String {
+pub fn clean_lines(text: &str) -> String {
     let line = |line: &str| line.split('\t').map(clean).collect::<Vec<_>>().join("\t");
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// JSON on several lines. What [`clean`] would write out is escaped as JSON has it, so that the text stays JSON.
-pub(crate) fn json(value: &Value) -> String {
+pub fn json(value: &Value) -> String {
     let pretty = format!("{value:#}");
     let mut out = String::with_capacity(pretty.len());
     for c in pretty.chars() {
@@ -43,7 +43,7 @@ pub(crate) fn json(value: &Value) -> String {
 }
 
 /// Bytes in a unit that fits.
-pub(crate) fn bytes(n: u64) -> String {
+pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if n < 1024 {
         return format!("{n} B");
@@ -58,7 +58,7 @@ pub(crate) fn bytes(n: u64) -> String {
 }
 
 /// Texts in a row, or a dash.
-pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
+pub fn list<T: AsRef<str>>(items: &[T]) -> String {
     if items.is_empty() { "-".into() } else { items.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ") }
 }
 

@@ -8,7 +8,7 @@ const BESIDES: u64 = 256;
 
 /// Raises what this process may open to what so many connections need, as far as it may, and says what it was before. Warns if
 /// that is not enough.
-pub(super) fn raise(max_connections: usize) -> Option<u64> {
+pub fn raise(max_connections: usize) -> Option<u64> {
     let needed = (max_connections as u64).saturating_add(BESIDES);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let before = current?;
@@ -27,7 +27,7 @@ pub(super) fn raise(max_connections: usize) -> Option<u64> {
 }
 
 /// Lowers it again: for a process that was started by one that has raised it, and starts others that may not count on it.
-pub(super) fn lower(to: u64) {
+pub fn lower(to: u64) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| to < current) {
         // What is allowed too much does no harm by itself.

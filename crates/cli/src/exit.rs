@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// The exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// Everything went as asked.
     Done = 0,
     /// It did not: the hub said no, the call failed, the journal does not hold.
@@ -24,7 +24,7 @@ impl From<Exit> for ExitCode {
 
 /// A mistake in the command line or the configuration, in words for who typed it.
 #[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
+pub struct Usage(pub String);
 
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,12 +35,12 @@ impl fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 /// A mistake in the command line, as the error that a command returns.
-pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
+pub fn usage(text: impl Into<String>) -> anyhow::Error {
     Usage(text.into()).into()
 }
 
 /// The exit code of an error.
-pub(crate) fn of(error: &anyhow::Error) -> Exit {
+pub fn of(error: &anyhow::Error) -> Exit {
     if error.chain().any(|cause| cause.is::<Usage>()) { Exit::Usage } else { Exit::Failed }
 }
 

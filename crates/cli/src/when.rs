@@ -5,18 +5,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use convoke_core::time::Timestamp;
 
 /// Now.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The moment to the second, and how far it is from now: `2026-06-04 18:00:00Z (3 min ago)`.
-pub(crate) fn shown(at: Timestamp, now: Timestamp) -> String {
+pub fn shown(at: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", absolute(at), relative(at, now))
 }
 
 /// The moment to the second, in UTC.
-pub(crate) fn absolute(at: Timestamp) -> String {
+pub fn absolute(at: Timestamp) -> String {
     let text = at.to_string();
     let (date, time) = text.split_once('T').unwrap_or((&text, ""));
     let time = time.split_once('.').map_or(time, |(seconds, _)| seconds);
@@ -24,7 +24,7 @@ pub(crate) fn absolute(at: Timestamp) -> String {
 }
 
 /// How far a moment is from now.
-pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
+pub fn relative(at: Timestamp, now: Timestamp) -> String {
     if at > now {
         return format!("in {}", span(at.since(now)));
     }
@@ -33,7 +33,7 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// A length of time in the largest unit that fits.
-pub(crate) fn span(length: Duration) -> String {
+pub fn span(length: Duration) -> String {
     let seconds = length.as_secs();
     match seconds {
         0 => format!("{} ms", length.as_millis()),

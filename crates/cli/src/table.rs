@@ -7,7 +7,7 @@ use crate::show::clean;
 
 /// How a field should strike the eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
     /// Not at all.
     Plain,
     /// All is well.
@@ -22,7 +22,7 @@ pub(crate) enum Tone {
 
 impl Tone {
     /// The tone of a state's name, wherever it comes up: health, liveness, trust, approvals, tokens, decisions, levels.
-    pub(crate) fn of(state: &str) -> Self {
+    pub fn of(state: &str) -> Self {
         match state {
             "ok" | "online" | "trusted" | "paired" | "approved" | "active" | "used" | "allowed" | "confirmed" => {
                 Self::Good
@@ -37,19 +37,19 @@ impl Tone {
 
 /// One field of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
+pub struct Field {
     text: String,
     tone: Tone,
 }
 
 impl Field {
     /// A text in a tone.
-    pub(crate) fn new(text: impl AsRef<str>, tone: Tone) -> Self {
+    pub fn new(text: impl AsRef<str>, tone: Tone) -> Self {
         Self { text: clean(text.as_ref()), tone }
     }
 
     /// A state in its own tone.
-    pub(crate) fn state(name: impl AsRef<str>) -> Self {
+    pub fn state(name: impl AsRef<str>) -> Self {
         let tone = Tone::of(name.as_ref());
         Self::new(name, tone)
     }
@@ -81,48 +81,48 @@ impl<T: AsRef<str>> From<T> for Field {
 
 /// A table with or without a head.
 #[derive(Clone, Debug)]
-pub(crate) struct Grid {
+pub struct Grid {
     head: &'static [&'static str],
     rows: Vec<Vec<Field>>,
 }
 
 impl Grid {
     /// A table with these columns.
-    pub(crate) const fn new(head: &'static [&'static str]) -> Self {
+    pub const fn new(head: &'static [&'static str]) -> Self {
         Self { head, rows: Vec::new() }
     }
 
     /// A sheet of facts: a name and a value on each line.
-    pub(crate) const fn facts() -> Self {
+    pub const fn facts() -> Self {
         Self::new(&[])
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, fields: [Field; N]) {
+    pub fn row<const N: usize>(&mut self, fields: [Field; N]) {
         debug_assert!(self.head.is_empty() || self.head.len() == N);
         self.rows.push(fields.into());
     }
 
     /// Adds a fact.
-    pub(crate) fn fact(&mut self, name: &str, value: impl Into<Field>) {
+    pub fn fact(&mut self, name: &str, value: impl Into<Field>) {
         self.row([Field::new(name, Tone::Dim), value.into()]);
     }
 
     /// Adds a fact that is known.
-    pub(crate) fn fact_if(&mut self, name: &str, value: Option<impl Into<Field>>) {
+    pub fn fact_if(&mut self, name: &str, value: Option<impl Into<Field>>) {
         if let Some(value) = value {
             self.fact(name, value);
         }
     }
 
     /// Whether there is nothing to show.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// The table as text: on a terminal it fits the width and, with `colour`, has tones; elsewhere lines are as long
     /// as they need to be.
-    pub(crate) fn render(&self, colour: bool) -> String {
+    pub fn render(&self, colour: bool) -> String {
         let width = Table::new().width().map_or(usize::MAX, usize::from);
         if self.is_crowded(width) {
             let sheets: Vec<_> = self.sheets().iter().map(|sheet| sheet.render(colour)).collect();
@@ -145,7 +145,7 @@ impl Grid {
     }
 
     /// The table as text that is never wrapped or coloured: for what people copy.
-    pub(crate) fn render_plain(&self) -> String {
+    pub fn render_plain(&self) -> String {
         let mut table = Table::new();
         table.load_style(NOTHING).force_no_tty();
         self.fill(table)

@@ -7,19 +7,18 @@ use clap::{Args, Subcommand};
 use convoke_endpoint::sonde::{Manifest, check_pack, check_packs, packs_dir};
 use serde_json::json;
 
-use super::{StateArgs, state_dir};
-use crate::commands::Verb;
+use super::{StateArgs, Verb, state_dir};
 use crate::exit::Exit;
 use crate::show;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum PacksCommand {
+pub enum PacksCommand {
     /// Say what is in a pack's file, or what is wrong with it, without loading it
     Check(CheckArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
+pub struct CheckArgs {
     /// The files; all that the agent would load when nothing is said
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 /// Signals that end the server.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -16,7 +16,7 @@ pub(super) struct Signals {
 impl Signals {
     /// Takes them over from the system, which would end the process at once.
     #[cfg(unix)]
-    pub(super) fn listen() -> Result<Self> {
+    pub fn listen() -> Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).context("cannot listen for signals");
         // Once heard of, a file that may grow no further is a write that fails, which the store can live with. The system
@@ -27,12 +27,12 @@ impl Signals {
 
     /// Takes them over from the system, which would end the process at once.
     #[cfg(not(unix))]
-    pub(super) fn listen() -> Result<Self> {
+    pub fn listen() -> Result<Self> {
         Ok(Self {})
     }
 
     /// The next one. Cancel-safe: a signal that comes between two waits is kept for the second.
-    pub(super) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -11,15 +11,14 @@ use convoke_endpoint::update::Supervision;
 use convoke_endpoint::{apart, logs, sonde};
 use tokio_util::sync::CancellationToken;
 
-use super::{IdentityArgs, StateArgs, denied, environment, explain, given, state_dir, wrong};
-use crate::commands::Verb;
-#[cfg(unix)]
-use crate::commands::open_files;
-use crate::commands::signals::Signals;
+use super::{IdentityArgs, StateArgs, Verb, denied, environment, explain, given, state_dir, wrong};
 use crate::exit::{Exit, usage};
+#[cfg(unix)]
+use crate::open_files;
+use crate::signals::Signals;
 
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct RunArgs {
+pub struct RunArgs {
     #[command(flatten)]
     identity: IdentityArgs,
     #[command(flatten)]
@@ -50,44 +49,21 @@ impl RunArgs {
 
 pub(super) fn run(verb: Verb<'_>, args: RunArgs) -> Result<Exit> {
     #[cfg(unix)]
-    {
-        if let Some(most) = args.open_files {
-            open_files::lower(most);
-        }
-        sparingly();
+    if let Some(most) = args.open_files {
+        open_files::lower(most);
     }
     #[cfg(windows)]
     if args.service {
-        let global = verb.global.clone();
+        let (program, hub, token) = (verb.program, verb.hub.map(str::to_owned), verb.token.map(str::to_owned));
         return convoke_endpoint::service::windows::dispatch(Box::new(move |stop| {
             let output = crate::output::Output::new(false);
-            run_until(Verb { output: &output, global: &global }, args.clone(), stop)
-                .is_ok_and(|exit| exit == Exit::Done)
+            let verb = Verb { output: &output, program, hub: hub.as_deref(), token: token.as_deref() };
+            run_until(verb, args.clone(), stop).is_ok_and(|exit| exit == Exit::Done)
         }))
         .map(|()| Exit::Done)
         .map_err(Into::into);
     }
     run_until(verb, args, CancellationToken::new())
-}
-
-/// Starts this program anew with an allocator that gives back what it does not need. What is best for a hub, memory
-/// taken in large pieces and kept, quintuples the memory of an agent that sleeps most of the time; and the allocator reads
-/// its settings before `main`. Same process, so nobody notices.
-#[cfg(unix)]
-fn sparingly() {
-    use std::os::unix::process::CommandExt as _;
-    const SETTINGS: [(&str, &str); 2] = [("MIMALLOC_ARENA_EAGER_COMMIT", "0"), ("MIMALLOC_PURGE_DELAY", "0")];
-    if SETTINGS.iter().any(|(name, _)| std::env::var_os(name).is_some()) {
-        return;
-    }
-    let Ok(program) = std::env::current_exe() else { return };
-    let mut args = std::env::args_os();
-    let mut again = std::process::Command::new(program);
-    if let Some(name) = args.next() {
-        again.arg0(name);
-    }
-    // Returns only if it fails, and then everything goes on as it is.
-    drop(again.args(args).envs(SETTINGS).exec());
 }
 
 fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<Exit> {
@@ -99,8 +75,9 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
     let config = Config::load(&state, &given(verb, &args.identity), &environment()).map_err(wrong)?;
     if !config.enrolled && config.token.is_none() && !state.has_key() {
         return Err(usage(format!(
-            "this agent has no key in {}: enrol it with `convoke agent enroll`, or give a token with --token",
-            state.path().display()
+            "this agent has no key in {}: enrol it with `{} enroll`, or give a token with --token",
+            state.path().display(),
+            verb.program
         )));
     }
     state.create().map_err(denied)?;
