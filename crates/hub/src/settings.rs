@@ -117,7 +117,12 @@ pub struct Sources {
 #[derive(Clone, Debug)]
 pub struct Settings {
     values: BTreeMap<&'static str, (Value, Source)>,
+    /// Settings of earlier versions that somebody still sets.
+    removed: Vec<(&'static str, Source)>,
 }
+
+/// Settings of earlier versions: setting one changes nothing and is no mistake.
+const REMOVED: &[&str] = &["store.tail"];
 
 /// Variables of the original server that stand for a setting here, so that it drops in.
 const FIELD_VARIABLES: &[(&str, &str)] = &[
@@ -160,7 +165,12 @@ impl Settings {
         let mut errors = Vec::new();
         let mut values: BTreeMap<&'static str, (Value, Source)> =
             SETTINGS.iter().map(|s| (s.name, (s.kind.default(s.default), Source::Default))).collect();
+        let mut removed = Vec::new();
         let mut apply = |name: &str, text: Option<&str>, toml: Option<&toml::Value>, from: Source| {
+            if let Some(name) = REMOVED.iter().find(|removed| **removed == name) {
+                removed.push((*name, from));
+                return;
+            }
             let Some(setting) = find(name) else {
                 let like = nearest::to(name).into_iter().map(|like| match &from {
                     Source::Env(_) => variable(like),
@@ -224,7 +234,7 @@ impl Settings {
         }
         errors.extend(broken_file);
 
-        let settings = Self { values };
+        let settings = Self { values, removed };
         errors.extend(settings.conflicts().into_iter().map(SettingError::Conflict));
         if errors.is_empty() { Ok(settings) } else { Err(SettingErrors(errors)) }
     }
@@ -277,6 +287,11 @@ impl Settings {
                 if setting.kind.is_secret() && !value.is_unset() { "(hidden)".into() } else { value.to_string() };
             (setting, shown, source)
         })
+    }
+
+    /// Settings of earlier versions that somebody still sets, and where.
+    pub fn removed(&self) -> &[(&'static str, Source)] {
+        &self.removed
     }
 
     fn entry(&self, name: &str) -> &(Value, Source) {
@@ -402,6 +417,15 @@ mod tests {
         assert_eq!(from["calls.grace_s"], "environment CONVOKE_CALLS__GRACE_S");
         assert_eq!(from["kenny.max_in_flight"], "file convoke.toml");
         assert_eq!(from["hub.listen"], "default");
+    }
+
+    #[test]
+    fn a_setting_of_an_earlier_version_is_no_mistake() {
+        let all = sources(&[("store.tail", "true")], &[("CONVOKE_STORE__TAIL", "0")], "[store]\ntail = \"x\"\n");
+        let settings = Settings::resolve(&all).expect("valid");
+        let from: Vec<_> = settings.removed().iter().map(|(name, from)| format!("{from}: {name}")).collect();
+        let places = ["file convoke.toml", "environment CONVOKE_STORE__TAIL", "command line"];
+        assert_eq!(from, places.map(|place| format!("{place}: store.tail")));
     }
 
     #[test]

@@ -109,11 +109,12 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         tracing::warn!(%address, "other machines reach this hub without TLS (hub.insecure_listen): tokens and answers can be read on the way");
     }
     hub_seed.as_ref().map_or(Ok(()), check_seed)?;
+    for (name, from) in settings.removed() {
+        tracing::warn!("{from}: the setting `{name}` of an earlier version has no effect any more; remove it");
+    }
     let queue_limit = settings.size("store.queue_limit");
     let accept_damaged_log = settings.flag("store.accept_damaged_log");
-    let tail = settings.flag("store.tail");
-    let options =
-        OpenOptions { queue_limit, accept_damaged_log, tail, data_key, hub_seed, ..OpenOptions::new(&data) };
+    let options = OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, ..OpenOptions::new(&data) };
     // Opening reads, migrates and locks: not on the runtime's threads.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await;
     let store = Arc::new(opened.map_err(|_| StartError::Key("opening the store panicked"))??);
