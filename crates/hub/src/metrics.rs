@@ -169,7 +169,7 @@ impl Metrics {
     pub fn render(&self, gauges: &Gauges) -> String {
         use std::fmt::Write as _;
         let mut out = String::new();
-        let lines: [(&str, &str, u64); 16] = [
+        let lines: [(&str, &str, u64); 14] = [
             ("agents", "Agents known", gauges.agents as u64),
             ("links", "Agents with a live link", gauges.links as u64),
             ("calls_running", "Calls under way", gauges.calls_running as u64),
