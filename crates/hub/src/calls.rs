@@ -4,7 +4,6 @@
 mod approve;
 mod detach;
 mod dispatch;
-mod ending;
 mod message;
 mod owed;
 mod recent;

@@ -317,8 +317,6 @@ impl Hub {
             store_lost: store.lost,
             store_failing: store.failing,
             journal_seq: store.journal_seq,
-            tail_records: store.tail_records,
-            tail_open: store.tail_open,
             connections_open: self.connections.load(Ordering::Relaxed),
         }
     }

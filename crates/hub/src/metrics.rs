@@ -88,10 +88,6 @@ pub struct Gauges {
     pub store_failing: bool,
     /// Last record.
     pub journal_seq: u64,
-    /// Records that went through the tail.
-    pub tail_records: u64,
-    /// Whether they can.
-    pub tail_open: bool,
     /// Open connections.
     pub connections_open: usize,
 }
@@ -173,7 +169,7 @@ impl Metrics {
     pub fn render(&self, gauges: &Gauges) -> String {
         use std::fmt::Write as _;
         let mut out = String::new();
-        let lines: [(&str, &str, u64); 16] = [
+        let lines: [(&str, &str, u64); 14] = [
             ("agents", "Agents known", gauges.agents as u64),
             ("links", "Agents with a live link", gauges.links as u64),
             ("calls_running", "Calls under way", gauges.calls_running as u64),
@@ -191,8 +187,6 @@ impl Metrics {
             ("store_lost", "Writes that were lost because the disk took none", gauges.store_lost),
             ("store_failing", "Whether the store cannot write now", u64::from(gauges.store_failing)),
             ("journal_seq", "Last record of the journal", gauges.journal_seq),
-            ("store_tail_records", "Records acknowledged from the journal's tail", gauges.tail_records),
-            ("store_tail_open", "Whether records can be acknowledged from the tail", u64::from(gauges.tail_open)),
             ("connections_open", "Open connections", gauges.connections_open as u64),
         ];
         for (name, help, value) in lines {

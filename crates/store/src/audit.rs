@@ -15,9 +15,8 @@ use crate::error::StoreError;
 use crate::files::Paths;
 use crate::interface::Result;
 use crate::sqlite::{
-    Bits, LogDamage, Raw, TailContents, TailDamage, Value, block_ended_by, checkpoints, find_log_damage,
-    hub_public_key, kept_bits, kept_too_soon, last_record, meta, open_readable, read_tail, refuse_damaged_log,
-    schema_version, walk,
+    Bits, LogDamage, Raw, Value, block_ended_by, checkpoints, find_log_damage, hub_public_key, join_old_tail, kept_bits,
+    kept_too_soon, meta, open_readable, refuse_damaged_log, schema_version, walk,
 };
 
 /// Longest line of an export that is looked at. A record is far smaller; more is no export.
@@ -39,8 +38,6 @@ pub enum Verdict {
     },
     /// The write-ahead log cannot be read to its end, and the journal's end is in it.
     DamagedLog(LogDamage),
-    /// The newest records, which the database does not have yet, cannot be read to their end.
-    DamagedTail(TailDamage),
 }
 
 impl Verdict {
@@ -58,23 +55,20 @@ impl Verdict {
 }
 
 /// Checks the journal in a data directory: chain, hashes, checkpoints, that the columns which filters use agree with
-/// the records, and that the database file and its log are sound. Reads only; a hub may be running.
+/// the records, and that the database file and its log are sound. Reads only, once what version 0.1.0 left in `hub.db-tail`
+/// is joined to the database; a hub may be running.
 pub fn verify_dir(dir: &Path, expected: Expected) -> Result<Verdict> {
     let paths = Paths::existing(dir)?;
     // SQLite reads up to the damage and takes that for everything: a shorter journal, which holds.
     if let Some(damage) = find_log_damage(&paths.wal)? {
         return Ok(Verdict::DamagedLog(damage));
     }
+    join_old_tail(&paths)?;
     let verified = open_readable(&paths.db).and_then(|conn| {
         schema_version(&conn)?;
-        // Before the view of the database: what leaves the tail meanwhile is there then.
-        let tail = match read_tail(&conn, &paths)? {
-            Ok(tail) => tail,
-            Err(damage) => return Ok(Verdict::DamagedTail(damage)),
-        };
         // One view of the database for everything that follows, whatever a running hub adds meanwhile.
         let view = conn.unchecked_transaction()?;
-        verify_view(&view, expected, &tail)
+        verify_view(&view, expected)
     });
     match verified {
         Err(StoreError::Corrupt(why)) => Ok(Verdict::Damaged { last_good: 0, why }),
@@ -126,15 +120,12 @@ pub enum Export {
 pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<Export> {
     let paths = Paths::existing(dir)?;
     refuse_damaged_log(&paths.wal)?;
+    join_old_tail(&paths)?;
     let mut conn = open_readable(&paths.db)?;
     schema_version(&conn)?;
-    let tail = match read_tail(&conn, &paths)? {
-        Ok(tail) => tail,
-        Err(damage) => return Ok(Export::Refused(Verdict::DamagedTail(damage))),
-    };
     // One view of the database for the check and for what is written, whatever a running hub adds meanwhile.
     let conn = conn.transaction()?;
-    match verify_view(&conn, Expected::default(), &tail) {
+    match verify_view(&conn, Expected::default()) {
         Ok(Verdict::Good(_)) => {}
         Ok(verdict) => return Ok(Export::Refused(verdict)),
         Err(StoreError::Corrupt(why)) => return Ok(Export::Refused(Verdict::Damaged { last_good: 0, why })),
@@ -157,12 +148,6 @@ pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<Export> 
         }
         Ok(true)
     })?;
-    let (seq, head) = last_record(&conn)?;
-    // The check above has found that they follow, in the same view.
-    for record in tail.following(seq, head).unwrap_or_default() {
-        writeln!(to, "{}", shown(&record.body, &record.hash)).map_err(unwritable)?;
-        records += 1;
-    }
     to.flush().map_err(unwritable)?;
     Ok(Export::Written { records })
 }
@@ -170,11 +155,11 @@ pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<Export> 
 /// Checks a database that stands alone.
 pub(crate) fn verify_db(conn: &Connection, expected: Expected) -> Result<Verdict> {
     let view = conn.unchecked_transaction()?;
-    verify_view(&view, expected, &TailContents::default())
+    verify_view(&view, expected)
 }
 
-/// Checks what one transaction sees of a database, and the records in the tail that follow it.
-fn verify_view(conn: &Connection, mut expected: Expected, tail: &TailContents) -> Result<Verdict> {
+/// Checks what one transaction sees of a database.
+fn verify_view(conn: &Connection, mut expected: Expected) -> Result<Verdict> {
     schema_version(conn)?;
     let hub_id = hub_id(conn)?;
     expected.hub_id.get_or_insert(hub_id);
@@ -211,13 +196,6 @@ fn verify_view(conn: &Connection, mut expected: Expected, tail: &TailContents) -
         verifier.checkpoint(&checkpoint);
     }
     let last_good = verifier.seq();
-    if !verifier.settled() {
-        let (seq, head) = last_record(conn)?;
-        match tail.following(seq, head) {
-            Ok(records) => records.iter().for_each(|record| verifier.record(record.body.as_bytes(), &record.hash)),
-            Err((_, damage)) => return Ok(Verdict::DamagedTail(damage)),
-        }
-    }
     let verdict = Verdict::of(verifier);
     if !verdict.is_good() {
         return Ok(verdict);

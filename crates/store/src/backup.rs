@@ -26,8 +26,7 @@ use crate::interface::Result;
 use crate::keys;
 use crate::seal::DataKey;
 use crate::sqlite::{
-    CURRENT_SCHEMA, RESTORED, TailContents, damaged_tail, join_records, last_record, meta, now, open_readable,
-    read_tail, refuse_damaged_log, schema_version, set_meta,
+    CURRENT_SCHEMA, RESTORED, join_old_tail, meta, now, open_readable, refuse_damaged_log, schema_version, set_meta,
 };
 use key::WrappedKey;
 
@@ -85,6 +84,7 @@ pub fn create(
     let paths = Paths::existing(dir)?;
     // It would be a backup without what is behind the damage, and nothing in it would say so.
     refuse_damaged_log(&paths.wal)?;
+    join_old_tail(&paths)?;
     let Some(passphrase) = passphrase else { return copy(&paths, to, None) };
     let conn = open_readable(&paths.db)?;
     schema_version(&conn)?;
@@ -181,7 +181,7 @@ pub fn verify(file: &Path) -> Result<(Manifest, Summary)> {
     Ok((manifest, summary))
 }
 
-/// Copies a database and what stands in its tail into the new backup `to`, and checks the result.
+/// Copies a database into the new backup `to`, and checks the result.
 pub(crate) fn copy(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
     if to.exists() {
         return Err(StoreError::Exists(to.to_owned()));
@@ -216,13 +216,10 @@ pub(crate) fn copy(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)
 fn write_backup(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
     let conn = open_readable(&paths.db)?;
     schema_version(&conn)?;
-    // Before the copy: what leaves the tail meanwhile is in the database then.
-    let tail = read_tail(&conn, paths)?.map_err(|damage| damaged_tail(paths, damage))?;
     let text = to.to_str().ok_or_else(|| bad(to, "its name is not UTF-8"))?;
     // A copy of one moment, while writers go on; without free pages, so that nothing deleted is in it.
     conn.execute("VACUUM INTO ?1", [text])?;
     drop(conn);
-    add_tail(to, &tail, paths)?;
     let mut file = OpenOptions::new().read(true).write(true).open(to).map_err(|e| StoreError::io("open", to, e))?;
     let io = |e| StoreError::io("write", to, e);
     let (db_bytes, db_sha256) = hash(&mut file, to)?;
@@ -298,14 +295,6 @@ fn copy_db(from: &Path, to: &Path, manifest: &Manifest) -> Result<()> {
         .map_err(|e| StoreError::io("write", to, e))
 }
 
-/// Puts the records of a killed hub, or of one that cannot write its database, into a copy of it.
-fn add_tail(copy: &Path, tail: &TailContents, paths: &Paths) -> Result<()> {
-    let mut conn = open_alone(copy)?;
-    let (seq, head) = last_record(&conn)?;
-    let records = tail.following(seq, head).map_err(|(_, damage)| damaged_tail(paths, damage))?;
-    join_records(&mut conn, &records)
-}
-
 /// Notes in the database that it comes from a backup: the hub that starts there must not take up what waited then.
 fn mark_restored(db: &Path) -> Result<()> {
     set_meta(&open_alone(db)?, RESTORED, &now().to_string())
@@ -330,7 +319,6 @@ fn check_db(file: &Path, manifest: &Manifest) -> Result<Summary> {
         Verdict::Bad(finding) => Err(bad(file, &format!("its journal does not hold: {finding}"))),
         Verdict::Damaged { why, .. } => Err(bad(file, &why)),
         Verdict::DamagedLog(damage) => Err(bad(file, &damage.to_string())),
-        Verdict::DamagedTail(damage) => Err(bad(file, &damage.to_string())),
     }
 }
 

@@ -4,9 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use convoke_core::id::HubId;
-
-use crate::sqlite::{LogDamage, TailDamage};
+use crate::sqlite::LogDamage;
 
 /// Why the store could not do what it was asked. `Clone`, because one failed commit answers many callers.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -96,12 +94,6 @@ pub enum StoreError {
          hub writes again; a hub that is killed before may find it in its log, and then it holds"
     )]
     NotSynced(#[source] Arc<dyn Error + Send + Sync>),
-    /// A record that has its place in the journal is neither in the tail nor in the database.
-    #[error(
-        "neither hub.db-tail nor the database could be written: what was to be recorded is not in force, but its record will be \
-         in the journal once the hub writes again, unless it is stopped or killed before"
-    )]
-    Undecided(#[source] Arc<dyn Error + Send + Sync>),
     /// A file could not be read or written.
     #[error("cannot {what}")]
     Io {
@@ -127,29 +119,18 @@ pub enum StoreError {
         /// What is wrong with it.
         damage: LogDamage,
     },
-    /// The journal's newest records are damaged, and going on would lose what is behind the damage.
+    /// An earlier version left records for the journal that cannot be joined.
     #[error(
-        "the journal's tail {} cannot be joined to the database: {damage}; nothing was changed. Restore a backup into another \
-         directory; or copy this one elsewhere, and start the hub once with `--set store.accept_damaged_log=true` to go \
-         on without those records",
+        "an earlier version left records in {}, and they cannot be joined to the database: {why}; nothing was changed. \
+         Restore a backup into another directory; or copy this one elsewhere, and start the hub once with \
+         `--set store.accept_damaged_log=true` to go on without those records",
         .file.display()
     )]
-    DamagedTail {
-        /// The tail.
+    OldTail {
+        /// The file, `hub.db-tail`.
         file: PathBuf,
-        /// What is wrong with it.
-        damage: TailDamage,
-    },
-    /// The tail is not this hub's.
-    #[error(
-        "{} has records of another hub ({hub_id}); put this hub's own in its place, or move it away if there is none",
-        .file.display()
-    )]
-    OtherTail {
-        /// The tail.
-        file: PathBuf,
-        /// Whose it is.
-        hub_id: HubId,
+        /// Why not.
+        why: String,
     },
     /// The change does not fit what is there.
     #[error("{0}")]
@@ -204,12 +185,12 @@ impl StoreError {
 
     /// Whether it is about the storage itself and not about the one change: the whole transaction is then lost.
     pub(crate) const fn is_of_the_storage(&self) -> bool {
-        matches!(self, Self::DiskFull | Self::NotSynced(_) | Self::Undecided(_) | Self::Io { .. })
+        matches!(self, Self::DiskFull | Self::NotSynced(_) | Self::Io { .. })
     }
 
     /// Whether the change it is about is known not to have been made.
     pub const fn has_changed_nothing(&self) -> bool {
-        !matches!(self, Self::NotSynced(_) | Self::Undecided(_))
+        !matches!(self, Self::NotSynced(_))
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Paths {
     pub wal: PathBuf,
     /// The log's index.
     pub shm: PathBuf,
-    /// The newest records of the journal, which the database may not have yet.
+    /// Where version 0.1.0 kept the newest records of the journal; joined to the database by the next start.
     pub tail: PathBuf,
     /// There only while a damaged log is being accepted: what is behind the damage may be gone, and the database does not
     /// say so yet.

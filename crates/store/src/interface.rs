@@ -16,7 +16,6 @@ use convoke_core::peer::Trust;
 use convoke_core::secret::{SecretBytes, TokenHash};
 use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
@@ -267,11 +266,6 @@ pub struct JournalRow {
     pub json: Box<RawValue>,
 }
 
-/// Word that a record will come soon: the backend's note of when that was said.
-#[derive(Debug)]
-#[must_use = "the next group waits for the record"]
-pub struct Expected(pub(crate) u64);
-
 /// What may be lost with the last moment.
 #[derive(Clone, Debug)]
 pub enum Lossy {
@@ -340,10 +334,6 @@ pub struct StoreStats {
     pub lost: u64,
     /// Last `seq` of the journal.
     pub journal_seq: u64,
-    /// Records that were acknowledged before the database had them, since they were in the tail.
-    pub tail_records: u64,
-    /// Whether records can go that way now.
-    pub tail_open: bool,
     /// Whether the last commit failed (disk full, …).
     pub failing: bool,
 }
@@ -494,13 +484,6 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     /// Appends a record; answers its `seq` once it is committed. An `intent` is remembered as open until an `outcome`
     /// with the same `call_id` is appended.
     async fn append(&self, record: Draft) -> Result<u64>;
-    /// Says that a record will be appended in a moment, so that those who come at about the same time share a commit.
-    /// If it never comes, or late, nothing is lost but a moment.
-    fn announce(&self) -> Expected;
-    /// [`Store::append`] of a record that was expected, for who does not wait here: `committed` is told. Never waits for
-    /// room, since whoever announces records bounds how many; dropped untold, `committed` means that the store is
-    /// closed.
-    fn append_expected(&self, record: Box<Draft>, expected: Expected, committed: oneshot::Sender<Result<u64>>);
     /// Takes what may be lost with the last moment.
     async fn enqueue(&self, item: Lossy) -> Result<()>;
     /// Records in order.

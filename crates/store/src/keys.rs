@@ -19,7 +19,7 @@ use crate::files::{DirLock, Paths, sync_parent, write_private};
 use crate::interface::Result;
 use crate::seal::DataKey;
 use crate::sqlite::{
-    append_alone, args_purpose, hub_id, join_tail, meta, now, open_writable, refuse_damaged_log, reseal_clients,
+    OldTail, append_alone, args_purpose, hub_id, meta, migrate, now, open_writable, refuse_damaged_log, reseal_clients,
     reseal_rooms, reseal_rules, schema_version, secret_purpose, set_meta,
 };
 
@@ -54,7 +54,9 @@ pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretByte
     let key_id = if schema_version(&conn)? == 0 { None } else { meta(&conn, "key_id")? };
     let old = load(&paths, current, &key_id.ok_or_else(|| StoreError::NoData(dir.to_owned()))?)?;
     // What is sealed is where the newest schema has it, and the record of the rotation comes after all others.
-    join_tail(&mut conn, &paths)?;
+    let tail = OldTail::read(&conn, &paths, false)?;
+    migrate(&mut conn)?;
+    tail.join(&mut conn, &paths)?;
     // What is replaced is wiped in the file. The old key may be known to others, and is kept beside it for backups: it must
     // not open anything in it any more.
     conn.pragma_update(None, "secure_delete", "ON")?;

@@ -21,5 +21,5 @@ pub use files::{Holder, Paths, holder};
 pub use interface::*;
 pub use rooms::{RoomRow, RoomStore};
 pub use sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
-pub use sqlite::{LogDamage, OpenOptions, SqliteStore, TailDamage, peek_secret};
+pub use sqlite::{LogDamage, OpenOptions, SqliteStore, peek_secret};
 pub use yonexus::*;

@@ -7,6 +7,7 @@ mod damage;
 mod journal;
 mod messages;
 mod methods;
+mod old_tail;
 mod operators;
 mod queue;
 mod readers;
@@ -16,7 +17,6 @@ mod schema;
 mod shm;
 mod skip;
 mod sonde;
-mod tail;
 mod telemetry;
 mod wal;
 mod writer;
@@ -25,11 +25,9 @@ mod yonexus;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::id::HubId;
-use convoke_core::journal::Sealed;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 use ed25519_dalek::SigningKey;
@@ -38,30 +36,28 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::error::StoreError;
-use crate::files::{DirLock, Paths, create_private, holder, private_dir, sync_parent, touch_private};
+use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent, touch_private};
 use crate::interface::Result;
 use crate::keys;
 use crate::seal::{DataKey, random};
 use queue::Queue;
 use readers::Readers;
 use skip::Filling;
-use tail::Tail;
 use wal::WalKeeper;
 use writer::Writer;
 
 pub use damage::LogDamage;
-pub use tail::TailDamage;
 
 pub(crate) use calls::args_purpose;
 pub(crate) use clients::reseal as reseal_clients;
 pub(crate) use damage::{find as find_log_damage, refuse as refuse_damaged_log};
-pub(crate) use journal::{Raw, append_alone, checkpoints, join as join_records, last as last_record, walk};
+pub(crate) use journal::{Raw, append_alone, checkpoints, walk};
 pub(crate) use messages::reseal as reseal_rules;
+pub(crate) use old_tail::{OldTail, join_offline as join_old_tail};
 pub(crate) use operators::secret_purpose;
 pub(crate) use rooms::reseal as reseal_rooms;
-pub(crate) use schema::{CURRENT as CURRENT_SCHEMA, open_readable, open_writable, version as schema_version};
+pub(crate) use schema::{CURRENT as CURRENT_SCHEMA, migrate, open_readable, open_writable, version as schema_version};
 pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits, kept_too_soon};
-pub(crate) use tail::{Contents as TailContents, Following};
 
 /// The secret under which the hub's own key is kept.
 const HUB_KEY: &str = "hub_key";
@@ -69,12 +65,6 @@ const HUB_KEY: &str = "hub_key";
 const PUBLIC_KEY: &str = "hub_public_key";
 /// Since when the database is of an earlier time, a backup's or one before a damage, and no hub has started on it.
 pub(crate) const RESTORED: &str = "restored_at";
-
-/// How long a running hub is waited for, and how often it is looked at meanwhile.
-const TAIL_SETTLES: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How often damage is looked at again before it is told.
-const READ_AGAIN: u32 = 2;
 
 /// How to open a data directory.
 #[derive(Clone, Debug)]
@@ -89,10 +79,8 @@ pub struct OpenOptions {
     pub queue_limit: usize,
     /// How many reads may run at once.
     pub readers: usize,
-    /// Whether to go on with what is before the damage where the write-ahead log or the tail is damaged, rather than refuse.
+    /// Whether to start without what cannot be read where the write-ahead log is damaged, rather than refuse.
     pub accept_damaged_log: bool,
-    /// Whether records may be acknowledged once they are in the tail, where the system has what that takes.
-    pub tail: bool,
 }
 
 impl OpenOptions {
@@ -105,7 +93,6 @@ impl OpenOptions {
             queue_limit: 4_096,
             readers: 4,
             accept_damaged_log: false,
-            tail: true,
         }
     }
 }
@@ -153,27 +140,9 @@ impl SqliteStore {
             conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         }
         let known_key = load_known_key(&conn, &paths, options.data_key.as_ref())?;
-        let contents = read_own_tail(&conn, &paths)?;
-        let (contents, newer) = match newer_records(&conn, &contents)? {
-            Ok(newer) => (contents, newer),
-            // A start that accepted it and was killed has left the mark.
-            Err((newer, damage)) if options.accept_damaged_log || paths.accepting.exists() => {
-                let file = File::open(&paths.tail).map_err(|e| StoreError::io("read", &paths.tail, e))?;
-                let kept = set_aside(&paths.tail, file)?;
-                tracing::error!(
-                    kept = %kept.display(),
-                    records = damage.behind,
-                    "the journal's tail is damaged, and store.accept_damaged_log is on: {damage}, and the hub goes on \
-                     without them"
-                );
-                begin_accepting(&paths)?;
-                // A copy is kept.
-                (TailContents::default(), newer)
-            }
-            Err((_, damage)) => return Err(damaged_tail(&paths, damage)),
-        };
+        let tail = OldTail::read(&conn, &paths, options.accept_damaged_log)?;
         schema::migrate(&mut conn)?;
-        join(&mut conn, &contents, &newer, &paths)?;
+        tail.join(&mut conn, &paths)?;
         note_accepted(&conn, &paths.accepting)?;
         let key = match known_key {
             Some(key) => key,
@@ -186,19 +155,10 @@ impl SqliteStore {
         let signer = Arc::new(signer(&mut conn, &key, options.hub_seed.as_ref())?);
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db, &paths.wal)?;
-        let open_intents = journal::open_count(&conn)?;
-        let writer = Writer {
-            conn,
-            tail: Tail::new(chain),
-            signed,
-            open_intents,
-            filling: Filling::default(),
-            signer: Arc::clone(&signer),
-            wal,
-            has_failed: false,
-            lock,
-        };
-        let queue = writer.start(options.queue_limit, options.tail.then_some(paths.tail.as_path()))?;
+        let signer_of_writer = Arc::clone(&signer);
+        let writer =
+            Writer { conn, chain, signed, filling: Filling::default(), signer: signer_of_writer, wal, lock };
+        let queue = writer.start(options.queue_limit)?;
         let readers = Readers::new(paths.db.clone(), options.readers);
         Ok(Self { hub_id, paths, key: Arc::new(key), signer, queue, readers })
     }
@@ -224,91 +184,6 @@ fn load_known_key(conn: &Connection, paths: &Paths, given: Option<&SecretBytes>)
 fn begin_accepting(paths: &Paths) -> Result<()> {
     touch_private(&paths.accepting)?.sync_all().map_err(|e| StoreError::io("write", &paths.accepting, e))?;
     sync_parent(&paths.accepting)
-}
-
-/// What stands in the tail, if it is this hub's.
-fn read_own_tail(conn: &Connection, paths: &Paths) -> Result<TailContents> {
-    let contents = TailContents::read(&paths.tail)?;
-    let own = if schema::version(conn)? == 0 { None } else { hub_id(conn)? };
-    match contents.hub_id() {
-        Some(other) if own.is_some_and(|own| own != other) => {
-            Err(StoreError::OtherTail { file: paths.tail.clone(), hub_id: other })
-        }
-        _ => Ok(contents),
-    }
-}
-
-/// The records in the tail that the database does not have yet.
-fn newer_records(conn: &Connection, contents: &TailContents) -> Result<Following> {
-    if schema::version(conn)? == 0 {
-        // It has no journal yet, so this is another's.
-        let behind = contents.last();
-        return Ok(if behind == 0 { Ok(Vec::new()) } else { Err((Vec::new(), TailDamage { record: 1, behind })) });
-    }
-    let (seq, head) = journal::last(conn)?;
-    Ok(contents.following(seq, head))
-}
-
-/// Brings a killed hub's database to the current schema and puts the records of its tail into it. Whoever calls it holds the
-/// directory.
-pub(crate) fn join_tail(conn: &mut Connection, paths: &Paths) -> Result<()> {
-    let contents = read_own_tail(conn, paths)?;
-    let newer = newer_records(conn, &contents)?.map_err(|(_, damage)| damaged_tail(paths, damage))?;
-    schema::migrate(conn)?;
-    join(conn, &contents, &newer, paths)
-}
-
-/// Puts records of the tail into the database, and the tail away. A file of its own for each start: what a killed hub still
-/// had under way to the disk lands in the one that is gone.
-fn join(conn: &mut Connection, contents: &TailContents, newer: &[Sealed], paths: &Paths) -> Result<()> {
-    journal::join(conn, newer)?;
-    let next = journal::last(conn)?.0 + 1;
-    let is_broken = contents.is_broken_at(next);
-    if !is_broken && !contents.is_foreign() {
-        return tail::remove(&paths.tail);
-    }
-    let kept = damaged_name(&paths.tail);
-    std::fs::rename(&paths.tail, &kept).map_err(|e| StoreError::io("rename", &paths.tail, e))?;
-    sync_parent(&kept)?;
-    let why = if is_broken {
-        "the last write to hub.db-tail does not hold. A power cut leaves that, and then nobody was answered for it; if there \
-         was none, the file is damaged, and the last records may be missing"
-    } else {
-        "hub.db-tail was no tail of a journal. If another file was put in its place, the last records may be missing"
-    };
-    tracing::warn!(record = next, kept = %kept.display(), "{why}");
-    Ok(())
-}
-
-pub(crate) fn damaged_tail(paths: &Paths, damage: TailDamage) -> StoreError {
-    StoreError::DamagedTail { file: paths.tail.clone(), damage }
-}
-
-/// Reads the tail for whoever looks at a database that a running hub may be writing. That puts into its database what stands
-/// in its tail within a moment, which is waited for; one that cannot write is not waited for for long.
-pub(crate) fn read_tail(conn: &Connection, paths: &Paths) -> Result<std::result::Result<TailContents, TailDamage>> {
-    if schema::version(conn)? == 0 {
-        return Ok(Ok(TailContents::default()));
-    }
-    let until = std::time::Instant::now() + TAIL_SETTLES;
-    let mut damaged = 0;
-    loop {
-        let contents = read_own_tail(conn, paths)?;
-        while journal::last(conn)?.0 < contents.last()
-            && holder(&paths.dir).is_some()
-            && std::time::Instant::now() < until
-        {
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        let (seq, head) = journal::last(conn)?;
-        match contents.following(seq, head) {
-            Ok(_) => return Ok(Ok(contents)),
-            // A frame that was written while the file was read may be missing before the next one, once.
-            Err(_) if damaged < READ_AGAIN => damaged += 1,
-            Err((_, damage)) => return Ok(Err(damage)),
-        }
-        std::thread::sleep(LOOK_AGAIN);
-    }
 }
 
 /// Keeps a copy of a damaged log, since the log itself is about to be written over. It has its name only once it is whole:

@@ -21,9 +21,7 @@ async fn killed_after(sql: &str) -> tempfile::TempDir {
     // Once before, so that nothing but the records is in the log.
     SqliteStore::open(OpenOptions::new(dir.path())).expect("opens").close().await.expect("closes");
     execute(dir.path(), sql);
-    // Without a tail, so that the records are where they are looked for.
-    let without = OpenOptions { tail: false, ..OpenOptions::new(dir.path()) };
-    let store = SqliteStore::open(without).expect("opens");
+    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
     append(&store, 40).await;
     let left = as_it_is(dir.path());
     store.close().await.expect("closes");
@@ -40,8 +38,6 @@ fn as_it_is(dir: &Path) -> tempfile::TempDir {
     for name in ["hub.db", "hub.db-wal", "data.key", "hub.lock"] {
         std::fs::copy(dir.join(name), left.path().join(name)).expect("copies");
     }
-    // There is one where the system has what it takes, and the store is not without.
-    let _ = std::fs::copy(dir.join("hub.db-tail"), left.path().join("hub.db-tail"));
     left
 }
 

@@ -50,9 +50,6 @@ pub(super) fn found(place: &dyn Display, verdict: &Verdict) -> String {
         Verdict::DamagedLog(damage) => format!(
             "the journal at {place} cannot be read to its end, which is in the write-ahead log hub.db-wal: {damage}"
         ),
-        Verdict::DamagedTail(damage) => {
-            format!("the journal at {place} cannot be read to its end, which is in its tail hub.db-tail: {damage}")
-        }
         Verdict::Damaged { last_good, why } => {
             format!("the journal at {place} is damaged after record {last_good}: {why}")
         }
@@ -92,11 +89,6 @@ fn machine_readable(verdict: &Verdict) -> Value {
             "ok": false,
             "seq": null,
             "finding": format!("the write-ahead log cannot be read to its end: {damage}"),
-        }),
-        Verdict::DamagedTail(damage) => json!({
-            "ok": false,
-            "seq": damage.record,
-            "finding": format!("the journal's tail cannot be joined to the database: {damage}"),
         }),
         Verdict::Damaged { last_good, why } => json!({ "ok": false, "seq": last_good + 1, "finding": why }),
     }

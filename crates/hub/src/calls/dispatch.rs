@@ -9,10 +9,9 @@ use convoke_core::gate::Verdict;
 use convoke_core::id::{Protocol, TokenId};
 use convoke_core::journal::{Decision, Draft, Phase};
 use convoke_kenny::frame::HubFrame;
-use convoke_store::{Expected, StoreError};
+use convoke_store::StoreError;
 use tokio::sync::oneshot;
 
-use super::ending::Ending;
 use super::{Course, Done, Planned, approve, message, offline, owed};
 use crate::answers::{Room, Told};
 use crate::clock;
@@ -24,7 +23,6 @@ use crate::link::{Answer, Command, Failure, Link, Probe, Refused, Reply};
 /// committed, never before.
 pub(super) async fn run(hub: &Hub, planned: Planned, course: Course) {
     let started = Instant::now();
-    let mut expected = None;
     let (answer, decision, rule) = match course {
         // Not `allowed`, as a record says that is not told otherwise: a person would have been asked.
         Course::NoWay => (Err(offline(&planned.agent)), Some(Decision::Denied), None),
@@ -35,17 +33,8 @@ pub(super) async fn run(hub: &Hub, planned: Planned, course: Course) {
         Course::Decided(Verdict::Denied(missing)) => {
             (Err(Failure::new(code::DENIED, missing.to_string())), Some(Decision::Denied), None)
         }
-        // What is kept ends by another way than an append, and whoever shares a probe's answer must see it.
-        Course::Decided(Verdict::Allowed) if !planned.kept && planned.agent.id.protocol() == Protocol::Kenny => {
-            match transmit_to_record(hub, &planned, started).await {
-                Ok(recorded) => return end(hub, &planned, recorded),
-                Err(failure) => (Err(failure), None, None),
-            }
-        }
         // A rule that asks for a person again cannot undo the yes that was given for this very call.
-        Course::Decided(Verdict::Allowed | Verdict::Confirm { .. }) => {
-            (send(hub, &planned, &mut expected).await, None, None)
-        }
+        Course::Decided(Verdict::Allowed | Verdict::Confirm { .. }) => (send(hub, &planned).await, None, None),
     };
     let answer = match answer {
         Ok(told) => admit(hub, told).await,
@@ -68,10 +57,6 @@ pub(super) async fn run(hub: &Hub, planned: Planned, course: Course) {
                 None => return,
             }
         }
-    } else if let Some(expected) = expected {
-        let (told, committed) = oneshot::channel();
-        hub.store.append_expected(Box::new(record), expected, told);
-        committed.await.unwrap_or(Err(StoreError::Closed)).map(drop)
     } else {
         hub.store.append(record).await.map(drop)
     };
@@ -191,7 +176,7 @@ impl Planned {
     }
 }
 
-async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> Answer {
+async fn send(hub: &Hub, planned: &Planned) -> Answer {
     let protocol = planned.agent.id.protocol();
     if protocol == Protocol::Yonexus {
         return message::send(hub, planned).await;
@@ -199,7 +184,7 @@ async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> 
     if protocol == Protocol::Sonde {
         let asked =
             crate::sonde::ask::through_cache(hub, planned.question(), planned.timeout, planned.effect, |left| {
-                transmit(hub, planned, left, expected)
+                transmit(hub, planned, left)
             });
         return tokio::select! {
             biased;
@@ -208,15 +193,11 @@ async fn send(hub: &Hub, planned: &Planned, expected: &mut Option<Expected>) -> 
             () = planned.call.cancelled() => Err(cancelled()),
         };
     }
-    transmit(hub, planned, planned.timeout, expected).await
+    transmit(hub, planned, planned.timeout).await
 }
 
-async fn transmit(hub: &Hub, planned: &Planned, timeout: Duration, expected: &mut Option<Expected>) -> Answer {
+async fn transmit(hub: &Hub, planned: &Planned, timeout: Duration) -> Answer {
     let link = way_out(hub, planned).await?;
-    // Most answers come at once; what is kept ends by another way than an append.
-    if !planned.kept {
-        *expected = Some(hub.store.announce());
-    }
     let (reply, mut answer) = oneshot::channel();
     let (id, deadline) = (planned.call.id, hub.mono() + timeout);
     let command = match planned.agent.id.protocol() {
@@ -243,48 +224,6 @@ async fn transmit(hub: &Hub, planned: &Planned, timeout: Duration, expected: &mu
     };
     // If the link dropped the waiter, it ended.
     answer.unwrap_or_else(|_| Err(disconnected(planned)))
-}
-
-/// Sends a call whose outcome is recorded by the task that reads the answer. Whoever waits for it is woken once, when
-/// that record is committed, and not for the answer as well.
-async fn transmit_to_record(hub: &Hub, planned: &Planned, started: Instant) -> Result<Recorded, Failure> {
-    let link = way_out(hub, planned).await?;
-    let expected = hub.store.announce();
-    let ending = Arc::new(Ending::default());
-    let (told, mut committed) = oneshot::channel();
-    let mut record = Box::new(planned.record(clock::now(), Phase::Outcome));
-    let (hub_of_answer, of_answer) = (hub.clone(), Arc::clone(&ending));
-    let reply = Reply::new(move |answer| {
-        let after = started.elapsed();
-        let done = done(answer, after);
-        record.at = clock::now();
-        record.outcome = Some(done.outcome.clone());
-        record.duration_ms = done.duration_ms;
-        if of_answer.answered(done, after) {
-            hub_of_answer.store.append_expected(record, expected, told);
-        }
-    });
-    let (id, deadline) = (planned.call.id, hub.mono() + planned.timeout);
-    push(&link, planned, Command::Call { id, frame: planned.request(), deadline, reply })?;
-    let told = tokio::select! {
-        biased;
-        told = &mut committed => told,
-        () = planned.call.cancelled() => {
-            forget(&link, planned);
-            if ending.give_up() {
-                return Err(cancelled());
-            }
-            committed.await
-        }
-    };
-    match (ending.close(), told) {
-        (Some((done, after)), told) => {
-            let committed = told.unwrap_or(Err(StoreError::Closed)).map(drop);
-            Ok(Recorded { done, after, ruling: Ruling::default(), committed })
-        }
-        // The link dropped the reply: it ended.
-        (None, _) => Err(disconnected(planned)),
-    }
 }
 
 /// The link that a call goes out on, once its intent is recorded.

@@ -393,8 +393,7 @@ async fn restore(hub: &mut TestHub) {
 
 #[tokio::test]
 async fn what_waited_before_a_damage_of_the_log_ends_when_that_is_accepted() {
-    // Without the tail, so that all records are in the log.
-    let (mut hub, asker) = confirming(&[("store.tail", "false")]).await;
+    let (mut hub, asker) = confirming(&[]).await;
     drop(hub.agent("pc").await);
     let (approval, call) = ask(&hub, &asker).await;
     // What a kill leaves, with a byte changed in the last commits but some.

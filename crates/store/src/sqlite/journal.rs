@@ -4,7 +4,7 @@ use convoke_core::id::HubId;
 use convoke_core::journal::{Chain, Checkpoint, Draft, GENESIS, Hash, Phase, Sealed, shown};
 use convoke_core::time::Timestamp;
 use ed25519_dalek::SigningKey;
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::value::RawValue;
 
 use super::row::{blob, time};
@@ -21,22 +21,10 @@ pub(super) fn weight(draft: &Draft) -> usize {
         + draft.detail.as_ref().map_or(0, |raw| raw.get().len())
 }
 
-/// The statement that [`put`] runs.
-pub(super) fn insert(conn: &Connection) -> Result<CachedStatement<'_>> {
-    Ok(conn.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?)
-}
-
-/// Puts a record that has its place into the table, and keeps the list of open intents true.
-pub(super) fn put(
-    conn: &Connection,
-    insert: &mut CachedStatement<'_>,
-    open: &mut u64,
-    filling: &mut skip::Filling,
-    sealed: &Sealed,
-    draft: &Draft,
-) -> Result<()> {
+/// Puts a sealed record into the table, and keeps the list of open intents true.
+pub(super) fn put(conn: &Connection, filling: &mut skip::Filling, sealed: &Sealed, draft: &Draft) -> Result<()> {
     let call_id = draft.call_id.map(|id| id.uuid().into_bytes());
-    insert.execute(params![
+    conn.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
         sealed.seq as i64,
         sealed.hash,
         draft.kind.name(),
@@ -49,11 +37,9 @@ pub(super) fn put(
         (Some(Phase::Intent), Some(id)) => {
             conn.prepare_cached("INSERT OR REPLACE INTO open_intents VALUES (?1, ?2)")?
                 .execute(params![id, sealed.seq as i64])?;
-            *open += 1;
         }
-        (Some(Phase::Outcome), Some(id)) if *open > 0 => {
-            let struck = conn.prepare_cached("DELETE FROM open_intents WHERE call_id = ?1")?.execute(params![id])?;
-            *open = open.saturating_sub(struck as u64);
+        (Some(Phase::Outcome), Some(id)) => {
+            conn.prepare_cached("DELETE FROM open_intents WHERE call_id = ?1")?.execute(params![id])?;
         }
         _ => {}
     }
@@ -73,32 +59,21 @@ pub(super) fn put(
 /// Appends a record where no writer has the directory, in whatever transaction there is.
 pub(crate) fn append_alone(conn: &Connection, hub_id: HubId, draft: &Draft) -> Result<u64> {
     let (mut chain, _) = end(conn, hub_id)?;
-    let (mut open, mut filling) = (open_count(conn)?, skip::Filling::default());
     let sealed = chain.seal(draft);
-    put(conn, &mut insert(conn)?, &mut open, &mut filling, &sealed, draft)?;
+    put(conn, &mut skip::Filling::default(), &sealed, draft)?;
     Ok(sealed.seq)
 }
 
-/// Puts records that follow the table's last one into it, in one transaction: what a killed hub had acknowledged and
-/// written to its tail.
-pub(crate) fn join(conn: &mut Connection, records: &[Sealed]) -> Result<()> {
-    #[derive(serde::Deserialize)]
-    struct Place {
-        hub_id: HubId,
-    }
+/// Puts sealed records that follow the table's last one into it, in one transaction.
+pub(super) fn join(conn: &mut Connection, records: &[Sealed]) -> Result<()> {
     if records.is_empty() {
         return Ok(());
     }
     let tx = conn.transaction()?;
-    let hub_id = super::hub_id(&tx)?;
-    let (mut open, mut filling) = (open_count(&tx)?, skip::Filling::default());
+    let mut filling = skip::Filling::default();
     for sealed in records {
         let draft: Draft = serde_json::from_str(&sealed.body).map_err(|_| damaged(sealed.seq))?;
-        let place: Place = serde_json::from_str(&sealed.body).map_err(|_| damaged(sealed.seq))?;
-        if Some(place.hub_id) != hub_id {
-            return Err(StoreError::Corrupt(format!("hub.db-tail is another hub's, {}", place.hub_id)));
-        }
-        put(&tx, &mut insert(&tx)?, &mut open, &mut filling, sealed, &draft)?;
+        put(&tx, &mut filling, sealed, &draft)?;
     }
     Ok(tx.commit()?)
 }
@@ -137,11 +112,6 @@ pub(crate) fn last(conn: &Connection) -> Result<(u64, Hash)> {
         })
         .optional()?;
     Ok(last.unwrap_or((0, GENESIS)))
-}
-
-/// How many calls were announced and have not ended.
-pub(super) fn open_count(conn: &Connection) -> Result<u64> {
-    Ok(conn.query_row("SELECT count(*) FROM open_intents", [], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Records in order. With a filter, blocks of records that cannot have what is asked for are passed over.

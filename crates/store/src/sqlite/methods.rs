@@ -19,7 +19,7 @@ use super::writer::Op;
 use super::{SqliteStore, agents, calls, journal, operators, sonde, telemetry};
 use crate::backup;
 use crate::interface::{
-    AgentRow, ApprovalMove, Before, CallEnd, CallRow, EnrolOutcome, EnrolToken, Expected, JournalFilter, JournalRow,
+    AgentRow, ApprovalMove, Before, CallEnd, CallRow, EnrolOutcome, EnrolToken, JournalFilter, JournalRow,
     LogFilter, LogRow, Lossy, Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
 };
 use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
@@ -42,8 +42,6 @@ impl Store for SqliteStore {
             writes: numbers.writes.load(Relaxed),
             lost: numbers.lost.load(Relaxed),
             journal_seq: numbers.journal_seq.load(Relaxed),
-            tail_records: numbers.tail_records.load(Relaxed),
-            tail_open: self.queue.tail_is_open(),
             failing: numbers.failing.load(Relaxed),
         }
     }
@@ -313,20 +311,11 @@ impl Store for SqliteStore {
     }
 
     async fn open_intents(&self) -> Result<Vec<Draft>> {
-        self.queue.settle().await;
         self.readers.read(journal::open_intents).await
     }
 
     async fn append(&self, record: Draft) -> Result<u64> {
         self.queue.append(record).await
-    }
-
-    fn announce(&self) -> Expected {
-        self.queue.announce()
-    }
-
-    fn append_expected(&self, record: Box<Draft>, expected: Expected, committed: oneshot::Sender<Result<u64>>) {
-        self.queue.append_expected(record, expected, committed);
     }
 
     async fn enqueue(&self, item: Lossy) -> Result<()> {
@@ -335,7 +324,6 @@ impl Store for SqliteStore {
     }
 
     async fn journal(&self, filter: JournalFilter) -> Result<Vec<JournalRow>> {
-        self.queue.settle().await;
         self.readers.read(move |conn| journal::read(conn, &filter)).await
     }
 
@@ -346,7 +334,6 @@ impl Store for SqliteStore {
     }
 
     async fn checkpoints(&self, after: Option<u64>, limit: u32) -> Result<Vec<Checkpoint>> {
-        self.queue.settle().await;
         let hub_id = self.hub_id;
         self.readers.read(move |conn| journal::checkpoints(conn, hub_id, after.unwrap_or(0), limit)).await
     }
@@ -381,7 +368,6 @@ impl Store for SqliteStore {
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {
-        self.queue.settle().await;
         let (paths, to) = (self.paths.clone(), to.to_owned());
         // Its own connection: it reads for as long as the copy takes.
         tokio::task::spawn_blocking(move || backup::copy(&paths, &to, None).map(drop))

@@ -1,7 +1,5 @@
 //! What only this engine has: its disk can be full, and its groups can fail.
 
-mod tail;
-
 use std::sync::Arc;
 
 use convoke_core::call::CallState;
@@ -38,8 +36,7 @@ async fn limit(store: &SqliteStore, pages: Option<i64>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_acknowledges_nothing_and_is_left_behind_when_there_is_space() {
     let dir = tempfile::tempdir().expect("a directory");
-    let without = OpenOptions { tail: false, ..OpenOptions::new(dir.path()) };
-    let store = Arc::new(SqliteStore::open(without).expect("opens"));
+    let store = open(&dir);
     store.append(record()).await.expect("appends");
     limit(&store, Some(4)).await;
     let mut acknowledged = vec![1];
@@ -73,112 +70,21 @@ async fn a_full_disk_acknowledges_nothing_and_is_left_behind_when_there_is_space
     assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
 }
 
-/// Appends as a call does.
-async fn end_call(store: &SqliteStore) -> Result<u64> {
-    let expected = store.announce();
-    let (told, committed) = tokio::sync::oneshot::channel();
-    store.append_expected(Box::new(record()), expected, told);
-    committed.await.expect("answered")
-}
-
-#[tokio::test]
-async fn what_the_tail_has_is_settled_once_the_database_can_be_written_again() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let store = open(&dir);
-    if !store.stats().tail_open {
-        return;
-    }
-    let impatient = |tx: &mut writer::Tx<'_>| Ok(tx.conn.execute_batch("PRAGMA busy_timeout = 0")?);
-    store.queue.run(0, impatient).await.expect("sets");
-    let other = Connection::open(dir.path().join("hub.db")).expect("opens");
-    other.execute_batch("BEGIN IMMEDIATE").expect("begins");
-    for seq in 1..=5 {
-        assert_eq!(end_call(&store).await.expect("the tail takes it"), seq);
-    }
-    store.checkpoint(Timestamp::from_millis(0)).await.expect_err("the database does not");
-    assert!(store.stats().failing);
-    end_call(&store).await.expect_err("nor does the tail, from then on");
-    assert_eq!(records(&store).await, 0, "what the database has can be read");
-    other.execute_batch("ROLLBACK").expect("ends");
-    let seq = loop {
-        // The first that comes may be early by a moment.
-        if let Ok(seq) = store.append(record()).await {
-            break seq;
-        }
-    };
-    assert_eq!((seq, records(&store).await, store.stats().failing), (6, 6, false));
-    let before = store.stats().tail_records;
-    assert_eq!(end_call(&store).await.expect("and the tail is back"), 7);
-    assert_eq!(store.stats().tail_records, before + 1);
-    store.close().await.expect("closes");
-    assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
-}
-
-#[tokio::test]
-async fn records_that_come_while_the_writer_has_the_end_get_their_place_behind_its_own() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let store = open(&dir);
-    if !store.stats().tail_open {
-        return;
-    }
-    // The writer holds still in the middle of a transaction that has a record.
-    let (begun, has_begun) = tokio::sync::oneshot::channel();
-    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
-    let held = Arc::clone(&store);
-    let change = tokio::spawn(async move {
-        let hold = move |tx: &mut writer::Tx<'_>| {
-            let seq = tx.append(&record())?;
-            let _ = begun.send(());
-            let _ = may_go_on.recv();
-            Ok(seq)
-        };
-        held.queue.run(0, hold).await
-    });
-    has_begun.await.expect("begins");
-    let late = Arc::clone(&store);
-    let late = tokio::spawn(async move { end_call(&late).await });
-    while store.queue.parked() == 0 {
-        tokio::task::yield_now().await;
-    }
-    go_on.send(()).expect("waits");
-    assert_eq!(change.await.expect("ends").expect("appends"), 1);
-    assert_eq!(late.await.expect("ends").expect("appends"), 2);
-    assert_eq!((store.stats().tail_records, records(&store).await), (1, 2));
-    store.close().await.expect("closes");
-    assert!(audit::verify_dir(dir.path(), Default::default()).expect("reads").is_good());
-}
-
 #[tokio::test]
 async fn a_writer_that_panics_leaves_nobody_waiting_and_the_directory_free() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(&dir);
-    if !store.stats().tail_open {
-        return;
-    }
-    end_call(&store).await.expect("appends");
-    let (begun, has_begun) = tokio::sync::oneshot::channel();
-    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
-    let held = Arc::clone(&store);
-    let change = tokio::spawn(async move {
-        let fall = move |tx: &mut writer::Tx<'_>| -> Result<()> {
-            tx.append(&record())?;
-            let _ = begun.send(());
-            let _ = may_go_on.recv();
-            panic!("for this test");
-        };
-        held.queue.run(0, fall).await
-    });
-    has_begun.await.expect("begins");
-    let (told, committed) = tokio::sync::oneshot::channel();
-    store.append_expected(Box::new(record()), store.announce(), told);
-    assert_eq!(store.queue.parked(), 1);
-    go_on.send(()).expect("waits");
-    assert!(matches!(change.await.expect("ends"), Err(StoreError::Closed)));
-    committed.await.expect_err("dropped, which tells that the store is closed");
+    store.append(record()).await.expect("appends");
+    let fall = |tx: &mut writer::Tx<'_>| -> Result<()> {
+        tx.append(&record())?;
+        panic!("for this test");
+    };
+    let (fallen, behind) = tokio::join!(store.queue.run(0, fall), store.append(record()));
+    assert!(matches!((fallen, behind), (Err(StoreError::Closed), Err(StoreError::Closed))));
     assert!(matches!(store.append(record()).await, Err(StoreError::Closed)));
     drop(store);
     let store = loop {
-        // The thread lets go of the directory when it has ended.
+        // The thread releases the directory when it has ended.
         match SqliteStore::open(OpenOptions::new(dir.path())) {
             Ok(store) => break store,
             Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
@@ -196,16 +102,44 @@ fn a_store_outlives_the_runtime_in_which_it_was_opened() {
     let first = runtime();
     let store = first.block_on(async {
         let store = open(&dir);
-        end_call(&store).await.expect("appends");
+        store.append(record()).await.expect("appends");
         store
     });
     drop(first);
-    assert!(!store.stats().tail_open);
     runtime().block_on(async {
-        assert_eq!(end_call(&store).await.expect("appends, by the long way"), 2);
+        assert_eq!(store.append(record()).await.expect("appends"), 2);
         assert_eq!(records(&store).await, 2);
         store.close().await.expect("closes");
     });
+}
+
+/// What was answered when the store is closed is in the journal, and nothing else is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_answers_everyone_and_keeps_what_was_acknowledged() {
+    for round in 0..20_u64 {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = open(&dir);
+        let mut callers = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let store = Arc::clone(&store);
+            callers.spawn(async move {
+                let mut acknowledged = 0;
+                while store.append(record()).await.is_ok() {
+                    acknowledged += 1;
+                }
+                acknowledged
+            });
+        }
+        while store.stats().journal_seq < round {
+            tokio::task::yield_now().await;
+        }
+        store.close().await.expect("closes");
+        let acknowledged: u64 = callers.join_all().await.into_iter().sum();
+        let audit::Verdict::Good(summary) = audit::verify_dir(dir.path(), Default::default()).expect("reads") else {
+            panic!("it holds");
+        };
+        assert_eq!(summary.last_seq, acknowledged);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
-use super::{schema, tail};
+use super::schema;
 use crate::error::StoreError;
 use crate::interface::Result;
 
@@ -133,9 +133,17 @@ impl Drop for WalKeeper {
     }
 }
 
-/// Which file this is, however long.
+/// Which file this is: its device, and its number there.
+#[cfg(unix)]
 fn which(log: &Path) -> Option<(u64, u64)> {
-    tail::identity(log).map(|(device, number, _)| (device, number))
+    use std::os::unix::fs::MetadataExt as _;
+    log.symlink_metadata().ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Which file this is; nobody can tell here.
+#[cfg(not(unix))]
+const fn which(_: &Path) -> Option<(u64, u64)> {
+    None
 }
 
 /// Copies what no reader still needs, and waits for nobody.
