@@ -182,8 +182,10 @@ impl Hub {
             body: settings.size("hub.max_body_bytes"),
             result_kept: settings.size("calls.max_result_bytes_kept"),
         };
+        let metrics = Metrics::new(&yonexus.metrics);
         Self(Arc::new(HubState {
             limits,
+            metrics,
             calls: Recent::new(
                 settings.size("hub.max_concurrent_calls"),
                 MaxWaiting {
@@ -210,7 +212,6 @@ impl Hub {
             deadlines,
             strangers: Strangers::default(),
             budgets: Budgets::default(),
-            metrics: Metrics::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             connections: AtomicUsize::new(0),
@@ -295,6 +296,11 @@ impl Hub {
             tail_records: store.tail_records,
             tail_open: store.tail_open,
             connections_open: self.connections.load(Ordering::Relaxed),
+            yonexus_clients: self.yonexus.clients.count(),
+            yonexus_clients_online: self.yonexus.clients.online(),
+            yonexus_pairings: self.yonexus.clients.pairings().len(),
+            rooms: self.rooms.count(),
+            room_participants: self.rooms.present(),
         }
     }
 }

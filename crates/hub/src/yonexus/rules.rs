@@ -1,7 +1,6 @@
 //! The rules in force, and where a message goes (contract, section 8): exact match, in order, the first one wins.
 
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -166,12 +165,12 @@ pub(super) async fn route(
     own: &Arc<ClientLink>,
     message: RuleMessage<'_>,
 ) -> Option<Builtin> {
-    hub.yonexus.metrics.messages.fetch_add(1, Relaxed);
+    hub.yonexus.metrics.messages.inc();
     let book = hub.yonexus.rules.current();
     let outcome = match book.find(message.rule) {
         None => {
             // Not an error to the sender: the contract says so.
-            hub.yonexus.metrics.unmatched.fetch_add(1, Relaxed);
+            hub.yonexus.metrics.unmatched.inc();
             tracing::debug!(client = sender, rule = message.rule, "no rule matches a message");
             return None;
         }
@@ -292,7 +291,7 @@ async fn to_live(
 
 /// A message as a frame.
 pub(super) fn frame(hub: &Hub, rule: &str, content: &str) -> Bytes {
-    hub.yonexus.metrics.frames.fetch_add(1, Relaxed);
+    hub.yonexus.metrics.frames.inc();
     Bytes::from(text_frame(&message::encode(rule, content)))
 }
 
@@ -309,7 +308,7 @@ pub(super) async fn hand(hub: &Hub, link: &Arc<ClientLink>, frame: &Bytes, own: 
         hub.metrics.dropped("yonexus_slow_client", 1);
     }
     if outcome.is_ok() {
-        hub.yonexus.metrics.handed.fetch_add(1, Relaxed);
+        hub.yonexus.metrics.handed.inc();
     }
     outcome.is_ok()
 }
