@@ -2,7 +2,7 @@
 //! itself. One file, readable by its owner only, replaced whole.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -176,7 +176,11 @@ impl StateFile {
     /// none under way.
     pub fn claim(path: &Path, identifier: &str) -> Result<Self, StateError> {
         let folder = folder(path);
-        make_private_dir(folder).map_err(|why| StateError::Io { what: "make", path: folder.into(), why })?;
+        convoke_files::private_dir(folder).map_err(|why| StateError::Io {
+            what: "make",
+            path: folder.into(),
+            why,
+        })?;
         let held = lock(path)?;
         Ok(Self { held: Some(held), ..Self::open_or_make(path, identifier)? })
     }
@@ -316,27 +320,10 @@ fn lock(state: &Path) -> Result<Lock, StateError> {
     }
 }
 
-/// Writes a file whole, or not at all: beside it, synced, and then in its place.
+/// Writes a file whole, or not at all.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = folder(path);
-    make_private_dir(folder)?;
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.new", std::process::id()));
-    let next = path.with_file_name(name);
-    let _ = fs::remove_file(&next);
-    let written = (|| {
-        let mut file = private(OpenOptions::new().create_new(true).write(true)).open(&next)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&next, path)?;
-        #[cfg(unix)]
-        File::open(folder)?.sync_all()?;
-        Ok(())
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&next);
-    }
-    written
+    convoke_files::private_dir(folder(path))?;
+    convoke_files::replace(path, bytes)
 }
 
 #[cfg(unix)]
@@ -348,21 +335,6 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 #[cfg(not(unix))]
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
-}
-
-/// Makes a folder for its owner only; one that is there stays as it is.
-fn make_private_dir(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(folder)
 }
 
 #[cfg(unix)]

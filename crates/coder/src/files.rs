@@ -4,20 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Makes a directory that only its owner can look into.
-pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(path)
-}
+pub(crate) use convoke_files::private_dir;
 
 /// How a private file is opened: made with 0600 from the first moment.
 pub(crate) fn private_options() -> OpenOptions {
@@ -33,16 +20,10 @@ pub(crate) fn private_options() -> OpenOptions {
 
 /// Replaces a file: whoever reads it sees the old or the new one, never half of it, also after a crash.
 pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    private_dir(dir)?;
+    private_dir(path.parent().unwrap_or(Path::new(".")))?;
     // A link to elsewhere (dotfiles in a repository) stays one: its target is what is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let dir = target.parent().unwrap_or(dir);
-    let mut file = tempfile::Builder::new().prefix(".convoke-").tempfile_in(dir)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|failed| failed.error)?;
-    Ok(())
+    convoke_files::replace(&target, bytes)
 }
 
 /// Appends to a private file, whole lines at once.

@@ -139,7 +139,7 @@ impl Backend {
         let read = live.tools().read_paths();
         let tools = Toolbox::open(self.tool_settings(&live.id, &live.root)).map_err(file_failed)?;
         read.iter().for_each(|path| tools.mark_read(path));
-        *live.tools.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(tools);
+        live.tools.store(Arc::new(tools));
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! The hub on this machine, as its data directory tells: where it listens, and the first operator's token.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -85,18 +84,8 @@ impl Whereabouts {
     /// Announces a hub that is ready. Whole or not at all: a command that starts at this moment reads no half of it.
     pub(crate) fn announce(&self, data: &Path) -> Result<Announced> {
         let path = Paths::new(data).whereabouts;
-        let partial = path.with_extension("json.tmp");
-        let write = || -> std::io::Result<()> {
-            // What a killed hub left behind may have other permissions.
-            let _ = fs::remove_file(&partial);
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            options.open(&partial)?.write_all(&serde_json::to_vec(self)?)?;
-            fs::rename(&partial, &path)
-        };
-        write().with_context(|| format!("cannot write {}", path.display()))?;
+        let text = serde_json::to_vec(self)?;
+        convoke_files::replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Announced { path })
     }
 }

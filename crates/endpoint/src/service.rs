@@ -214,16 +214,9 @@ fn place(from: &Path, to: &Path) -> Result<(), ServiceError> {
     if let Some(dir) = to.parent() {
         fs::create_dir_all(dir).map_err(failed)?;
     }
-    let mut partial = to.to_owned().into_os_string();
-    partial.push(".new");
-    let partial = PathBuf::from(partial);
-    fs::copy(from, &partial).map_err(failed)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs::set_permissions(&partial, fs::Permissions::from_mode(0o755)).map_err(failed)?;
-    }
-    fs::rename(&partial, to).map_err(failed)
+    let mut program = fs::File::open(from).map_err(failed)?;
+    let copy = |file: &mut fs::File| io::copy(&mut program, file).map(drop);
+    convoke_files::replace_with(to, convoke_files::Mode::Program, copy).map_err(failed)
 }
 
 #[cfg_attr(windows, expect(dead_code, reason = "the manager there keeps its own database"))]

@@ -7,7 +7,7 @@
 mod access;
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use convoke_kenny::wire_bytes;
@@ -244,8 +244,7 @@ impl StateDir {
     pub fn take_next(&self) -> Result<(), StateError> {
         let failed = |why| StateError::Io { doing: "put the new key into place", path: self.key.clone(), why };
         fs::rename(self.next().key, &self.key).map_err(failed)?;
-        sync_dir(self.key_dir());
-        Ok(())
+        self.key_dir().map_or(Ok(()), convoke_files::sync_dir).map_err(failed)
     }
 
     /// The key to try when the hub has refused this one. An enrolment that ended too early, with a lost answer or a power
@@ -328,41 +327,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StateError> {
 
 /// Writes a file for its owner alone, whole or not at all, and as durable as the disk allows.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-    let partial = partial_of(path);
-    let write = || -> io::Result<()> {
-        // What a killed process left behind may have other permissions.
-        let _ = fs::remove_file(&partial);
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&partial)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&partial, path)?;
-        sync_dir(path.parent());
-        Ok(())
-    };
-    write().map_err(|why| {
-        let _ = fs::remove_file(&partial);
-        StateError::Io { doing: "write", path: path.to_owned(), why }
-    })
-}
-
-fn partial_of(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".tmp");
-    path.with_file_name(name)
-}
-
-/// A rename is durable once its directory is. Where that cannot be asked for, the file itself is whole all the same.
-pub(crate) fn sync_dir(dir: Option<&Path>) {
-    #[cfg(unix)]
-    if let Some(Ok(dir)) = dir.map(File::open) {
-        let _ = dir.sync_all();
-    }
-    #[cfg(not(unix))]
-    let _ = dir;
+    convoke_files::replace(path, bytes).map_err(|why| StateError::Io { doing: "write", path: path.to_owned(), why })
 }
 
 /// Whether this process may do everything.
@@ -450,13 +415,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_whole_and_a_torn_one_of_before_is_no_hindrance() {
+    fn a_file_is_replaced_whole() {
         let (_dir, state) = state();
         let path = state.config_file();
-        fs::write(partial_of(&path), "half").expect("written");
         write_whole(&path, b"one").expect("written");
         write_whole(&path, b"two").expect("written");
         assert_eq!(read(&path).expect("there"), b"two");
-        assert!(!partial_of(&path).exists());
     }
 }

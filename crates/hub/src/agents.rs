@@ -20,7 +20,6 @@ use serde_json::value::RawValue;
 
 use crate::fleet::Verdict;
 use crate::link::{Close, Command, Link};
-use crate::texts::{Halves, Shared, Texts};
 
 /// How a link authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +46,8 @@ impl AuthWay {
     }
 }
 
-/// One agent. What a view of the fleet looks at comes first, here and in the state: with the two counters before it, it
-/// fills one line of the processor's cache, and a look at ten thousand agents fetches no more of each from memory.
+/// One agent.
 #[derive(Debug)]
-#[repr(C)]
 pub struct Agent {
     /// Its id.
     pub id: PeerId,
@@ -59,10 +56,9 @@ pub struct Agent {
 
 /// What changes about an agent.
 #[derive(Debug)]
-#[repr(C)]
 pub struct AgentState {
     /// Status per section as JSON text, ready to be put into a fleet view.
-    pub sections: Option<Halves>,
+    pub sections: Option<Box<str>>,
     /// The worst of its sections.
     pub overall: Overall,
     /// Whether it has a link.
@@ -78,12 +74,12 @@ pub struct AgentState {
     link: Option<Arc<Link>>,
     /// Its tags, sorted.
     pub tags: Arc<[String]>,
-    /// Its bound key, unpacked once and not at every handshake. Large, and looked at by handshakes only.
+    /// Its bound key, unpacked once and not at every handshake.
     pub public_key: Option<Arc<VerifyingKey>>,
     /// What it said of itself.
     pub meta: Option<Box<RawValue>>,
     /// The protocol version it spoke.
-    pub protocol_version: Option<Shared>,
+    pub protocol_version: Option<Box<str>>,
     /// When its key was bound.
     pub enrolled_at: Option<Timestamp>,
     /// When it was last seen, as far as it was noted: a link that lives knows better ([`Self::last_seen`]).
@@ -103,14 +99,6 @@ impl Agent {
     /// Its state. Never held across an await.
     pub fn state(&self) -> MutexGuard<'_, AgentState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has the memory of many agents on its way before one of them is looked at: a lock waits until the memory before it
-    /// has come, and so would fetch them one after another.
-    pub fn fetch(agents: &[Arc<Self>]) {
-        for agent in agents {
-            std::hint::black_box(agent.id.as_str().as_bytes().first());
-        }
     }
 
     /// Its link, if it has one.
@@ -160,14 +148,11 @@ pub struct Agents {
     known: RwLock<Known>,
     /// Held by whoever changes an agent's trust, from before it is kept until it is in force; by the hash of its id.
     turns: Turns,
-    /// What is shown of them.
-    texts: Arc<Texts>,
     next_link: AtomicU64,
     online: AtomicUsize,
 }
 
-/// The same agents twice: every call looks one up, and every page lists them in order. A walk down an ordered map
-/// compares texts that lie all over memory, more of them the larger the fleet; a hash goes to one.
+/// The same agents twice: a call looks one up by its id, a page lists them in order.
 #[derive(Debug, Default)]
 struct Known {
     by_id: HashMap<PeerId, Arc<Agent>, RandomState>,
@@ -220,7 +205,7 @@ impl Agents {
         {
             let mut known = agents.known.write().unwrap_or_else(PoisonError::into_inner);
             for row in rows {
-                known.insert(&Arc::new(from_row(row, &agents.texts)));
+                known.insert(&Arc::new(from_row(row)));
             }
         }
         agents
@@ -277,15 +262,9 @@ impl Agents {
         state.last_seen = Some(now);
         state.overall = verdict.overall;
         state.remote_control = verdict.remote_control.or(state.remote_control);
-        // As it was, mostly: then there is nothing to look for among the others' texts.
-        if state.sections.as_ref().is_none_or(|shown| *shown != *verdict.sections) {
-            state.sections = Some(self.texts.halves(&verdict.sections));
+        if state.sections.as_deref() != Some(&*verdict.sections) {
+            state.sections = Some(verdict.sections.as_str().into());
         }
-    }
-
-    /// A text about an agent that many have in common.
-    pub fn text(&self, text: &str) -> Shared {
-        self.texts.share(text)
     }
 
     /// How many agents are known.
@@ -398,7 +377,7 @@ fn new_agent(id: PeerId) -> Agent {
     Agent { id, state: Mutex::new(state) }
 }
 
-fn from_row(row: AgentRow, texts: &Arc<Texts>) -> Agent {
+fn from_row(row: AgentRow) -> Agent {
     let agent = new_agent(row.id);
     {
         let mut state = agent.state();
@@ -410,13 +389,13 @@ fn from_row(row: AgentRow, texts: &Arc<Texts>) -> Agent {
             state.remote_control = meta.remote_control.map(|r| r.is_enabled());
         }
         state.meta = row.meta;
-        state.protocol_version = row.protocol_version.map(|version| texts.share(&version));
+        state.protocol_version = row.protocol_version.map(Into::into);
         state.enrolled_at = row.enrolled_at;
         state.last_seen = row.last_seen;
         if let Some(health) = row.health {
             let (overall, sections) = crate::fleet::statuses(&health);
             state.overall = overall;
-            state.sections = sections.map(|sections| texts.halves(&sections));
+            state.sections = sections.map(Into::into);
         }
     }
     agent
@@ -434,45 +413,10 @@ pub fn os_named(name: &str) -> Os {
 
 #[cfg(test)]
 mod tests {
-    use std::mem::offset_of;
-
     use super::*;
 
     fn ids(agents: &[Arc<Agent>]) -> Vec<&str> {
         agents.iter().map(|agent| agent.id.as_str()).collect()
-    }
-
-    #[test]
-    fn what_a_view_of_the_fleet_looks_at_is_one_cache_line() {
-        const COUNTERS: usize = 16;
-        let end =
-            offset_of!(Agent, state) + size_of::<Mutex<u64>>() - size_of::<u64>() + offset_of!(AgentState, online);
-        assert!(COUNTERS + end < 64, "{end}");
-        assert_eq!(COUNTERS + size_of::<Agent>(), 192);
-    }
-
-    #[test]
-    fn agents_that_do_alike_share_what_is_shown_of_them() {
-        let agents = Agents::default();
-        let (now, verdict) = (Timestamp::from_millis(0), |status: &str| Verdict {
-            overall: Overall::Ok,
-            sections: format!("{{\"disk\":\"ok\",\"memory\":\"{status}\"}}"),
-            health: String::new(),
-            remote_control: None,
-        });
-        let shown = |agent: &Agent| agent.state().sections.as_ref().map(|list| (list.to_string(), list.places()));
-        let [one, other] = ["pc-1", "pc-2"].map(|id| agents.find_or_add(&id.parse().expect("an id")));
-        for agent in [&one, &other] {
-            agents.show(agent, &verdict("ok"), now);
-        }
-        assert_eq!(shown(&one), shown(&other));
-        agents.show(&other, &verdict("warn"), now);
-        let (well, ill) = (shown(&one).expect("shown"), shown(&other).expect("shown"));
-        assert_eq!(well.0, r#"{"disk":"ok","memory":"ok"}"#);
-        assert_eq!(ill.0, r#"{"disk":"ok","memory":"warn"}"#);
-        assert!(well.1[0] == ill.1[0] && well.1[1] != ill.1[1], "they differ in one half");
-        agents.show(&other, &verdict("ok"), now);
-        assert_eq!(shown(&one), shown(&other));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::agents::{Agent, Agents, InOrder};
+use crate::agents::{Agents, InOrder};
 
 /// One section as it is judged and stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -104,13 +104,8 @@ pub fn statuses(stored: &str) -> (Overall, Option<String>) {
     (overall, serde_json::to_string(&short).ok())
 }
 
-/// About how long a piece of a fleet view is. A view of ten thousand agents has five megabytes: in one piece it would be
-/// memory that the system has to hand out page by page, for every view anew. With what HTTP puts around it a piece fits
-/// one packet of the loopback interface: a few bytes more, and each goes in two, and wakes its reader twice.
+/// About how long a piece of a fleet view is, so that a view of ten thousand agents is never in memory as a whole.
 const PIECE: usize = 60_000;
-
-/// How many agents are fetched from memory together.
-const AT_ONCE: usize = 64;
 
 /// The fleet as JSON text, of the agents within the caller's reach. The text comes in pieces, each made when it is asked
 /// for.
@@ -119,8 +114,6 @@ pub struct Overview {
     agents: InOrder,
     /// How many of them were looked at.
     seen: usize,
-    /// How many of them were fetched.
-    fetched: usize,
     scopes: Scopes,
     limit: usize,
     room: Option<Room>,
@@ -155,7 +148,6 @@ impl Overview {
         Self {
             agents: agents.list(after),
             seen: 0,
-            fetched: 0,
             scopes,
             limit: limit.unwrap_or(usize::MAX),
             room: None,
@@ -200,7 +192,7 @@ impl Overview {
         out.push_str(state.overall.name());
         out.push_str("\",\"sections\":");
         match &state.sections {
-            Some(sections) => sections.push_to(out),
+            Some(sections) => out.push_str(sections),
             None => out.push_str("{}"),
         }
         out.push('}');
@@ -255,10 +247,6 @@ impl Iterator for Overview {
             self.state = Telling::Agents;
         }
         while out.len() < PIECE {
-            if self.seen >= self.fetched {
-                self.fetched = (self.seen + AT_ONCE).min(self.agents.len());
-                Agent::fetch(&self.agents[self.seen..self.fetched]);
-            }
             if !self.agent(&mut out) {
                 self.end(&mut out);
                 self.state = Telling::Ended;

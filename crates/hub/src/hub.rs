@@ -15,7 +15,8 @@ use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 use convoke_store::Store;
 use ed25519_dalek::SigningKey;
-use sha2::{Digest as _, Sha256};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -101,7 +102,7 @@ pub struct HubState {
     pub tls: bool,
     /// What every call is held to.
     pub limits: CallLimits,
-    digest_key: Hmac,
+    digest_key: HmacSha256,
     started: Instant,
 }
 
@@ -157,39 +158,12 @@ pub struct Parts {
     pub tls: bool,
 }
 
-/// A key of HMAC-SHA-256 (RFC 2104), ready for use: both hashes have taken it in.
-#[derive(Clone)]
-pub(crate) struct Hmac {
-    inner: Sha256,
-    outer: Sha256,
-}
+/// HMAC-SHA-256 (RFC 2104) with its key.
+pub(crate) type HmacSha256 = Hmac<Sha256>;
 
-impl std::fmt::Debug for Hmac {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hmac")
-    }
-}
-
-impl Hmac {
-    pub(crate) fn new(key: &[u8]) -> Self {
-        let mut block = [0u8; 64];
-        // A key that is longer than a block counts as its hash.
-        let hashed: [u8; 32];
-        let key = if key.len() > block.len() {
-            hashed = Sha256::digest(key).into();
-            &hashed[..]
-        } else {
-            key
-        };
-        block[..key.len()].copy_from_slice(key);
-        let with = |pad: u8| Sha256::new().chain_update(block.map(|b| b ^ pad));
-        Self { inner: with(0x36), outer: with(0x5c) }
-    }
-
-    pub(crate) fn of(&self, bytes: &[u8]) -> [u8; 32] {
-        let inner = self.inner.clone().chain_update(bytes).finalize();
-        self.outer.clone().chain_update(inner).finalize().into()
-    }
+/// Takes a key of any length.
+pub(crate) fn hmac_sha256(key: &[u8]) -> HmacSha256 {
+    HmacSha256::new_from_slice(key).expect("HMAC takes a key of any length")
 }
 
 impl Hub {
@@ -208,8 +182,10 @@ impl Hub {
             body: settings.hub.max_body_bytes,
             result_kept: settings.calls.max_result_bytes_kept,
         };
+        let metrics = Metrics::new(&yonexus.metrics);
         Self(Arc::new(HubState {
             limits,
+            metrics,
             calls: Recent::new(
                 settings.hub.max_concurrent_calls,
                 MaxWaiting { all: settings.approvals.max_waiting, of_one: settings.approvals.max_waiting_per_token },
@@ -233,13 +209,12 @@ impl Hub {
             deadlines,
             strangers: Strangers::default(),
             budgets: Budgets::default(),
-            metrics: Metrics::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             connections: AtomicUsize::new(0),
             listen,
             tls,
-            digest_key: Hmac::new(digest_key.reveal()),
+            digest_key: hmac_sha256(digest_key.reveal()),
             started: Instant::now(),
         }))
     }
@@ -268,10 +243,8 @@ impl Hub {
     /// The keyed digest of a call's exact arguments. Keyed, because a plain hash in an exported journal would let
     /// anyone test guesses of a password among the arguments.
     pub fn digest(&self, bytes: &[u8]) -> String {
-        let mut digits = [0; 64];
-        hex::encode_to_slice(self.digest_key.of(bytes), &mut digits).expect("32 bytes are 64 hexadecimal digits");
-        let digits = std::str::from_utf8(&digits).expect("hexadecimal digits are ASCII");
-        ["hmac-sha256:", digits].concat()
+        let digest = self.digest_key.clone().chain_update(bytes).finalize().into_bytes();
+        format!("hmac-sha256:{}", hex::encode(digest))
     }
 
     /// Where agents and people reach the hub.
@@ -318,6 +291,11 @@ impl Hub {
             store_failing: store.failing,
             journal_seq: store.journal_seq,
             connections_open: self.connections.load(Ordering::Relaxed),
+            yonexus_clients: self.yonexus.clients.count(),
+            yonexus_clients_online: self.yonexus.clients.online(),
+            yonexus_pairings: self.yonexus.clients.pairings().len(),
+            rooms: self.rooms.count(),
+            room_participants: self.rooms.present(),
         }
     }
 }

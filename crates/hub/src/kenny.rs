@@ -203,7 +203,7 @@ async fn enter<S: Stream>(
             let meta = |raw: &Option<Box<RawValue>>| raw.as_ref().map(|m| m.get().to_owned());
             is_news = meta(&state.meta) != meta(&meta_raw) || state.protocol_version.as_deref() != version.as_deref();
             state.meta.clone_from(&meta_raw);
-            state.protocol_version = version.as_deref().map(|version| hub.agents.text(version));
+            state.protocol_version = version.as_deref().map(Into::into);
             state.os = os_named(&accepted.meta.os);
             state.remote_control = accepted.meta.remote_control.map(|r| r.is_enabled());
             state.since = Some(now);

@@ -25,7 +25,6 @@ pub mod settings;
 pub mod sonde;
 mod start;
 mod strangers;
-mod texts;
 pub mod ws;
 pub mod yonexus;
 

@@ -1,11 +1,17 @@
 //! Numbers for `/metrics`, in Prometheus' text format. One registry per hub, no global state.
 
+use std::sync::atomic::AtomicU64;
+
 use convoke_core::effect::Effect;
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::yonexus;
 
 /// The outcome of a call that went well.
 const OK: &str = "ok";
@@ -90,10 +96,21 @@ pub struct Gauges {
     pub journal_seq: u64,
     /// Open connections.
     pub connections_open: usize,
+    /// Yonexus clients known.
+    pub yonexus_clients: usize,
+    /// Yonexus clients with a link.
+    pub yonexus_clients_online: usize,
+    /// Pairings under way.
+    pub yonexus_pairings: usize,
+    /// Rooms.
+    pub rooms: usize,
+    /// Participants in them.
+    pub room_participants: usize,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+impl Metrics {
+    /// All of the hub's counters; those of Yonexus are counted where it is served.
+    pub fn new(yonexus: &yonexus::Counters) -> Self {
         let mut registry = Registry::with_prefix("convoke");
         let buckets =
             [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
@@ -119,11 +136,10 @@ impl Default for Metrics {
         registry.register("drops", "What was dropped at a limit", metrics.drops.clone());
         registry.register("refusals", "Requests refused", metrics.refusals.clone());
         registry.register("connections", "Connections accepted", metrics.connections.clone());
+        yonexus.register(registry.sub_registry_with_prefix("yonexus"));
         Self { registry, ..metrics }
     }
-}
 
-impl Metrics {
     /// Counts a call. Codes that agents invent do not become labels.
     pub fn call(&self, outcome: &str, effect: Effect, seconds: f64) {
         const KNOWN: &[&str] = &[
@@ -167,35 +183,49 @@ impl Metrics {
 
     /// The whole page.
     pub fn render(&self, gauges: &Gauges) -> String {
-        use std::fmt::Write as _;
-        let mut out = String::new();
-        let lines: [(&str, &str, u64); 14] = [
-            ("agents", "Agents known", gauges.agents as u64),
-            ("links", "Agents with a live link", gauges.links as u64),
-            ("calls_running", "Calls under way", gauges.calls_running as u64),
-            ("calls_waiting", "Calls that wait for a person", gauges.calls_waiting as u64),
+        let mut page = String::new();
+        // Writing to a String does not fail.
+        let _ = encode_registry(&mut page, &gauges.registry());
+        let _ = encode(&mut page, &self.registry);
+        page
+    }
+}
+
+impl Gauges {
+    fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("convoke");
+        let size = |value: usize| value as u64;
+        let gauges = [
+            ("yonexus_clients", "Yonexus clients known", size(self.yonexus_clients)),
+            ("yonexus_clients_online", "Yonexus clients with a live link", size(self.yonexus_clients_online)),
+            ("yonexus_pairings", "Pairings under way", size(self.yonexus_pairings)),
+            ("rooms", "Rooms there are", size(self.rooms)),
+            ("room_participants", "Participants in rooms", size(self.room_participants)),
+            ("agents", "Agents known", size(self.agents)),
+            ("links", "Agents with a live link", size(self.links)),
+            ("calls_running", "Calls under way", size(self.calls_running)),
+            ("calls_waiting", "Calls that wait for a person", size(self.calls_waiting)),
             (
                 "answer_bytes_held",
                 "Bytes of large answers that are held, each twice: for callers, or only remembered",
-                gauges.answer_bytes_held as u64,
+                size(self.answer_bytes_held),
             ),
-            ("bytes_arriving", "Bytes of large messages that are coming in", gauges.bytes_arriving as u64),
-            ("link_queue", "Commands waiting on links", gauges.link_queue as u64),
-            ("store_queue", "Writes waiting for the disk (journal lag)", gauges.store_queue as u64),
-            ("store_commits", "Transactions committed", gauges.store_commits),
-            ("store_writes", "Writes committed", gauges.store_writes),
-            ("store_lost", "Writes that were lost because the disk took none", gauges.store_lost),
-            ("store_failing", "Whether the store cannot write now", u64::from(gauges.store_failing)),
-            ("journal_seq", "Last record of the journal", gauges.journal_seq),
-            ("connections_open", "Open connections", gauges.connections_open as u64),
+            ("bytes_arriving", "Bytes of large messages that are coming in", size(self.bytes_arriving)),
+            ("link_queue", "Commands waiting on links", size(self.link_queue)),
+            ("store_queue", "Writes waiting for the disk (journal lag)", size(self.store_queue)),
+            ("store_commits", "Transactions committed", self.store_commits),
+            ("store_writes", "Writes committed", self.store_writes),
+            ("store_lost", "Writes that were lost because the disk took none", self.store_lost),
+            ("store_failing", "Whether the store cannot write now", u64::from(self.store_failing)),
+            ("journal_seq", "Last record of the journal", self.journal_seq),
+            ("connections_open", "Open connections", size(self.connections_open)),
         ];
-        for (name, help, value) in lines {
-            // Writing to a String does not fail.
-            let _ =
-                writeln!(out, "# HELP convoke_{name} {help}.\n# TYPE convoke_{name} gauge\nconvoke_{name} {value}");
+        for (name, help, value) in gauges {
+            let gauge = Gauge::<u64, AtomicU64>::default();
+            gauge.set(value);
+            registry.register(name, help, gauge);
         }
-        let _ = prometheus_client::encoding::text::encode(&mut out, &self.registry);
-        out
+        registry
     }
 }
 

@@ -1,8 +1,9 @@
 //! The policy in force: the guard with the operators' deny rules, and the confirm rules. Readers take a snapshot;
 //! changes swap it whole.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::guard::{Guard, Hit, Rule, Surface};
 use convoke_kenny::policy::{Group, PolicyRule};
@@ -11,7 +12,7 @@ use tokio::runtime::RuntimeFlavor;
 /// The policy.
 #[derive(Debug)]
 pub struct Policy {
-    current: RwLock<Arc<InForce>>,
+    current: ArcSwap<InForce>,
     /// Held by whoever changes rules, from before they are kept until they are in force.
     turn: tokio::sync::Mutex<()>,
     /// What was asked last of those that take long.
@@ -41,7 +42,7 @@ impl Policy {
     /// Starts from what is stored.
     pub fn new(deny: Vec<Rule>, confirm: Vec<ConfirmRule>) -> Self {
         Self {
-            current: RwLock::new(Arc::new(InForce::new(deny, confirm))),
+            current: ArcSwap::from_pointee(InForce::new(deny, confirm)),
             turn: tokio::sync::Mutex::default(),
             long: tokio::sync::Mutex::default(),
         }
@@ -54,7 +55,7 @@ impl Policy {
 
     /// What is in force now.
     pub fn current(&self) -> Arc<InForce> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        self.current.load_full()
     }
 
     /// Puts other deny rules in force.
@@ -86,7 +87,7 @@ impl Policy {
     }
 
     fn swap(&self, next: InForce) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        self.current.store(Arc::new(next));
     }
 }
 

@@ -97,18 +97,9 @@ impl Rooms {
         self.all.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Numbers for `/metrics`.
-    pub fn render(&self, out: &mut String) {
-        use std::fmt::Write as _;
-        let rooms = self.list(None);
-        let present: usize = rooms.iter().map(|room| room.present()).sum();
-        for (name, help, value) in
-            [("rooms", "Rooms there are", rooms.len()), ("room_participants", "Participants in rooms", present)]
-        {
-            // Writing to a String does not fail.
-            let _ =
-                writeln!(out, "# HELP convoke_{name} {help}.\n# TYPE convoke_{name} gauge\nconvoke_{name} {value}");
-        }
+    /// How many participants are in them.
+    pub fn present(&self) -> usize {
+        self.list(None).iter().map(|room| room.present()).sum()
     }
 }
 

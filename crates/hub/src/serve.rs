@@ -1,14 +1,11 @@
 //! The listener: accepts connections, within a bound, plain or TLS, and serves HTTP/1.1 on them.
 
-mod quiet;
 pub(crate) mod reader;
 mod tls;
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -24,7 +21,6 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::tls::tls;
 
-use self::quiet::{QuietBody, QuietTask};
 use self::reader::Reader;
 use crate::http::{self, Router};
 use crate::hub::Hub;
@@ -117,9 +113,7 @@ where
         if let Some(client) = client {
             request.extensions_mut().insert(client);
         }
-        async move {
-            Ok::<_, Infallible>(http::answer(router, from, request.map(|body| Body::new(QuietBody(body)))).await)
-        }
+        async move { Ok::<_, Infallible>(http::answer(router, from, request.map(Body::new)).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -128,24 +122,10 @@ where
         .serve_connection(TokioIo::new(Reader::new(stream)), service)
         .with_upgrades();
     tokio::pin!(connection);
-    let stopping = hub.stopping.cancelled();
-    tokio::pin!(stopping);
-    let (mut task, mut is_told) = (QuietTask::new(), false);
-    let ended = poll_fn(|cx| {
-        // A client that breaks off or sends nonsense is its own affair.
-        if task.poll(connection.as_mut(), cx).is_ready() {
-            return Poll::Ready(true);
-        }
-        // Asked once, it tells this task when it comes; asked with every part of every request it would be heard of
-        // no sooner.
-        if is_told && !hub.stopping.is_cancelled() {
-            return Poll::Pending;
-        }
-        is_told = true;
-        stopping.as_mut().poll(cx).map(|()| false)
-    });
-    if ended.await {
-        return;
+    tokio::select! {
+        // A client that breaks off or sends nonsense harms nobody but itself.
+        _ = connection.as_mut() => return,
+        () = hub.stopping.cancelled() => {}
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;

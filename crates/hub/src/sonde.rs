@@ -283,7 +283,7 @@ async fn enter<S: Stream>(
             is_news = state.meta.as_ref().map(|m| m.get()) != Some(meta.get())
                 || state.protocol_version.as_deref() != Some(version.as_str());
             state.meta = Some(meta.clone());
-            state.protocol_version = Some(hub.agents.text(&version));
+            state.protocol_version = Some(version.as_str().into());
             state.os = os_named(&os);
             state.since = Some(now);
             state.last_seen = Some(now);

@@ -30,6 +30,8 @@ use std::sync::{Arc, OnceLock};
 use convoke_core::id::PeerId;
 use convoke_store::{Store, StoreError};
 use convoke_yonexus::Now;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
 
 use crate::agents::budget::Note;
@@ -85,15 +87,27 @@ fn outward() -> reqwest::Client {
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Rule messages taken from clients.
-    pub messages: std::sync::atomic::AtomicU64,
+    pub messages: Counter,
     /// Frames made of rule messages; one message to a hundred clients makes one.
-    pub frames: std::sync::atomic::AtomicU64,
+    pub frames: Counter,
     /// Frames handed to connections.
-    pub handed: std::sync::atomic::AtomicU64,
+    pub handed: Counter,
     /// Messages that no rule matched.
-    pub unmatched: std::sync::atomic::AtomicU64,
+    pub unmatched: Counter,
     /// Proofs accepted.
-    pub authentications: std::sync::atomic::AtomicU64,
+    pub authentications: Counter,
+}
+
+impl Counters {
+    /// Has them shown at `/metrics`.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let Self { messages, frames, handed, unmatched, authentications } = self;
+        registry.register("messages", "Rule messages taken", messages.clone());
+        registry.register("frames", "Frames made of rule messages", frames.clone());
+        registry.register("handed", "Frames handed to connections", handed.clone());
+        registry.register("unmatched", "Messages that no rule matched", unmatched.clone());
+        registry.register("authentications", "Proofs accepted", authentications.clone());
+    }
 }
 
 impl Yonexus {
@@ -117,28 +131,6 @@ impl Yonexus {
     /// Calls out of the hub; made when the first one is due, since most hubs make none.
     pub(crate) fn http(&self) -> &reqwest::Client {
         self.http.get_or_init(outward)
-    }
-
-    /// Numbers for `/metrics`.
-    pub fn render(&self, out: &mut String) {
-        use std::fmt::Write as _;
-        use std::sync::atomic::Ordering::Relaxed;
-        let Counters { messages, frames, handed, unmatched, authentications } = &self.metrics;
-        for (name, kind, help, value) in [
-            ("clients", "gauge", "Yonexus clients known", self.clients.count() as u64),
-            ("clients_online", "gauge", "Yonexus clients with a live link", self.clients.online() as u64),
-            ("pairings", "gauge", "Pairings under way", self.clients.pairings().len() as u64),
-            ("messages_total", "counter", "Rule messages taken", messages.load(Relaxed)),
-            ("frames_total", "counter", "Frames made of rule messages", frames.load(Relaxed)),
-            ("handed_total", "counter", "Frames handed to connections", handed.load(Relaxed)),
-            ("unmatched_total", "counter", "Messages that no rule matched", unmatched.load(Relaxed)),
-            ("authentications_total", "counter", "Proofs accepted", authentications.load(Relaxed)),
-        ] {
-            let name = format!("convoke_yonexus_{name}");
-            let family = name.trim_end_matches("_total");
-            // Writing to a String does not fail.
-            let _ = writeln!(out, "# HELP {family} {help}.\n# TYPE {family} {kind}\n{name} {value}");
-        }
     }
 }
 

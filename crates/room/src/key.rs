@@ -1,8 +1,8 @@
 //! An agent's own key (contract, section 5): EC P-256, in a file that only its owner reads. The file is a private JWK, as
 //! WebCrypto exports it, so an agent in a browser or in Node can use the same one.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::encoding::{AsBigEndian as _, EcPrivateKeyBin};
@@ -62,9 +62,7 @@ impl AgentKeyFile {
         let jwk = serde_json::to_string(&public).map_err(|_| KeyError::Crypto)?;
         let text = Zeroizing::new(format!("{},\"d\":\"{}\"}}\n", jwk.trim_end_matches('}'), *d));
         let wrong = |why| KeyError::Io { what: "make", path: path.into(), why };
-        let mut options = OpenOptions::new();
-        let mut file = private_mode(options.write(true).create_new(true)).open(path).map_err(wrong)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(wrong)?;
+        convoke_files::create(path, text.as_bytes()).map_err(wrong)?;
         Ok(Self { pair, public })
     }
 
@@ -104,17 +102,6 @@ impl Signer for AgentKeyFile {
 }
 
 #[cfg(unix)]
-fn private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    options.mode(0o600)
-}
-
-#[cfg(not(unix))]
-fn private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
-}
-
-#[cfg(unix)]
 fn check_private(path: &Path, about: &fs::Metadata) -> Result<(), KeyError> {
     use std::os::unix::fs::PermissionsExt as _;
     if about.permissions().mode() & 0o077 == 0 { Ok(()) } else { Err(KeyError::Exposed(path.into())) }
@@ -147,9 +134,7 @@ mod tests {
         let path = dir.path().join("x");
         assert!(matches!(AgentKeyFile::open(&path), Err(KeyError::Io { what: "read", .. })));
         for text in ["", "{}", r#"{"kty":"EC","crv":"P-256","x":"AA","y":"AA","d":"AA"}"#] {
-            let mut options = OpenOptions::new();
-            let mut file = private_mode(options.write(true).create(true).truncate(true)).open(&path).expect("opens");
-            file.write_all(text.as_bytes()).expect("writes");
+            convoke_files::replace(&path, text.as_bytes()).expect("writes");
             assert!(matches!(AgentKeyFile::open(&path), Err(KeyError::NotAKey(_))), "{text}");
         }
     }

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use arc_swap::ArcSwap;
 use convoke_kward::results::{MemoryWhy, Session};
 use convoke_kward::transcript::{Role, Stored};
 use convoke_toolbox::Toolbox;
@@ -32,7 +33,7 @@ pub(crate) struct Live {
     pub(crate) created_at: String,
     pub(crate) parent_id: Option<String>,
     pub(crate) parent_path: Option<String>,
-    pub(crate) tools: RwLock<Arc<Toolbox>>,
+    pub(crate) tools: ArcSwap<Toolbox>,
     pub(crate) queue: Mutex<Queue>,
     state: Mutex<State>,
 }
@@ -80,7 +81,7 @@ impl Live {
             created_at: opening.created_at,
             parent_id: opening.parent_id,
             parent_path: opening.parent_path,
-            tools: RwLock::new(Arc::new(tools)),
+            tools: ArcSwap::from_pointee(tools),
             queue: Mutex::default(),
             state: Mutex::new(State {
                 file: Some(opening.file),
@@ -100,7 +101,7 @@ impl Live {
     }
 
     pub(crate) fn tools(&self) -> Arc<Toolbox> {
-        self.tools.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.tools.load_full()
     }
 
     /// What a client is told of it.

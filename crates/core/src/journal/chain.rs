@@ -85,7 +85,7 @@ pub fn shown(body: &str, hash: &Hash) -> String {
     let mut text = String::with_capacity(open.len() + HASH_SUFFIX);
     text.push_str(open);
     text.push_str(HASH_KEY);
-    push_hex(&mut text, hash);
+    text.push_str(&hex::encode(hash));
     text.push_str("\"}");
     text
 }
@@ -135,7 +135,7 @@ pub(super) fn encode(hub_id: HubId, seq: u64, draft: &Draft, prev: &Hash) -> Str
     }
     push_raw(&mut body, ",\"detail\":", detail.as_deref());
     body.push_str(",\"prev\":\"");
-    push_hex(&mut body, prev);
+    body.push_str(&hex::encode(prev));
     body.push_str("\"}");
     body
 }
@@ -171,12 +171,6 @@ fn push_raw(body: &mut String, key: &str, raw: Option<&RawValue>) {
     } else {
         body.extend(raw.chars().map(|c| if c < ' ' { ' ' } else { c }));
     }
-}
-
-fn push_hex(text: &mut String, bytes: &Hash) {
-    let mut digits = [0; 64];
-    hex::encode_to_slice(bytes, &mut digits).expect("64 digits for 32 bytes");
-    text.push_str(std::str::from_utf8(&digits).expect("hex digits are ASCII"));
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::trial::Record;
 use crate::net::Dialler;
-use crate::state::{StateDir, sync_dir};
+use crate::state::StateDir;
 
 /// Largest program that is fetched.
 const MAX_BYTES: u64 = 256 << 20;
@@ -180,7 +180,8 @@ fn put_in_place(state: &StateDir, order: &Order, mut draft: Draft) -> Result<(),
     match swap(draft.path(), &order.program, &previous) {
         Ok(()) => {
             draft.0 = None;
-            sync_dir(order.program.parent());
+            // Put in place it is; a failed sync only costs what a power cut may undo.
+            let _ = order.program.parent().map(convoke_files::sync_dir);
             Ok(())
         }
         Err(why) => {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::Supervision;
-use crate::state::{StateDir, StateError, read, sync_dir, write_whole};
+use crate::state::{StateDir, StateError, read, write_whole};
 
 /// Starts that a version on trial may need. One more means that it dies before it can be judged.
 const MAX_STARTS: u32 = 3;
@@ -98,7 +98,8 @@ fn put_back(previous: &Path, program: &Path) -> std::io::Result<()> {
         let _ = fs::rename(program, super::stage::beside(program, "failed"));
     }
     fs::rename(previous, program)?;
-    sync_dir(program.parent());
+    // Put back it is; a failed sync only costs what a power cut may undo.
+    let _ = program.parent().map(convoke_files::sync_dir);
     Ok(())
 }
 

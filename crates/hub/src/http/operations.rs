@@ -58,11 +58,7 @@ pub(super) async fn readyz(State(hub): State<Hub>) -> Response<Body> {
 
 /// `/metrics`: OpenMetrics for whoever asks for it, as Prometheus does, and Prometheus' text format for the rest.
 pub(super) async fn metrics(State(hub): State<Hub>, _: Caller, headers: HeaderMap) -> Response<Body> {
-    // Before the others: theirs ends with the mark that ends the page.
-    let mut page = String::new();
-    hub.yonexus.render(&mut page);
-    hub.rooms.render(&mut page);
-    page.push_str(&hub.metrics.render(&hub.gauges()));
+    let mut page = hub.metrics.render(&hub.gauges());
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let kind = if accepted.any(|value| value.contains("application/openmetrics-text")) {
         "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -145,7 +145,7 @@ settings! {
         tls_names: Vec<String> = list(), "", "Host names and addresses by which agents reach sonde.tls_listen, for its certificate.";
     }
     store: StoreSettings {
-        accept_damaged_log: bool = flag(), "false", "Where the database's write-ahead log or the journal's tail is damaged, keep a copy of it and start without what cannot be read. For one start.";
+        accept_damaged_log: bool = flag(), "false", "Where the database's write-ahead log is damaged, keep a copy of it and start without what cannot be read. For one start.";
         queue_limit: usize = number(64, 1_000_000), "8192", "Most writes that may wait for the disk.";
     }
     tls: TlsSettings {

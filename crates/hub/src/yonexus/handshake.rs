@@ -314,7 +314,7 @@ impl Handshake<'_> {
                     let _ = old.push(Out::Close(vec![notice], close::REPLACED));
                 }
                 self.session.accept(&accepted, at);
-                hub.yonexus.metrics.authentications.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                hub.yonexus.metrics.authentications.inc();
                 let seen = Lossy::ClientSeen {
                     identifier: identifier.to_owned(),
                     liveness: Liveness::Online,

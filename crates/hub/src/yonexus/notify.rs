@@ -10,12 +10,13 @@ use std::time::Duration;
 use convoke_core::secret::SecretText;
 use convoke_yonexus::answer::expiry;
 use convoke_yonexus::record::Notification;
+use hmac::Mac as _;
 use serde_json::json;
 
 use super::clients::Client;
 use super::discord::Discord;
 use super::pairing;
-use crate::hub::{Hmac, Hub};
+use crate::hub::{Hub, hmac_sha256};
 use crate::settings::Settings;
 
 /// How long a call out of the hub may take.
@@ -139,7 +140,8 @@ pub(super) async fn post_signed(
     if let Some(secret) = secret {
         let time = crate::clock::now().millis().div_euclid(1000);
         // The time is signed too, so that a call that was overheard cannot be made again for ever.
-        let signature = hex::encode(Hmac::new(secret.reveal().as_bytes()).of(format!("{time}.{body}").as_bytes()));
+        let signed = hmac_sha256(secret.reveal().as_bytes()).chain_update(format!("{time}.{body}"));
+        let signature = hex::encode(signed.finalize().into_bytes());
         request = request.header("x-convoke-signature", format!("t={time},v1={signature}"));
     }
     let reply = request.send().await.map_err(|why| NotTold::new(reason(&why)))?;

@@ -1,10 +1,10 @@
 //! The rules in force, and where a message goes (contract, section 8): exact match, in order, the first one wins.
 
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use convoke_api::yonexus::{Rule, Target, ToClients};
 use convoke_core::secret::SecretText;
@@ -57,8 +57,9 @@ pub(super) enum Action {
 /// The rules in force. Readers take a snapshot; changes swap it whole.
 #[derive(Debug)]
 pub struct RuleBook {
-    current: RwLock<Arc<InForce>>,
+    current: ArcSwap<InForce>,
     turn: tokio::sync::Mutex<()>,
+    /// Held by whoever puts other rules in force.
     programs: Mutex<Vec<(String, Processor)>>,
 }
 
@@ -72,7 +73,7 @@ pub(super) struct InForce {
 impl RuleBook {
     pub(super) fn load(rows: Vec<RuleRow>) -> Self {
         let book =
-            Self { current: RwLock::default(), turn: tokio::sync::Mutex::default(), programs: Mutex::default() };
+            Self { current: ArcSwap::default(), turn: tokio::sync::Mutex::default(), programs: Mutex::default() };
         book.set(rows);
         book
     }
@@ -83,7 +84,7 @@ impl RuleBook {
     }
 
     pub(super) fn current(&self) -> Arc<InForce> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        self.current.load_full()
     }
 
     /// The operators' rules, in order, without their secrets.
@@ -118,12 +119,13 @@ impl RuleBook {
                 Err(why) => tracing::error!(rule = row.rule, %why, "a rule of the store is not in force"),
             }
         }
-        for (rule, processor) in self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        for (rule, processor) in programs.iter() {
             if let Err(why) = next.rules.register(rule, Action::Program(processor.clone())) {
                 tracing::error!(rule, %why, "a program's rule is not in force");
             }
         }
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        self.current.store(Arc::new(next));
     }
 
     /// Registers a processor of the program that runs this hub, after all other rules. It gets
@@ -135,11 +137,12 @@ impl RuleBook {
         processor: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<(), RegisterError> {
         let processor = Processor(Arc::new(processor));
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current();
         let mut next = InForce { rules: current.rules.clone(), shown: current.shown.clone() };
         next.rules.register(rule, Action::Program(processor.clone()))?;
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner).push((rule.into(), processor));
-        *current = Arc::new(next);
+        programs.push((rule.into(), processor));
+        self.current.store(Arc::new(next));
         Ok(())
     }
 
@@ -166,12 +169,12 @@ pub(super) async fn route(
     own: &Arc<ClientLink>,
     message: RuleMessage<'_>,
 ) -> Option<Builtin> {
-    hub.yonexus.metrics.messages.fetch_add(1, Relaxed);
+    hub.yonexus.metrics.messages.inc();
     let book = hub.yonexus.rules.current();
     let outcome = match book.find(message.rule) {
         None => {
             // Not an error to the sender: the contract says so.
-            hub.yonexus.metrics.unmatched.fetch_add(1, Relaxed);
+            hub.yonexus.metrics.unmatched.inc();
             tracing::debug!(client = sender, rule = message.rule, "no rule matches a message");
             return None;
         }
@@ -292,7 +295,7 @@ async fn to_live(
 
 /// A message as a frame.
 pub(super) fn frame(hub: &Hub, rule: &str, content: &str) -> Bytes {
-    hub.yonexus.metrics.frames.fetch_add(1, Relaxed);
+    hub.yonexus.metrics.frames.inc();
     Bytes::from(text_frame(&message::encode(rule, content)))
 }
 
@@ -309,7 +312,7 @@ pub(super) async fn hand(hub: &Hub, link: &Arc<ClientLink>, frame: &Bytes, own: 
         hub.metrics.dropped("yonexus_slow_client", 1);
     }
     if outcome.is_ok() {
-        hub.yonexus.metrics.handed.fetch_add(1, Relaxed);
+        hub.yonexus.metrics.handed.inc();
     }
     outcome.is_ok()
 }

@@ -1,6 +1,5 @@
 //! Rule messages: where they go.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -25,7 +24,7 @@ async fn the_inbox_keeps_what_clients_send_as_they_sent_it() {
     let after = messages[0]["id"].as_i64().expect("an id");
     let rest = hub.get(&format!("/api/messages?after={after}")).await.body;
     assert_eq!(rest["messages"].as_array().map(Vec::len), Some(1));
-    assert_eq!(hub.hub().yonexus.metrics.unmatched.load(Relaxed), 1, "counted, and no error to the sender");
+    assert_eq!(hub.hub().yonexus.metrics.unmatched.get(), 1, "counted, and no error to the sender");
     let narrow = hub.token("narrow", "viewer", json!({ "agents": ["yonexus:other"] })).await;
     let seen = hub.request("GET", "/api/messages", Some(&narrow), None).await.body;
     assert_eq!(seen["messages"].as_array().map(Vec::len), Some(0));
@@ -73,7 +72,7 @@ async fn a_message_to_a_hundred_clients_is_made_into_a_frame_once() {
         assert_eq!(receiver.text().await, "news::to all of you");
     }
     let metrics = &hub.hub().yonexus.metrics;
-    assert_eq!((metrics.frames.load(Relaxed), metrics.handed.load(Relaxed)), (1, 100));
+    assert_eq!((metrics.frames.get(), metrics.handed.get()), (1, 100));
 }
 
 #[tokio::test]
