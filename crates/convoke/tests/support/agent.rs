@@ -41,6 +41,12 @@ impl Agent {
     #[track_caller]
     pub(crate) fn enrol_and_connect(hub: &Hub, id: &str, token: String, hub_key: &str) -> Self {
         let key = SigningKey::from_bytes(&std::array::from_fn(|_| Uuid::new_v4().as_bytes()[0]));
+        Self::connect(hub, id, key, hub_key, Some(token))
+    }
+
+    /// Connects with a key that the hub knows, or binds it first with a token.
+    #[track_caller]
+    pub(crate) fn connect(hub: &Hub, id: &str, key: SigningKey, hub_key: &str, token: Option<String>) -> Self {
         let server_key = enrol::parse_key(hub_key).expect("the hub's key");
         let config = AgentConfig::new(PeerId::kenny(id).expect("an id"), server_key);
         let http = hub.http().to_owned();
@@ -51,7 +57,9 @@ impl Agent {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
-                enrol_key(&http, &id, token, &key).await;
+                if let Some(token) = token {
+                    enrol_key(&http, &id, token, &key).await;
+                }
                 let run = Run { id, config, key, ready, ask };
                 tokio::select! {
                     () = run.connected(&http) => {}

@@ -137,8 +137,9 @@ impl Hub {
         Self::start_in(tempfile::tempdir().expect("a directory"), args)
     }
 
+    /// In a directory whose `data` is the data directory.
     #[track_caller]
-    fn start_in(dir: TempDir, args: &[&str]) -> Self {
+    pub(crate) fn start_in(dir: TempDir, args: &[&str]) -> Self {
         let server = Server::start(Self::command(&dir.path().join("data")).args(args));
         let ready = serde_json::from_str(&server.line()).expect("one line of JSON");
         Self { server, ready, dir }
