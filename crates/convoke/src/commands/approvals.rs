@@ -15,23 +15,23 @@ use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// What waits, newest first; without the right to approve, of what you asked for
+    /// List waiting calls, newest first; without the right to approve, only your own
     List {
-        /// What was decided or has expired, too
+        /// Include decided and expired ones
         #[arg(long)]
         all: bool,
     },
-    /// Say yes to someone else's call: it runs now
+    /// Approve someone else's call; it runs at once
     Approve {
         id: ApprovalId,
-        /// Why, for the journal
+        /// The reason, for the journal
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Say no
+    /// Deny a call
     Deny {
         id: ApprovalId,
-        /// Why, for the journal
+        /// The reason, for the journal
         #[arg(long)]
         reason: Option<String>,
     },

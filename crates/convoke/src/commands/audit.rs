@@ -25,37 +25,37 @@ use crate::{connect, local, parse, when};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Records in order, oldest first
+    /// List records, oldest first
     List {
-        /// Only about this agent
+        /// Only records about this agent
         #[arg(long)]
         agent: Option<String>,
-        /// Only of this tool
+        /// Only records of this tool
         #[arg(long)]
         tool: Option<String>,
-        /// Only of this kind
+        /// Only records of this kind
         #[arg(long, value_parser = parse::kind())]
         kind: Option<Kind>,
-        /// Only after this record
+        /// Only records after this one
         #[arg(long, value_name = "SEQ")]
         after: Option<u64>,
-        /// At most so many
-        #[arg(long)]
+        /// Show at most N records
+        #[arg(long, value_name = "N")]
         limit: Option<u64>,
     },
-    /// Write the whole journal to a file that can be verified anywhere
+    /// Write the whole journal to a file that anyone can verify
     Export {
-        /// A new file, or - for standard output
+        /// The new file, or - for standard output
         file: PathBuf,
     },
-    /// Check a data directory or an exported file: any changed, missing or reordered record is found
+    /// Find changed, missing and reordered records in a data directory or an export
     Verify {
-        /// A data directory or an export; the local hub's data when absent
+        /// The data directory or export [default: the local hub's data directory]
         path: Option<PathBuf>,
-        /// The hub's public key (base64), kept elsewhere; another key's signatures are then refused
+        /// The hub's public key (base64), as you noted it elsewhere; signatures of other keys are refused
         #[arg(long, value_name = "KEY", value_parser = public_key)]
         public_key: Vec<[u8; 32]>,
-        /// A place in the journal that was kept elsewhere; a journal cut off before it is then found
+        /// A place in the journal, as you noted it elsewhere; a journal that ends before it is refused
         #[arg(long, value_name = "SEQ:HASH")]
         checkpoint: Vec<Anchor>,
     },

@@ -14,27 +14,27 @@ use crate::{local, show, when};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
-    /// Copy the hub's database into a new file; the hub may be running
+    /// Copy the hub's database to a new file; the hub may be running
     Create {
         /// The new file
         file: PathBuf,
-        /// Add the data key, sealed under a passphrase (CONVOKE_PASSPHRASE, or asked for)
+        /// Include the data key, sealed under a passphrase [env: CONVOKE_PASSPHRASE; default: ask]
         #[arg(long)]
         with_key: bool,
     },
-    /// Put a backup into the empty directory named by --data
+    /// Restore a backup into the empty directory --data
     Restore {
         /// The backup
         file: PathBuf,
-        /// Leave the data key out, although the backup has it
+        /// Do not restore the data key
         #[arg(long)]
         without_key: bool,
     },
-    /// Check that a backup is whole and that the journal in it holds
+    /// Check a backup and the journal in it
     Verify {
         /// The backup
         file: PathBuf,
-        /// Open the data key in it, too (CONVOKE_PASSPHRASE, or asked for)
+        /// Open the data key in it, too [env: CONVOKE_PASSPHRASE; default: ask]
         #[arg(long)]
         with_key: bool,
     },

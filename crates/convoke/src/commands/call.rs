@@ -23,16 +23,16 @@ pub(crate) struct CallArgs {
     agent: PeerId,
     /// The tool, such as fs_list
     tool: String,
-    /// Its arguments: a JSON object, @FILE, or - for standard input
+    /// The tool's arguments: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     args: Option<String>,
-    /// Give up after so many seconds
+    /// Give up after this time
     #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
     timeout: Option<f64>,
-    /// The same key again within a day returns the first call's outcome
+    /// Run at most once: the same key within a day returns the first call's outcome
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// If the call needs a person, wait for them
+    /// If the call needs a person, wait for the decision
     #[arg(long)]
     wait: bool,
 }

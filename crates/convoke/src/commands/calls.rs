@@ -19,14 +19,14 @@ use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CallsCommand {
-    /// Where a call stands: exit code 0 when it went well, 1 when it failed, 3 when it is not done
+    /// Show one call; exit code 0: succeeded, 1: failed, 3: not done
     Show {
         id: CallId,
-        /// Wait for its end, at most so many seconds if given
+        /// Wait until the call ends, at most SECONDS if given
         #[arg(long, value_name = "SECONDS", num_args = 0..=1, value_parser = parse::seconds)]
         wait: Option<Option<f64>>,
     },
-    /// Take back a call of your own that waits for a person
+    /// Cancel your own call that waits for a person
     Cancel { id: CallId },
 }
 

@@ -18,23 +18,23 @@ use crate::{local, when};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
-    /// Pair with a hub (--hub ws://…): asks for the code that a person was told
+    /// Pair with a hub (--hub ws://…); asks for the pairing code
     Pair(pair::PairArgs),
-    /// Keep the connection: lines `rule::content` on standard input are sent, what arrives is written
+    /// Stay connected: send lines `rule::content` from standard input, print what arrives
     Run(run::RunArgs),
-    /// Send one message, and end once the hub has taken it
+    /// Send one message, and exit when the hub has accepted it
     Send(SendArgs),
-    /// Where this client stands
+    /// Show the state of this client
     Status(Which),
 }
 
 /// Which client.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Which {
-    /// Its identifier; not needed where only one was paired
+    /// The client's identifier; needed when several are paired
     #[arg(long, value_name = "IDENTIFIER", value_parser = parse::identifier)]
     id: Option<String>,
-    /// Its state file [default: clients/IDENTIFIER.json in the data directory]
+    /// The client's state file [default: clients/IDENTIFIER.json in the data directory]
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 }

@@ -18,40 +18,40 @@ const PAIRINGS: &str = "/api/yonexus/pairings";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientsCommand {
-    /// Who may pair, who is paired, who is there
+    /// List clients
     List {
-        /// Only those with a live link
+        /// Only clients that are online
         #[arg(long, conflicts_with = "offline")]
         online: bool,
-        /// Only those without
+        /// Only clients that are offline
         #[arg(long)]
         offline: bool,
     },
-    /// All about one
+    /// Show one client
     Show {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// Let a client pair; one that was revoked may pair again
+    /// Allow a client to pair, also one that was revoked
     Allow {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// Refuse a client from now on; its link is closed at once
+    /// Revoke a client: close its link and refuse it from now on
     Revoke {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// For an hour, let a client bind another key with a proof of its secret
+    /// Allow a client to bind a new key within an hour, with a proof of its secret
     RotateKey {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// Take a client off the allow-list and forget it; the journal stays
+    /// Delete a client; the journal stays
     Remove {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -59,14 +59,14 @@ pub(crate) enum ClientsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PairingsCommand {
-    /// Pairings under way, with their codes for those who may approve
+    /// List open pairings; who may approve sees their codes
     List,
-    /// Complete a pairing without a code; compare the key's fingerprint first
+    /// Complete a pairing without its code; compare the key's fingerprint first
     Approve {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// End a pairing
+    /// Deny a pairing
     Deny {
         #[arg(value_parser = parse::identifier)]
         identifier: String,

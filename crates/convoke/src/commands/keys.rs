@@ -14,9 +14,9 @@ use crate::table::Grid;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// The hub's public key, which agents pin and which signs the journal
+    /// Show the hub's public key, which agents pin and which signs the journal
     Show,
-    /// Seal all secrets anew under a new data key; the hub must not be running
+    /// Replace the data key and seal all secrets again; stop the hub first
     Rotate,
 }
 

@@ -16,20 +16,20 @@ use crate::table::{Field, Grid, Tone};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// The deny rules in force: operators' own and the built-in ones
+    /// List deny rules, the operators' and the built-in ones
     List,
-    /// Add a deny rule, or replace one of the same id
+    /// Add a deny rule, or replace the rule with the same id
     Add {
-        /// Its name: lower-case letters, digits, '_', '.' and '-'
+        /// The rule's id: lower-case letters, digits, '_', '.' and '-'
         #[arg(long, value_parser = parse::rule)]
         id: String,
-        /// The texts it looks at
+        /// Which texts the rule examines
         #[arg(long, value_parser = parse::group())]
         applies_to: AppliesTo,
-        /// A regular expression; what it matches anywhere is refused
+        /// The regular expression; a text that it matches anywhere is refused
         #[arg(long, allow_hyphen_values = true)]
         pattern: String,
-        /// What the caller is told
+        /// The reason that the caller sees
         #[arg(long)]
         reason: String,
     },
@@ -38,16 +38,16 @@ pub(crate) enum PolicyCommand {
         #[arg(value_parser = parse::rule)]
         id: String,
     },
-    /// Which calls need a person
+    /// Manage confirm rules: which calls need a person
     #[command(subcommand)]
     Confirm(ConfirmCommand),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfirmCommand {
-    /// The confirm rules in force
+    /// List confirm rules
     List,
-    /// Add a confirm rule, or replace one of the same id; a call that matches every list given needs a person
+    /// Add a confirm rule, or replace the rule with the same id; calls that match every list need a person
     Add(ConfirmArgs),
     /// Remove a confirm rule
     Remove {
@@ -58,7 +58,7 @@ pub(crate) enum ConfirmCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfirmArgs {
-    /// Its name
+    /// The rule's id
     #[arg(long, value_parser = parse::rule)]
     id: String,
     /// Only these tools; `*` is a wild card

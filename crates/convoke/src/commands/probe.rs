@@ -20,10 +20,10 @@ pub(crate) struct ProbeArgs {
     agent: String,
     /// The probe, such as system.disk.usage
     probe: String,
-    /// Its parameters: a JSON object, @FILE, or - for standard input
+    /// The parameters: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
-    /// Give up after so many seconds
+    /// Give up after this time
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     timeout: Option<f64>,
 }
@@ -52,11 +52,11 @@ fn read_params(given: Option<&str>) -> Result<Option<Box<RawValue>>> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunbookCommand {
-    /// The runbooks there are, and files that are none
+    /// List the runbooks, and files that could not be loaded
     List,
-    /// Run one on a Sonde agent
+    /// Run a runbook on a Sonde agent
     Run(RunbookArgs),
-    /// Say what is in a runbook's file, or what is wrong with it; no hub is needed
+    /// Check runbook files; needs no hub
     Check {
         /// The files
         #[arg(value_name = "FILE", required = true)]
@@ -66,12 +66,12 @@ pub(crate) enum RunbookCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunbookArgs {
-    /// Which, such as system
+    /// The runbook, such as system
     category: String,
-    /// On which agent
+    /// The Sonde agent, by name or id
     #[arg(long, value_name = "AGENT")]
     agent: String,
-    /// Its parameters: a JSON object, @FILE, or - for standard input
+    /// The parameters: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
 }

@@ -18,7 +18,7 @@ use crate::exit::{Exit, usage};
 pub(crate) struct PairArgs {
     #[command(flatten)]
     which: Which,
-    /// The code, where it is known already; else it is asked for
+    /// The pairing code [default: ask]
     #[arg(long, value_name = "CODE")]
     code: Option<String>,
 }

@@ -29,7 +29,7 @@ const MAX_WAITING: usize = 256;
 pub(crate) struct RunArgs {
     #[command(flatten)]
     which: Which,
-    /// Run a program for each message of a rule, with the content on its standard input; may be given again
+    /// Run a program for each message of a rule, with the content on its standard input; repeatable
     #[arg(long, value_name = "RULE=COMMAND", value_parser = parse::processor)]
     on: Vec<(String, String)>,
     /// Seconds between heartbeats

@@ -23,25 +23,25 @@ pub(crate) struct TakePart {
     /// The room
     #[arg(long)]
     room: String,
-    /// What to be called there
+    /// Your name in the room
     #[arg(long)]
     name: Option<String>,
-    /// `relay`, through the hub; the only one there is so far
+    /// How content travels; only `relay` (through the hub) works so far
     #[arg(long, default_value = "relay", value_parser = ["relay", "mesh"])]
     transport: String,
-    /// Come as an agent, by this key
+    /// Enter as an agent, with this key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["invite", "guest"])]
     key: Option<PathBuf>,
-    /// Come by this invite
+    /// Enter with this invite
     #[arg(long, env = "CONVOKE_ROOM_INVITE", hide_env_values = true, conflicts_with = "guest")]
     invite: Option<String>,
-    /// Come without anything, into an open room
+    /// Enter an open room as a guest
     #[arg(long)]
     guest: bool,
-    /// Come as an agent: read-only until a host says otherwise
+    /// Enter as an agent: read-only until a host changes the grant
     #[arg(long)]
     agent: bool,
-    /// The model that is told what this agent perceives; everybody in the room is told its name
+    /// The model that sees what this agent perceives; its name is shown to the room
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
 }
