@@ -111,7 +111,7 @@ pub(crate) async fn run(args: BenchArgs, json: bool) -> anyhow::Result<()> {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.1..=600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("take 0.1 to 600 seconds".into()),
+        _ => Err("choose 0.1 to 600 seconds".into()),
     }
 }
 

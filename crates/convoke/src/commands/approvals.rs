@@ -62,7 +62,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: ApprovalsCommand) -> Result<Exi
     let decided: Decided = typed(&json)?;
     verb.output.text(&format!("{}: {}", decided.state, decided.id))?;
     if approve {
-        verb.output.note(format_args!("its result, for who asked: convoke calls show {} --wait", decided.call_id));
+        verb.output.note(format_args!("who asked gets the result with: convoke calls show {} --wait", decided.call_id));
     }
     Ok(Exit::Done)
 }
@@ -70,9 +70,9 @@ pub(crate) async fn run(verb: Verb<'_>, command: ApprovalsCommand) -> Result<Exi
 /// Said of an empty list. Who cannot approve is shown only what they asked for, so others' calls may well wait.
 const fn nothing(all: bool) -> &'static str {
     if all {
-        "there is nothing that you asked for or may decide on"
+        "there are no calls that you asked for or may decide"
     } else {
-        "nothing waits that you asked for or may decide on"
+        "no waiting calls that you asked for or may decide"
     }
 }
 

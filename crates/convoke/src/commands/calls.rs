@@ -81,7 +81,7 @@ impl Wait {
             Err(Lost { why, known: true }) => {
                 let Self { id, .. } = self;
                 verb.output.error(&why.context(format!(
-                    "the call {id} was not over when the hub last answered; ask for its end with \
+                    "call {id} was not done when the hub last answered; wait for it with \
                      `convoke calls show {id} --wait`"
                 )));
                 Ok(Exit::Pending)
@@ -148,7 +148,7 @@ pub(super) fn ended(verb: Verb<'_>, json: &RawValue, status: &CallStatus) -> Res
         return Ok(Exit::Pending);
     }
     if status.outcome.as_deref() == Some("ok") && status.result.is_none() {
-        verb.output.note(format_args!("the call {} went well; the hub no longer has its result", status.call_id));
+        verb.output.note(format_args!("call {} succeeded; the hub no longer has its result", status.call_id));
         return Ok(Exit::Done);
     }
     let ended = Ended {

@@ -88,7 +88,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: ClientsCommand) -> Result<Exit>
             }
             let clients = items.iter().map(|item| typed(item)).collect::<Result<Vec<ClientView>>>()?;
             output
-                .table(&list(&clients, when::now()), "no client may pair; let one with `convoke clients allow ID`")?;
+                .table(&list(&clients, when::now()), "no clients; allow one to pair with `convoke clients allow ID`")?;
             return Ok(Exit::Done);
         }
         ClientsCommand::Show { identifier } => {
@@ -110,11 +110,11 @@ pub(crate) async fn run(verb: Verb<'_>, command: ClientsCommand) -> Result<Exit>
         }
         ClientsCommand::RotateKey { identifier } => {
             let json = client.post(&format!("{}/rotate-key", path(&identifier)), &NO_QUERY).await?;
-            (json, format!("`{identifier}` may bind another key within an hour"))
+            (json, format!("`{identifier}` may bind a new key within an hour"))
         }
         ClientsCommand::Remove { identifier, yes } => {
-            let question = format!("Forget `{identifier}`, with its key and what waits for it?");
-            if !yes && !prompt::confirm(&question, "give --yes to remove a client without being asked")? {
+            let question = format!("Delete client `{identifier}` with its key and its waiting messages?");
+            if !yes && !prompt::confirm(&question, "give --yes to remove a client without a question")? {
                 bail!("nothing was removed");
             }
             (client.delete(&path(&identifier)).await?, format!("`{identifier}` is gone"))
@@ -137,7 +137,7 @@ pub(crate) async fn pairings(verb: Verb<'_>, command: PairingsCommand) -> Result
             if output.json {
                 output.raw_json(&json)?;
             } else {
-                output.table(&pending(&typed(&json)?, when::now()), "no pairing is under way")?;
+                output.table(&pending(&typed(&json)?, when::now()), "no open pairings")?;
             }
             return Ok(Exit::Done);
         }
@@ -152,8 +152,8 @@ pub(crate) async fn pairings(verb: Verb<'_>, command: PairingsCommand) -> Result
     let view: ClientView = typed(&json)?;
     output.text(&match (approve, view.state.as_str()) {
         (true, "paired") => format!("`{identifier}` is paired"),
-        (true, _) => format!("`{identifier}` is paired when it comes back"),
-        (false, _) => format!("the pairing of `{identifier}` is denied"),
+        (true, _) => format!("`{identifier}` is paired as soon as it connects again"),
+        (false, _) => format!("denied the pairing of `{identifier}`"),
     })?;
     Ok(Exit::Done)
 }

@@ -133,7 +133,7 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         let (hub, is_first) = (running.hub.clone(), running.first_token.is_some());
         let shown = async move {
             if told.await.is_ok() && is_first {
-                hub.token_was_shown().await.context("cannot note that the operator token was shown")?;
+                hub.token_was_shown().await.context("cannot record that the operator token was shown")?;
             }
             anyhow::Ok(())
         };
@@ -151,7 +151,7 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
                 () = signals.next() => break,
             }
         }
-        tracing::info!("stopping; once more stops at once");
+        tracing::info!("stopping; a second signal stops at once");
         drop(announced);
         let stop = async {
             // Who stops it as soon as they have read the token has read it.
@@ -169,7 +169,7 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         tokio::select! {
             stopped = stop => stopped?,
             () = signals.next() => {
-                tracing::warn!("stopped at once; what was under way is recorded as such at the next start");
+                tracing::warn!("stopped at once; running calls are recorded as `interrupted` at the next start");
                 last_lines.write();
                 std::process::exit(Exit::Failed as i32);
             }
@@ -257,8 +257,8 @@ fn tell(
             other => {
                 if other.is_some() {
                     tracing::info!(
-                        "the first operator's token is sealed in the data directory; commands on this machine find it, \
-                         and `convoke hub --print-json --reveal-token` tells it"
+                        "the first operator's token is sealed in the data directory; commands on this machine use it, \
+                         and `convoke hub --print-json --reveal-token` shows it"
                     );
                 }
                 let _ = told.send(());
@@ -300,8 +300,8 @@ fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&Se
     }
     text.push_str(&format!(
         "Next, in another terminal:\n\n\
-         \x20 convoke enroll-token my-pc{at}    invites a machine\n\
-         \x20 convoke agents list{at}           shows who is there\n\n\
+         \x20 convoke enroll-token my-pc{at}    creates a token for another machine\n\
+         \x20 convoke agents list{at}           lists the agents\n\n\
          Ctrl-C stops it.\n"
     ));
     text

@@ -91,20 +91,20 @@ pub(crate) async fn run(verb: Verb<'_>, command: PolicyCommand) -> Result<Exit> 
             if output.json {
                 output.raw_json(&json)?;
             } else {
-                output.table(&deny_rules(&typed(&json)?), "there are no rules")?;
+                output.table(&deny_rules(&typed(&json)?), "no rules")?;
             }
             return Ok(Exit::Done);
         }
         PolicyCommand::Add { id, applies_to, pattern, reason } => {
             let rule = Rule { id, applies_to, pattern, reason };
             let at_agents = match applies_to {
-                AppliesTo::Posix => "and at agents that know this group, which kenny agents do from 0.14 on",
+                AppliesTo::Posix => "and at kenny agents of version 0.14 and newer",
                 _ => "and at every agent",
             };
-            (client.post(RULES, &rule).await?, format!("the rule {} is in force here, {at_agents}", rule.id))
+            (client.post(RULES, &rule).await?, format!("rule {} is in force at the hub, {at_agents}", rule.id))
         }
         PolicyCommand::Remove { id } => {
-            (client.delete(&format!("{RULES}/{id}")).await?, format!("the rule {id} is gone"))
+            (client.delete(&format!("{RULES}/{id}")).await?, format!("removed rule {id}"))
         }
         PolicyCommand::Confirm(command) => return confirm(verb, command).await,
     };
@@ -132,10 +132,10 @@ async fn confirm(verb: Verb<'_>, command: ConfirmCommand) -> Result<Exit> {
         }
         ConfirmCommand::Add(ConfirmArgs { id, tools, effects, agents, tags, callers, doors }) => {
             let rule = ConfirmRule { id, tools, effects, agents, tags, callers, doors };
-            (client.post(RULES, &rule).await?, format!("calls that match {} need a person now", rule.id))
+            (client.post(RULES, &rule).await?, format!("calls that match rule {} now need a person", rule.id))
         }
         ConfirmCommand::Remove { id } => {
-            (client.delete(&format!("{RULES}/{id}")).await?, format!("the rule {id} is gone"))
+            (client.delete(&format!("{RULES}/{id}")).await?, format!("removed rule {id}"))
         }
     };
     if output.json {

@@ -188,19 +188,19 @@ pub(crate) async fn run(verb: Verb<'_>, command: RoomCommand) -> Result<Exit> {
         RoomCommand::Admit { room, participant } => {
             let body = Admit { participant: participant.clone(), admit: true };
             let json = verb.client()?.post(&format!("{}/admit", path(&room)), &body).await?;
-            (json, format!("`{participant}` may come in"))
+            (json, format!("admitted `{participant}`"))
         }
         RoomCommand::Deny { room, participant } => {
             let body = Admit { participant: participant.clone(), admit: false };
             let json = verb.client()?.post(&format!("{}/admit", path(&room)), &body).await?;
-            (json, format!("`{participant}` was turned away"))
+            (json, format!("turned away `{participant}`"))
         }
         RoomCommand::Invite(args) => {
             let expires_in_s = args.expires.map(|span| span.as_secs());
             let body = NewInvite { name: args.name, host: args.host, expires_in_s };
             let json: Box<RawValue> = verb.client()?.post(&format!("{}/invites", path(&args.room)), &body).await?;
             let made: convoke_api::rooms::InviteView = typed(&json)?;
-            verb.output.note(format_args!("good until {}; whoever has it gets in:", made.expires_at));
+            verb.output.note(format_args!("valid until {}; whoever has it may enter:", made.expires_at));
             (json, made.invite)
         }
     };
@@ -239,9 +239,9 @@ async fn create(verb: Verb<'_>, args: CreateArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let room: RoomView = typed(&json)?;
-    verb.output.text(&format!("the room `{}` is there: {}", room.name, room.relay))?;
+    verb.output.text(&format!("created room `{}`: {}", room.name, room.relay))?;
     if let Some(invite) = &room.host_invite {
-        verb.output.note("an invite for its host, good for a week and shown once; whoever has it may moderate:");
+        verb.output.note("the host's invite, valid for a week and shown only now; whoever has it may moderate:");
         verb.output.text(invite)?;
     }
     Ok(Exit::Done)
@@ -256,13 +256,13 @@ async fn list(verb: Verb<'_>) -> Result<Exit> {
     }
     let rooms = items.iter().map(|item| typed(item)).collect::<Result<Vec<RoomView>>>()?;
     verb.output
-        .table(&show::list(&rooms, when::now()), "there are no rooms; make one with `convoke room create NAME`")?;
+        .table(&show::list(&rooms, when::now()), "no rooms; create one with `convoke room create NAME`")?;
     Ok(Exit::Done)
 }
 
 async fn remove(verb: Verb<'_>, room: &str, yes: bool) -> Result<Exit> {
-    let question = format!("Remove the room `{room}`, with its keys and grants?");
-    if !yes && !prompt::confirm(&question, "give --yes to remove a room without being asked")? {
+    let question = format!("Delete room `{room}` with its keys and grants?");
+    if !yes && !prompt::confirm(&question, "give --yes to remove a room without a question")? {
         bail!("nothing was removed");
     }
     let json: Box<RawValue> = verb.client()?.delete(&path(room)).await?;
@@ -271,13 +271,13 @@ async fn remove(verb: Verb<'_>, room: &str, yes: bool) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let answer: serde_json::Value = typed(&json)?;
-    verb.output.text(&format!("the room `{room}` is gone"))?;
+    verb.output.text(&format!("removed room `{room}`"))?;
     let rules: Vec<&str> =
         answer["rules"].as_array().into_iter().flatten().filter_map(|rule| rule.as_str()).collect();
     if !rules.is_empty() {
         let rules = rules.join("`, `");
         verb.output.note(format_args!(
-            "these rules still post into it, and who sends by them is told that it is gone: `{rules}`"
+            "these rules still post into it, and their messages will fail: `{rules}`"
         ));
     }
     Ok(Exit::Done)

@@ -115,17 +115,17 @@ pub(crate) async fn run(verb: Verb<'_>, command: RulesCommand) -> Result<Exit> {
             if output.json {
                 output.raw_json(&json)?;
             } else {
-                output.table(&list(&typed(&json)?), "there are no rules: messages of clients go nowhere")?;
+                output.table(&list(&typed(&json)?), "no rules; messages of clients are counted and dropped")?;
             }
             return Ok(Exit::Done);
         }
         RulesCommand::Add(args) => {
             let rule = rule(args)?;
-            (client.post(RULES, &rule).await?, format!("the rule `{}` is in force", rule.rule))
+            (client.post(RULES, &rule).await?, format!("rule `{}` is in force", rule.rule))
         }
         RulesCommand::Remove { rule } => (
             client.delete(&format!("{RULES}/{}", parse::segment(&rule))).await?,
-            format!("the rule `{rule}` is gone"),
+            format!("removed rule `{rule}`"),
         ),
         RulesCommand::Test { rule, content, from } => {
             let path = format!("{RULES}/{}/test", parse::segment(&rule));
@@ -177,7 +177,7 @@ pub(crate) async fn messages(verb: Verb<'_>, command: MessagesCommand) -> Result
                 return Ok(Exit::Done);
             }
             let messages = items.iter().map(|item| typed(item)).collect::<Result<Vec<MessageView>>>()?;
-            output.table(&inbox(&messages, when::now()), "there are no messages")?;
+            output.table(&inbox(&messages, when::now()), "no messages")?;
             Ok(Exit::Done)
         }
         MessagesCommand::Send { rule, content, to, keep } => {
@@ -240,7 +240,7 @@ fn described(target: &Target) -> (String, String) {
 
 fn tested(test: &RuleTest) -> Grid {
     let mut grid = Grid::facts();
-    grid.fact("matches", if test.matched { "yes" } else { "no: the message would be counted and dropped" });
+    grid.fact("matches", if test.matched { "yes" } else { "no; the message would be counted and dropped" });
     grid.fact("as the hub sees it", test.message.as_str());
     grid.fact_if("goes to", test.target.as_ref().map(|target| described(target).0));
     grid.fact_if("as clients get it", test.delivered.as_deref());

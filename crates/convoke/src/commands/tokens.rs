@@ -96,7 +96,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: TokensCommand) -> Result<Exit> 
                 output.json(&joined("tokens", &items))?;
             } else {
                 let tokens = items.iter().map(|item| typed(item)).collect::<Result<Vec<TokenView>>>()?;
-                output.table(&list(&tokens, when::now()), "there are no tokens")?;
+                output.table(&list(&tokens, when::now()), "no tokens")?;
             }
         }
         TokensCommand::Create(args) => {
@@ -107,7 +107,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: TokensCommand) -> Result<Exit> 
             } else {
                 let minted: TokenMinted = typed(&json)?;
                 output.note(format_args!(
-                    "{} has the id {}; its token is shown only now:",
+                    "created token {} with id {}; it is shown only now:",
                     clean(&request.name),
                     minted.id
                 ));
@@ -136,7 +136,7 @@ async fn find(client: &Client, wanted: &str) -> Result<(TokenId, String)> {
     let found = tokens.iter().find(|t| Some(t.id) == id).or_else(|| tokens.iter().find(|t| t.name == wanted));
     found
         .map(|token| (token.id, token.name.clone()))
-        .ok_or_else(|| anyhow!("there is no token `{wanted}`; `convoke tokens list` shows those there are"))
+        .ok_or_else(|| anyhow!("token `{wanted}` does not exist; `convoke tokens list` shows all tokens"))
 }
 
 fn list(tokens: &[TokenView], now: Timestamp) -> Grid {

@@ -63,11 +63,11 @@ pub(super) async fn run(verb: Verb<'_>, command: KeyCommand) -> Result<Exit> {
             let caps = (caps != GrantChange::default()).then_some(caps);
             let key = new_key(&file, caps, label)?;
             let json = verb.client()?.post(&format!("{}/keys", path(&room)), &key).await?;
-            (json, format!("the holder of {} may come into `{room}`", public(&file)?.thumbprint()))
+            (json, format!("the holder of key {} may enter room `{room}`", public(&file)?.thumbprint()))
         }
         KeyCommand::Remove { room, thumbprint } => {
             let path = format!("{}/keys/{}", path(&room), parse::segment(&thumbprint));
-            (verb.client()?.delete(&path).await?, format!("the holder of {thumbprint} is out of `{room}`"))
+            (verb.client()?.delete(&path).await?, format!("removed key {thumbprint} and its holder from room `{room}`"))
         }
     };
     if verb.output.json {

@@ -58,7 +58,7 @@ pub(crate) struct SayArgs {
 /// Comes in as the arguments say.
 async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Session, bool)> {
     if args.transport == "mesh" {
-        return Err(usage("the WebRTC mesh is not built yet; rooms are reached over the relay (--transport relay)"));
+        return Err(usage("the WebRTC mesh is not available yet; use --transport relay"));
     }
     // Whoever has a key or an invite comes by it; else an operator comes by their token.
     let (hub, token): (String, Option<SecretText>) = if args.key.is_some() || args.invite.is_some() || args.guest {
@@ -86,7 +86,7 @@ async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Sessi
     match joined.await {
         Ok(session) => Ok((session, agent)),
         Err(JoinError::Connect(why)) => Err(why.into()),
-        Err(why) => Err(anyhow::anyhow!("not let into `{}`: {why}", args.room)),
+        Err(why) => Err(anyhow::anyhow!("cannot enter room `{}`: {why}", args.room)),
     }
 }
 
@@ -206,7 +206,7 @@ fn words(event: &Event) -> Option<String> {
         Event::Reset => "the host cleared what was said".into(),
         Event::Kicked => "removed from the room".into(),
         Event::Problem { code, message } => format!("the hub said {}: {}", clean(code), clean(message)),
-        Event::Malformed(why) => format!("the hub sent what is no frame: {why}"),
+        Event::Malformed(why) => format!("cannot read a frame of the hub: {why}"),
         Event::Send(_)
         | Event::Lobby(_)
         | Event::Roster
