@@ -18,8 +18,8 @@ pub fn raise(max_connections: usize) -> Option<u64> {
     let allowed = if is_raised { most } else { before };
     if allowed < needed {
         tracing::warn!(
-            "hub.max_connections is {max_connections}, which takes up to {needed} open files, and this process may have \
-             {allowed}: connections beyond that will fail. Allow more (LimitNOFILE={needed} in a systemd unit, `ulimit \
+            "hub.max_connections={max_connections} needs up to {needed} open files, but this process may open only \
+             {allowed}; connections beyond that will fail. Allow more (LimitNOFILE={needed} in a systemd unit, `ulimit \
              -n {needed}` in a shell), or lower hub.max_connections"
         );
     }

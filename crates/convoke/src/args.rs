@@ -23,18 +23,18 @@ pub(crate) struct Cli {
 
 /// What every command takes.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Which hub, and how to answer")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The hub's address, such as http://127.0.0.1:7410 [env: CONVOKE_HUB; else the hub on this machine]
+    /// The hub's address, such as http://127.0.0.1:7410 [env: CONVOKE_HUB; default: the hub on this machine]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) hub: Option<String>,
-    /// The operator token [env: CONVOKE_TOKEN, which other users cannot see; else the local hub's own]
+    /// The operator token; other users can see it here [env: CONVOKE_TOKEN; default: the local hub's own]
     #[arg(long, global = true, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// The hub's data directory [env: CONVOKE_DATA; else the platform's]
+    /// The hub's data directory [env: CONVOKE_DATA; default: the platform's]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Answer with the API's JSON instead of tables
+    /// Print the API's JSON instead of tables
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -42,76 +42,76 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the whole thing on this machine with embedded defaults: a hub, and an agent for this machine
+    /// Start a hub with embedded defaults, and an agent for this machine
     Up(hub::UpArgs),
-    /// Run the server
+    /// Start a hub
     Hub(hub::HubArgs),
-    /// This machine as an agent of a hub: enrol, run, look after it
+    /// Make this machine an agent of a hub, and run the agent
     Agent(Box<agent::AgentArgs>),
-    /// See and manage agents
+    /// List and manage agents
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
-    /// Invite an agent: a one-time token, and how to use it
+    /// Create a one-time token that lets an agent enrol
     EnrollToken(enrol::EnrolArgs),
-    /// Ask an agent for something
+    /// Call a tool of an agent
     Call(call::CallArgs),
-    /// Look at calls, and take back one that waits
+    /// Show calls, and cancel waiting ones
     #[command(subcommand)]
     Calls(calls::CallsCommand),
-    /// Say yes or no to calls that wait for a person
+    /// Approve or deny calls that wait for a person
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
-    /// What is refused, and what needs a person
+    /// Manage deny rules and confirm rules
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Be a paired Yonexus client on this machine
+    /// Run a Yonexus client on this machine
     #[command(subcommand)]
     Client(client::ClientCommand),
-    /// Yonexus clients: who may pair, who is there
+    /// List and manage Yonexus clients
     #[command(subcommand)]
     Clients(clients::ClientsCommand),
-    /// Pairings under way, with their codes
+    /// List, approve and deny pairings of Yonexus clients
     #[command(subcommand)]
     Pairings(clients::PairingsCommand),
-    /// Where clients' messages go
+    /// Manage the rules that route clients' messages
     #[command(subcommand)]
     Rules(rules::RulesCommand),
-    /// Messages of clients, and to them
+    /// List messages of clients, and send messages to clients
     #[command(subcommand)]
     Messages(rules::MessagesCommand),
-    /// Rooms of people and agents: make them, say who may what, take part
+    /// Manage rooms of people and agents, and take part in them
     #[command(subcommand)]
     Room(Box<room::RoomCommand>),
     /// Read, export and verify the journal
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Operators' tokens
+    /// List, create and revoke operator tokens
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
-    /// Log lines of agents and of the hub about them
+    /// Show log lines of agents
     Logs(logs::LogsArgs),
-    /// Every agent's health at a glance
+    /// Show the health of every agent
     Fleet,
-    /// A bridge to the hub's MCP endpoint for clients that only speak standard input and output
+    /// Bridge standard input and output to the hub's MCP endpoint
     Mcp,
-    /// Ask a Sonde agent for a probe
+    /// Run a probe on a Sonde agent
     Probe(probe::ProbeArgs),
-    /// Several probes on a Sonde agent, and what their results say
+    /// List, run and check runbooks of probes
     #[command(subcommand)]
     Runbook(probe::RunbookCommand),
     /// Back up and restore a data directory
     #[command(subcommand)]
     Backup(backup::BackupCommand),
-    /// The hub's keys
+    /// Show the hub's public key, and rotate its data key
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// Serve a coding interface on standard input and output (the Kward protocol)
+    /// Serve the coding backend (Kward protocol) on standard input and output
     Rpc(rpc::RpcArgs),
-    /// Completions for a shell
+    /// Print the completions for a shell
     Completions(completions::CompletionsArgs),
-    /// What this hub costs on this machine, beside the machine's own limits
+    /// Measure what a hub costs on this machine
     Bench(crate::bench::BenchArgs),
-    /// Simulated agents and the bare forwarder, as `bench` starts them
+    /// Run the simulated agents and servers that `bench` uses
     #[command(hide = true)]
     Sim(crate::bench::SimArgs),
 }

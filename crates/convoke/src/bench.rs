@@ -31,32 +31,32 @@ pub(crate) use sim::{SimArgs, run_sim};
 /// What to measure, and how much of it.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// Agents in the fleet
+    /// Number of agents in the fleet
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=18_000))]
     agents: u32,
-    /// Seconds of each load
+    /// Length of each load, in seconds
     #[arg(long, default_value_t = 3.0, value_parser = seconds)]
     seconds: f64,
-    /// Loads of each kind; the median counts
+    /// Number of loads of each kind; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,
-    /// Reconnections in the storm
+    /// Number of reconnections
     #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     handshakes: u32,
-    /// Snapshots pushed; at least one for each agent
+    /// Number of snapshots; at least one for each agent
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     snapshots: u32,
-    /// A small run of some ten seconds that shows that everything works; its figures are rough
+    /// Make a small run of some ten seconds with rough figures
     #[arg(long, conflicts_with_all = ["agents", "seconds", "rounds", "handshakes", "snapshots"])]
     quick: bool,
-    /// Measure only this; may be given again
+    /// Measure only this; repeatable
     #[arg(long, value_enum, value_name = "WHAT")]
     only: Vec<Measure>,
-    /// Where the hub's data goes, for the time of the run; decides which disk it commits to [default: the system's
+    /// The directory of the hub's data, which decides the disk it commits to [default: the system's
     /// temporary directory]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
-    /// Set one setting of the hub; may be given again
+    /// Set one setting of the hub; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: BenchArgs, json: bool) -> anyhow::Result<()> {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.1..=600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("take 0.1 to 600 seconds".into()),
+        _ => Err("choose 0.1 to 600 seconds".into()),
     }
 }
 

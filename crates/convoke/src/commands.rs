@@ -65,8 +65,8 @@ impl Verb<'_> {
         match flag {
             None => Ok(()),
             Some((flag, _)) => Err(usage(format!(
-                "`{what}` works on files of this machine and asks no hub, so {flag} means nothing to it; name a data \
-                 directory with --data"
+                "`{what}` works on files of this machine and asks no hub; remove {flag}, and name the data directory \
+                 with --data"
             ))),
         }
     }
@@ -75,7 +75,7 @@ impl Verb<'_> {
     fn note_directory(&self, data: &Path) {
         if connect::is_named(self.global) {
             self.output.remark(format_args!(
-                "this is about the data directory {}, not about the hub of CONVOKE_HUB",
+                "using the data directory {}, not the hub in CONVOKE_HUB",
                 data.display()
             ));
         }
@@ -140,7 +140,7 @@ fn on_all_threads(work: impl Future<Output = Result<()>>) -> Result<Exit> {
 
 /// Reads the hub's JSON as a type. The text itself is kept for `--json`, so that a newer hub's fields get through.
 fn typed<T: DeserializeOwned>(json: &RawValue) -> Result<T> {
-    serde_json::from_str(json.get()).context("the hub's answer does not fit; is it a newer version?")
+    serde_json::from_str(json.get()).context("cannot read the hub's answer; it may be a newer version")
 }
 
 /// No query.

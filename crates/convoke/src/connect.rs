@@ -28,7 +28,7 @@ pub(crate) fn tls(base: &str) -> Result<Option<impl Any + use<>>> {
         return Ok(None);
     }
     let config = Trust::platform().and_then(Trust::config);
-    config.map(Some).context("the platform's certificates cannot be used")
+    config.map(Some).context("cannot use the platform's certificates")
 }
 
 /// The hub's address, and the token for it.
@@ -115,7 +115,7 @@ fn choose(
     let token = global.token.as_ref().or(env_token.as_ref()).map(SecretText::new);
     if token.as_ref().is_some_and(|token| !token.reveal().bytes().all(|b| b.is_ascii_graphic())) {
         let from = if global.token.is_some() { "--token" } else { "CONVOKE_TOKEN" };
-        return Err(usage(format!("{from} has a line break, a space or another character in it that no token has")));
+        return Err(usage(format!("{from} is not a token: it contains a line break, a space or another invalid character")));
     }
     let here = Whereabouts::read(data)?;
     let base = base_of(global, env_hub.as_ref(), here.as_ref(), data)?;
@@ -125,12 +125,12 @@ fn choose(
         // hub's own machine could then approve them as well. A hurdle against doing so by accident, not a wall: whoever
         // can read the data directory has the token, and the mark can be taken away.
         None if environment(COMMAND_MARK).is_some() => {
-            return Err(usage("this runs inside an agent's command; give a token of your own with CONVOKE_TOKEN"));
+            return Err(usage("inside an agent's command the operator token is not available; set CONVOKE_TOKEN to a token of your own"));
         }
         // The local hub's token goes to the local hub and to nobody else.
         None if here.is_some_and(|here| here.http == base) => local::operator_token(data)
             .with_context(|| format!("cannot read the operator token in {}", data.display()))?,
-        None => return Err(usage(format!("{base} needs a token: give --token, or set CONVOKE_TOKEN"))),
+        None => return Err(usage(format!("no token for {base}; set CONVOKE_TOKEN, or give --token"))),
     };
     Ok((base, token))
 }
@@ -139,18 +139,18 @@ fn address(url: &str) -> Result<String> {
     let url = url.trim_end_matches('/');
     // Said without the address, which may have a password in it.
     if url.split('/').nth(2).is_some_and(|authority| authority.contains('@')) {
-        return Err(usage("a hub's address has no user and no password in it; a hub takes a token: give --token"));
+        return Err(usage("a hub's address must not contain a user or a password; use --token"));
     }
     let host = ["http://", "https://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     if host.is_some_and(|host| !host.is_empty() && !host.contains(['?', '#'])) {
         return Ok(url.to_owned());
     }
-    Err(usage(format!("`{url}` is no address of a hub; write it like http://127.0.0.1:7410")))
+    Err(usage(format!("`{url}` is not an address of a hub; write it like http://127.0.0.1:7410")))
 }
 
 fn no_hub(data: &Path) -> String {
     format!(
-        "no hub runs in {}; start one with `convoke up`, name its directory with --data, or its address with --hub \
+        "no hub runs in {}; start one with `convoke up`, or name another with --data DIR, or with --hub URL \
          and a token",
         data.display()
     )
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_local_token_goes_to_no_other_hub() {
-        check(&global(Some("http://elsewhere"), None, false), None, None, Err("needs a token"));
+        check(&global(Some("http://elsewhere"), None, false), None, None, Err("no token for"));
         // There is no data in the directory, so the look for the token itself fails; that it looked is the point.
         check(&global(Some("http://127.0.0.1:1"), None, false), None, None, Err("cannot read the operator token"));
     }
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn what_is_no_address_is_told() {
         for bad in ["127.0.0.1:7410", "ftp://h", "http://", "http://h?x=1", "http://h/#x"] {
-            check(&global(Some(bad), Some("t"), false), None, None, Err("is no address of a hub"));
+            check(&global(Some(bad), Some("t"), false), None, None, Err("is not an address of a hub"));
         }
         for bad in ["http://user:hunter2@h", "https://user@h/x", "http://:hunter2@h"] {
-            check(&global(Some(bad), Some("t"), false), None, None, Err("no user and no password"));
+            check(&global(Some(bad), Some("t"), false), None, None, Err("must not contain a user or a password"));
             let why = address(bad).expect_err("refused").to_string();
             assert!(!why.contains("hunter2"), "{why}");
         }

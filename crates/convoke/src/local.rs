@@ -21,7 +21,7 @@ pub(crate) fn data_dir(named: Option<&Path>) -> Result<PathBuf> {
     }
     let base = dirs::data_local_dir();
     base.map(|base| base.join("convoke"))
-        .ok_or_else(|| usage("this account has no place for data of its own; name a directory with --data"))
+        .ok_or_else(|| usage("this account has no default data directory; name one with --data"))
 }
 
 /// The data key, where the environment has it and not the data directory.
@@ -33,8 +33,8 @@ pub(crate) fn data_key() -> Result<Option<SecretBytes>> {
 /// The first operator's token. Who may read the data directory and its key may act as its owner.
 pub(crate) fn operator_token(data: &Path) -> Result<SecretText> {
     let sealed = convoke_store::peek_secret(data, OPERATOR_TOKEN_SECRET, data_key()?.as_ref())?;
-    let sealed = sealed.context("this data directory has no operator token yet")?;
-    let text = String::from_utf8(sealed.reveal().to_vec()).context("the operator token is no text")?;
+    let sealed = sealed.context("the data directory has no operator token yet")?;
+    let text = String::from_utf8(sealed.reveal().to_vec()).context("the operator token is not text")?;
     Ok(SecretText::new(text))
 }
 
@@ -57,7 +57,7 @@ impl Whereabouts {
             Err(why) => return Err(why).with_context(|| format!("cannot read {}", path.display())),
         };
         let here: Self = serde_json::from_str(&text)
-            .with_context(|| format!("{} is not what a hub writes there", path.display()))?;
+            .with_context(|| format!("{} was not written by a hub", path.display()))?;
         // Another that holds the directory has not announced itself yet, and this is what the one before it left.
         let is_its = |holder: convoke_store::Holder| holder.pid.is_none_or(|pid| pid == here.pid);
         Ok((convoke_store::holder(data).is_some_and(is_its) && here.still_runs(&file)).then_some(here))

@@ -19,50 +19,50 @@ use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
-    /// Who there is
+    /// List agents
     List {
-        /// Only those with a live link
+        /// Only agents that are online
         #[arg(long, conflicts_with = "offline")]
         online: bool,
-        /// Only those without
+        /// Only agents that are offline
         #[arg(long)]
         offline: bool,
-        /// Only those with this tag
+        /// Only agents with this tag
         #[arg(long)]
         tag: Option<String>,
-        /// Only those of this protocol
+        /// Only agents of this protocol
         #[arg(long, value_parser = parse::protocol())]
         protocol: Option<Protocol>,
     },
-    /// All about one
+    /// Show one agent
     Show {
         #[arg(value_parser = parse::agent)]
         id: PeerId,
     },
-    /// Set an agent's tags: those given, in place of all before
+    /// Replace an agent's tags
     Tag {
         #[arg(value_parser = parse::agent)]
         id: PeerId,
         #[arg(required_unless_present = "clear", conflicts_with = "clear")]
         tags: Vec<String>,
-        /// Take all tags away
+        /// Remove all tags
         #[arg(long)]
         clear: bool,
     },
-    /// Refuse an agent from now on; its link is closed at once
+    /// Revoke an agent: close its link and refuse it from now on
     Revoke {
         #[arg(value_parser = parse::agent)]
         id: PeerId,
     },
-    /// Forget an agent with its key, telemetry and logs; the journal stays
+    /// Delete an agent with its key, telemetry and logs; the journal stays
     Remove {
         #[arg(value_parser = parse::agent)]
         id: PeerId,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Let an agent bind a new key: a one-time token; the old key holds until then
+    /// Create a one-time token that lets an agent bind a new key; the old key is valid until then
     RotateKey {
         #[arg(value_parser = parse::agent)]
         id: PeerId,

@@ -15,23 +15,23 @@ use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// What waits, newest first; without the right to approve, of what you asked for
+    /// List waiting calls, newest first; without the right to approve, only your own
     List {
-        /// What was decided or has expired, too
+        /// Include decided and expired ones
         #[arg(long)]
         all: bool,
     },
-    /// Say yes to someone else's call: it runs now
+    /// Approve someone else's call; it runs at once
     Approve {
         id: ApprovalId,
-        /// Why, for the journal
+        /// The reason, for the journal
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Say no
+    /// Deny a call
     Deny {
         id: ApprovalId,
-        /// Why, for the journal
+        /// The reason, for the journal
         #[arg(long)]
         reason: Option<String>,
     },
@@ -62,7 +62,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: ApprovalsCommand) -> Result<Exi
     let decided: Decided = typed(&json)?;
     verb.output.text(&format!("{}: {}", decided.state, decided.id))?;
     if approve {
-        verb.output.note(format_args!("its result, for who asked: convoke calls show {} --wait", decided.call_id));
+        verb.output.note(format_args!("who asked gets the result with: convoke calls show {} --wait", decided.call_id));
     }
     Ok(Exit::Done)
 }
@@ -70,9 +70,9 @@ pub(crate) async fn run(verb: Verb<'_>, command: ApprovalsCommand) -> Result<Exi
 /// Said of an empty list. Who cannot approve is shown only what they asked for, so others' calls may well wait.
 const fn nothing(all: bool) -> &'static str {
     if all {
-        "there is nothing that you asked for or may decide on"
+        "there are no calls that you asked for or may decide"
     } else {
-        "nothing waits that you asked for or may decide on"
+        "no waiting calls that you asked for or may decide"
     }
 }
 

@@ -25,37 +25,37 @@ use crate::{connect, local, parse, when};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Records in order, oldest first
+    /// List records, oldest first
     List {
-        /// Only about this agent
+        /// Only records about this agent
         #[arg(long)]
         agent: Option<String>,
-        /// Only of this tool
+        /// Only records of this tool
         #[arg(long)]
         tool: Option<String>,
-        /// Only of this kind
+        /// Only records of this kind
         #[arg(long, value_parser = parse::kind())]
         kind: Option<Kind>,
-        /// Only after this record
+        /// Only records after this one
         #[arg(long, value_name = "SEQ")]
         after: Option<u64>,
-        /// At most so many
-        #[arg(long)]
+        /// Show at most N records
+        #[arg(long, value_name = "N")]
         limit: Option<u64>,
     },
-    /// Write the whole journal to a file that can be verified anywhere
+    /// Write the whole journal to a file that anyone can verify
     Export {
-        /// A new file, or - for standard output
+        /// The new file, or - for standard output
         file: PathBuf,
     },
-    /// Check a data directory or an exported file: any changed, missing or reordered record is found
+    /// Find changed, missing and reordered records in a data directory or an export
     Verify {
-        /// A data directory or an export; the local hub's data when absent
+        /// The data directory or export [default: the local hub's data directory]
         path: Option<PathBuf>,
-        /// The hub's public key (base64), kept elsewhere; another key's signatures are then refused
+        /// The hub's public key (base64), as you noted it elsewhere; signatures of other keys are refused
         #[arg(long, value_name = "KEY", value_parser = public_key)]
         public_key: Vec<[u8; 32]>,
-        /// A place in the journal that was kept elsewhere; a journal cut off before it is then found
+        /// A place in the journal, as you noted it elsewhere; a journal that ends before it is refused
         #[arg(long, value_name = "SEQ:HASH")]
         checkpoint: Vec<Anchor>,
     },
@@ -122,7 +122,7 @@ async fn list(verb: Verb<'_>, query: &JournalQuery, limit: Option<u64>) -> Resul
         verb.output.table(&table(&records, when::now()), "")?;
     }
     if !shown {
-        verb.output.note("no such records");
+        verb.output.note("no matching records");
     }
     Ok(Exit::Done)
 }
@@ -168,7 +168,7 @@ async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
         // Who asked whom for what is nobody else's business.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Box::new(options.open(file).with_context(|| format!("cannot make the new file {}", file.display()))?)
+        Box::new(options.open(file).with_context(|| format!("cannot create the file {}", file.display()))?)
     };
     let mut out = BufWriter::new(out);
     let records = match client {
@@ -206,7 +206,7 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
     }
     let about: About = client.get("/api/hub", &NO_QUERY).await?;
     let key =
-        public_key(&about.kenny_public_key).map_err(|why| anyhow!("the hub's public key does not fit: {why}"))?;
+        public_key(&about.kenny_public_key).map_err(|why| anyhow!("cannot read the hub's public key: {why}"))?;
     let mut lines = Lines { out, verifier: Verifier::new(Expected::default()) };
     lines.write(&ExportHeader::new(about.hub_id, key, when::now()).line())?;
     // Asked for first: what is signed while the records are fetched could cover some that are not in the export.
@@ -266,9 +266,8 @@ impl<W: Write> Lines<W> {
 /// A journal with gaps would be taken for one that somebody tampered with.
 fn parts_only() -> anyhow::Error {
     anyhow!(
-        "records of the journal are missing, and an export must have them all to be verified. Either this token sees \
-         only some, since it is narrowed to some agents: export with another, or list what this one sees with `audit \
-         list`. Or the journal does not hold: `audit verify` says so where its data is"
+        "cannot export the journal: records are missing. If this token sees only some agents, use another token, or \
+         `audit list`. Otherwise the journal is damaged: run `audit verify` on the hub's machine"
     )
 }
 
@@ -282,7 +281,7 @@ fn verify(verb: Verb<'_>, path: Option<&Path>, expected: Expected) -> Result<Exi
             data
         }
     };
-    let found = fs::metadata(&path).map_err(|why| usage(format!("cannot look at {}: {why}", path.display())))?;
+    let found = fs::metadata(&path).map_err(|why| usage(format!("cannot read {}: {why}", path.display())))?;
     let verdict = if found.is_dir() {
         audit::verify_dir(&path, expected)?
     } else {

@@ -14,27 +14,27 @@ use crate::{local, show, when};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
-    /// Copy the hub's database into a new file; the hub may be running
+    /// Copy the hub's database to a new file; the hub may be running
     Create {
         /// The new file
         file: PathBuf,
-        /// Add the data key, sealed under a passphrase (CONVOKE_PASSPHRASE, or asked for)
+        /// Include the data key, sealed under a passphrase [env: CONVOKE_PASSPHRASE; default: ask]
         #[arg(long)]
         with_key: bool,
     },
-    /// Put a backup into the empty directory named by --data
+    /// Restore a backup into the empty directory --data
     Restore {
         /// The backup
         file: PathBuf,
-        /// Leave the data key out, although the backup has it
+        /// Do not restore the data key
         #[arg(long)]
         without_key: bool,
     },
-    /// Check that a backup is whole and that the journal in it holds
+    /// Check a backup and the journal in it
     Verify {
         /// The backup
         file: PathBuf,
-        /// Open the data key in it, too (CONVOKE_PASSPHRASE, or asked for)
+        /// Open the data key in it, too [env: CONVOKE_PASSPHRASE; default: ask]
         #[arg(long)]
         with_key: bool,
     },
@@ -58,12 +58,12 @@ pub(crate) fn run(verb: Verb<'_>, command: BackupCommand) -> Result<Exit> {
                 verb.output.json(&json!({ "ok": true, "data": data, "file": file, "backup": manifest }))?;
                 return Ok(Exit::Done);
             }
-            verb.output.text(&format!("{} is backed up in {}", data.display(), file.display()))?;
+            verb.output.text(&format!("backed up {} to {}", data.display(), file.display()))?;
             verb.output.table(&facts(&manifest), "")?;
             if !manifest.has_key() {
                 verb.output.note(
-                    "The data key is not in it. Keep data.key (or CONVOKE_DATA_KEY) in another safe place, or add it \
-                     under a passphrase with --with-key: without it the secrets in the backup are lost.",
+                    "The backup does not contain the data key. Keep data.key (or CONVOKE_DATA_KEY) in another safe \
+                     place, or include it with --with-key: without it the secrets in the backup are lost.",
                 );
             }
             Ok(Exit::Done)
@@ -73,7 +73,7 @@ pub(crate) fn run(verb: Verb<'_>, command: BackupCommand) -> Result<Exit> {
             let (manifest, summary) = backup::verify(&file)?;
             if with_key {
                 if !manifest.has_key() {
-                    return Err(anyhow!("{} is whole, but the data key is not in it", file.display()));
+                    return Err(anyhow!("{} is complete, but does not contain the data key", file.display()));
                 }
                 manifest.check_passphrase(&prompt::passphrase(false)?)?;
             }
@@ -83,8 +83,8 @@ pub(crate) fn run(verb: Verb<'_>, command: BackupCommand) -> Result<Exit> {
                 }))?;
                 return Ok(Exit::Done);
             }
-            let key = if with_key { ", and the passphrase opens its key" } else { "" };
-            verb.output.text(&format!("{} is whole, and the journal in it holds{key}", file.display()))?;
+            let key = if with_key { ", and the passphrase opens its data key" } else { "" };
+            verb.output.text(&format!("{} is complete, and the journal in it holds{key}", file.display()))?;
             verb.output.table(&facts(&manifest), "")?;
             verb.output.table(&verdict::facts(&summary), "")?;
             Ok(Exit::Done)
@@ -95,22 +95,22 @@ pub(crate) fn run(verb: Verb<'_>, command: BackupCommand) -> Result<Exit> {
 fn restore(verb: Verb<'_>, file: &std::path::Path, without_key: bool) -> Result<Exit> {
     // Into the platform's directory by accident would be the wrong surprise.
     let Some(data) = verb.global.data.as_deref() else {
-        return Err(usage("name the directory to restore into with --data"));
+        return Err(usage("name the directory to restore to with --data"));
     };
     let (manifest, _) = backup::verify(file)?;
     let passphrase = (manifest.has_key() && !without_key).then(|| prompt::passphrase(false)).transpose()?;
     let restored = backup::restore(file, data, passphrase.as_ref())
-        .with_context(|| format!("cannot restore into {}", data.display()))?;
+        .with_context(|| format!("cannot restore to {}", data.display()))?;
     if verb.output.json {
         verb.output.json(&json!({ "ok": true, "data": data, "with_key": restored.with_key, "backup": manifest }))?;
         return Ok(Exit::Done);
     }
-    verb.output.text(&format!("{} is restored from {}", data.display(), file.display()))?;
+    verb.output.text(&format!("restored {} from {}", data.display(), file.display()))?;
     verb.output.table(&facts(&manifest), "")?;
     if !restored.with_key {
         verb.output.note(format_args!(
             "Before the hub starts, put the data key {id} into {} (readable by its owner only), or set CONVOKE_DATA_KEY. \
-             If it was rotated since, the hub's data directory has it as data.key.{id}.",
+             If the key was rotated since, the hub's data directory has it as data.key.{id}.",
             data.join("data.key").display(),
             id = manifest.key_id,
         ));
@@ -124,7 +124,7 @@ fn facts(manifest: &Manifest) -> Grid {
     grid.fact("made", when::shown(manifest.created_at, when::now()));
     grid.fact("size", show::bytes(manifest.db_bytes));
     grid.fact("journal up to", manifest.journal_seq.to_string());
-    let has_key = if manifest.has_key() { "in it, under a passphrase" } else { "not in it" };
+    let has_key = if manifest.has_key() { "included, under a passphrase" } else { "not included" };
     grid.fact("data key", format!("{}, {has_key}", manifest.key_id));
     grid
 }

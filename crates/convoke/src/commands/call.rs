@@ -23,16 +23,16 @@ pub(crate) struct CallArgs {
     agent: PeerId,
     /// The tool, such as fs_list
     tool: String,
-    /// Its arguments: a JSON object, @FILE, or - for standard input
+    /// The tool's arguments: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     args: Option<String>,
-    /// Give up after so many seconds
+    /// Give up after this time
     #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
     timeout: Option<f64>,
-    /// The same key again within a day returns the first call's outcome
+    /// Run at most once: the same key within a day returns the first call's outcome
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// If the call needs a person, wait for them
+    /// If the call needs a person, wait for the decision
     #[arg(long)]
     wait: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
         } else {
             let expires = when::relative(pending.approval.expires_at, when::now());
             verb.output.note(format_args!(
-                "the call {} waits for a person: convoke approvals approve {} (expires {expires})",
+                "call {} waits for a person: convoke approvals approve {} (expires {expires})",
                 pending.call_id, pending.approval.id
             ));
         }
@@ -86,11 +86,11 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
 /// Said of a call whose hub went away before it was done: who repeats it may run it twice.
 fn lost(agent: &PeerId, has_key: bool) -> String {
     let next = if has_key {
-        "ask again with the same idempotency key: it does not run twice".to_owned()
+        "repeat it with the same idempotency key; it does not run twice".to_owned()
     } else {
-        format!("`convoke audit list --agent {agent}` shows what became of it")
+        format!("`convoke audit list --agent {agent}` shows its outcome")
     };
-    format!("the hub went away before the call was done, and it may have run; {next}")
+    format!("lost the hub before the call was done; the call may have run; {next}")
 }
 
 /// Says that a call waits for a person, and what to do about it.
@@ -101,10 +101,10 @@ pub(super) fn pending(verb: Verb<'_>, json: &RawValue, pending: &CallPending) ->
     }
     let CallPending { approval, call_id } = pending;
     verb.output.note(format_args!(
-        "the call {call_id} waits for a person until {}\n\
+        "call {call_id} waits for a person until {}\n\
          \x20 someone else approves it:  convoke approvals approve {}\n\
          \x20 wait for its result:       convoke calls show {call_id} --wait\n\
-         \x20 take it back:              convoke calls cancel {call_id}",
+         \x20 cancel it:                 convoke calls cancel {call_id}",
         when::shown(approval.expires_at, when::now()),
         approval.id,
     ));

@@ -19,14 +19,14 @@ use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CallsCommand {
-    /// Where a call stands: exit code 0 when it went well, 1 when it failed, 3 when it is not done
+    /// Show one call; exit code 0: succeeded, 1: failed, 3: not done
     Show {
         id: CallId,
-        /// Wait for its end, at most so many seconds if given
+        /// Wait until the call ends, at most SECONDS if given
         #[arg(long, value_name = "SECONDS", num_args = 0..=1, value_parser = parse::seconds)]
         wait: Option<Option<f64>>,
     },
-    /// Take back a call of your own that waits for a person
+    /// Cancel your own call that waits for a person
     Cancel { id: CallId },
 }
 
@@ -81,7 +81,7 @@ impl Wait {
             Err(Lost { why, known: true }) => {
                 let Self { id, .. } = self;
                 verb.output.error(&why.context(format!(
-                    "the call {id} was not over when the hub last answered; ask for its end with \
+                    "call {id} was not done when the hub last answered; wait for it with \
                      `convoke calls show {id} --wait`"
                 )));
                 Ok(Exit::Pending)
@@ -148,7 +148,7 @@ pub(super) fn ended(verb: Verb<'_>, json: &RawValue, status: &CallStatus) -> Res
         return Ok(Exit::Pending);
     }
     if status.outcome.as_deref() == Some("ok") && status.result.is_none() {
-        verb.output.note(format_args!("the call {} went well; the hub no longer has its result", status.call_id));
+        verb.output.note(format_args!("call {} succeeded; the hub no longer has its result", status.call_id));
         return Ok(Exit::Done);
     }
     let ended = Ended {

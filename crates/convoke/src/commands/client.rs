@@ -18,23 +18,23 @@ use crate::{local, when};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
-    /// Pair with a hub (--hub ws://…): asks for the code that a person was told
+    /// Pair with a hub (--hub ws://…); asks for the pairing code
     Pair(pair::PairArgs),
-    /// Keep the connection: lines `rule::content` on standard input are sent, what arrives is written
+    /// Stay connected: send lines `rule::content` from standard input, print what arrives
     Run(run::RunArgs),
-    /// Send one message, and end once the hub has taken it
+    /// Send one message, and exit when the hub has accepted it
     Send(SendArgs),
-    /// Where this client stands
+    /// Show the state of this client
     Status(Which),
 }
 
 /// Which client.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Which {
-    /// Its identifier; not needed where only one was paired
+    /// The client's identifier; needed when several are paired
     #[arg(long, value_name = "IDENTIFIER", value_parser = parse::identifier)]
     id: Option<String>,
-    /// Its state file [default: clients/IDENTIFIER.json in the data directory]
+    /// The client's state file [default: clients/IDENTIFIER.json in the data directory]
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 }
@@ -75,9 +75,9 @@ impl Which {
             (None, Some(id)) => self.path(verb, id)?,
             (None, None) => only_one(verb)?,
         };
-        let is_there = path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
+        let is_there = path.try_exists().with_context(|| format!("cannot read {}", path.display()))?;
         if !is_there {
-            let message = format!("there is no client at {}; pair one with `convoke client pair`", path.display());
+            let message = format!("no client is paired in {}; pair one with `convoke client pair`", path.display());
             return Err(usage(message));
         }
         Ok(StateFile::open(&path)?)
@@ -100,8 +100,8 @@ fn only_one(verb: Verb<'_>) -> Result<PathBuf> {
     let mut found = if paired.is_empty() { others } else { paired };
     match (found.pop(), found.is_empty()) {
         (Some(path), true) => Ok(path),
-        (None, _) => Err(usage("no client was paired on this machine; see `convoke client pair --help`")),
-        (Some(_), false) => Err(usage(format!("several clients are in {}: name one with --id", folder.display()))),
+        (None, _) => Err(usage("no client is paired on this machine; see `convoke client pair --help`")),
+        (Some(_), false) => Err(usage(format!("several clients are paired in {}; name one with --id", folder.display()))),
     }
 }
 
@@ -144,7 +144,7 @@ async fn send(verb: Verb<'_>, args: SendArgs) -> Result<Exit> {
             _ => {}
         }
     }
-    let ended = running.task.await.context("the client broke off")?;
+    let ended = running.task.await.context("the client ended unexpectedly")?;
     Err(anyhow::anyhow!("{}", why.unwrap_or_else(|| ended.to_string())))
 }
 

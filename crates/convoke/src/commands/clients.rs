@@ -18,40 +18,40 @@ const PAIRINGS: &str = "/api/yonexus/pairings";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientsCommand {
-    /// Who may pair, who is paired, who is there
+    /// List clients
     List {
-        /// Only those with a live link
+        /// Only clients that are online
         #[arg(long, conflicts_with = "offline")]
         online: bool,
-        /// Only those without
+        /// Only clients that are offline
         #[arg(long)]
         offline: bool,
     },
-    /// All about one
+    /// Show one client
     Show {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// Let a client pair; one that was revoked may pair again
+    /// Allow a client to pair, also one that was revoked
     Allow {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// Refuse a client from now on; its link is closed at once
+    /// Revoke a client: close its link and refuse it from now on
     Revoke {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// For an hour, let a client bind another key with a proof of its secret
+    /// Allow a client to bind a new key within an hour, with a proof of its secret
     RotateKey {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// Take a client off the allow-list and forget it; the journal stays
+    /// Delete a client; the journal stays
     Remove {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -59,14 +59,14 @@ pub(crate) enum ClientsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PairingsCommand {
-    /// Pairings under way, with their codes for those who may approve
+    /// List open pairings; who may approve sees their codes
     List,
-    /// Complete a pairing without a code; compare the key's fingerprint first
+    /// Complete a pairing without its code; compare the key's fingerprint first
     Approve {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
     },
-    /// End a pairing
+    /// Deny a pairing
     Deny {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
@@ -88,7 +88,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: ClientsCommand) -> Result<Exit>
             }
             let clients = items.iter().map(|item| typed(item)).collect::<Result<Vec<ClientView>>>()?;
             output
-                .table(&list(&clients, when::now()), "no client may pair; let one with `convoke clients allow ID`")?;
+                .table(&list(&clients, when::now()), "no clients; allow one to pair with `convoke clients allow ID`")?;
             return Ok(Exit::Done);
         }
         ClientsCommand::Show { identifier } => {
@@ -110,11 +110,11 @@ pub(crate) async fn run(verb: Verb<'_>, command: ClientsCommand) -> Result<Exit>
         }
         ClientsCommand::RotateKey { identifier } => {
             let json = client.post(&format!("{}/rotate-key", path(&identifier)), &NO_QUERY).await?;
-            (json, format!("`{identifier}` may bind another key within an hour"))
+            (json, format!("`{identifier}` may bind a new key within an hour"))
         }
         ClientsCommand::Remove { identifier, yes } => {
-            let question = format!("Forget `{identifier}`, with its key and what waits for it?");
-            if !yes && !prompt::confirm(&question, "give --yes to remove a client without being asked")? {
+            let question = format!("Delete client `{identifier}` with its key and its waiting messages?");
+            if !yes && !prompt::confirm(&question, "give --yes to remove a client without a question")? {
                 bail!("nothing was removed");
             }
             (client.delete(&path(&identifier)).await?, format!("`{identifier}` is gone"))
@@ -137,7 +137,7 @@ pub(crate) async fn pairings(verb: Verb<'_>, command: PairingsCommand) -> Result
             if output.json {
                 output.raw_json(&json)?;
             } else {
-                output.table(&pending(&typed(&json)?, when::now()), "no pairing is under way")?;
+                output.table(&pending(&typed(&json)?, when::now()), "no open pairings")?;
             }
             return Ok(Exit::Done);
         }
@@ -152,8 +152,8 @@ pub(crate) async fn pairings(verb: Verb<'_>, command: PairingsCommand) -> Result
     let view: ClientView = typed(&json)?;
     output.text(&match (approve, view.state.as_str()) {
         (true, "paired") => format!("`{identifier}` is paired"),
-        (true, _) => format!("`{identifier}` is paired when it comes back"),
-        (false, _) => format!("the pairing of `{identifier}` is denied"),
+        (true, _) => format!("`{identifier}` is paired as soon as it connects again"),
+        (false, _) => format!("denied the pairing of `{identifier}`"),
     })?;
     Ok(Exit::Done)
 }

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// For bash: convoke completions bash > ~/.local/share/bash-completion/completions/convoke
+    /// The shell; for bash: convoke completions bash > ~/.local/share/bash-completion/completions/convoke
     shell: Shell,
 }
 

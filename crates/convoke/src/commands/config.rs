@@ -76,7 +76,7 @@ fn hub_seed(text: &str) -> Result<SecretBytes> {
 fn operator_token(text: &str) -> Result<SecretText> {
     let text = text.trim_ascii();
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(usage("CONVOKE_OPERATOR_TOKEN may have letters, digits and signs of ASCII only, and no spaces"));
+        return Err(usage("CONVOKE_OPERATOR_TOKEN must be printable ASCII without spaces"));
     }
     if is_short(text) {
         tracing::warn!("{SHORT}");
@@ -85,7 +85,7 @@ fn operator_token(text: &str) -> Result<SecretText> {
 }
 
 /// Said of a token that works and should not be used.
-const SHORT: &str = "CONVOKE_OPERATOR_TOKEN is short enough to be guessed";
+const SHORT: &str = "CONVOKE_OPERATOR_TOKEN is so short that it can be guessed";
 
 const fn is_short(token: &str) -> bool {
     token.len() < 16
@@ -95,7 +95,7 @@ fn sources(global: &Global, args: &ServeArgs) -> Result<(PathBuf, Sources)> {
     let data = local::data_dir(global.data.as_deref())?;
     if std::fs::metadata(&data).is_ok_and(|found| !found.is_dir()) {
         return Err(usage(format!(
-            "the data directory {} is no directory; name another with --data",
+            "the data directory {} is not a directory; name another with --data",
             data.display()
         )));
     }

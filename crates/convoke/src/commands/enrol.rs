@@ -61,11 +61,11 @@ pub(super) async fn show(verb: Verb<'_>, client: &Client, json: &RawValue, what:
     }
     match (Reach::of(&about.http), Reach::of(http)) {
         (Reach::ThisMachine, _) => verb.output.note(
-            "note: this hub only answers on this machine. For others, listen on an address of the network with TLS \
+            "note: only this machine can reach this hub. For others, listen on an address of the network with TLS \
              (--listen, --tls-cert, --tls-key) and set hub.public_url.",
         ),
         (Reach::Unspecified, Reach::ThisMachine) => verb.output.note(
-            "note: on another machine, put this machine's name into KENNY_SERVER; set hub.public_url to have it there.",
+            "note: on another machine, replace the address with this machine's name; hub.public_url sets it for all commands.",
         ),
         _ => {}
     }
@@ -102,10 +102,10 @@ fn text(token: &EnrolToken, http: &str, what: What, now: convoke_core::time::Tim
     facts.fact("hub's public key", token.hub_public_key.as_str());
     let id = clean(&token.agent_id);
     let before = match what {
-        What::Invitation => format!("{id} may enrol once with this token. It is shown only now."),
+        What::Invitation => format!("{id} can enrol once with this token. The token is shown only now."),
         What::NewKey => format!(
-            "{id} may bind a new key once with this token. It is shown only now. `convoke agent enroll` makes the key; \
-             of an original kenny agent, remove the key file first, and the file kenny-agent.enrolled beside it."
+            "{id} can bind a new key once with this token. The token is shown only now. `convoke agent enroll` makes the \
+             key. With an original kenny agent, first remove its key file and kenny-agent.enrolled beside it."
         ),
     };
     format!("{before}\n\n{}\n\nOn the machine:\n\n{}", facts.render_plain(), command(token, http))
@@ -160,7 +160,7 @@ mod tests {
         };
         let shown = text(&token, "https://hub.example", What::Invitation, at("2026-06-04T18:00:00Z"));
         insta::assert_snapshot!(shown, @r"
-        pc-1 may enrol once with this token. It is shown only now.
+        pc-1 can enrol once with this token. The token is shown only now.
 
         token             cve_abc
         valid until       2026-06-04 19:00:00Z (in 60 min)

@@ -28,22 +28,22 @@ const LAST_LOOK: Duration = Duration::from_secs(1);
 /// What a server takes.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The address to serve on; port 0 picks a free one
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<String>,
-    /// The TOML file with settings [env: CONVOKE_CONFIG; else convoke.toml in the data directory, if it is there]
+    /// The settings file (TOML) [env: CONVOKE_CONFIG; default: convoke.toml in the data directory]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<std::path::PathBuf>,
-    /// Set one setting; may be given again
+    /// Set one setting; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse::assignment)]
     pub(super) set: Vec<(String, String)>,
-    /// Allow plain HTTP on an address that other machines can reach
+    /// Allow HTTP without TLS on an address that other machines can reach
     #[arg(long)]
     pub(super) insecure_listen: bool,
-    /// Certificate chain (PEM) to serve TLS with
+    /// The certificate chain for TLS (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key", value_parser = NonEmptyStringValueParser::new())]
     pub(super) tls_cert: Option<String>,
-    /// Its private key (PEM)
+    /// The certificate's private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_parser = NonEmptyStringValueParser::new())]
     pub(super) tls_key: Option<String>,
 }
@@ -52,16 +52,16 @@ pub(crate) struct ServeArgs {
 pub(crate) struct HubArgs {
     #[command(flatten)]
     serve: ServeArgs,
-    /// When ready, write one line of JSON to standard output: http, data, operator_token, kenny_public_key, sonde_tls
+    /// When ready, print one line of JSON: http, data, operator_token, kenny_public_key, sonde_tls
     #[arg(long, conflicts_with = "check_config")]
     print_json: bool,
-    /// Tell the first operator's token, not only on the first start of a data directory
+    /// Show the first operator's token again, not only on the first start
     #[arg(long, conflicts_with = "check_config")]
     reveal_token: bool,
-    /// List every setting with its value and where that came from, and stop
+    /// List every setting with its value and source, and exit
     #[arg(long)]
     check_config: bool,
-    /// Mount the fixtures of the MCP conformance suite behind the real layers
+    /// Serve the fixtures of the MCP conformance suite
     #[cfg(feature = "conformance")]
     #[arg(long)]
     conformance: bool,
@@ -83,7 +83,7 @@ enum Announce {
 pub(crate) struct UpArgs {
     #[command(flatten)]
     serve: ServeArgs,
-    /// Only the hub, without an agent for this machine
+    /// Start no agent for this machine
     #[arg(long)]
     no_agent: bool,
 }
@@ -133,7 +133,7 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         let (hub, is_first) = (running.hub.clone(), running.first_token.is_some());
         let shown = async move {
             if told.await.is_ok() && is_first {
-                hub.token_was_shown().await.context("cannot note that the operator token was shown")?;
+                hub.token_was_shown().await.context("cannot record that the operator token was shown")?;
             }
             anyhow::Ok(())
         };
@@ -151,7 +151,7 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
                 () = signals.next() => break,
             }
         }
-        tracing::info!("stopping; once more stops at once");
+        tracing::info!("stopping; a second signal stops at once");
         drop(announced);
         let stop = async {
             // Who stops it as soon as they have read the token has read it.
@@ -169,7 +169,7 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         tokio::select! {
             stopped = stop => stopped?,
             () = signals.next() => {
-                tracing::warn!("stopped at once; what was under way is recorded as such at the next start");
+                tracing::warn!("stopped at once; running calls are recorded as `interrupted` at the next start");
                 last_lines.write();
                 std::process::exit(Exit::Failed as i32);
             }
@@ -257,8 +257,8 @@ fn tell(
             other => {
                 if other.is_some() {
                     tracing::info!(
-                        "the first operator's token is sealed in the data directory; commands on this machine find it, \
-                         and `convoke hub --print-json --reveal-token` tells it"
+                        "the first operator's token is sealed in the data directory; commands on this machine use it, \
+                         and `convoke hub --print-json --reveal-token` shows it"
                     );
                 }
                 let _ = told.send(());
@@ -300,8 +300,8 @@ fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&Se
     }
     text.push_str(&format!(
         "Next, in another terminal:\n\n\
-         \x20 convoke enroll-token my-pc{at}    invites a machine\n\
-         \x20 convoke agents list{at}           shows who is there\n\n\
+         \x20 convoke enroll-token my-pc{at}    creates a token for another machine\n\
+         \x20 convoke agents list{at}           lists the agents\n\n\
          Ctrl-C stops it.\n"
     ));
     text

@@ -14,9 +14,9 @@ use crate::table::Grid;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// The hub's public key, which agents pin and which signs the journal
+    /// Show the hub's public key, which agents pin and which signs the journal
     Show,
-    /// Seal all secrets anew under a new data key; the hub must not be running
+    /// Replace the data key and seal all secrets again; stop the hub first
     Rotate,
 }
 
@@ -55,7 +55,7 @@ fn rotate(verb: Verb<'_>) -> Result<Exit> {
     verb.note_directory(&data);
     let current = local::data_key()?;
     let rotated = keys::rotate(&data, current.as_ref(), None)
-        .with_context(|| format!("the data key of {} was not replaced", data.display()))?;
+        .with_context(|| format!("cannot replace the data key of {}", data.display()))?;
     if verb.output.json {
         verb.output.json(&json!({
             "ok": true, "data": data, "values": rotated.values, "old_key": rotated.old_key,
@@ -63,24 +63,24 @@ fn rotate(verb: Verb<'_>) -> Result<Exit> {
         }))?;
         return Ok(Exit::Done);
     }
-    verb.output.text(&format!("{} values in {} are sealed with a new data key", rotated.values, data.display()))?;
+    verb.output.text(&format!("sealed {} values in {} with a new data key", rotated.values, data.display()))?;
     let file = data.join("data.key");
     if current.is_some() {
         verb.output.note(format_args!(
-            "The new key is in {}. Unset CONVOKE_DATA_KEY, or set it to what that file has and remove the file.",
+            "The new key is in {}. Unset CONVOKE_DATA_KEY, or set it to the new key and remove the file.",
             file.display()
         ));
     }
     match &rotated.old_key {
         Some(kept) => verb.output.note(format_args!(
-            "The key before it is kept in {}, for backups made with it. When no backup needs it any more, delete it.",
+            "The old key is kept in {}, for backups made with it. Delete it when no backup needs it.",
             kept.display()
         )),
-        None => verb.output.note("Backups made before this need the old key: keep it as long as you keep them."),
+        None => verb.output.note("Earlier backups need the old key: keep it as long as you keep them."),
     }
     if let Some(kept) = &rotated.other_key {
         verb.output.note(format_args!(
-            "{} had another key, which was not in use. It is kept in {}, in case a backup needs it.",
+            "{} held another key that was not in use. It is kept in {}, in case a backup needs it.",
             file.display(),
             kept.display()
         ));

@@ -42,7 +42,7 @@ impl LocalAgent {
             let stop = stop.clone();
             async move {
                 if let Err(why) = place.keep_running(&stop).await {
-                    tracing::warn!("there is no local agent: {why:#}");
+                    tracing::warn!("cannot start the local agent: {why:#}");
                 }
             }
         });
@@ -73,7 +73,7 @@ impl Place {
             let stdin = child.stdin.take();
             let begun = std::time::Instant::now();
             let status = tokio::select! {
-                status = child.wait() => status.context("cannot wait for it")?,
+                status = child.wait() => status.context("cannot wait for the local agent")?,
                 () = stop.cancelled() => {
                     // Its standard input ends, and so does it.
                     drop(stdin);
@@ -101,17 +101,17 @@ impl Place {
         state.create()?;
         let id = PeerId::kenny(ID).context("its id")?;
         let key = state.key_or_new()?.verifying_key();
-        let mut adopted = self.hub.adopt(&id, key).await.context("it could not be enrolled")?;
+        let mut adopted = self.hub.adopt(&id, key).await.context("cannot enrol the local agent")?;
         if adopted == Adopted::OldKey {
             // Revoked once, and invited again or forgotten since.
             let key = state.new_key()?.verifying_key();
-            adopted = self.hub.adopt(&id, key).await.context("it could not be enrolled")?;
+            adopted = self.hub.adopt(&id, key).await.context("cannot enrol the local agent")?;
         }
         match adopted {
             Adopted::Yes => {}
-            Adopted::OldKey => bail!("the hub does not take its new key"),
-            Adopted::Revoked => bail!("an operator has revoked the agent `{ID}`"),
-            Adopted::Taken => bail!("another machine is connected under the id `{ID}`"),
+            Adopted::OldKey => bail!("the hub refuses the local agent's new key"),
+            Adopted::Revoked => bail!("agent `{ID}` was revoked by an operator"),
+            Adopted::Taken => bail!("another machine is connected as `{ID}`"),
         }
         let hub = HubAddress::parse(&self.http)?;
         // The hub's own certificate is reason enough to trust the hub's own certificate.
@@ -122,7 +122,7 @@ impl Place {
     }
 
     fn spawn(&self, identity: &Identity) -> Result<Child> {
-        let program = std::env::current_exe().context("where is this program?")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let mut command = Command::new(program);
         command.args(["agent", "run", "--console", "warn", "--until-stdin-closes", "--state"]).arg(&self.state);
         command.args(["--hub", &identity.hub.to_string()]);
@@ -140,6 +140,6 @@ impl Place {
         // Ctrl-C is for the hub, which ends the agent when its calls are over.
         #[cfg(unix)]
         command.process_group(0);
-        command.spawn().context("it could not be started")
+        command.spawn().context("cannot start the local agent's process")
     }
 }

@@ -22,16 +22,16 @@ use crate::show::clean;
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// Only of this agent
+    /// Only lines of this agent
     #[arg(long, value_parser = parse::agent)]
     agent: Option<PeerId>,
-    /// Only at or above this level
+    /// Only lines of this level or above
     #[arg(long, value_parser = PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"]))]
     level: Option<String>,
-    /// Go on as lines come in, until Ctrl-C; over a restart of the hub, too
+    /// Print new lines as they arrive, also after a restart of the hub
     #[arg(long, short)]
     follow: bool,
-    /// The newest so many
+    /// Show the newest N lines
     #[arg(long, default_value_t = 1000)]
     limit: usize,
 }

@@ -179,7 +179,7 @@ impl Bridge {
                 continue;
             }
             if line.len() > MAX_LINE {
-                let message = format!("a message may have {MAX_LINE} bytes");
+                let message = format!("a message may have at most {MAX_LINE} bytes");
                 self.hub.say(failure(&Value::Null, -32600, &message)).await;
                 continue;
             }
@@ -199,10 +199,10 @@ impl Bridge {
             return;
         }
         if self.tasks.len() >= MAX_MESSAGES || (id.is_some() && self.running().len() >= MAX_REQUESTS) {
-            let why = format!("{MAX_REQUESTS} requests or more have no answer yet; wait for one");
+            let why = format!("{MAX_REQUESTS} requests have no answer yet; wait for one");
             match id {
                 Some(id) => self.hub.say(failure(&id, -32000, &why)).await,
-                None => eprintln!("convoke mcp: a message was dropped: {why}"),
+                None => eprintln!("convoke mcp: dropped a message: {why}"),
             }
             return;
         }
@@ -576,7 +576,7 @@ mod tests {
             assert!(head.starts_with("get /api/hub"), "{head}");
             say.send(status(200)).expect("waits");
             let lost = client.said.recv().await.expect("an answer");
-            assert!(lost.contains("went away before it answered"), "{lost}");
+            assert!(lost.contains("lost the hub before it answered"), "{lost}");
             drop(others);
             client.end().await;
         };
@@ -650,7 +650,7 @@ mod tests {
             }
             assert_eq!(tries, 6, "once for each pause");
             let lost = client.said.recv().await.expect("an answer");
-            assert!(lost.contains("went away before it answered"), "{lost}");
+            assert!(lost.contains("lost the hub before it answered"), "{lost}");
             drop(others);
             client.end().await;
         };

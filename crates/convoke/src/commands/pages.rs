@@ -31,7 +31,7 @@ impl<'a> Pages<'a> {
         query: &impl Serialize,
         limit: Option<u64>,
     ) -> Result<Self> {
-        let Value::Object(query) = serde_json::to_value(query)? else { anyhow::bail!("a query is an object") };
+        let Value::Object(query) = serde_json::to_value(query)? else { anyhow::bail!("a query is a JSON object") };
         Ok(Self { client, path, key, query, left: limit, ended: limit == Some(0) })
     }
 
@@ -43,7 +43,7 @@ impl<'a> Pages<'a> {
         let limit = self.left.map_or(MOST, |left| u32::try_from(left).unwrap_or(MOST).min(MOST));
         self.query.insert("limit".into(), limit.into());
         let mut page: HashMap<String, Box<RawValue>> = self.client.get(self.path, &self.query).await?;
-        let items = page.remove(self.key).context("the hub's answer has no list in it")?;
+        let items = page.remove(self.key).context("the hub's answer contains no list")?;
         let items: Vec<Box<RawValue>> = serde_json::from_str(items.get())?;
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(items.len() as u64);

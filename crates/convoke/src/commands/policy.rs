@@ -16,20 +16,20 @@ use crate::table::{Field, Grid, Tone};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// The deny rules in force: operators' own and the built-in ones
+    /// List deny rules, the operators' and the built-in ones
     List,
-    /// Add a deny rule, or replace one of the same id
+    /// Add a deny rule, or replace the rule with the same id
     Add {
-        /// Its name: lower-case letters, digits, '_', '.' and '-'
+        /// The rule's id: lower-case letters, digits, '_', '.' and '-'
         #[arg(long, value_parser = parse::rule)]
         id: String,
-        /// The texts it looks at
+        /// Which texts the rule examines
         #[arg(long, value_parser = parse::group())]
         applies_to: AppliesTo,
-        /// A regular expression; what it matches anywhere is refused
+        /// The regular expression; a text that it matches anywhere is refused
         #[arg(long, allow_hyphen_values = true)]
         pattern: String,
-        /// What the caller is told
+        /// The reason that the caller sees
         #[arg(long)]
         reason: String,
     },
@@ -38,16 +38,16 @@ pub(crate) enum PolicyCommand {
         #[arg(value_parser = parse::rule)]
         id: String,
     },
-    /// Which calls need a person
+    /// Manage confirm rules: which calls need a person
     #[command(subcommand)]
     Confirm(ConfirmCommand),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfirmCommand {
-    /// The confirm rules in force
+    /// List confirm rules
     List,
-    /// Add a confirm rule, or replace one of the same id; a call that matches every list given needs a person
+    /// Add a confirm rule, or replace the rule with the same id; calls that match every list need a person
     Add(ConfirmArgs),
     /// Remove a confirm rule
     Remove {
@@ -58,7 +58,7 @@ pub(crate) enum ConfirmCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfirmArgs {
-    /// Its name
+    /// The rule's id
     #[arg(long, value_parser = parse::rule)]
     id: String,
     /// Only these tools; `*` is a wild card
@@ -91,20 +91,20 @@ pub(crate) async fn run(verb: Verb<'_>, command: PolicyCommand) -> Result<Exit> 
             if output.json {
                 output.raw_json(&json)?;
             } else {
-                output.table(&deny_rules(&typed(&json)?), "there are no rules")?;
+                output.table(&deny_rules(&typed(&json)?), "no rules")?;
             }
             return Ok(Exit::Done);
         }
         PolicyCommand::Add { id, applies_to, pattern, reason } => {
             let rule = Rule { id, applies_to, pattern, reason };
             let at_agents = match applies_to {
-                AppliesTo::Posix => "and at agents that know this group, which kenny agents do from 0.14 on",
+                AppliesTo::Posix => "and at kenny agents of version 0.14 and newer",
                 _ => "and at every agent",
             };
-            (client.post(RULES, &rule).await?, format!("the rule {} is in force here, {at_agents}", rule.id))
+            (client.post(RULES, &rule).await?, format!("rule {} is in force at the hub, {at_agents}", rule.id))
         }
         PolicyCommand::Remove { id } => {
-            (client.delete(&format!("{RULES}/{id}")).await?, format!("the rule {id} is gone"))
+            (client.delete(&format!("{RULES}/{id}")).await?, format!("removed rule {id}"))
         }
         PolicyCommand::Confirm(command) => return confirm(verb, command).await,
     };
@@ -132,10 +132,10 @@ async fn confirm(verb: Verb<'_>, command: ConfirmCommand) -> Result<Exit> {
         }
         ConfirmCommand::Add(ConfirmArgs { id, tools, effects, agents, tags, callers, doors }) => {
             let rule = ConfirmRule { id, tools, effects, agents, tags, callers, doors };
-            (client.post(RULES, &rule).await?, format!("calls that match {} need a person now", rule.id))
+            (client.post(RULES, &rule).await?, format!("calls that match rule {} now need a person", rule.id))
         }
         ConfirmCommand::Remove { id } => {
-            (client.delete(&format!("{RULES}/{id}")).await?, format!("the rule {id} is gone"))
+            (client.delete(&format!("{RULES}/{id}")).await?, format!("removed rule {id}"))
         }
     };
     if output.json {

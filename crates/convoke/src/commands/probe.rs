@@ -20,10 +20,10 @@ pub(crate) struct ProbeArgs {
     agent: String,
     /// The probe, such as system.disk.usage
     probe: String,
-    /// Its parameters: a JSON object, @FILE, or - for standard input
+    /// The parameters: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
-    /// Give up after so many seconds
+    /// Give up after this time
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     timeout: Option<f64>,
 }
@@ -38,7 +38,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: ProbeArgs) -> Result<Exit> {
     if verb.output.json {
         verb.output.raw_json(&reply)?;
     } else if let Some(approval) = shown.get("approval") {
-        verb.output.note(format_args!("this needs a person: convoke approvals approve {}", text(&approval["id"])));
+        verb.output.note(format_args!("needs a person: convoke approvals approve {}", text(&approval["id"])));
     } else {
         verb.output.text(&show::json(&shown["data"]))?;
         verb.output.note(format_args!("{} in {} ms", text(&shown["status"]), shown["durationMs"]));
@@ -52,11 +52,11 @@ fn read_params(given: Option<&str>) -> Result<Option<Box<RawValue>>> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunbookCommand {
-    /// The runbooks there are, and files that are none
+    /// List the runbooks, and files that could not be loaded
     List,
-    /// Run one on a Sonde agent
+    /// Run a runbook on a Sonde agent
     Run(RunbookArgs),
-    /// Say what is in a runbook's file, or what is wrong with it; no hub is needed
+    /// Check runbook files; needs no hub
     Check {
         /// The files
         #[arg(value_name = "FILE", required = true)]
@@ -66,12 +66,12 @@ pub(crate) enum RunbookCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunbookArgs {
-    /// Which, such as system
+    /// The runbook, such as system
     category: String,
-    /// On which agent
+    /// The Sonde agent, by name or id
     #[arg(long, value_name = "AGENT")]
     agent: String,
-    /// Its parameters: a JSON object, @FILE, or - for standard input
+    /// The parameters: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
 }
@@ -124,7 +124,7 @@ async fn list(verb: Verb<'_>) -> Result<Exit> {
     verb.output.table(&grid, "no runbooks")?;
     for bad in shown["errors"].as_array().into_iter().flatten() {
         let why = show::clean_lines(text(&bad["error"]));
-        verb.output.note(format_args!("{} is no runbook: {why}", text(&bad["from"])));
+        verb.output.note(format_args!("{} is not a runbook: {why}", text(&bad["from"])));
     }
     Ok(Exit::Done)
 }
@@ -138,7 +138,7 @@ async fn run_one(verb: Verb<'_>, args: RunbookArgs) -> Result<Exit> {
         verb.output.json(&shown)?;
         return Ok(exit);
     }
-    verb.output.table(&findings(&shown), "nothing to tell")?;
+    verb.output.table(&findings(&shown), "no findings")?;
     for (name, probe) in shown["probes"].as_object().into_iter().flatten() {
         if let Some(error) = probe["error"].as_str() {
             verb.output.note(show::clean(&format!("{name}: {error}")));
@@ -158,7 +158,7 @@ async fn run_one(verb: Verb<'_>, args: RunbookArgs) -> Result<Exit> {
 fn verdict(meta: &Value) -> (Exit, Option<&'static str>) {
     let count = |name: &str| meta[name].as_u64();
     if count("probesRun") == Some(0) && count("probesSkipped").is_some_and(|skipped| skipped > 0) {
-        return (Exit::Failed, Some("nothing was asked: every probe was skipped"));
+        return (Exit::Failed, Some("every probe was skipped"));
     }
     (if count("probesFailed") == Some(0) { Exit::Done } else { Exit::Failed }, None)
 }

@@ -33,7 +33,7 @@ pub(super) fn passphrase(twice: bool) -> Result<SecretText> {
         bail!("the passphrase is empty");
     }
     if twice && !ask("Once more: ")?.hash().matches(&first.hash()) {
-        bail!("the two do not agree");
+        bail!("the passphrases differ");
     }
     Ok(first)
 }

@@ -49,7 +49,7 @@ impl<'a> Reach<'a> {
         }
         // From now on: what failed may have been a request that waited for long.
         let since = *self.away.get_or_insert_with(|| {
-            self.verb.output.remark("the hub does not answer; it is tried again for a while");
+            self.verb.output.remark("the hub does not answer; trying again for a minute");
             Instant::now()
         });
         if since.elapsed() >= self.patience {

@@ -21,84 +21,84 @@ const ROOMS: &str = "/api/rooms";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RoomCommand {
-    /// Make a room; prints an invite for its host
+    /// Create a room, and print an invite for its host
     Create(CreateArgs),
-    /// The rooms
+    /// List rooms
     List,
-    /// Who is in a room, who may what, and what happened
+    /// Show a room with its participants, grants and manifest
     Show {
         /// The room
         room: String,
     },
-    /// Remove a room; everybody in it is told
+    /// Delete a room; its participants are told
     Remove {
         /// The room
         room: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Take part: what is said is written, lines of standard input are said
+    /// Join a room: print what is said, say the lines of standard input
     Join(take_part::TakePart),
-    /// Take part without a word: what is said is written
+    /// Print what is said in a room, without saying anything
     Observe(take_part::TakePart),
-    /// Say one thing, and end once the room has taken it
+    /// Say one thing, and exit when the room has accepted it
     Say(take_part::SayArgs),
-    /// Set what somebody may
+    /// Change a participant's grant
     Grant(GrantArgs),
-    /// Take everything from somebody; they stay in the room and perceive nothing
+    /// Revoke a participant's grant; they stay in the room and perceive nothing
     Revoke {
         /// The room
         room: String,
-        /// Their id, as `room show` has it
+        /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
         participant: String,
     },
-    /// Remove somebody, and keep them out until they are admitted again
+    /// Remove a participant, and keep them out until they are admitted again
     Kick {
         /// The room
         room: String,
-        /// Their id, as `room show` has it
+        /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
         participant: String,
     },
-    /// Let in who waits in the lobby, or was kicked
+    /// Admit a participant who waits in the lobby or was kicked
     Admit {
         /// The room
         room: String,
-        /// Their id, as `room show` has it
+        /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
         participant: String,
     },
-    /// Turn away who waits in the lobby
+    /// Turn away a participant who waits in the lobby
     Deny {
         /// The room
         room: String,
-        /// Their id, as `room show` has it
+        /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
         participant: String,
     },
-    /// Make an invite: whoever has it gets in
+    /// Create an invite; whoever has it may enter
     Invite(InviteArgs),
-    /// Agents' keys: make one, and say which a room lets in
+    /// Create agents' keys, and choose which ones a room admits
     #[command(subcommand)]
     Key(key::KeyCommand),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
-    /// Its name; capitals, spaces and the like become hyphens
+    /// The room's name; capitals, spaces and the like become hyphens
     name: String,
-    /// Anybody may come in
+    /// Let anybody enter
     #[arg(long)]
     open: bool,
-    /// A host decides about guests
+    /// Let a host decide about guests
     #[arg(long)]
     lobby: bool,
-    /// How content travels: `relay`, through the hub; the only one there is so far
+    /// How content travels; only `relay` (through the hub) works so far
     #[arg(long, default_value = "relay", value_parser = ["relay", "mesh"])]
     transport: String,
-    /// An agent's key that may come in, read-only; may be given again
+    /// Admit the agent with this key, read-only; repeatable
     #[arg(long = "agent-key", value_name = "FILE")]
     agent_keys: Vec<PathBuf>,
 }
@@ -107,19 +107,19 @@ pub(crate) struct CreateArgs {
 pub(crate) struct GrantArgs {
     /// The room
     room: String,
-    /// Their id, as `room show` has it
+    /// The participant's id, from `room show`
     #[arg(allow_hyphen_values = true)]
     participant: String,
-    /// What they perceive, of read-chat, read-roster, receive-directed, see-screen, hear-audio; `none` for nothing
+    /// What they may perceive: read-chat, read-roster, receive-directed, see-screen, hear-audio; `none` for nothing
     #[arg(long, value_delimiter = ',', value_name = "CAPABILITIES")]
     perceive: Option<Vec<String>>,
-    /// What they may do, of send-chat, act, speak; `none` for nothing
+    /// What they may do: send-chat, act, speak; `none` for nothing
     #[arg(long, value_delimiter = ',', value_name = "CAPABILITIES")]
     act: Option<Vec<String>>,
-    /// For so long, after which nothing of it is left: 90s, 15m, 12h, 30d
+    /// How long the grant lasts: 90s, 15m, 12h, 30d [default: for ever]
     #[arg(long = "for", value_name = "SPAN", value_parser = parse::span)]
     span: Option<std::time::Duration>,
-    /// Go back to what everybody of their kind may
+    /// Reset to the default grant of their kind
     #[arg(long, conflicts_with_all = ["perceive", "act", "span"], required_unless_present_any = ["perceive", "act", "span"])]
     default: bool,
 }
@@ -128,12 +128,12 @@ pub(crate) struct GrantArgs {
 pub(crate) struct InviteArgs {
     /// The room
     room: String,
-    /// What its holder is called
+    /// The holder's name in the room
     name: String,
-    /// Its holder may moderate
+    /// Let the holder moderate
     #[arg(long)]
     host: bool,
-    /// How long it is good for: 90s, 15m, 12h, 30d [default: a day]
+    /// How long the invite is valid: 90s, 15m, 12h, 30d [default: a day]
     #[arg(long, value_name = "SPAN", value_parser = parse::span)]
     expires: Option<std::time::Duration>,
 }
@@ -188,19 +188,19 @@ pub(crate) async fn run(verb: Verb<'_>, command: RoomCommand) -> Result<Exit> {
         RoomCommand::Admit { room, participant } => {
             let body = Admit { participant: participant.clone(), admit: true };
             let json = verb.client()?.post(&format!("{}/admit", path(&room)), &body).await?;
-            (json, format!("`{participant}` may come in"))
+            (json, format!("admitted `{participant}`"))
         }
         RoomCommand::Deny { room, participant } => {
             let body = Admit { participant: participant.clone(), admit: false };
             let json = verb.client()?.post(&format!("{}/admit", path(&room)), &body).await?;
-            (json, format!("`{participant}` was turned away"))
+            (json, format!("turned away `{participant}`"))
         }
         RoomCommand::Invite(args) => {
             let expires_in_s = args.expires.map(|span| span.as_secs());
             let body = NewInvite { name: args.name, host: args.host, expires_in_s };
             let json: Box<RawValue> = verb.client()?.post(&format!("{}/invites", path(&args.room)), &body).await?;
             let made: convoke_api::rooms::InviteView = typed(&json)?;
-            verb.output.note(format_args!("good until {}; whoever has it gets in:", made.expires_at));
+            verb.output.note(format_args!("valid until {}; whoever has it may enter:", made.expires_at));
             (json, made.invite)
         }
     };
@@ -239,9 +239,9 @@ async fn create(verb: Verb<'_>, args: CreateArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let room: RoomView = typed(&json)?;
-    verb.output.text(&format!("the room `{}` is there: {}", room.name, room.relay))?;
+    verb.output.text(&format!("created room `{}`: {}", room.name, room.relay))?;
     if let Some(invite) = &room.host_invite {
-        verb.output.note("an invite for its host, good for a week and shown once; whoever has it may moderate:");
+        verb.output.note("the host's invite, valid for a week and shown only now; whoever has it may moderate:");
         verb.output.text(invite)?;
     }
     Ok(Exit::Done)
@@ -256,13 +256,13 @@ async fn list(verb: Verb<'_>) -> Result<Exit> {
     }
     let rooms = items.iter().map(|item| typed(item)).collect::<Result<Vec<RoomView>>>()?;
     verb.output
-        .table(&show::list(&rooms, when::now()), "there are no rooms; make one with `convoke room create NAME`")?;
+        .table(&show::list(&rooms, when::now()), "no rooms; create one with `convoke room create NAME`")?;
     Ok(Exit::Done)
 }
 
 async fn remove(verb: Verb<'_>, room: &str, yes: bool) -> Result<Exit> {
-    let question = format!("Remove the room `{room}`, with its keys and grants?");
-    if !yes && !prompt::confirm(&question, "give --yes to remove a room without being asked")? {
+    let question = format!("Delete room `{room}` with its keys and grants?");
+    if !yes && !prompt::confirm(&question, "give --yes to remove a room without a question")? {
         bail!("nothing was removed");
     }
     let json: Box<RawValue> = verb.client()?.delete(&path(room)).await?;
@@ -271,13 +271,13 @@ async fn remove(verb: Verb<'_>, room: &str, yes: bool) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let answer: serde_json::Value = typed(&json)?;
-    verb.output.text(&format!("the room `{room}` is gone"))?;
+    verb.output.text(&format!("removed room `{room}`"))?;
     let rules: Vec<&str> =
         answer["rules"].as_array().into_iter().flatten().filter_map(|rule| rule.as_str()).collect();
     if !rules.is_empty() {
         let rules = rules.join("`, `");
         verb.output.note(format_args!(
-            "these rules still post into it, and who sends by them is told that it is gone: `{rules}`"
+            "these rules still post into it, and their messages will fail: `{rules}`"
         ));
     }
     Ok(Exit::Done)

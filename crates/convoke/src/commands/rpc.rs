@@ -12,7 +12,7 @@ use crate::exit::Exit;
 /// How to serve.
 #[derive(Debug, Args)]
 pub(crate) struct RpcArgs {
-    /// Print the JSON Schema of every method and notification, and end
+    /// Print the JSON Schema of every method and notification, and exit
     #[arg(long)]
     schema: bool,
 }

@@ -20,22 +20,22 @@ const RULES: &str = "/api/rules";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesCommand {
-    /// The rules in force, in order
+    /// List the rules, in order
     List,
-    /// Add a rule, or replace the one of that identifier in its place
+    /// Add a rule, or replace the rule with the same identifier
     Add(AddArgs),
     /// Remove a rule
     Remove {
         #[arg(value_parser = parse::rule_identifier)]
         rule: String,
     },
-    /// What would become of a message; nothing is sent
+    /// Show where a message would go, without sending it
     Test {
         #[arg(value_parser = parse::rule_identifier)]
         rule: String,
         #[arg(allow_hyphen_values = true)]
         content: String,
-        /// As if this client had sent it
+        /// The client that would send it
         #[arg(long, value_parser = parse::identifier)]
         from: Option<String>,
     },
@@ -47,47 +47,47 @@ pub(crate) struct AddArgs {
     /// The rule identifier, matched exactly
     #[arg(value_parser = parse::rule_identifier)]
     rule: String,
-    /// Keep its messages for operators and assistants to read
+    /// Put messages into the inbox, for operators and assistants
     #[arg(long)]
     inbox: bool,
-    /// Send them to these clients
+    /// Send messages to these clients
     #[arg(long, value_delimiter = ',', value_name = "CLIENTS", value_parser = parse::identifier)]
     to: Option<Vec<String>>,
-    /// Send them to all clients but the sender
+    /// Send messages to all clients except the sender
     #[arg(long)]
     to_others: bool,
-    /// Post them to this address
+    /// Post messages to this address
     #[arg(long, value_name = "URL")]
     webhook: Option<String>,
-    /// Say them in this room
+    /// Say messages in this room
     #[arg(long, value_name = "NAME")]
     room: Option<String>,
     /// Put the sender and `::` before the content
     #[arg(long, conflicts_with_all = ["inbox", "webhook", "room"])]
     with_sender: bool,
-    /// Put the message's id and `::` before that; goes with --keep
+    /// Put the message's id and `::` before that; needs --keep
     #[arg(long, conflicts_with_all = ["inbox", "webhook", "room"], requires = "keep")]
     with_id: bool,
-    /// Keep messages for who is away, for so long: 90s, 15m, 12h, 30d
+    /// How long to keep messages for clients that are away: 90s, 15m, 12h, 30d
     #[arg(long, value_name = "SPAN", value_parser = parse::span, conflicts_with_all = ["inbox", "room"])]
     keep: Option<std::time::Duration>,
-    /// The variable that has the secret to sign the calls with
+    /// The environment variable with the secret that signs the requests
     #[arg(long, value_name = "VARIABLE", requires = "webhook")]
     secret_from: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MessagesCommand {
-    /// Messages in the inbox, oldest first
+    /// List messages in the inbox, oldest first
     List {
-        /// Only of this rule
+        /// Only messages of this rule
         #[arg(long, value_parser = parse::rule_identifier)]
         rule: Option<String>,
-        /// Only after this id
+        /// Only messages after this id
         #[arg(long)]
         after: Option<i64>,
-        /// At most so many
-        #[arg(long)]
+        /// Show at most N messages
+        #[arg(long, value_name = "N")]
         limit: Option<u64>,
     },
     /// Send a message to clients
@@ -97,10 +97,10 @@ pub(crate) enum MessagesCommand {
         /// The content; `-` reads it from standard input
         #[arg(allow_hyphen_values = true)]
         content: String,
-        /// To whom
+        /// The receiving clients
         #[arg(long, value_delimiter = ',', required = true, value_parser = parse::identifier)]
         to: Vec<String>,
-        /// Keep it for who is away, for so long: 90s, 15m, 12h, 30d
+        /// How long to keep it for clients that are away: 90s, 15m, 12h, 30d
         #[arg(long, value_name = "SPAN", value_parser = parse::span)]
         keep: Option<std::time::Duration>,
     },
@@ -115,17 +115,17 @@ pub(crate) async fn run(verb: Verb<'_>, command: RulesCommand) -> Result<Exit> {
             if output.json {
                 output.raw_json(&json)?;
             } else {
-                output.table(&list(&typed(&json)?), "there are no rules: messages of clients go nowhere")?;
+                output.table(&list(&typed(&json)?), "no rules; messages of clients are counted and dropped")?;
             }
             return Ok(Exit::Done);
         }
         RulesCommand::Add(args) => {
             let rule = rule(args)?;
-            (client.post(RULES, &rule).await?, format!("the rule `{}` is in force", rule.rule))
+            (client.post(RULES, &rule).await?, format!("rule `{}` is in force", rule.rule))
         }
         RulesCommand::Remove { rule } => (
             client.delete(&format!("{RULES}/{}", parse::segment(&rule))).await?,
-            format!("the rule `{rule}` is gone"),
+            format!("removed rule `{rule}`"),
         ),
         RulesCommand::Test { rule, content, from } => {
             let path = format!("{RULES}/{}/test", parse::segment(&rule));
@@ -177,7 +177,7 @@ pub(crate) async fn messages(verb: Verb<'_>, command: MessagesCommand) -> Result
                 return Ok(Exit::Done);
             }
             let messages = items.iter().map(|item| typed(item)).collect::<Result<Vec<MessageView>>>()?;
-            output.table(&inbox(&messages, when::now()), "there are no messages")?;
+            output.table(&inbox(&messages, when::now()), "no messages")?;
             Ok(Exit::Done)
         }
         MessagesCommand::Send { rule, content, to, keep } => {
@@ -240,7 +240,7 @@ fn described(target: &Target) -> (String, String) {
 
 fn tested(test: &RuleTest) -> Grid {
     let mut grid = Grid::facts();
-    grid.fact("matches", if test.matched { "yes" } else { "no: the message would be counted and dropped" });
+    grid.fact("matches", if test.matched { "yes" } else { "no; the message would be counted and dropped" });
     grid.fact("as the hub sees it", test.message.as_str());
     grid.fact_if("goes to", test.target.as_ref().map(|target| described(target).0));
     grid.fact_if("as clients get it", test.delivered.as_deref());

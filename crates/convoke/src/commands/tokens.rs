@@ -24,13 +24,13 @@ const TOKENS: &str = "/api/tokens";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokensCommand {
-    /// All tokens, without their secrets
+    /// List tokens, without their secrets
     List,
-    /// Mint a token; it is shown once
+    /// Create a token; it is shown once
     Create(CreateArgs),
-    /// Refuse a token from now on
+    /// Revoke a token
     Revoke {
-        /// Its id or its name
+        /// The token's id or name
         #[arg(value_name = "ID|NAME")]
         which: String,
     },
@@ -38,9 +38,9 @@ pub(crate) enum TokensCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
-    /// Who or what it is for; never used twice, so that the journal stays unambiguous
+    /// The token's name; a name is used only once, so that the journal stays unambiguous
     name: String,
-    /// Viewers look; operators call; admins also change policy, tokens and trust
+    /// viewer: only looks; operator: also calls; admin: also changes policy, tokens and trust
     #[arg(long, value_parser = parse::role())]
     role: Role,
     /// Only calls with these effects
@@ -55,16 +55,16 @@ pub(crate) struct CreateArgs {
     /// Only agents with one of these tags; `*` is a wild card
     #[arg(long, value_delimiter = ',')]
     tags: Option<Vec<String>>,
-    /// May decide on others' calls that wait for a person
+    /// Allow it to approve others' calls that wait for a person
     #[arg(long)]
     approve: bool,
-    /// Most calls it may place in a minute; the hub's setting when absent
+    /// Most calls in a minute [default: the hub's setting]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     calls_per_minute: Option<u32>,
-    /// Most calls it may have under way; the hub's setting when absent
+    /// Most calls at once [default: the hub's setting]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrent_calls: Option<u32>,
-    /// How long it lives, such as 12h or 30d; for ever when absent
+    /// How long the token is valid, such as 12h or 30d [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = parse::span)]
     expires: Option<Duration>,
 }
@@ -96,7 +96,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: TokensCommand) -> Result<Exit> 
                 output.json(&joined("tokens", &items))?;
             } else {
                 let tokens = items.iter().map(|item| typed(item)).collect::<Result<Vec<TokenView>>>()?;
-                output.table(&list(&tokens, when::now()), "there are no tokens")?;
+                output.table(&list(&tokens, when::now()), "no tokens")?;
             }
         }
         TokensCommand::Create(args) => {
@@ -107,7 +107,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: TokensCommand) -> Result<Exit> 
             } else {
                 let minted: TokenMinted = typed(&json)?;
                 output.note(format_args!(
-                    "{} has the id {}; its token is shown only now:",
+                    "created token {} with id {}; it is shown only now:",
                     clean(&request.name),
                     minted.id
                 ));
@@ -136,7 +136,7 @@ async fn find(client: &Client, wanted: &str) -> Result<(TokenId, String)> {
     let found = tokens.iter().find(|t| Some(t.id) == id).or_else(|| tokens.iter().find(|t| t.name == wanted));
     found
         .map(|token| (token.id, token.name.clone()))
-        .ok_or_else(|| anyhow!("there is no token `{wanted}`; `convoke tokens list` shows those there are"))
+        .ok_or_else(|| anyhow!("token `{wanted}` does not exist; `convoke tokens list` shows all tokens"))
 }
 
 fn list(tokens: &[TokenView], now: Timestamp) -> Grid {

@@ -27,14 +27,14 @@ pub(super) fn show(output: &Output, path: &Path, verdict: &Verdict) -> Result<Ex
             output.table(&facts(summary), "")?;
             if summary.signed_up_to < summary.last_seq {
                 output.note(format_args!(
-                    "note: the {} records after {} are not signed yet",
+                    "note: the {} records after record {} are not signed yet",
                     summary.last_seq - summary.signed_up_to,
                     summary.signed_up_to
                 ));
             }
             output.note(
-                "Keep the last place elsewhere and give it with --checkpoint next time: only so is a journal found \
-                 whose end was cut off.",
+                "Note the last place elsewhere and give it with --checkpoint next time: this finds a journal whose \
+                 end was cut off.",
             );
         }
         bad => output.note(format_args!("error: {}", found(&path.display(), bad))),

@@ -35,7 +35,7 @@ fn somebody_else_approves_and_the_call_runs() {
     let done = hub.run(&["calls", "show", &call, "--wait"]).ok();
     assert_eq!(done.stdout, "ran reboot-later\n");
     assert_eq!(agent.asked().0, "shell_exec");
-    hub.run(&["approvals", "list"]).ok().notes("nothing waits");
+    hub.run(&["approvals", "list"]).ok().notes("no waiting calls");
     hub.run(&["approvals", "list", "--all"]).ok().says(&approval);
     hub.run_as(&bela, &["approvals", "approve", &approval]).code(1).notes("conflict");
 }
@@ -46,7 +46,7 @@ fn a_caller_can_wait_for_the_person() {
     let bela = second_person(&hub);
     let mut caller = Server::start(hub.verb(&CALL).arg("--wait"));
     let told = caller.told("approvals approve");
-    let call = told.split_once("the call ").expect("its id").1.split_whitespace().next().expect("an id");
+    let call = told.split_once("call ").expect("its id").1.split_whitespace().next().expect("an id");
     hub.run(&["calls", "show", call]).code(3);
     let approval = told.split_once("approvals approve").expect("told").1.split_whitespace().next().expect("an id");
     hub.run_as(&bela, &["approvals", "approve", approval]).ok();
@@ -78,8 +78,8 @@ fn an_empty_list_says_nothing_of_others_calls() {
     let cleo = hub.run(&create).ok().stdout.trim().to_owned();
     hub.run(&CALL).code(3);
     hub.run(&["approvals", "list"]).ok().says("reboot-later");
-    hub.run_as(&cleo, &["approvals", "list"]).ok().notes("nothing waits that you asked for or may decide on");
-    hub.run_as(&cleo, &["approvals", "list", "--all"]).ok().notes("nothing that you asked for or may decide on");
+    hub.run_as(&cleo, &["approvals", "list"]).ok().notes("no waiting calls that you asked for or may decide");
+    hub.run_as(&cleo, &["approvals", "list", "--all"]).ok().notes("no calls that you asked for or may decide");
     hub.run_as(&cleo, &CALL).code(3);
     hub.run_as(&cleo, &["approvals", "list"]).ok().says("cleo");
 }

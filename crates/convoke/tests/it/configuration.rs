@@ -62,8 +62,8 @@ fn a_settings_file_that_is_named_must_be_there() {
 #[test]
 fn a_data_directory_that_is_a_file_is_named_as_such() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    Done::of(convoke(["hub", "--data"]).arg(file.path())).code(2).notes("is no directory");
-    Done::of(convoke(["hub", "--check-config", "--data"]).arg(file.path())).code(2).notes("is no directory");
+    Done::of(convoke(["hub", "--data"]).arg(file.path())).code(2).notes("is not a directory");
+    Done::of(convoke(["hub", "--check-config", "--data"]).arg(file.path())).code(2).notes("is not a directory");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn what_the_environment_has_wrong_is_found_by_the_check() {
         ("CONVOKE_DATA_KEY", "short", "CONVOKE_DATA_KEY"),
         ("CONVOKE_KENNY_PRIVATE_KEY", "!", "CONVOKE_KENNY_PRIVATE_KEY is not base64"),
         ("CONVOKE_KENNY_PRIVATE_KEY", "AAAA", "32-byte seed"),
-        ("CONVOKE_OPERATOR_TOKEN", "a b", "CONVOKE_OPERATOR_TOKEN may have"),
+        ("CONVOKE_OPERATOR_TOKEN", "a b", "CONVOKE_OPERATOR_TOKEN must be"),
         ("CONVOKE_LOG", "convoke_hub=loud", "CONVOKE_LOG"),
     ] {
         refused_alike(&[], Some((name, value)), why);
@@ -145,8 +145,8 @@ fn a_hub_that_is_not_there_is_named() {
     let url = format!("http://{free}");
     let list = |args: &[&str]| Done::of(convoke(["agents", "list"]).args(args));
     list(&["--hub", &url, "--token", "t"]).code(1).notes(&format!("no hub answers at {url}"));
-    list(&["--hub", &url]).code(2).notes("needs a token");
-    list(&["--hub", "nowhere", "--token", "t"]).code(2).notes("is no address of a hub");
+    list(&["--hub", &url]).code(2).notes("no token for");
+    list(&["--hub", "nowhere", "--token", "t"]).code(2).notes("is not an address of a hub");
     let done = list(&["--hub", &url, "--token", "t", "--json"]).code(1);
     let error: serde_json::Value = serde_json::from_str(&done.stderr).expect("JSON");
     assert_eq!(error["error"]["code"], "unreachable");

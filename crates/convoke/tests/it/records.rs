@@ -28,7 +28,7 @@ fn the_journal_is_listed_exported_and_verified() {
     let local = hub.beside("local.jsonl").display().to_string();
     let remote = hub.beside("remote.jsonl").display().to_string();
     hub.run(&["audit", "export", &local]).ok();
-    hub.run(&["audit", "export", &local]).code(1).notes("cannot make the new file");
+    hub.run(&["audit", "export", &local]).code(1).notes("cannot create the file");
     hub.run_as(&token, &["audit", "export", &remote]).ok();
     for file in [&local, &remote] {
         Done::of(&mut convoke(["audit", "verify", file])).ok().says("holds");
@@ -75,10 +75,10 @@ fn a_token_that_sees_some_records_exports_none() {
     let narrow = hub.run(&["tokens", "create", "narrow", "--role", "operator", "--agents", "pc-1"]).ok().stdout;
     let file = hub.beside("some.jsonl");
     let shown = file.display().to_string();
-    hub.run_as(narrow.trim(), &["audit", "export", &shown]).code(1).notes("sees only some,");
+    hub.run_as(narrow.trim(), &["audit", "export", &shown]).code(1).notes("sees only some agents,");
     // The same token, of the hub in this directory.
     let flags = ["audit", "export", shown.as_str(), "--token", narrow.trim()];
-    hub.run(&flags).code(1).notes("sees only some,");
+    hub.run(&flags).code(1).notes("sees only some agents,");
     assert!(!file.exists(), "half a journal would be taken for one");
 }
 
@@ -87,8 +87,8 @@ fn what_works_on_files_here_takes_no_hubs_address() {
     let hub = Hub::start();
     let file = hub.beside("never").display().to_string();
     for verb in [&["keys", "rotate"][..], &["backup", "create", &file], &["audit", "verify"]] {
-        hub.run(&[verb, &["--hub", "http://127.0.0.1:1"]].concat()).code(2).notes("asks no hub, so --hub");
-        hub.run(&[verb, &["--token", "x"]].concat()).code(2).notes("asks no hub, so --token");
+        hub.run(&[verb, &["--hub", "http://127.0.0.1:1"]].concat()).code(2).notes("asks no hub --hub");
+        hub.run(&[verb, &["--token", "x"]].concat()).code(2).notes("asks no hub --token");
     }
     let data = hub.data().display().to_string();
     let elsewhere =
@@ -137,17 +137,17 @@ fn a_backup_is_made_checked_and_restored() {
     let file = hub.beside("with.backup").display().to_string();
     let create = ["backup", "create", &file, "--with-key"];
     hub.run(&create).code(2).notes("CONVOKE_PASSPHRASE");
-    Done::of(hub.verb(&create).env("CONVOKE_PASSPHRASE", "correct horse")).ok().says("is backed up");
+    Done::of(hub.verb(&create).env("CONVOKE_PASSPHRASE", "correct horse")).ok().says("backed up");
     Done::of(hub.verb(&create).env("CONVOKE_PASSPHRASE", "correct horse")).code(1).notes("already there");
     let bare = hub.beside("without.backup").display().to_string();
-    hub.run(&["backup", "create", &bare]).ok().notes("data key is not in it");
-    Done::of(&mut convoke(["backup", "verify", &file])).ok().says("is whole");
+    hub.run(&["backup", "create", &bare]).ok().notes("does not contain the data key");
+    Done::of(&mut convoke(["backup", "verify", &file])).ok().says("is complete");
     let opens = |file: &str, passphrase: &str| {
         Done::of(convoke(["backup", "verify", file, "--with-key"]).env("CONVOKE_PASSPHRASE", passphrase))
     };
-    opens(&file, "correct horse").ok().says("the passphrase opens its key");
+    opens(&file, "correct horse").ok().says("the passphrase opens its data key");
     opens(&file, "wrong").code(1).notes("the passphrase does not open");
-    opens(&bare, "correct horse").code(1).notes("the data key is not in it");
+    opens(&bare, "correct horse").code(1).notes("does not contain the data key");
 
     let restored = hub.beside("restored");
     Done::of(&mut convoke(["backup", "restore", &file])).code(2).notes("--data");
@@ -155,7 +155,7 @@ fn a_backup_is_made_checked_and_restored() {
         Done::of(on(&restored, &["backup", "restore", &file]).env("CONVOKE_PASSPHRASE", passphrase))
     };
     restore("wrong").code(1).notes("passphrase");
-    restore("correct horse").ok().says("is restored");
+    restore("correct horse").ok().says("restored");
     restore("correct horse").code(1).notes("is not empty");
     let second = Server::start(&mut Hub::command(&restored));
     let ready: serde_json::Value = serde_json::from_str(&second.line()).expect("JSON");
@@ -181,7 +181,7 @@ fn the_data_key_is_replaced_while_the_hub_is_down() {
     let key = hub.ready["kenny_public_key"].clone();
     let dir = hub.stop();
     let data = dir.path().join("data");
-    let done = Done::of(&mut on(&data, &["keys", "rotate"])).ok().says("sealed with a new data key");
+    let done = Done::of(&mut on(&data, &["keys", "rotate"])).ok().says("with a new data key");
     done.says(&data.display().to_string()).notes("is kept in").notes("data.key.");
     assert_ne!(std::fs::read(data.join("data.key")).expect("the key"), before);
     let again = Server::start(&mut Hub::command(&data));
@@ -193,5 +193,5 @@ fn the_data_key_is_replaced_while_the_hub_is_down() {
     let given = std::fs::read_to_string(data.join("data.key")).expect("the key");
     std::fs::write(data.join("data.key"), &before).expect("written");
     let done = Done::of(on(&data, &["keys", "rotate"]).env("CONVOKE_DATA_KEY", given.trim())).ok();
-    done.notes("need the old key: keep it").notes("had another key, which was not in use. It is kept in");
+    done.notes("need the old key: keep it").notes("held another key that was not in use. It is kept in");
 }

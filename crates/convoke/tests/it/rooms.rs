@@ -53,10 +53,10 @@ fn a_read_only_agent_is_refused_by_the_engine_until_it_is_granted_and_again_afte
     // Nothing in this program keeps the agent from trying: it is the hub that refuses.
     let say = ["room", "say", "--room", "lab", "--name", "bot", "--key", key, "hello"];
     hub.run(&say).code(1).notes("send-chat");
-    hub.run(&["room", "say", "--room", "lab", "--key", other, "hello"]).code(1).notes("not let into `lab`");
-    hub.run(&["room", "say", "--room", "lab", "--guest", "hello"]).code(1).notes("not let into `lab`");
+    hub.run(&["room", "say", "--room", "lab", "--key", other, "hello"]).code(1).notes("cannot enter room `lab`");
+    hub.run(&["room", "say", "--room", "lab", "--guest", "hello"]).code(1).notes("cannot enter room `lab`");
     hub.run(&["room", "say", "--room", "nowhere", "hello"]).code(1).notes("is no room");
-    hub.run(&["room", "observe", "--room", "lab", "--transport", "mesh"]).code(2).notes("mesh is not built yet");
+    hub.run(&["room", "observe", "--room", "lab", "--transport", "mesh"]).code(2).notes("mesh is not available yet");
 
     let shown = hub.run(&["room", "show", "lab", "--json"]).ok().json();
     let id = shown["agent_keys"][0]["participant"].as_str().expect("an id").to_owned();
@@ -73,7 +73,7 @@ fn a_read_only_agent_is_refused_by_the_engine_until_it_is_granted_and_again_afte
     hub.run(&["room", "admit", "lab", &id]).ok();
     hub.run(&["room", "grant", "lab", &id, "--default"]).ok().says("read-chat");
     hub.run(&["room", "key", "remove", "lab", &thumbprint]).ok();
-    hub.run(&say).code(1).notes("not let into `lab`");
+    hub.run(&say).code(1).notes("cannot enter room `lab`");
     hub.run(&["room", "key", "add", "lab", other, "--act", "send-chat", "--label", "scribe"]).ok();
     hub.run(&["room", "say", "--room", "lab", "--key", other, "at once"]).ok();
     assert_eq!(hears.line(), "<scribe> at once");
@@ -84,7 +84,7 @@ fn a_read_only_agent_is_refused_by_the_engine_until_it_is_granted_and_again_afte
 #[test]
 fn people_come_by_invite_through_the_lobby_and_talk() {
     let hub = Hub::start();
-    hub.run(&["room", "create", "door", "--lobby"]).ok().notes("shown once");
+    hub.run(&["room", "create", "door", "--lobby"]).ok().notes("shown only now");
     let invite = hub.run(&["room", "invite", "door", "Anna", "--expires", "1h"]).ok().stdout.trim().to_owned();
     let mut join = hub.verb(&["room", "join", "--room", "door"]);
     join.env("CONVOKE_ROOM_INVITE", &invite).stdin(Stdio::piped());

@@ -144,7 +144,7 @@ fn a_call_whose_hub_is_killed_may_have_run_and_is_told_so() {
     ];
     hub.server.signal("KILL");
     for (mut call, next) in calls {
-        let told = call.told("it may have run");
+        let told = call.told("the call may have run");
         assert!(told.contains(next), "{told}");
         assert_eq!(call.end().code(), Some(3));
     }
@@ -191,7 +191,7 @@ fn deny_rules_are_added_and_enforced() {
     let hub = Hub::start();
     let _agent = Agent::join(&hub, "pc-1");
     let add = ["policy", "add", "--id", "no-uptime", "--applies-to", "posix", "--pattern", r"\buptime\b", "--reason"];
-    hub.run(&[&add[..], &["not today"]].concat()).ok().says("at agents that know this group");
+    hub.run(&[&add[..], &["not today"]].concat()).ok().says("at kenny agents of version 0.14 and newer");
     hub.run(&["policy", "list"]).ok().says("no-uptime").says("not today").says("built in");
     let call = ["call", "pc-1", "shell_exec", "--args", r#"{"command":"uptime"}"#];
     hub.run(&call).code(1).notes("not today").notes("blocked");

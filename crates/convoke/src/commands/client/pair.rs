@@ -18,7 +18,7 @@ use crate::exit::{Exit, usage};
 pub(crate) struct PairArgs {
     #[command(flatten)]
     which: Which,
-    /// The code, where it is known already; else it is asked for
+    /// The pairing code [default: ask]
     #[arg(long, value_name = "CODE")]
     code: Option<String>,
 }
@@ -54,7 +54,7 @@ pub(super) async fn pair(verb: Verb<'_>, args: PairArgs) -> Result<Exit> {
                     continue;
                 }
                 let text =
-                    format!("the hub told its administrator a code for `{identifier}`; it lives {ttl_seconds} s");
+                    format!("the hub sent its administrator a code for `{identifier}`, valid for {ttl_seconds} s");
                 verb.output.note(text);
                 if typed.is_none() {
                     typed = Some(ask());
@@ -62,27 +62,27 @@ pub(super) async fn pair(verb: Verb<'_>, args: PairArgs) -> Result<Exit> {
             }
             Event::CodeWanted { notification: AdminNotification::Failed, .. } => {
                 verb.output
-                    .note("the hub could not tell its administrator; it tries again (an operator can approve)");
+                    .note("the hub could not reach its administrator and tries again; an operator can approve, too");
             }
             Event::PairFailed(PairFailure::InvalidCode) => {
                 if typed.is_none() {
-                    bail!("this is not the code");
+                    bail!("wrong code");
                 }
-                verb.output.note("this is not the code; five wrong ones and it is burnt");
+                verb.output.note("wrong code; after five wrong ones the code is void");
                 prompt();
             }
             Event::PairFailed(PairFailure::AdminNotificationFailed) => {
-                verb.output.note("the code cannot be used before the administrator was told");
+                verb.output.note("the code is not valid before the administrator was notified");
             }
             Event::PairFailed(reason) => {
                 problem = Some(match reason {
-                    PairFailure::Expired => "the code's time is over, or it was burnt; pair again".to_owned(),
-                    PairFailure::IdentifierNotAllowed => "the hub's operator refused this pairing".to_owned(),
-                    other => format!("the hub could not pair: {other}"),
+                    PairFailure::Expired => "the code has expired or is void; pair again".to_owned(),
+                    PairFailure::IdentifierNotAllowed => "an operator of the hub denied this pairing".to_owned(),
+                    other => format!("pairing failed at the hub: {other}"),
                 });
                 running.handle.stop().await;
             }
-            Event::Paired => verb.output.note("paired; the secret is kept"),
+            Event::Paired => verb.output.note("paired; the secret was stored"),
             Event::Authenticated { clock_ahead_s } => {
                 running.handle.stop().await;
                 let _ = running.task.await;
@@ -105,7 +105,7 @@ pub(super) async fn pair(verb: Verb<'_>, args: PairArgs) -> Result<Exit> {
             _ => {}
         }
     }
-    let ended = running.task.await.context("the client broke off")?;
+    let ended = running.task.await.context("the client ended unexpectedly")?;
     bail!("{}", problem.unwrap_or_else(|| ended.to_string()))
 }
 

@@ -29,7 +29,7 @@ const MAX_WAITING: usize = 256;
 pub(crate) struct RunArgs {
     #[command(flatten)]
     which: Which,
-    /// Run a program for each message of a rule, with the content on its standard input; may be given again
+    /// Run a program for each message of a rule, with the content on its standard input; repeatable
     #[arg(long, value_name = "RULE=COMMAND", value_parser = parse::processor)]
     on: Vec<(String, String)>,
     /// Seconds between heartbeats
@@ -51,7 +51,7 @@ pub(super) async fn run(verb: Verb<'_>, args: RunArgs) -> Result<Exit> {
             let job = Job { rule: name.clone(), command: command.clone(), content: message.content.to_owned() };
             // Blocking here would stop the connection; what does not fit is told.
             if jobs.try_send(job).is_err() {
-                let _ = writeln!(io::stderr(), "a message of rule `{name}` was dropped: its program is too slow");
+                let _ = writeln!(io::stderr(), "dropped a message of rule `{name}`: its program is too slow");
             }
         });
         register.map_err(|why| usage(format!("--on {rule}: {why}")))?;
@@ -74,7 +74,7 @@ pub(super) async fn run(verb: Verb<'_>, args: RunArgs) -> Result<Exit> {
     }
     // What is still to be read must not keep the task from ending.
     running.events.close();
-    outcome(running.task.await.context("the client broke off")?)
+    outcome(running.task.await.context("the client ended unexpectedly")?)
 }
 
 /// Messages go to standard output, what happens to standard error.
@@ -101,7 +101,7 @@ fn words(event: &Event) -> Option<String> {
             Some(ahead) => format!("connected; {}", drift(ahead)),
             None => "connected".into(),
         },
-        Event::AuthFailed { explanation, .. } => format!("not let in: {explanation}"),
+        Event::AuthFailed { explanation, .. } => format!("the hub refused this client: {explanation}"),
         Event::RePairRequired(reason) => format!("the hub reset its trust ({})", reason.name()),
         Event::Status { identifier, status, reason } => {
             let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
@@ -109,7 +109,7 @@ fn words(event: &Event) -> Option<String> {
         }
         Event::Notice(reason) => format!("the hub is about to close: {reason}"),
         Event::ServerError { code, message } => format!("the hub said {code}: {}", message.as_deref().unwrap_or("-")),
-        Event::Malformed(why) => format!("the hub sent what is no message: {why}"),
+        Event::Malformed(why) => format!("cannot read a message of the hub: {why}"),
         Event::Lost { why, again_in } => match again_in {
             Some(pause) => format!("disconnected: {why}; trying again in {:.1} s", pause.as_secs_f64()),
             None => format!("disconnected: {why}"),
@@ -136,7 +136,7 @@ async fn lines(handle: Handle) {
             continue;
         }
         let Some((rule, content)) = line.split_once("::") else {
-            let _ = writeln!(io::stderr(), "not sent: write rule::content");
+            let _ = writeln!(io::stderr(), "not sent; write rule::content");
             continue;
         };
         // One after the other: the next is sent when the hub has taken this one.

@@ -115,17 +115,17 @@ pub(super) enum Trouble {
     Away(ClientError),
     #[error(transparent)]
     Nowhere(#[from] NoHub),
-    #[error("the hub at {url} does not take this token; give another with --token or CONVOKE_TOKEN")]
+    #[error("the hub at {url} refuses this token; give another with CONVOKE_TOKEN or --token")]
     Token { url: String },
     #[error("the hub refused the message ({status}): {said}")]
     Refused { status: u16, said: String },
-    #[error("the hub went away before it answered; what it was asked may still have happened")]
+    #[error("lost the hub before it answered; the request may have been carried out")]
     Lost,
     #[error(
-        "the hub no longer takes this token: it was revoked or has expired; what was asked may still have happened"
+        "the token was revoked or has expired; the request may have been carried out"
     )]
     Revoked,
-    #[error("this session has ended, and the hub opens no other; start the client again")]
+    #[error("the session has ended and the hub opens no other; restart the client")]
     SessionEnded,
 }
 
@@ -380,7 +380,7 @@ impl Hub {
             if let Ok(answer) = self.answer(reply, Some(&session.id)).await
                 && !answer["error"].is_null()
             {
-                eprintln!("convoke mcp: the hub no longer tells of {uri}: {}", answer["error"]["message"]);
+                eprintln!("convoke mcp: the hub ended the subscription to {uri}: {}", answer["error"]["message"]);
                 self.subscribed().remove(&uri);
             }
         }
@@ -416,7 +416,7 @@ impl Hub {
             Answer::To(answer) => Some(answer),
             Answer::None => None,
             Answer::Late => {
-                eprintln!("convoke mcp: an answer was dropped: nobody asks that question any more");
+                eprintln!("convoke mcp: dropped an answer: its question has been withdrawn");
                 return Ok(());
             }
         };
@@ -528,7 +528,7 @@ fn events(reply: Response) -> Events {
                 Ok(())
             });
             if let Err(why) = fed {
-                eprintln!("convoke mcp: the hub's stream was given up: {why}");
+                eprintln!("convoke mcp: gave up on the hub's stream: {why}");
                 return None;
             }
         }

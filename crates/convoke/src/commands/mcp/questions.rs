@@ -84,7 +84,7 @@ impl Questions {
         let ended = self.state().open.extract_if(.., |_, question| question.session != session).collect::<Vec<_>>();
         let cancel = |(number, _): (u64, Question)| {
             let params =
-                json!({ "requestId": named(number), "reason": "the session in which this was asked has ended" });
+                json!({ "requestId": named(number), "reason": "the session that asked this question has ended" });
             json!({ "jsonrpc": "2.0", "method": CANCELLED, "params": params }).to_string()
         };
         ended.into_iter().map(cancel).collect()

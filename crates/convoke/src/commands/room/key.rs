@@ -17,37 +17,37 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key for an agent, in a file that only its owner reads
+    /// Create a key for an agent, in a file that only you can read
     New {
-        /// The file; it must not be there yet
+        /// The new file
         file: PathBuf,
     },
-    /// The public half of a key, for whoever lets it in
+    /// Print the public half of a key
     Show {
         /// The file
         file: PathBuf,
     },
-    /// Let the holder of a key into a room
+    /// Admit the holder of a key to a room
     Add {
         /// The room
         room: String,
-        /// The key: the agent's own file, or one with the public half
+        /// The key file, or one with only the public half
         file: PathBuf,
-        /// What its holder perceives; what every agent does when absent
+        /// What the holder may perceive [default: what every agent may]
         #[arg(long, value_delimiter = ',', value_name = "CAPABILITIES")]
         perceive: Option<Vec<String>>,
-        /// What its holder may do; nothing when absent
+        /// What the holder may do [default: nothing]
         #[arg(long, value_delimiter = ',', value_name = "CAPABILITIES")]
         act: Option<Vec<String>>,
-        /// Whose it is
+        /// A label that says whose key it is
         #[arg(long)]
         label: Option<String>,
     },
-    /// Take a key off a room's list: its holder is out at once
+    /// Remove a key from a room; its holder is removed at once
     Remove {
         /// The room
         room: String,
-        /// The key's name, as `room show` has it
+        /// The key's thumbprint, from `room show`
         #[arg(allow_hyphen_values = true)]
         thumbprint: String,
     },
@@ -63,11 +63,11 @@ pub(super) async fn run(verb: Verb<'_>, command: KeyCommand) -> Result<Exit> {
             let caps = (caps != GrantChange::default()).then_some(caps);
             let key = new_key(&file, caps, label)?;
             let json = verb.client()?.post(&format!("{}/keys", path(&room)), &key).await?;
-            (json, format!("the holder of {} may come into `{room}`", public(&file)?.thumbprint()))
+            (json, format!("the holder of key {} may enter room `{room}`", public(&file)?.thumbprint()))
         }
         KeyCommand::Remove { room, thumbprint } => {
             let path = format!("{}/keys/{}", path(&room), parse::segment(&thumbprint));
-            (verb.client()?.delete(&path).await?, format!("the holder of {thumbprint} is out of `{room}`"))
+            (verb.client()?.delete(&path).await?, format!("removed key {thumbprint} and its holder from room `{room}`"))
         }
     };
     if verb.output.json {

@@ -42,7 +42,7 @@ pub(super) fn room(output: &Output, room: &RoomView, now: Timestamp) -> Result<(
     }
     output.table(&facts, "")?;
     output.text("")?;
-    output.table(&people(room.participants.as_deref().unwrap_or_default(), now), "nobody is in the room")?;
+    output.table(&people(room.participants.as_deref().unwrap_or_default(), now), "the room is empty")?;
     let log = room.audit.as_deref().unwrap_or_default();
     if !log.is_empty() {
         output.text("")?;

@@ -23,25 +23,25 @@ pub(crate) struct TakePart {
     /// The room
     #[arg(long)]
     room: String,
-    /// What to be called there
+    /// Your name in the room
     #[arg(long)]
     name: Option<String>,
-    /// `relay`, through the hub; the only one there is so far
+    /// How content travels; only `relay` (through the hub) works so far
     #[arg(long, default_value = "relay", value_parser = ["relay", "mesh"])]
     transport: String,
-    /// Come as an agent, by this key
+    /// Enter as an agent, with this key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["invite", "guest"])]
     key: Option<PathBuf>,
-    /// Come by this invite
+    /// Enter with this invite
     #[arg(long, env = "CONVOKE_ROOM_INVITE", hide_env_values = true, conflicts_with = "guest")]
     invite: Option<String>,
-    /// Come without anything, into an open room
+    /// Enter an open room as a guest
     #[arg(long)]
     guest: bool,
-    /// Come as an agent: read-only until a host says otherwise
+    /// Enter as an agent: read-only until a host changes the grant
     #[arg(long)]
     agent: bool,
-    /// The model that is told what this agent perceives; everybody in the room is told its name
+    /// The model that sees what this agent perceives; its name is shown to the room
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct SayArgs {
 /// Comes in as the arguments say.
 async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Session, bool)> {
     if args.transport == "mesh" {
-        return Err(usage("the WebRTC mesh is not built yet; rooms are reached over the relay (--transport relay)"));
+        return Err(usage("the WebRTC mesh is not available yet; use --transport relay"));
     }
     // Whoever has a key or an invite comes by it; else an operator comes by their token.
     let (hub, token): (String, Option<SecretText>) = if args.key.is_some() || args.invite.is_some() || args.guest {
@@ -86,7 +86,7 @@ async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Sessi
     match joined.await {
         Ok(session) => Ok((session, agent)),
         Err(JoinError::Connect(why)) => Err(why.into()),
-        Err(why) => Err(anyhow::anyhow!("not let into `{}`: {why}", args.room)),
+        Err(why) => Err(anyhow::anyhow!("cannot enter room `{}`: {why}", args.room)),
     }
 }
 
@@ -206,7 +206,7 @@ fn words(event: &Event) -> Option<String> {
         Event::Reset => "the host cleared what was said".into(),
         Event::Kicked => "removed from the room".into(),
         Event::Problem { code, message } => format!("the hub said {}: {}", clean(code), clean(message)),
-        Event::Malformed(why) => format!("the hub sent what is no frame: {why}"),
+        Event::Malformed(why) => format!("cannot read a frame of the hub: {why}"),
         Event::Send(_)
         | Event::Lobby(_)
         | Event::Roster
