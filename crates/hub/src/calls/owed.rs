@@ -34,9 +34,9 @@ impl Owed {
     }
 }
 
-/// Whether a record that failed like this is owed. One that has its place gets into the journal by itself.
+/// Whether a record that failed like this is owed.
 pub(super) const fn is_owed(why: &StoreError) -> bool {
-    !matches!(why, StoreError::Undecided(_) | StoreError::Closed)
+    !matches!(why, StoreError::Closed)
 }
 
 /// Records what is owed, as far as the store can be written.
@@ -71,12 +71,5 @@ mod tests {
         assert!((0..MAX_OWED).all(|_| owed.keep(record())));
         assert!(!owed.keep(record()));
         assert_eq!(owed.queue().len(), MAX_OWED);
-    }
-
-    #[test]
-    fn what_gets_into_the_journal_by_itself_is_not_owed() {
-        let error = || std::sync::Arc::new(std::io::Error::other("EIO"));
-        assert!(is_owed(&StoreError::DiskFull) && is_owed(&StoreError::NotSynced(error())));
-        assert!(!is_owed(&StoreError::Undecided(error())));
     }
 }

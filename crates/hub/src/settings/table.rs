@@ -69,6 +69,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("retention.logs_days", number(0, 36_500), "30", "Days log lines are kept; 0 keeps them for ever."),
     setting("retention.messages_days", number(0, 36_500), "30", "Days messages are kept in the inbox; 0 keeps them for ever."),
     setting("retention.telemetry_days", number(0, 36_500), "30", "Days snapshots are kept; 0 keeps them for ever. Each agent's latest stays."),
+    setting("rooms.act_effect", Kind::Word(&["observe", "interact", "manage"]), "interact", "What an action asked for in a room counts as for rights and confirm rules."),
     setting("rooms.frames_per_second", number(1, 1_000_000), "50", "Frames taken from one participant of a room a second; more are dropped and told."),
     setting("rooms.max_participants", number(1, 10_000), "200", "Most participants in one room; one more is told that it is full."),
     setting("rooms.max_rooms", number(1, 100_000), "1000", "Most rooms."),
