@@ -278,12 +278,12 @@ pub(super) fn approvals(
         let call = call_row(row, key)?;
         bytes += call.args_bytes();
         let approval = Approval {
-            id: ApprovalId::new(uuid(row, 13)?),
+            id: ApprovalId::new(uuid(row, 14)?),
             call_id: call.id,
             binding: binding(&call),
-            created_at: time(row, 14)?,
-            expires_at: time(row, 15)?,
-            state: named(row, 16, ApprovalState::parse)?,
+            created_at: time(row, 15)?,
+            expires_at: time(row, 16)?,
+            state: named(row, 17, ApprovalState::parse)?,
         };
         found.push((approval, call));
     }
