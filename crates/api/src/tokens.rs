@@ -21,6 +21,10 @@ pub struct TokenRequest {
     #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ScopesShape>)]
     pub scopes: Option<Scopes>,
+    /// The person it belongs to. Who asked can never approve, by person: none of their tokens may decide on a call of
+    /// another. Absent, it is a person of its own, or belongs to the owner of the token that mints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// How long it lives; for ever when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
@@ -50,6 +54,9 @@ pub struct TokenView {
     pub id: TokenId,
     /// Its name.
     pub name: String,
+    /// The person it belongs to, where somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Its role.
     #[schema(value_type = words::Role)]
     pub role: Role,

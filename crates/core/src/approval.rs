@@ -96,16 +96,31 @@ pub enum ApprovalError {
     Unreadable,
 }
 
+/// Who decides: a token, and the person it belongs to. A token that belongs to nobody is a person of its own name.
+#[derive(Clone, Copy, Debug)]
+pub struct Decider<'a> {
+    /// The token.
+    pub token: TokenId,
+    /// Whose it is.
+    pub person: &'a str,
+}
+
 impl Approval {
     /// A person decides. That the decider holds the `approve` right is the gate's business; that they are not the
-    /// asker is checked here, where nothing can go around it.
-    pub fn decide(&mut self, by: TokenId, approve: bool, now: Timestamp) -> Result<(), ApprovalError> {
+    /// asker, nor the asker's owner or anything of theirs, is checked here, where nothing can go around it.
+    pub fn decide(
+        &mut self,
+        by: Decider<'_>,
+        asker: &str,
+        approve: bool,
+        now: Timestamp,
+    ) -> Result<(), ApprovalError> {
         if self.state != ApprovalState::Pending {
             return Err(ApprovalError::NotPending(self.state));
         }
         // First the clock: an expired approval must be marked so, whoever comes.
         self.expire(now)?;
-        if by == self.binding.caller {
+        if by.token == self.binding.caller || by.person == asker {
             return Err(ApprovalError::OwnCall);
         }
         self.state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
@@ -161,6 +176,9 @@ mod tests {
     const ASKER: TokenId = TokenId::new(Uuid::from_u128(1));
     const OTHER: TokenId = TokenId::new(Uuid::from_u128(2));
 
+    const ASKER_ITSELF: Decider<'static> = Decider { token: ASKER, person: "asker" };
+    const SOMEBODY_ELSE: Decider<'static> = Decider { token: OTHER, person: "other" };
+
     fn pending() -> Approval {
         Approval {
             id: ApprovalId::new(Uuid::from_u128(3)),
@@ -184,15 +202,23 @@ mod tests {
     #[test]
     fn who_asked_can_never_approve() {
         let mut approval = pending();
-        assert_eq!(approval.decide(ASKER, true, at(1)), Err(ApprovalError::OwnCall));
+        assert_eq!(approval.decide(ASKER_ITSELF, "asker", true, at(1)), Err(ApprovalError::OwnCall));
         assert_eq!(approval.state, ApprovalState::Pending);
+    }
+
+    #[test]
+    fn another_token_of_who_asked_cannot_approve_either() {
+        let mut approval = pending();
+        let same_person = Decider { token: OTHER, person: "alex" };
+        assert_eq!(approval.decide(same_person, "alex", true, at(1)), Err(ApprovalError::OwnCall));
+        approval.decide(same_person, "claude", true, at(1)).expect("somebody else");
     }
 
     #[test]
     fn an_approval_is_used_once() {
         let mut approval = pending();
         let binding = approval.binding.clone();
-        approval.decide(OTHER, true, at(1)).expect("in time");
+        approval.decide(SOMEBODY_ELSE, "asker", true, at(1)).expect("in time");
         approval.consume(&binding, at(2)).expect("approved");
         assert_eq!(approval.consume(&binding, at(3)), Err(ApprovalError::NotApproved(ApprovalState::Used)));
     }
@@ -210,7 +236,7 @@ mod tests {
     #[test]
     fn another_call_cannot_use_it() {
         let mut approval = pending();
-        approval.decide(OTHER, true, at(1)).expect("in time");
+        approval.decide(SOMEBODY_ELSE, "asker", true, at(1)).expect("in time");
         let altered = Binding { args_digest: "e".into(), ..approval.binding.clone() };
         assert_eq!(approval.consume(&altered, at(2)), Err(ApprovalError::OtherCall));
     }
@@ -218,10 +244,10 @@ mod tests {
     #[test]
     fn time_runs_out_before_and_after_the_decision() {
         let mut late = pending();
-        assert_eq!(late.decide(OTHER, true, at(100)), Err(ApprovalError::Expired));
+        assert_eq!(late.decide(SOMEBODY_ELSE, "asker", true, at(100)), Err(ApprovalError::Expired));
         let mut unused = pending();
         let binding = unused.binding.clone();
-        unused.decide(OTHER, true, at(99)).expect("in time");
+        unused.decide(SOMEBODY_ELSE, "asker", true, at(99)).expect("in time");
         assert_eq!(unused.consume(&binding, at(100)), Err(ApprovalError::Expired));
     }
 
@@ -237,8 +263,8 @@ mod tests {
             for (what, own, approve, ms) in steps {
                 match what {
                     0 => {
-                        let by = if own { ASKER } else { OTHER };
-                        if approval.decide(by, approve, at(ms)).is_ok() {
+                        let by = if own { ASKER_ITSELF } else { SOMEBODY_ELSE };
+                        if approval.decide(by, "asker", approve, at(ms)).is_ok() {
                             prop_assert!(!own && ms < 100);
                             yes = approve;
                         }

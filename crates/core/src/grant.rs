@@ -60,6 +60,8 @@ pub enum Right {
     Public,
     /// Holds the one-time token, signature or link that the door itself checks.
     OwnCredential,
+    /// A token counts where one is shown, and none is needed: the door itself decides on who comes without.
+    Guest,
     /// See the fleet, its health, logs, journal and one's own calls.
     View,
     /// Make a call; which one decides the gate.
@@ -80,6 +82,7 @@ impl Right {
         match self {
             Self::Public => "public",
             Self::OwnCredential => "own_credential",
+            Self::Guest => "guest",
             Self::View => "view",
             Self::Call => "call",
             Self::Approve => "approve",
@@ -185,7 +188,7 @@ impl Grant {
             }
         };
         match right {
-            Right::Public | Right::OwnCredential | Right::View | Right::Call => Ok(()),
+            Right::Public | Right::OwnCredential | Right::Guest | Right::View | Right::Call => Ok(()),
             Right::Approve if self.scopes.approve == Some(true) => Ok(()),
             Right::Approve => Err(Missing::Scope("approve")),
             Right::Policy => admin("policy"),

@@ -16,11 +16,13 @@ pub enum Protocol {
     Sonde,
     /// Yonexus: `yonexus:<identifier>`.
     Yonexus,
+    /// Kibitz: a room is `room:<name>`.
+    Kibitz,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Kenny, Self::Sonde, Self::Yonexus];
+    pub const ALL: [Self; 4] = [Self::Kenny, Self::Sonde, Self::Yonexus, Self::Kibitz];
 
     /// The name used on every surface.
     pub const fn name(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Protocol {
             Self::Kenny => "kenny",
             Self::Sonde => "sonde",
             Self::Yonexus => "yonexus",
+            Self::Kibitz => "kibitz",
         }
     }
 
@@ -66,7 +69,7 @@ impl PeerId {
                 Uuid::try_parse(rest).map_err(|_| BadId::Malformed)?;
                 Ok(Self(text.into()))
             }
-            Some(("yonexus", rest)) => {
+            Some(("yonexus" | "room", rest)) => {
                 check_bare(rest)?;
                 Ok(Self(text.into()))
             }
@@ -86,6 +89,8 @@ impl PeerId {
             Protocol::Sonde
         } else if self.0.starts_with("yonexus:") {
             Protocol::Yonexus
+        } else if self.0.starts_with("room:") {
+            Protocol::Kibitz
         } else {
             Protocol::Kenny
         }

@@ -35,18 +35,18 @@ impl Answers {
     }
 
     /// Room for an answer of this size, if there is any.
-    pub fn room(&self, size: usize) -> Option<Room> {
+    pub fn reserve(&self, size: usize) -> Option<Reserved> {
         if size <= SMALL {
-            return Some(Room(None));
+            return Some(Reserved(None));
         }
-        Arc::clone(&self.room).try_acquire_many_owned(self.counted(size)).ok().map(|held| Room(Some(held)))
+        Arc::clone(&self.room).try_acquire_many_owned(self.counted(size)).ok().map(|held| Reserved(Some(held)))
     }
 
     /// The same once there is some, in turn, if that does not take too long.
-    pub async fn room_in_time(&self, size: usize) -> Option<Room> {
+    pub async fn reserve_in_time(&self, size: usize) -> Option<Reserved> {
         let room = Arc::clone(&self.room).acquire_many_owned(self.counted(size));
         let held = tokio::time::timeout(PATIENCE, room).await.ok()?.ok()?;
-        Some(Room(Some(held)))
+        Some(Reserved(Some(held)))
     }
 
     /// One that is larger than all there is has it for itself.
@@ -68,11 +68,11 @@ impl Answers {
 
 /// Room that an answer takes until the last who has it lets go of it; a small one takes none.
 #[derive(Debug)]
-pub struct Room(Option<OwnedSemaphorePermit>);
+pub struct Reserved(Option<OwnedSemaphorePermit>);
 
 /// What a machine answered.
 #[derive(Clone, Debug)]
-pub struct Told(Arc<Kept>);
+pub struct AnswerText(Arc<Kept>);
 
 #[derive(Debug)]
 struct Kept {
@@ -80,26 +80,26 @@ struct Kept {
     held: Option<OwnedSemaphorePermit>,
 }
 
-impl Told {
+impl AnswerText {
     /// With the room that it takes.
-    pub fn new(text: Box<RawValue>, Room(held): Room) -> Self {
+    pub fn new(text: Box<RawValue>, Reserved(held): Reserved) -> Self {
         Self(Arc::new(Kept { text, held }))
     }
 
     /// Whether it is to be counted, and is not yet.
-    pub fn needs_room(&self) -> bool {
+    pub fn needs_memory(&self) -> bool {
         self.0.held.is_none() && self.get().len() > SMALL
     }
 
     /// The same with the room that it takes.
-    pub fn with(self, room: Room) -> Self {
+    pub fn with(self, reserved: Reserved) -> Self {
         let text = Arc::try_unwrap(self.0).map_or_else(|shared| shared.text.clone(), |alone| alone.text);
-        Self::new(text, room)
+        Self::new(text, reserved)
     }
 
     /// A body in which this stands: while it goes out, its room is not given to others.
     pub fn in_body(&self, body: String) -> Bytes {
-        struct Body(String, #[expect(dead_code, reason = "held, not read")] Told);
+        struct Body(String, #[expect(dead_code, reason = "held, not read")] AnswerText);
         impl AsRef<[u8]> for Body {
             fn as_ref(&self) -> &[u8] {
                 self.0.as_bytes()
@@ -109,7 +109,7 @@ impl Told {
     }
 }
 
-impl Deref for Told {
+impl Deref for AnswerText {
     type Target = RawValue;
 
     fn deref(&self) -> &RawValue {
@@ -117,19 +117,19 @@ impl Deref for Told {
     }
 }
 
-impl From<Box<RawValue>> for Told {
+impl From<Box<RawValue>> for AnswerText {
     fn from(text: Box<RawValue>) -> Self {
         Self(Arc::new(Kept { text, held: None }))
     }
 }
 
-impl Serialize for Told {
+impl Serialize for AnswerText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (**self).serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Told {
+impl<'de> Deserialize<'de> for AnswerText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(Into::into)
     }
@@ -143,8 +143,8 @@ mod tests {
         RawValue::from_string(format!("\"{}\"", "x".repeat(size - 2))).expect("JSON")
     }
 
-    fn take(answers: &Answers, size: usize) -> Option<Told> {
-        answers.room(size).map(|room| Told::new(answer(size), room))
+    fn take(answers: &Answers, size: usize) -> Option<AnswerText> {
+        answers.reserve(size).map(|room| AnswerText::new(answer(size), room))
     }
 
     #[test]
@@ -173,10 +173,10 @@ mod tests {
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 0..5 {
             let answers = Arc::clone(&answers);
-            waiting.spawn(async move { answers.room_in_time(300_000).await.is_some() });
+            waiting.spawn(async move { answers.reserve_in_time(300_000).await.is_some() });
         }
         tokio::task::yield_now().await;
-        assert!(answers.room(100_000).is_none(), "nobody goes before who waits");
+        assert!(answers.reserve(100_000).is_none(), "nobody goes before who waits");
         drop(first);
         assert_eq!(waiting.join_all().await, [true; 5]);
         assert_eq!(answers.held(), 0);
@@ -185,11 +185,11 @@ mod tests {
     #[test]
     fn one_that_has_its_room_needs_no_more_and_one_that_is_shared_gets_a_copy() {
         let answers = Answers::new(1_000_000);
-        assert!(!take(&answers, 400_000).expect("room").needs_room());
-        let shared = Told::from(answer(400_000));
-        assert!(shared.needs_room() && !Told::from(answer(SMALL)).needs_room());
-        let counted = shared.clone().with(answers.room(400_000).expect("room"));
-        assert!(!counted.needs_room() && shared.needs_room());
+        assert!(!take(&answers, 400_000).expect("room").needs_memory());
+        let shared = AnswerText::from(answer(400_000));
+        assert!(shared.needs_memory() && !AnswerText::from(answer(SMALL)).needs_memory());
+        let counted = shared.clone().with(answers.reserve(400_000).expect("room"));
+        assert!(!counted.needs_memory() && shared.needs_memory());
         assert_eq!((counted.get() == shared.get(), answers.held()), (true, 800_000));
         drop(counted);
         assert_eq!(answers.held(), 0);

@@ -34,7 +34,7 @@ pub(crate) struct Binary {
 }
 
 /// The address of a new link to a file of the folder of binaries; none when its name is no text. It leads nowhere until it
-/// is [given its life](enliven).
+/// is activated](activate).
 pub(crate) fn address(hub: &Hub, file: &Path) -> Option<String> {
     let name = file.file_name()?.to_str()?;
     let random = clock::token("");
@@ -52,7 +52,7 @@ fn proof(hub: &Hub, random: &str, name: &str) -> String {
 
 /// The call that names this address goes out: from now on it leads to its file, for as long as the settings say. Nothing
 /// when it is none of this hub's links.
-pub(crate) fn enliven(hub: &Hub, address: &str) -> Option<()> {
+pub(crate) fn activate(hub: &Hub, address: &str) -> Option<()> {
     let base = hub.base_url();
     let link = address.strip_prefix(&base)?.strip_prefix(DOOR)?;
     let link = percent_decode_str(link).decode_utf8().ok()?;

@@ -43,7 +43,7 @@ pub struct From(pub IpAddr);
 /// Every route of the hub, with the right it needs. A route that is not opened here does not exist.
 #[rustfmt::skip]
 pub fn doors(hub: &Hub) -> Doors {
-    use Right::{Approve, Call, OwnCredential, Policy, Public, Tokens, Trust, View};
+    use Right::{Approve, Call, Guest, OwnCredential, Policy, Public, Tokens, Trust, View};
     let mcp = crate::mcp::Door::new(hub);
     Doors::new(hub.clone())
         .open(Method::GET, "/", Public, operations::front_page)
@@ -117,7 +117,7 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::POST, "/api/rules/{rule}/test", View, rules::test)
         .open(Method::GET, "/api/messages", View, rules::inbox)
         .open(Method::POST, "/api/messages", Call, rules::send)
-        .open(Method::GET, "/rooms/{room}/ws", OwnCredential, wire::room)
+        .open(Method::GET, "/rooms/{room}/ws", Guest, wire::room)
         .open(Method::GET, "/api/rooms", View, rooms::list)
         .open(Method::POST, "/api/rooms", Trust, rooms::create)
         .open(Method::GET, "/api/rooms/{room}", View, rooms::show)

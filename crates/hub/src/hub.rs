@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use convoke_core::id::PeerId;
+use convoke_core::id::{PeerId, Protocol};
 use convoke_core::journal::Draft;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
@@ -24,22 +24,26 @@ use tokio_util::task::TaskTracker;
 use crate::agents::Agents;
 use crate::agents::budget::{Budgets, Note, Record};
 use crate::answers::Answers;
-use crate::calls::{Deadlines, MaxWaiting, Recent};
+use crate::calls::{Adapters, Deadlines, MaxWaiting, Recent};
 use crate::changes::Changes;
 use crate::clock;
 use crate::downloads::Downloads;
+use crate::kenny::adapter::KennyAdapter;
 use crate::key::HubKey;
 use crate::mcp::Sessions;
 use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
 use crate::policy::Policy;
 use crate::rooms::Rooms;
+use crate::rooms::adapter::RoomAdapter;
 use crate::settings::Settings;
 use crate::sonde::Sonde;
+use crate::sonde::adapter::SondeAdapter;
 use crate::sonde::registry::Registry;
 use crate::strangers::Strangers;
 use crate::ws::Arrivals;
 use crate::yonexus::Yonexus;
+use crate::yonexus::adapter::YonexusAdapter;
 
 /// A handle on the hub.
 #[derive(Clone, Debug)]
@@ -62,6 +66,8 @@ pub struct HubState {
     pub operators: Operators,
     /// Deny rules and confirm rules.
     pub policy: Policy,
+    /// The protocols, as the gate sees them.
+    pub adapters: Adapters,
     /// Calls.
     pub calls: Recent,
     /// Room for what machines answer.
@@ -186,6 +192,11 @@ impl Hub {
         Self(Arc::new(HubState {
             limits,
             metrics,
+            adapters: Adapters::default()
+                .with(Protocol::Kenny, KennyAdapter)
+                .with(Protocol::Sonde, SondeAdapter)
+                .with(Protocol::Yonexus, YonexusAdapter)
+                .with(Protocol::Kibitz, RoomAdapter),
             calls: Recent::new(
                 settings.hub.max_concurrent_calls,
                 MaxWaiting { all: settings.approvals.max_waiting, of_one: settings.approvals.max_waiting_per_token },

@@ -1,5 +1,6 @@
 //! The kenny door: `/agent/ws`. Drives [`convoke_kenny::hub::HubSession`] over a socket.
 
+pub mod adapter;
 mod live;
 mod logs;
 mod telemetry;
@@ -24,10 +25,11 @@ use crate::agents::budget::Record;
 use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;
-use crate::link::{Link, Reply};
+use crate::link::{Answer, Link};
 use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 
-type Session = HubSession<Reply>;
+type Waiter = tokio::sync::oneshot::Sender<Answer>;
+type Session = HubSession<Waiter>;
 
 /// Serves one connection, from its first byte to its last.
 pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {

@@ -1,7 +1,6 @@
 //! A link: a live, authenticated connection to a peer. A bounded outbound queue and nothing else.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +13,7 @@ use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use crate::answers::Told;
+use crate::answers::AnswerText;
 
 /// Most commands that wait on one link.
 pub const MAX_QUEUED: usize = 2048;
@@ -22,7 +21,7 @@ pub const MAX_QUEUED: usize = 2048;
 pub const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 
 /// What a peer answered, or why it did not.
-pub type Answer = Result<Told, Failure>;
+pub type Answer = Result<AnswerText, Failure>;
 
 /// Why a call did not succeed: the peer's own words or the hub's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,49 +49,11 @@ impl Failure {
     }
 }
 
-/// What is done with an answer, in the task that reads it: so it must not take long. Dropped instead of used, it means
-/// that there will be no answer.
-pub struct Reply(Box<dyn FnOnce(Answer) + Send>);
-
-impl Reply {
-    /// Does this.
-    pub fn new(take: impl FnOnce(Answer) + Send + 'static) -> Self {
-        Self(Box::new(take))
-    }
-
-    /// Passes it on to who waits for it.
-    pub fn to(waiting: oneshot::Sender<Answer>) -> Self {
-        Self::new(|answer| drop(waiting.send(answer)))
-    }
-
-    /// Here it is.
-    pub fn send(self, answer: Answer) {
-        (self.0)(answer);
-    }
-}
-
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reply(…)")
-    }
-}
-
 /// What a link is asked to do.
 #[derive(Debug)]
 pub enum Command {
-    /// Send a request and deliver its answer.
-    Call {
-        /// The call.
-        id: CallId,
-        /// The frame to send.
-        frame: String,
-        /// When to give up, on the hub's own clock.
-        deadline: Duration,
-        /// Where the answer goes.
-        reply: Reply,
-    },
-    /// Ask for a Sonde probe and deliver its answer.
-    Probe(Probe),
+    /// Send a call and deliver its answer.
+    Call(Request),
     /// Nobody waits for this call any longer: its answer will be late.
     Forget(CallId),
     /// This call must not go out, should it still be held back; whoever waits for it is told why.
@@ -105,18 +66,18 @@ pub enum Command {
     Close(Close),
 }
 
-/// A Sonde probe that is asked for.
+/// A call on its way to a peer. The protocol's own side makes a frame of it when it goes out.
 #[derive(Debug)]
-pub struct Probe {
+pub struct Request {
     /// The call: also the request's id.
     pub id: CallId,
-    /// Which probe.
-    pub probe: String,
+    /// Which tool or probe.
+    pub tool: String,
     /// With what: a JSON object.
-    pub params: Box<RawValue>,
+    pub args: Box<RawValue>,
     /// `api` or a runbook's id.
     pub requested_by: Arc<str>,
-    /// What the agent is told.
+    /// What the peer is told, where its protocol has a word for it.
     pub timeout: Duration,
     /// When to give up, on the hub's own clock.
     pub deadline: Duration,
@@ -192,7 +153,7 @@ impl Queue {
     /// Where a call waits.
     fn place(&self, wanted: CallId) -> Option<usize> {
         self.commands.iter().position(|command| match command {
-            Command::Call { id, .. } | Command::Probe(Probe { id, .. }) => *id == wanted,
+            Command::Call(request) => request.id == wanted,
             _ => false,
         })
     }
@@ -354,21 +315,11 @@ impl Link {
     }
 }
 
-/// Lets the tasks that are ready go first; a connection's task waits here before it writes what it was asked to send.
-///
-/// The task that pushes a command is followed at once by the one that the command wakes, so without this a burst of
-/// calls would be: place one, write one, place one, write one. Whoever reads at the other end would fall asleep in
-/// between and be woken anew for each, which costs more than the write itself, and calls to one peer would go out in a
-/// write apiece. This way all are placed, and then all are written.
-pub async fn others_first() {
-    tokio::task::yield_now().await;
-}
-
 impl Command {
     /// When to give up.
     const fn deadline(&self) -> Option<Duration> {
         match self {
-            Self::Call { deadline, .. } | Self::Probe(Probe { deadline, .. }) => Some(*deadline),
+            Self::Call(request) => Some(request.deadline),
             Self::Forget(_) | Self::Withdraw(..) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => None,
         }
     }
@@ -381,16 +332,15 @@ impl Command {
     /// It will not be sent: tells whoever waits for its answer.
     pub fn fail(self, why: Failure) {
         match self {
-            Self::Call { reply, .. } => reply.send(Err(why)),
-            Self::Probe(Probe { reply, .. }) => drop(reply.send(Err(why))),
+            Self::Call(request) => drop(request.reply.send(Err(why))),
             Self::Forget(_) | Self::Withdraw(..) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => {}
         }
     }
 
     fn size(&self) -> usize {
         match self {
-            Self::Call { frame, .. } | Self::Send(frame) => frame.len(),
-            Self::Probe(probe) => probe.params.get().len(),
+            Self::Call(request) => request.args.get().len(),
+            Self::Send(frame) => frame.len(),
             Self::Forget(_) | Self::Withdraw(..) | Self::PolicyChanged | Self::Close(_) => 0,
         }
     }
@@ -446,24 +396,34 @@ mod tests {
     }
 
     fn call(bytes: usize, deadline_s: u64) -> Command {
-        Command::Call {
-            id: CallId::new(crate::clock::uuid()),
-            frame: "x".repeat(bytes),
+        waited_for(bytes, deadline_s).0
+    }
+
+    fn waited_for(bytes: usize, deadline_s: u64) -> (Command, CallId, oneshot::Receiver<Answer>) {
+        let (reply, answer) = oneshot::channel();
+        let id = CallId::new(crate::clock::uuid());
+        let request = Request {
+            id,
+            tool: "system.uptime".into(),
+            args: RawValue::from_string(format!("\"{}\"", "x".repeat(bytes.max(2) - 2))).expect("JSON"),
+            requested_by: "api".into(),
+            timeout: Duration::from_secs(1),
             deadline: Duration::from_secs(deadline_s),
-            reply: Reply::new(drop),
-        }
+            reply,
+        };
+        (Command::Call(request), id, answer)
     }
 
     #[test]
     fn only_what_is_overdue_is_taken_out_of_the_middle() {
         let link = Link::new(LinkId(1));
-        for command in [call(1, 30), call(MAX_QUEUED_BYTES - 3, 10), Command::Send("x".into()), call(1, 20)] {
+        for command in [call(2, 30), call(MAX_QUEUED_BYTES - 5, 10), Command::Send("x".into()), call(2, 20)] {
             link.push(command).expect("room");
         }
         let s = Duration::from_secs;
         assert_eq!((link.next_deadline(), link.take_overdue(s(9)).len(), link.depth()), (Some(s(10)), 0, 4));
         assert_eq!((link.take_overdue(s(10)).len(), link.next_deadline()), (1, Some(s(20))));
-        link.push(call(MAX_QUEUED_BYTES - 3, 40)).expect("its bytes are free again");
+        link.push(call(MAX_QUEUED_BYTES - 5, 40)).expect("its bytes are free again");
         let left: Vec<_> = std::iter::from_fn(|| link.pop()).map(|c| c.deadline().map(|d| d.as_secs())).collect();
         assert_eq!(left, [Some(30), None, Some(20), Some(40)]);
     }
@@ -471,32 +431,21 @@ mod tests {
     #[test]
     fn a_call_that_is_given_up_before_it_went_out_does_not_go_out() {
         let link = Link::new(LinkId(1));
-        let (first, second) = (call(MAX_QUEUED_BYTES - 3, 10), call(1, 20));
-        let Command::Call { id, .. } = first else { panic!("a call") };
+        let ((first, id, _), second) = (waited_for(MAX_QUEUED_BYTES - 5, 10), call(2, 20));
         link.push(first).expect("room");
         link.push(second).expect("room");
         link.push(Command::Forget(id)).expect("always taken");
         assert_eq!(link.depth(), 1);
-        link.push(call(MAX_QUEUED_BYTES - 3, 40)).expect("its bytes are free again");
+        link.push(call(MAX_QUEUED_BYTES - 5, 40)).expect("its bytes are free again");
         link.push(Command::Forget(id)).expect("what is under way is told to the connection");
         assert_eq!(link.depth(), 3);
     }
 
     #[test]
-    fn a_probe_is_taken_back_like_a_call() {
+    fn a_call_that_waits_is_withdrawn_and_its_caller_told_why() {
         let link = Link::new(LinkId(1));
-        let (reply, mut answer) = oneshot::channel();
-        let id = CallId::new(crate::clock::uuid());
-        let probe = Probe {
-            id,
-            probe: "system.uptime".into(),
-            params: RawValue::from_string("{}".into()).expect("JSON"),
-            requested_by: "api".into(),
-            timeout: Duration::from_secs(1),
-            deadline: Duration::from_secs(1),
-            reply,
-        };
-        link.push(Command::Probe(probe)).expect("room");
+        let (waiting, id, mut answer) = waited_for(2, 1);
+        link.push(waiting).expect("room");
         let why = Failure::new(code::DENIED, "revoked");
         link.push(Command::Withdraw(id, why.clone())).expect("always taken");
         assert_eq!((answer.try_recv().expect("told").unwrap_err(), link.depth()), (why.clone(), 0));
@@ -511,7 +460,7 @@ mod tests {
             let link = Arc::clone(&link);
             async move { (link.next(false, Duration::from_secs(10)).await.is_none(), link.depth()) }
         });
-        for later in [call(1, 30), call(1, 10), call(1, 9)] {
+        for later in [call(2, 30), call(2, 10), call(2, 9)] {
             assert!(!waiting.is_finished());
             link.push(later).expect("room");
             tokio::task::yield_now().await;
@@ -529,7 +478,7 @@ mod tests {
         for _ in 0..MAX_QUEUED {
             link.push(Command::Withdraw(under_way(), Failure::new(code::DENIED, "revoked"))).expect("always taken");
         }
-        link.push(call(1, 30)).expect("what is taken back is no call that waits");
+        link.push(call(2, 30)).expect("what is taken back is no call that waits");
         link.push(Command::Forget(under_way())).expect("always taken");
         for _ in 0..MAX_QUEUED {
             assert!(matches!(next(false), Some(Command::Withdraw(..))));
@@ -538,7 +487,7 @@ mod tests {
         assert!(matches!(next(false), Some(Command::Close(Close::Revoked))));
         assert!(matches!(next(false), Some(Command::Forget(_))));
         assert!(next(false).is_none(), "a call waits for room");
-        assert!(matches!(next(true), Some(Command::Call { .. })));
+        assert!(matches!(next(true), Some(Command::Call(_))));
         assert_eq!(link.depth(), 0);
     }
 
@@ -551,41 +500,5 @@ mod tests {
         });
         link.push(Command::PolicyChanged).expect("room");
         assert!(matches!(waiting.await, Ok(Some(Command::PolicyChanged))));
-    }
-
-    /// On one worker, as a busy hub's tasks are: the order is the scheduler's alone.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_burst_is_placed_before_any_of_it_is_written() {
-        const LINKS: u64 = 8;
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let note = |what| {
-            let log = Arc::clone(&log);
-            move || log.lock().expect("whole").push(what)
-        };
-        let links: Vec<_> = (0..LINKS).map(|n| Link::new(LinkId(n))).collect();
-        let mut tasks = tokio::task::JoinSet::new();
-        for link in links.clone() {
-            let written = note("written");
-            tasks.spawn(async move {
-                link.next(true, Duration::MAX).await;
-                others_first().await;
-                written();
-            });
-        }
-        while links.iter().any(|link| link.queue().waiting.is_none()) {
-            tokio::task::yield_now().await;
-        }
-        let burst: Vec<_> = links.into_iter().map(|link| (link, note("placed"))).collect();
-        tokio::spawn(async move {
-            for (link, placed) in burst {
-                tokio::spawn(async move {
-                    link.push(Command::PolicyChanged).expect("room");
-                    placed();
-                });
-            }
-        });
-        tasks.join_all().await;
-        let log = log.lock().expect("whole").clone();
-        assert_eq!(log.iter().position(|what| *what == "written"), usize::try_from(LINKS).ok(), "{log:?}");
     }
 }

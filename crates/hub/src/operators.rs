@@ -26,6 +26,8 @@ pub struct Token {
     pub id: TokenId,
     /// Its name: the journal's `who`.
     pub name: String,
+    /// The person it belongs to, where somebody said so.
+    pub owner: Option<String>,
     /// What it may do.
     pub grant: Grant,
     /// When it was minted.
@@ -40,6 +42,11 @@ pub struct Token {
 }
 
 impl Token {
+    /// Whose it is: its owner's, or a person of its own name.
+    pub fn person(&self) -> &str {
+        self.owner.as_deref().unwrap_or(&self.name)
+    }
+
     /// Whether it may be used.
     pub fn is_active(&self, now: Timestamp) -> bool {
         !self.revoked.load(Ordering::Acquire) && self.expires_at.is_none_or(|at| now < at)
@@ -96,6 +103,8 @@ pub struct Caller {
 #[derive(Debug, Default)]
 pub struct Operators {
     by_hash: RwLock<HashMap<TokenHash, Arc<Token>, RandomState>>,
+    /// Participants of rooms that came without a token: callers while they are connected, and no longer.
+    guests: RwLock<HashMap<TokenId, Arc<Token>>>,
     /// Slows guessing.
     pub throttle: throttle::Throttle,
     /// The turn of one who revokes: of two who revoke each other, one must stay.
@@ -131,6 +140,7 @@ impl Operators {
         let token = Token {
             id: row.id,
             name: row.name,
+            owner: row.owner,
             grant: Grant { role: row.role, scopes: row.scopes },
             created_at: row.created_at,
             expires_at: row.expires_at,
@@ -140,6 +150,31 @@ impl Operators {
             last_address: Mutex::new(None),
         };
         self.by_hash.write().unwrap_or_else(PoisonError::into_inner).insert(row.hash, Arc::new(token));
+    }
+
+    /// A caller without a token of its own, for as long as it is connected.
+    pub fn guest(&self, name: String, grant: Grant, now: Timestamp) -> Arc<Token> {
+        let token = Arc::new(Token {
+            id: TokenId::new(crate::clock::uuid()),
+            name,
+            owner: None,
+            grant,
+            created_at: now,
+            expires_at: None,
+            budget: budget::Budget::default(),
+            revoked: false.into(),
+            last_used: AtomicI64::new(i64::MIN),
+            last_address: Mutex::new(None),
+        });
+        self.guests.write().unwrap_or_else(PoisonError::into_inner).insert(token.id, Arc::clone(&token));
+        token
+    }
+
+    /// A guest is gone: what it asked for and what waits does not run any more.
+    pub fn guest_left(&self, id: TokenId) {
+        if let Some(token) = self.guests.write().unwrap_or_else(PoisonError::into_inner).remove(&id) {
+            token.revoked.store(true, Ordering::Release);
+        }
     }
 
     /// Marks a token revoked: it is refused from this moment on.
@@ -171,7 +206,8 @@ impl Operators {
     /// A token by id.
     pub fn find(&self, id: TokenId) -> Option<Arc<Token>> {
         let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
-        map.values().find(|t| t.id == id).cloned()
+        let found = map.values().find(|t| t.id == id).cloned();
+        found.or_else(|| self.guests.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned())
     }
 
     /// Those that lapsed after one moment and by another.
@@ -238,6 +274,7 @@ mod tests {
         Operators::load(vec![TokenRow {
             id: TokenId::new(uuid::Uuid::from_u128(1)),
             name: "x".into(),
+            owner: None,
             hash: secret.hash(),
             role: Role::Viewer,
             scopes: Scopes::default(),

@@ -9,6 +9,7 @@
 //! | [`manage`] | what operators do: make, grant, kick, invite, keys |
 //! | `sign` | the room's own key, and whose signatures count |
 
+pub mod adapter;
 mod link;
 pub mod live;
 pub mod manage;

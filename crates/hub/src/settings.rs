@@ -20,7 +20,7 @@ use std::path::PathBuf;
 pub use error::{SettingError, SettingErrors, Source};
 use table::RETIRED;
 pub use table::{SETTINGS, Setting, Settings};
-pub use typed::{AgentToken, ChangedAgents, LogLevel};
+pub use typed::{ActEffect, AgentToken, ChangedAgents, LogLevel};
 pub use value::Kind;
 use value::Value;
 

@@ -14,6 +14,7 @@
 //! | [`overview`] | what there is to ask |
 //! | [`listen`] | the mutual-TLS listener |
 
+pub mod adapter;
 mod admit;
 pub mod ask;
 pub mod ca;
@@ -29,7 +30,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use convoke_core::door::Door;
-use convoke_core::effect::Effect;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::peer::Trust;
 use convoke_sonde::builtin as packs;
@@ -41,7 +41,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::agents::budget::Record;
-use crate::agents::{Agent, AuthWay, os_named};
+use crate::agents::{AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Answer, Link};
@@ -79,11 +79,6 @@ impl Sonde {
     pub async fn ca(&self, store: &dyn convoke_store::Store) -> Result<Arc<Ca>, CaError> {
         self.ca.get_or_try_init(|| async { Ca::load_or_make(store).await.map(Arc::new) }).await.cloned()
     }
-}
-
-/// What a probe of this agent may do.
-pub(crate) fn effect_of(hub: &Hub, agent: &Agent, probe: &str) -> Effect {
-    hub.sonde.registry.find(&agent.id).map_or(Effect::Manage, |sonde| sonde.effect_of(probe))
 }
 
 /// How someone came to the door.

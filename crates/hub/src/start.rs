@@ -246,6 +246,7 @@ async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Opt
     let row = TokenRow {
         id: TokenId::new(clock::uuid()),
         name,
+        owner: None,
         hash: secret.hash(),
         role: Role::Admin,
         scopes: Scopes { approve: Some(true), ..Scopes::default() },

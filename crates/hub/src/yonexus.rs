@@ -12,6 +12,7 @@
 //! | `outbox`, `webhook` | what waits for someone, until they have it |
 //! | [`messages`] | reading the inbox and sending, for every door |
 
+pub mod adapter;
 pub mod clients;
 mod discord;
 mod handshake;

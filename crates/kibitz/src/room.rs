@@ -37,7 +37,7 @@ use crate::{MAX_FRAME_AFTER, MAX_FRAME_BEFORE, Now, RELAY_VERSION};
 
 pub use moderate::{Decision, NoSuch};
 pub use show::{Person, Standing};
-pub use speak::{Post, PostError};
+pub use speak::{NotDelivered, Post, PostError};
 
 /// The id under which the hub itself speaks.
 pub const HUB: &str = "hub";
@@ -138,10 +138,25 @@ pub enum Output {
     Close(Conn, Close),
     /// Somebody showed a credential that does not count.
     Unverified(Conn),
+    /// A participant asks the application for an action: decide on it, and hand it to [`Room::deliver`].
+    Act(Act),
     /// Something for the record.
     Record(Event),
     /// The charter changed by a participant's doing: keep it.
     Changed,
+}
+
+/// An action that a participant asks the application for. Its grant includes it; nobody has heard it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// Who asks.
+    pub participant: String,
+    /// Whom alone it is for; absent, it is for all who may read.
+    pub to: Option<String>,
+    /// The asker's number of the message.
+    pub reference: Option<u64>,
+    /// The content message, as JSON.
+    pub content: String,
 }
 
 /// Something for the record.

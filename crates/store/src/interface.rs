@@ -113,6 +113,8 @@ pub struct TokenRow {
     pub name: String,
     /// Its hash.
     pub hash: TokenHash,
+    /// The person it belongs to; absent, it is a person of its own.
+    pub owner: Option<String>,
     /// Its role.
     pub role: Role,
     /// What narrows it.
@@ -211,6 +213,8 @@ pub struct CallRow {
     pub args: Option<SecretBytes>,
     /// What the caller asked for, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// The runbook that asked, or `api`; absent in what an earlier version kept.
+    pub requested_by: Option<String>,
     /// Where it stands.
     pub state: CallState,
     /// The outcome, as the API shows it, once it is done.

@@ -36,6 +36,7 @@ async fn fill(store: &SqliteStore) {
         door: Door::Mcp,
         args: Some(SecretBytes::new(ARGS)),
         timeout_ms: None,
+        requested_by: None,
         state: CallState::Waiting,
         outcome: None,
         created_at: now,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_api::approvals::ApprovalView;
-use convoke_core::approval::{Approval, ApprovalError, ApprovalState};
+use convoke_core::approval::{Approval, ApprovalError, ApprovalState, Decider};
 use convoke_core::call::{CallState, code};
 use convoke_core::effect::Effect;
 use convoke_core::gate::Consent;
 use convoke_core::grant::{Missing, Right};
-use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol, TokenId};
+use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::redact;
 use convoke_core::time::Timestamp;
@@ -17,8 +17,8 @@ use convoke_store::{ApprovalMove, CallEnd, CallRow, StoreError};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::detach::Detach;
-use super::{Call, Course, Done, Planned, dispatch, message};
+use super::planned::{BY_CALLER, Planned, record_of_row};
+use super::{Call, Done, PlaceError, dispatch, to_its_end};
 use crate::agents::Agent;
 use crate::clock;
 use crate::hub::Hub;
@@ -60,11 +60,10 @@ pub async fn decide(
 ) -> Result<(ApprovalState, CallId), DecideError> {
     let (task_hub, by, reason) = (hub.clone(), by.clone(), reason.map(str::to_owned));
     // Between the yes in the store and the call that follows from it nobody may go away.
-    let deciding = async move { decide_to_the_end(&task_hub, &by, id, approve, reason.as_deref()).await };
-    Detach::new(&hub.tasks, deciding).await
+    to_its_end(hub, async move { decide_once(&task_hub, &by, id, approve, reason.as_deref()).await }).await
 }
 
-async fn decide_to_the_end(
+async fn decide_once(
     hub: &Hub,
     by: &Caller,
     id: ApprovalId,
@@ -75,16 +74,28 @@ async fn decide_to_the_end(
     check_reach(hub, &by.token, &row).map_err(DecideError::OutOfReach)?;
     by.token.grant.check_scopes(effect_of(hub, &row), &row.tool).map_err(DecideError::OutOfReach)?;
     let now = clock::now();
-    let decided = approval.decide(by.token.id, approve, now);
+    let asker = hub.operators.find(row.caller);
+    let asker = asker.as_ref().map(|token| token.person()).unwrap_or_default();
+    let by_whom = Decider { token: by.token.id, person: by.token.person() };
+    let decided = approval.decide(by_whom, asker, approve, now);
     let call = settle(hub, by, approval.clone(), row, decided, approve, Answered::ByAPerson { reason }).await?;
     Ok((approval.state, call.id))
 }
 
 /// Whether a token's reach includes everyone whom a call goes to.
 pub fn check_reach(hub: &Hub, token: &Token, row: &CallRow) -> Result<(), Missing> {
-    let tags = hub.agents.find(row.target.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
-    token.grant.check_reach(row.target.as_str(), &tags)?;
-    message::check_reach(&token.grant, row)
+    let adapter = hub.adapters.of(&row.target);
+    let Some(target) = adapter.target(hub, &row.target) else {
+        return token.grant.check_reach::<String>(row.target.as_str(), &[]);
+    };
+    token.grant.check_reach(row.target.as_str(), &target.state().tags)?;
+    let recipients = adapter.recipients(&target, &args_of(row));
+    recipients.iter().try_for_each(|to| token.grant.check_reach(&to.id, &to.tags))
+}
+
+/// A kept call's arguments; nothing where the store gave none back.
+fn args_of(row: &CallRow) -> serde_json::Value {
+    row.args.as_ref().and_then(|args| serde_json::from_slice(args.reveal()).ok()).unwrap_or_default()
 }
 
 /// The person at the asker's own client decides: only where a setting says that this counts.
@@ -104,7 +115,7 @@ pub async fn decide_at_client(
         let decided = approval.decide_at_client(by.token.id, approve, clock::now());
         settle(hub, &by, approval, row, decided, approve, Answered::AtTheClient).await
     };
-    Detach::new(&hub.tasks, deciding).await
+    to_its_end(hub, deciding).await
 }
 
 /// How a decision came.
@@ -204,14 +215,7 @@ pub(super) fn start(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
         if let Err(why) = run_approved(&hub, approval.id, &row, planned).await {
             tracing::error!(call = %row.id, %why, "an approved call could not run");
             let message = format!("the call could not run: {why}");
-            let done = Done {
-                outcome: code::INTERNAL.into(),
-                result: None,
-                message: Some(message),
-                duration_ms: None,
-                by_agent: false,
-            };
-            hub.calls.finish(&call, done);
+            hub.calls.finish(&call, Done { message: Some(message), ..Done::new(code::INTERNAL) });
         }
     });
 }
@@ -240,7 +244,8 @@ async fn use_approval(
     let Some(token) = hub.operators.find(row.caller).filter(|t| t.is_active(now)) else {
         return fail(code::DENIED, NOT_IN_FORCE.into(), Decision::Denied).await;
     };
-    let Some(agent) = super::target(hub, &row.target) else {
+    let adapter = hub.adapters.of(&row.target);
+    let Some(agent) = adapter.target(hub, &row.target) else {
         return fail(code::OFFLINE, format!("agent {} no longer exists", row.target), Decision::Denied).await;
     };
     if is_another(hub, &agent, row) {
@@ -253,11 +258,12 @@ async fn use_approval(
         return fail(code::INTERNAL, UNREADABLE.into(), Decision::Denied).await;
     };
     let planned = Planned {
-        args_shown: super::shown(&agent, &args),
+        args_shown: adapter.shown(&args),
         args_digest: hub.digest(args.get().as_bytes()),
         call: Arc::clone(call),
-        effect: super::effect_of(hub, &agent, &row.tool),
-        requested_by: Arc::clone(&super::BY_CALLER),
+        effect: adapter.effect(hub, &agent, &row.tool),
+        requested_by: row.requested_by.as_deref().unwrap_or(BY_CALLER).into(),
+        adapter,
         token,
         door: row.door,
         agent,
@@ -323,14 +329,13 @@ async fn run_approved(
     };
     let verdict = planned.decide(hub, &args, Consent::Given).await;
     drop(args);
-    let Some(place) = planned.token.enter(super::limits(hub, &planned.token).at_once) else {
-        return failed(code::LIMITED, super::TOKEN_FULL).await;
+    let places = match super::enter(hub, &planned.token) {
+        Ok(places) => places,
+        Err(PlaceError::Limited { message, .. }) => return failed(code::LIMITED, &message).await,
+        Err(full) => return failed(code::BUSY, &full.to_string()).await,
     };
-    let Some(permit) = hub.calls.try_start() else {
-        return failed(code::BUSY, super::HUB_FULL).await;
-    };
-    dispatch::run(hub, planned, Course::Decided(verdict)).await;
-    drop((place, permit));
+    dispatch::run(hub, planned, verdict).await;
+    drop(places);
     Ok(())
 }
 
@@ -343,20 +348,13 @@ fn ending(
     decision: Decision,
     approval: ApprovalId,
 ) -> (Done, CallEnd) {
-    let done =
-        Done { outcome: code.into(), result: None, message: Some(message), duration_ms: None, by_agent: false };
-    let mut record = Draft::new(clock::now(), Kind::Call);
+    let done = Done { message: Some(message), ..Done::new(code) };
+    let mut record = record_of_row(hub, row, Kind::Call);
     record.phase = Some(Phase::Outcome);
-    record.who = hub.operators.find(row.caller).map(|t| t.name.clone());
-    record.door = Some(row.door);
-    record.target = Some(row.target.as_str().into());
-    record.tool = Some(row.tool.clone());
-    record.call_id = Some(row.id);
-    record.args_digest = Some(row.args_digest.clone());
     record.decision = Some(decision);
     record.approval = Some(approval);
     record.outcome = Some(code.into());
-    let outcome = serde_json::to_string(&done).unwrap_or_else(|_| "{}".into());
+    let outcome = done.to_json();
     (done, CallEnd { id: row.id, outcome, record })
 }
 
@@ -462,31 +460,21 @@ fn about(approval: ApprovalId, row: &CallRow, at: Timestamp) -> Draft {
 
 /// What is recorded of an approval that was used for a call which was never sent.
 pub(super) fn given_back(hub: &Hub, row: &CallRow) -> Draft {
-    let mut record = Draft::new(clock::now(), Kind::Approval).detail(&json!({ "what": "not sent: approved again" }));
-    record.who = hub.operators.find(row.caller).map(|token| token.name.clone());
-    record.args_digest = Some(row.args_digest.clone());
-    record.target = Some(row.target.as_str().into());
-    record.tool = Some(row.tool.clone());
-    record.call_id = Some(row.id);
+    let mut record = record_of_row(hub, row, Kind::Approval).detail(&json!({ "what": "not sent: approved again" }));
+    record.door = None;
     record.outcome = Some(ApprovalState::Approved.name().into());
     record
 }
 
 /// What the call may do, as far as anyone can say now: of an agent that is gone, anything.
 pub(super) fn effect_of(hub: &Hub, row: &CallRow) -> Effect {
-    if row.target.protocol() == Protocol::Yonexus {
-        return message::EFFECT;
-    }
-    super::target(hub, &row.target).map_or(Effect::Manage, |agent| super::effect_of(hub, &agent, &row.tool))
+    let adapter = hub.adapters.of(&row.target);
+    adapter.target(hub, &row.target).map_or(Effect::Manage, |target| adapter.effect(hub, &target, &row.tool))
 }
 
 /// Whether whoever has the target's name now is not who had it when the call was asked for.
 fn is_another(hub: &Hub, agent: &Agent, row: &CallRow) -> bool {
-    let since = match row.target.protocol() {
-        Protocol::Kenny | Protocol::Sonde => agent.state().enrolled_at,
-        // To several clients at once; each of them must be who it was.
-        Protocol::Yonexus => message::last_paired(hub, row),
-    };
+    let since = hub.adapters.of(&row.target).admitted_at(hub, agent, &args_of(row));
     since.is_some_and(|since| since > row.created_at)
 }
 
@@ -527,7 +515,7 @@ pub async fn take_back(hub: &Hub, by: &Caller, id: ApprovalId) -> Result<bool, c
         let Some((approval, row)) = task_hub.store.approval(id).await? else { return Ok(false) };
         end_waiting(&task_hub, &by, &approval, &row, code::CANCELLED, "who asked took the call back").await
     };
-    Detach::new(&hub.tasks, taking_back).await
+    to_its_end(hub, taking_back).await
 }
 
 /// Ends all calls that wait, for a person or their machine; answers how many.

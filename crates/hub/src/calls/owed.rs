@@ -34,7 +34,7 @@ impl Owed {
     }
 }
 
-/// Whether a record that failed like this is tried again.
+/// Whether a record that failed like this is owed.
 pub(super) const fn is_owed(why: &StoreError) -> bool {
     !matches!(why, StoreError::Closed)
 }

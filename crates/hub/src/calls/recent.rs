@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::owed::Owed;
-use crate::answers::{self, Told};
+use crate::answers::{self, AnswerText};
 
 /// Most ended calls remembered. Enough for whoever asks again at once; more would only push what is in use out of the
 /// processor's caches.
@@ -53,7 +53,7 @@ pub struct Done {
     pub outcome: Cow<'static, str>,
     /// What the agent answered; absent when it failed or was too large to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Told>,
+    pub result: Option<AnswerText>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -66,6 +66,16 @@ pub struct Done {
 }
 
 impl Done {
+    /// An end with this outcome and nothing else.
+    pub fn new(outcome: impl Into<Cow<'static, str>>) -> Self {
+        Self { outcome: outcome.into(), result: None, message: None, duration_ms: None, by_agent: false }
+    }
+
+    /// As the store keeps it.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("texts and JSON that was read before serialise")
+    }
+
     /// Whether it succeeded.
     pub fn is_ok(&self) -> bool {
         // Whatever an agent calls its error: one with a message of the agent's is one.
@@ -180,7 +190,7 @@ impl Call {
     }
 
     /// Waits until the caller no longer wants it. For the one task that runs the call.
-    pub(super) async fn cancelled(&self) {
+    pub(crate) async fn cancelled(&self) {
         poll_fn(|cx| {
             if !self.is_cancelled() {
                 self.runner.register(cx.waker());
@@ -327,7 +337,7 @@ impl Recent {
     }
 
     /// Forgets the ended calls with large results: there is no room for those of others.
-    pub fn let_go_of_large(&self) {
+    pub fn forget_large_results(&self) {
         let mut inner = self.inner();
         let (large, small): (VecDeque<_>, _) = inner.ended.drain(..).partition(|(_, bytes)| *bytes > answers::SMALL);
         inner.ended = small;
@@ -413,7 +423,7 @@ mod tests {
     }
 
     fn done(outcome: &'static str) -> Done {
-        Done { outcome: outcome.into(), result: None, message: None, duration_ms: None, by_agent: false }
+        Done::new(outcome)
     }
 
     #[test]
@@ -477,7 +487,7 @@ mod tests {
     fn large_results_push_older_ones_out() {
         let recent = Recent::new(10, MaxWaiting { all: 10, of_one: 10 });
         let half = serde_json::value::to_raw_value(&"x".repeat(MAX_BYTES / 2)).expect("a text");
-        let half: Told = half.into();
+        let half: AnswerText = half.into();
         for n in 1..=3 {
             let call = call(n);
             recent.remember(&call);
@@ -498,7 +508,7 @@ mod tests {
             recent.remember(&call);
             recent.finish(&call, Done { result: Some(result.into()), ..done("ok") });
         }
-        recent.let_go_of_large();
+        recent.forget_large_results();
         let there = |n| recent.find(CallId::new(uuid::Uuid::from_u128(n))).is_some();
         assert_eq!([there(1), there(2), there(3), there(4)], [true, false, true, false]);
         let inner = recent.inner();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use convoke_core::approval::{Approval, ApprovalState};
 use convoke_core::call::{CallState, code};
 use convoke_core::effect::Effect;
-use convoke_core::id::Protocol;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_store::{CallRow, StoreError};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::planned::record_of_row;
 use super::{Call, Done, approve};
 use crate::clock;
 use crate::hub::Hub;
@@ -99,28 +99,15 @@ pub(crate) async fn of_row(hub: &Hub, row: CallRow) -> Result<Arc<Call>, StoreEr
 
 /// Ends a kept call that nobody runs.
 async fn end(hub: &Hub, row: &CallRow, code: &'static str, message: &str) -> Result<(), StoreError> {
-    let mut record = Draft::new(clock::now(), Kind::Call);
+    let mut record = record_of_row(hub, row, Kind::Call);
     record.phase = Some(Phase::Outcome);
-    record.who = hub.operators.find(row.caller).map(|token| token.name.clone());
-    record.door = Some(row.door);
-    record.target = Some(row.target.as_str().into());
-    record.tool = Some(row.tool.clone());
-    record.call_id = Some(row.id);
-    record.args_digest = Some(row.args_digest.clone());
     record.outcome = Some(code.into());
     hub.store.finish_call(row.id, &told(code, message), record).await
 }
 
 /// The end of a call as the store keeps it.
 fn told(code: &'static str, message: &str) -> String {
-    let done = Done {
-        outcome: code.into(),
-        result: None,
-        message: Some(message.to_owned()),
-        duration_ms: None,
-        by_agent: false,
-    };
-    serde_json::to_string(&done).unwrap_or_else(|_| "{}".into())
+    Done { message: Some(message.to_owned()), ..Done::new(code) }.to_json()
 }
 
 /// Nobody is connected yet to a hub that starts: an approved call waits for its machine, as long as its approval holds.
@@ -130,11 +117,10 @@ fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
     hub.tasks.spawn(async move {
         let hub = task_hub;
         let lapses = approval.expires_at.since(clock::now());
-        let is_there = || {
-            row.target.protocol() == Protocol::Yonexus || {
-                super::target(&hub, &row.target).is_none_or(|agent| agent.state().is_online())
-            }
-        };
+        let adapter = hub.adapters.of(&row.target);
+        // One that is gone is told so at once.
+        let is_there =
+            || adapter.target(&hub, &row.target).is_none_or(|target| adapter.check_online(&target).is_ok());
         let coming = async {
             // Whatever the news is, and if some were missed.
             while !is_there() && !matches!(news.recv().await, Err(RecvError::Closed)) {}

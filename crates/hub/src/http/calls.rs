@@ -53,13 +53,21 @@ pub(super) async fn call(
         Some(args) => args,
         None => RawValue::from_string("{}".into()).map_err(|_| ApiError::internal())?,
     };
-    let ask = Ask { caller, agent, tool: request.tool, args, timeout, idempotency_key: request.idempotency_key };
+    let ask = Ask {
+        caller,
+        agent,
+        tool: request.tool,
+        args,
+        timeout,
+        idempotency_key: request.idempotency_key,
+        requested_by: None,
+    };
     place(&hub, ask).await
 }
 
 /// Places a call and answers with its end, or with the approval it waits for.
 pub(super) async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
-    match calls::place_here(hub, ask).await {
+    match calls::place(hub, ask).await {
         Ok(Placed::Running(call)) => {
             let done = call.wait().await;
             Ok(answered(&call, done))

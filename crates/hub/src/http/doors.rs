@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::error::clip;
 use super::{ApiError, origin};
-use crate::calls::Detach;
+use crate::calls::to_its_end;
 use crate::clock;
 use crate::hub::Hub;
 use crate::operators::{AuthError, Caller};
@@ -167,7 +167,7 @@ impl Router {
                 let token = caller.as_ref().filter(|_| tells).map(|caller| Arc::clone(&caller.token));
                 request.extensions_mut().insert(Visit { from, caller, names });
                 let answering = (room.enter)(request, hub.clone());
-                let response = if room.finishes { Detach::new(&hub.tasks, answering).await } else { answering.await };
+                let response = if room.finishes { to_its_end(hub, answering).await } else { answering.await };
                 match token {
                     Some(token) if response.status().is_success() && !token.is_active(clock::now()) => too_late(),
                     _ => response,
@@ -221,6 +221,9 @@ async fn keep(hub: &Hub, right: Right, request: &mut Request, from: IpAddr) -> R
     if right == Right::Public {
         return Ok(None);
     }
+    if right == Right::Guest && !request.headers().contains_key(header::AUTHORIZATION) {
+        return Ok(None);
+    }
     let caller = authenticate(hub, request, from)?;
     if let Err(missing) = caller.token.grant.check(right) {
         let what = format!("{} {}", request.method(), clip(request.uri().path()));
@@ -237,7 +240,7 @@ async fn keep(hub: &Hub, right: Right, request: &mut Request, from: IpAddr) -> R
 }
 
 /// Who makes this request.
-pub(super) fn authenticate(hub: &Hub, request: &Request, address: IpAddr) -> Result<Caller, ApiError> {
+fn authenticate(hub: &Hub, request: &Request, address: IpAddr) -> Result<Caller, ApiError> {
     let headers = request.headers();
     let door = match headers.get(&CLIENT) {
         _ if request.uri().path() == crate::mcp::PATH => Door::Mcp,

@@ -70,7 +70,8 @@ pub(super) async fn update(
     let args = json!({ "version": binary.version, "url": url, "sha256": hash });
     let args = serde_json::value::to_raw_value(&args).map_err(|_| ApiError::internal())?;
     let timeout = Some(super::agents::UPDATE_TIMEOUT);
-    let ask = Ask { caller, agent, tool: "agent_update".into(), args, timeout, idempotency_key: None };
+    let ask =
+        Ask { caller, agent, tool: "agent_update".into(), args, timeout, idempotency_key: None, requested_by: None };
     match crate::calls::place(&hub, ask).await {
         Ok(Placed::Running(call)) => {
             let done = call.wait().await;

@@ -232,6 +232,18 @@ impl FromRequestParts<Hub> for Caller {
     }
 }
 
+/// Who makes the request, at a door that also takes those who show no token.
+#[derive(Debug)]
+pub(super) struct MaybeCaller(pub Option<Caller>);
+
+impl FromRequestParts<Hub> for MaybeCaller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Hub) -> Result<Self, ApiError> {
+        Ok(Self(visit(parts)?.caller.clone()))
+    }
+}
+
 impl FromRequestParts<Hub> for From {
     type Rejection = ApiError;
 

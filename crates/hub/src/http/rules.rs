@@ -233,7 +233,7 @@ pub(super) async fn send(
         Ok(ask) => ask,
         Err(why) => return Err(not_sent(&hub, &caller, why).await),
     };
-    match calls::place_here(&hub, ask).await.map_err(refused)? {
+    match calls::place(&hub, ask).await.map_err(refused)? {
         Placed::Running(call) => {
             to.sort_unstable();
             to.dedup();

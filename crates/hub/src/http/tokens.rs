@@ -36,6 +36,7 @@ pub(super) async fn list(
     let view = |token: std::sync::Arc<crate::operators::Token>| TokenView {
         id: token.id,
         name: token.name.clone(),
+        owner: token.owner.clone(),
         role: token.grant.role,
         scopes: token.grant.scopes.clone(),
         state: token.state(now).into(),
@@ -56,10 +57,7 @@ pub(super) async fn mint(
     caller: Caller,
     Json(request): Json<TokenRequest>,
 ) -> Result<Json<TokenMinted>, ApiError> {
-    let name_ok = (1..=64).contains(&request.name.chars().count())
-        && request.name.chars().all(|c| c.is_alphanumeric() || "._-@ ".contains(c))
-        && request.name.trim() == request.name;
-    if !name_ok {
+    if !is_name(&request.name) {
         return Err(ApiError::bad_request("`name` must be 1 to 64 letters, digits, '.', '_', '-', '@' or spaces"));
     }
     if request.name == "hub" {
@@ -90,10 +88,24 @@ pub(super) async fn mint(
         let refused = ApiError::new(StatusCode::FORBIDDEN, "forbidden", message);
         return Err(if left > 0 { refused.hint(format!("give `expires_in_s` of at most {left}")) } else { refused });
     }
+    // Who mints for themselves alone cannot mint somebody else who approves what they ask for.
+    let owner = match (&caller.token.owner, request.owner) {
+        (Some(own), Some(asked)) if *own != asked => {
+            record_refusal(&hub, &caller, "minting a token for somebody else", None).await;
+            let message = format!("this token belongs to {own}, and so does every token it mints");
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message));
+        }
+        (Some(own), _) => Some(own.clone()),
+        (None, asked) => asked,
+    };
+    if owner.as_deref().is_some_and(|owner| !is_name(owner)) {
+        return Err(ApiError::bad_request("`owner` must be 1 to 64 letters, digits, '.', '_', '-', '@' or spaces"));
+    }
     let secret = clock::token("cvk_");
     let row = TokenRow {
         id: TokenId::new(clock::uuid()),
         name: request.name,
+        owner,
         hash: secret.hash(),
         role: request.role,
         scopes,
@@ -104,7 +116,7 @@ pub(super) async fn mint(
     };
     let mut record = Draft::new(now, Kind::Token).detail(&json!({
         "what": "minted", "id": row.id, "name": row.name, "role": row.role, "scopes": row.scopes,
-        "expires_at": row.expires_at,
+        "expires_at": row.expires_at, "owner": row.owner,
     }));
     record.who = Some(caller.token.name.clone());
     record.door = Some(caller.door);
@@ -112,6 +124,12 @@ pub(super) async fn mint(
     hub.store.put_token(row.clone(), record).await?;
     hub.operators.add(row);
     Ok(Json(TokenMinted { id, token: secret.reveal().into() }))
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.chars().count())
+        && text.chars().all(|c| c.is_alphanumeric() || "._-@ ".contains(c))
+        && text.trim() == text
 }
 
 fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {

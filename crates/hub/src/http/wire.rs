@@ -10,8 +10,8 @@ use axum::response::IntoResponse;
 use convoke_core::door::Door;
 use convoke_core::secret::SecretText;
 
-use super::doors::{authenticate, bearer, record_refusal};
-use super::extract::PathOf;
+use super::doors::{bearer, record_refusal};
+use super::extract::{MaybeCaller, PathOf};
 use super::{ApiError, From, origin};
 use crate::clock;
 use crate::hub::Hub;
@@ -63,24 +63,14 @@ pub(super) async fn room(
     State(hub): State<Hub>,
     From(address): From,
     PathOf(name): PathOf<String>,
+    MaybeCaller(operator): MaybeCaller,
     mut request: Request,
 ) -> Response<Body> {
     if let Some(seconds) = hub.rooms.throttle.blocked_for(address, clock::now()) {
         return ApiError::throttled(seconds).into_response();
     }
-    // A page from elsewhere must not speak in the name of who looks at it; and what an agent asserts is bound to the
-    // host it dialled, which therefore must be one that this hub is.
-    if let Err(refused) = origin::check(&hub, &request) {
-        return refused.into_response();
-    }
+    // What an agent asserts is bound to the host it dialled, which the doors' check has found to be one of this hub's.
     let host = origin::host(&request).unwrap_or_default().to_ascii_lowercase();
-    let operator = match request.headers().contains_key(header::AUTHORIZATION) {
-        true => match authenticate(&hub, &request, address) {
-            Ok(operator) => Some(operator),
-            Err(refused) => return refused.into_response(),
-        },
-        false => None,
-    };
     let found = convoke_kibitz::name::normal(&name).and_then(|name| hub.rooms.find(&name));
     let Some(room) = found else {
         hub.strangers.refused(address, Door::Room);

@@ -17,14 +17,14 @@ use convoke_kenny::policy::Dialect;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Session, telemetry};
+use super::{Session, Waiter, telemetry};
 use crate::agents::Agent;
 use crate::agents::budget::Record;
-use crate::answers::Told;
-use crate::calls::{INTERRUPTED, room_for_answer};
+use crate::answers::AnswerText;
+use crate::calls::{INTERRUPTED, reserve_memory};
 use crate::clock;
 use crate::hub::Hub;
-use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
+use crate::link::{Close as LinkClose, Command, Failure, Link, Request};
 use crate::ws::{Event as WsEvent, Skipped, Socket, SocketError, Stream, WsError};
 
 /// Bytes that may wait to be written before no more commands are taken.
@@ -84,7 +84,7 @@ pub(super) async fn run<S: Stream>(
         command.fail(gone());
     }
     for (_, waiter) in session.end() {
-        waiter.send(Err(gone()));
+        let _ = waiter.send(Err(gone()));
     }
     (end, last_seen)
 }
@@ -136,10 +136,6 @@ impl Tunnel<'_> {
                     if let Some(close) = self.on_command(command, now, socket, session) {
                         return Some(close);
                     }
-                    // A lone call has nobody to wait for.
-                    if self.hub.calls.running() > 1 {
-                        others_first().await;
-                    }
                     // What else waits goes out in the same write.
                     while socket.backlog() < HIGH_WATER {
                         let Some(command) = self.link.pop() else { break };
@@ -167,18 +163,26 @@ impl Tunnel<'_> {
     ) -> Option<Close> {
         match command {
             overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
-            Command::Call { id, frame, deadline, reply } => match session.start(id, deadline, reply) {
-                Ok(()) => socket.queue_text(&frame),
-                Err((why, reply)) => {
-                    let failure = match why {
-                        StartError::Full => Failure::new(code::BUSY, "too many calls are under way on this agent"),
-                        _ => Failure::new(code::INTERNAL, "the call could not be started"),
-                    };
-                    reply.send(Err(failure));
+            Command::Call(Request { id, tool, args, deadline, reply, .. }) => {
+                match session.start(id, deadline, reply) {
+                    Ok(()) => {
+                        let frame = HubFrame::Request {
+                            id: id.uuid(),
+                            tool: tool.as_str().into(),
+                            args: Cow::Borrowed(&args),
+                        };
+                        socket.queue_text(&frame.encode());
+                    }
+                    Err((why, reply)) => {
+                        let failure = match why {
+                            StartError::Full => {
+                                Failure::new(code::BUSY, "too many calls are under way on this agent")
+                            }
+                            _ => Failure::new(code::INTERNAL, "the call could not be started"),
+                        };
+                        let _ = reply.send(Err(failure));
+                    }
                 }
-            },
-            Command::Probe(Probe { reply, .. }) => {
-                let _ = reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
             }
             Command::Forget(id) => drop(session.cancel(id)),
             // Nothing is held back here: it has gone out.
@@ -225,7 +229,7 @@ impl Tunnel<'_> {
                 }
                 Output::Expired(_, waiter) => {
                     let message = format!("agent {} did not answer in time; it may still finish", self.agent.id);
-                    waiter.send(Err(Failure::new(code::TIMEOUT, message)));
+                    let _ = waiter.send(Err(Failure::new(code::TIMEOUT, message)));
                 }
                 Output::Close(refusal) => {
                     tracing::info!(agent = %self.agent.id, %refusal, "an agent is gone");
@@ -349,19 +353,19 @@ impl Tunnel<'_> {
         self.complain(format!("{what} of {size} bytes was dropped: it is over kenny.max_telemetry_bytes")).await;
     }
 
-    async fn on_response(&mut self, response: Response<'_>, call: Match<Reply>) {
+    async fn on_response(&mut self, response: Response<'_>, call: Match<Waiter>) {
         let id = CallId::new(response.id);
         let answer = response.outcome();
         match call {
             Match::Answered(waiter) => {
                 let answer = match answer {
                     // A large one may wait for room, and with it this connection alone.
-                    Ok(result) => room_for_answer(self.hub, result.get().len())
+                    Ok(result) => reserve_memory(self.hub, result.get().len())
                         .await
-                        .map(|room| Told::new(result.to_owned(), room)),
+                        .map(|reserved| AnswerText::new(result.to_owned(), reserved)),
                     Err(error) => Err(Failure::of_peer(error.code.as_str(), error.message)),
                 };
-                waiter.send(answer);
+                let _ = waiter.send(answer);
             }
             Match::Late => {
                 let outcome = answer
@@ -404,7 +408,7 @@ impl Tunnel<'_> {
         record
     }
 
-    async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Match<Reply>)>) {
+    async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Match<Waiter>)>) {
         let failure = || match why {
             Unreadable::TooLarge(size) => {
                 let limit = self.hub.settings.kenny.max_frame_bytes;
@@ -424,7 +428,7 @@ impl Tunnel<'_> {
             }
         };
         match call {
-            Some((_, Match::Answered(waiter))) => waiter.send(Err(failure())),
+            Some((_, Match::Answered(waiter))) => drop(waiter.send(Err(failure()))),
             Some((id, Match::Late)) => self.note_late(id, failure().code.into()).await,
             Some((_, Match::Stranger)) | None => {}
         }

@@ -19,7 +19,8 @@ use super::server::Asker;
 use super::tools::{AGENT, TIMEOUT};
 use super::{approve, progress};
 use crate::agents::Agent;
-use crate::calls::{self, Ask, Call, CancelUnlessDone, Done, PlaceError, Placed, Run};
+use crate::calls::{self, Ask, Call, CancelUnlessDone, Done, PlaceError, Placed};
+pub(super) type Run = std::future::Ready<()>;
 use crate::http::ApiError;
 use crate::http::agents::in_reach;
 use crate::http::calls::{Found, MAX_WAIT_S, find, taken_back};
@@ -169,22 +170,14 @@ pub(super) async fn place(
         args: wanted.args.clone(),
         timeout: wanted.timeout,
         idempotency_key: None,
+        requested_by: None,
     };
-    calls::place_to_follow(hub, ask, wanted.read.take()).await
+    Ok((calls::place(hub, ask).await?, None))
 }
 
 /// Why a call was not placed.
 pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Outcome {
-    let code = match error {
-        PlaceError::Denied(_) => "forbidden",
-        PlaceError::NotInForce => "unauthorized",
-        PlaceError::KeyReused => "conflict",
-        PlaceError::BadArgs(_) => "bad_args",
-        PlaceError::Limited { .. } => "limited",
-        PlaceError::Busy(_) => "busy",
-        PlaceError::Store(_) => "store",
-    };
-    Outcome::refused(agent, tool, code, error.to_string())
+    Outcome::refused(agent, tool, error.code(), error.to_string())
 }
 
 /// A call as people are told of it.

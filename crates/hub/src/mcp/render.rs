@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::hidden::{self, visible};
 use super::{bound, schema};
-use crate::answers::Told;
+use crate::answers::AnswerText as Told;
 use crate::calls::{Call, Done};
 use crate::clock;
 use crate::http::ApiError;

@@ -23,11 +23,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::call;
+use super::call::Run;
 use super::peek::is_short;
 use super::render::Outcome;
 use super::server::Asker;
 use super::{Entry, Need, find};
-use crate::calls::{Call, CancelUnlessDone, Done, Placed, Run};
+use crate::calls::{Call, CancelUnlessDone, Done, Placed};
 use crate::clock;
 use crate::http::extract::json_bytes;
 use crate::hub::Hub;

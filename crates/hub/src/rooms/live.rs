@@ -11,7 +11,7 @@ use convoke_core::door::Door;
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::time::Timestamp;
 use convoke_kibitz::Now;
-use convoke_kibitz::room::{Arrival, Charter, Conn, Event, Limits, Output, Room};
+use convoke_kibitz::room::{Act, Arrival, Charter, Conn, Event, Limits, Output, Room};
 use serde_json::json;
 
 use super::link::RoomLink;
@@ -45,6 +45,7 @@ struct State {
 #[must_use = "records and changes wait to be kept"]
 pub struct After {
     events: Vec<Event>,
+    acts: Vec<Act>,
     unverified: Vec<IpAddr>,
     changed: bool,
     slow: u64,
@@ -131,6 +132,7 @@ impl State {
                     Output::Unverified(conn) => {
                         after.unverified.extend(self.links.get(&conn).map(|(_, from)| *from));
                     }
+                    Output::Act(act) => after.acts.push(act),
                     Output::Record(event) => after.events.push(event),
                     Output::Changed => after.changed = true,
                 }
@@ -140,9 +142,14 @@ impl State {
 }
 
 impl After {
+    /// The actions that were asked for: each is to go through the gate.
+    pub(super) fn take_acts(&mut self) -> Vec<Act> {
+        std::mem::take(&mut self.acts)
+    }
+
     /// Keeps and records what there is.
     pub async fn settle(self, hub: &Hub, room: &LiveRoom) {
-        let Self { events, unverified, changed, slow } = self;
+        let Self { events, unverified, changed, slow, acts: _ } = self;
         if slow > 0 {
             hub.metrics.dropped("room_slow_participant", slow);
             tracing::info!(room = room.name, slow, "participants who do not read were dropped");

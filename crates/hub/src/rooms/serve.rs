@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use convoke_core::door::Door;
 use convoke_core::effect::Effect;
-use convoke_core::grant::Role;
+use convoke_core::grant::{Grant, Role, Scopes};
 use convoke_kibitz::MAX_FRAME_BEFORE;
 use convoke_kibitz::close::{self, Close};
 use convoke_kibitz::frame::FromRelay;
 use convoke_kibitz::room::{Arrival, Caller as RoomCaller, Conn};
 
+use super::adapter::{ACT, act};
 use super::link::{Out, RoomLink};
 use super::sign::Ecdsa;
 use super::{LiveRoom, now, peer};
@@ -46,10 +48,14 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, room: Arc<LiveRoom>, io: S, read:
     let conn = Conn(hub.rooms.next.fetch_add(1, Ordering::Relaxed));
     let link = RoomLink::new();
     let caller = caller(&room, guest.operator.as_ref());
-    let arrival = Arrival { challenge: clock::random(), host: guest.host, caller };
+    let arrival = Arrival { challenge: clock::random(), host: guest.host.clone(), caller };
     let at = now(&hub);
     room.add(conn, &link, guest.address, arrival, at).settle(&hub, &room).await;
-    let close = drive(&hub, &room, &mut socket, conn, &link, guest.operator.as_ref()).await;
+    let mut asker = guest.operator.clone();
+    let close = drive(&hub, &room, &mut socket, conn, &link, &guest, &mut asker).await;
+    if let (None, Some(asker)) = (&guest.operator, asker) {
+        hub.operators.guest_left(asker.token.id);
+    }
     room.gone(conn, now(&hub)).settle(&hub, &room).await;
     if let Some(close) = close {
         Box::pin(socket.say_goodbye(close.code, close.reason)).await;
@@ -69,6 +75,15 @@ fn caller(room: &LiveRoom, operator: Option<&Caller>) -> RoomCaller {
     }
 }
 
+/// A participant without a token as the caller of its own actions: they reach this room and nothing else.
+fn guest_of(hub: &Hub, room: &LiveRoom, participant: &str, guest: &Guest) -> Caller {
+    let peer = peer(&room.name);
+    let name = format!("{peer}/{participant}");
+    let scopes = Scopes { tools: Some(vec![ACT.into()]), agents: Some(vec![peer]), ..Scopes::default() };
+    let token = hub.operators.guest(name, Grant { role: Role::Operator, scopes }, clock::now());
+    Caller { token, door: Door::Room, address: guest.address }
+}
+
 /// Runs until the connection ends. Answers what to tell the peer, if it is still there.
 async fn drive<S: Stream>(
     hub: &Hub,
@@ -76,8 +91,10 @@ async fn drive<S: Stream>(
     socket: &mut Socket<S>,
     conn: Conn,
     link: &RoomLink,
-    operator: Option<&Caller>,
+    guest: &Guest,
+    asker: &mut Option<Caller>,
 ) -> Option<Close> {
+    let operator = guest.operator.as_ref();
     let mut heard = hub.mono();
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -88,7 +105,7 @@ async fn drive<S: Stream>(
                 let Some(event) = event.transpose() else { continue };
                 heard = hub.mono();
                 let at = now(hub);
-                let after = match event {
+                let mut after = match event {
                     Ok(WsEvent::Text(text)) => room.with(at, |room| room.on_text(conn, &text, &Ecdsa, at)).1,
                     Ok(WsEvent::Binary(_)) => room.with(at, |room| room.on_binary(conn, at)).1,
                     // Everything before it was handed on or refused: the pong tells the sender.
@@ -118,7 +135,17 @@ async fn drive<S: Stream>(
                     }
                     Err(SocketError::Ended | SocketError::Io(_)) => return None,
                 };
+                let acts = after.take_acts();
                 after.settle(hub, room).await;
+                // One after another, so that a participant is heard in the order in which it speaks.
+                for asked in acts {
+                    let caller = asker.get_or_insert_with(|| guest_of(hub, room, &asked.participant, guest)).clone();
+                    if let Err((reason, words)) = act(hub, &room.name, caller, &asked).await {
+                        let at = now(hub);
+                        let ((), after) = room.with(at, |room| room.refuse_act(&asked, &reason, &words));
+                        after.settle(hub, room).await;
+                    }
+                }
                 let limit = room.look(|room| room.soft_limit(conn));
                 if limit > MAX_FRAME_BEFORE {
                     socket.let_in(2 * limit, &hub.arrivals);

@@ -128,6 +128,7 @@ settings! {
         telemetry_days: u64 = number(0, 36_500), "30", "Days snapshots are kept; 0 keeps them for ever. Each agent's latest stays.";
     }
     rooms: RoomSettings {
+        act_effect: ActEffect = word(), "interact", "What an action asked for in a room counts as for rights and confirm rules.";
         frames_per_second: u32 = number(1, 1_000_000), "50", "Frames taken from one participant of a room a second; more are dropped and told.";
         max_participants: usize = number(1, 10_000), "200", "Most participants in one room; one more is told that it is full.";
         max_rooms: usize = number(1, 100_000), "1000", "Most rooms.";

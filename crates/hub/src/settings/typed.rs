@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use convoke_core::effect::Effect;
 use convoke_core::id::PeerId;
 use convoke_core::secret::SecretText;
 
@@ -171,6 +172,28 @@ words! {
         Debug = "debug",
         /// Everything.
         Trace = "trace",
+    }
+}
+
+words! {
+    /// What an action asked for in a room counts as.
+    pub enum ActEffect {
+        /// It changes nothing.
+        Observe = "observe",
+        /// It touches somebody.
+        Interact = "interact",
+        /// It changes something.
+        Manage = "manage",
+    }
+}
+
+impl From<ActEffect> for Effect {
+    fn from(effect: ActEffect) -> Self {
+        match effect {
+            ActEffect::Observe => Self::Observe,
+            ActEffect::Interact => Self::Interact,
+            ActEffect::Manage => Self::Manage,
+        }
     }
 }
 

@@ -18,13 +18,12 @@ use super::cache::{Asked, Question};
 use super::live::{PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED};
 use super::registry::SondeAgent;
 use crate::agents::Agent;
-use crate::answers::Told;
+use crate::answers::AnswerText;
 use crate::calls::{self, Ask, Call, PlaceError, Placed};
 use crate::http::doors::record_refusal;
 use crate::hub::Hub;
 use crate::link::{Answer, Failure};
 use crate::operators::Caller;
-use crate::settings::ChangedAgents;
 
 /// Added to a waiter's own deadline, so that the link's word on it comes first.
 const GRACE: Duration = Duration::from_secs(1);
@@ -43,11 +42,6 @@ pub(crate) async fn through_cache<F>(
 where
     F: Future<Output = Answer>,
 {
-    let flagged = hub.sonde.registry.find(&question.agent).is_some_and(|a| a.state().facts.changed.is_some());
-    if flagged && hub.settings.sonde.changed_agents == ChangedAgents::Restrict {
-        let message = "the agent's attestation changed; it is not asked until an operator accepts it";
-        return Err(Failure::new(code::BLOCKED, message));
-    }
     let life = hub.settings.sonde.cache_s;
     if effect != Effect::Observe || life.is_zero() {
         return transmit(timeout).await;
@@ -98,7 +92,7 @@ pub struct ProbeReply {
     /// Whom and what it was about.
     pub probe: String,
     /// The agent's response, or why there is none.
-    pub outcome: Result<Told, Failure>,
+    pub outcome: Result<AnswerText, Failure>,
     /// From the gate to the answer.
     pub duration_ms: u64,
 }
@@ -261,6 +255,7 @@ pub(crate) async fn prepare(
         args,
         timeout: ask.timeout,
         idempotency_key: None,
+        requested_by: Some(ask.requested_by.into()),
     };
     Ok((sonde, placed))
 }
@@ -283,37 +278,15 @@ fn running(placed: Result<Placed, PlaceError>) -> Result<Arc<Call>, AskError> {
 
 /// Asks for a probe; whoever asked waits for the call, or leaves it.
 pub async fn start(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<(Arc<SondeAgent>, Arc<Call>), AskError> {
-    let requested_by = ask.requested_by.into();
     let (sonde, placed) = prepare(hub, caller, ask).await?;
-    Ok((sonde, running(calls::place_for(hub, placed, requested_by).await)?))
+    Ok((sonde, running(calls::place(hub, placed).await)?))
 }
 
 /// Asks for a probe, and waits for it. A caller who goes away does not take it along.
 pub async fn probe(hub: &Hub, caller: &Caller, ask: ProbeAsk<'_>) -> Result<ProbeReply, AskError> {
     let probe = ask.probe.to_owned();
-    let (agent, call, run) = follow(hub, caller, ask).await?;
-    run.await;
+    let (agent, call) = start(hub, caller, ask).await?;
     Ok(ended(agent, probe, call).await)
-}
-
-/// Asks for a probe that runs where the last part is awaited.
-pub(super) async fn follow(
-    hub: &Hub,
-    caller: &Caller,
-    ask: ProbeAsk<'_>,
-) -> Result<(Arc<SondeAgent>, Arc<Call>, impl Future<Output = ()> + use<>), AskError> {
-    let requested_by = ask.requested_by.into();
-    let (agent, placed) = prepare(hub, caller, ask).await?;
-    let (placed, run) = match calls::place_to_follow_for(hub, placed, None, requested_by).await {
-        Ok((placed, run)) => (Ok(placed), run),
-        Err(error) => (Err(error), None),
-    };
-    let run = async move {
-        if let Some(run) = run {
-            run.await;
-        }
-    };
-    Ok((agent, running(placed)?, run))
 }
 
 /// What came of a probe, once it has ended.

@@ -354,21 +354,17 @@ async fn run_step(
     let params = RawValue::from_string(Value::Object(params).to_string()).ok();
     let ask = ProbeAsk { agent: Some(&sonde.wire_id), probe: &probe, params, timeout: Some(left), requested_by: id };
     let over = || Ran { late: true, ..failed("timeout", "the runbook's time was over before this probe".into()) };
-    let asked = match tokio::time::timeout(left, ask::follow(hub, caller, ask)).await {
+    let asked = match tokio::time::timeout(left, ask::start(hub, caller, ask)).await {
         Ok(asked) => asked,
         Err(_) => return over(),
     };
-    let (agent, call, run) = match asked {
+    let (agent, call) = match asked {
         Ok(asked) => asked,
         Err(why) => return Ran { refused: Some(why), ..failed("error", String::new()) }.with_error(),
     };
     let abandoned = (caller.door == Door::Mcp).then(|| CancelUnlessDone::new(&call));
-    let ended = async {
-        run.await;
-        ask::ended(agent, probe, call).await
-    };
     let left = deadline.saturating_duration_since(Instant::now());
-    let reply = tokio::time::timeout(left, ended).await;
+    let reply = tokio::time::timeout(left, ask::ended(agent, probe, call)).await;
     // From here on somebody is answered. A probe that is too late for that ends by its own deadline.
     if let Some(abandoned) = abandoned {
         abandoned.let_go();

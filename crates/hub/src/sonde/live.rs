@@ -28,7 +28,7 @@ use crate::agents::budget::Record;
 use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
-use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe, others_first};
+use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Request};
 use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
 
 /// Bytes that may wait to be written before no more commands are taken.
@@ -57,7 +57,7 @@ struct Tunnel<'a> {
     /// Bytes written when a backlog was first seen.
     stalled_at: Option<u64>,
     /// Probes that wait for another of the same name: the session says which. At most `sonde.max_in_flight`.
-    held: VecDeque<Probe>,
+    held: VecDeque<Request>,
 }
 
 type Goodbye = Option<(u16, &'static str)>;
@@ -171,10 +171,6 @@ impl Tunnel<'_> {
                     if let Some(close) = self.on_command(command, now, socket, session) {
                         return Some((close.code(), close.reason()));
                     }
-                    // A lone call has nobody to wait for.
-                    if self.hub.calls.running() > 1 {
-                        others_first().await;
-                    }
                     while socket.backlog() < HIGH_WATER {
                         let Some(command) = self.link.pop() else { break };
                         if let Some(close) = self.on_command(command, now, socket, session) {
@@ -200,18 +196,15 @@ impl Tunnel<'_> {
     ) -> Option<Close> {
         match command {
             overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
-            Command::Probe(held) => {
-                let waits = |held: &Probe| self.held.iter().any(|other| other.probe == held.probe);
-                if !session.must_wait(&held.probe) && !waits(&held) {
+            Command::Call(held) => {
+                let waits = |held: &Request| self.held.iter().any(|other| other.tool == held.tool);
+                if !session.must_wait(&held.tool) && !waits(&held) {
                     start(held, socket, session);
                 } else if self.held.len() < self.hub.settings.sonde.max_in_flight {
                     self.held.push_back(held);
                 } else {
                     let _ = held.reply.send(Err(Failure::new(code::BUSY, TOO_MANY)));
                 }
-            }
-            Command::Call { reply, .. } => {
-                reply.send(Err(Failure::new(code::INTERNAL, "this agent speaks another protocol")));
             }
             Command::Forget(id) => {
                 self.held.retain(|held| held.id != id);
@@ -261,7 +254,7 @@ impl Tunnel<'_> {
         }
         while let Some(place) = self.held.iter().position(|held| held.deadline <= now) {
             let Some(held) = self.held.remove(place) else { break };
-            let message = format!("Agent '{}' was still busy with another {}", self.sonde.label(), held.probe);
+            let message = format!("Agent '{}' was still busy with another {}", self.sonde.label(), held.tool);
             let _ = held.reply.send(Err(Failure::new(code::TIMEOUT, message)));
         }
         self.release(socket, session);
@@ -280,7 +273,7 @@ impl Tunnel<'_> {
         }
         let mut place = 0;
         while let Some(held) = self.held.get(place) {
-            if session.must_wait(&held.probe) {
+            if session.must_wait(&held.tool) {
                 place += 1;
             } else if let Some(held) = self.held.remove(place) {
                 start(held, socket, session);
@@ -434,10 +427,10 @@ impl Tunnel<'_> {
     }
 }
 
-fn start<S: Stream>(held: Probe, socket: &mut Socket<S>, session: &mut Session) {
-    let Probe { id, probe, params, requested_by, timeout, deadline, reply } = held;
+fn start<S: Stream>(held: Request, socket: &mut Socket<S>, session: &mut Session) {
+    let Request { id, tool, args, requested_by, timeout, deadline, reply } = held;
     let started =
-        session.request(id.uuid(), &probe, Some(&params), &requested_by, timeout, deadline, clock::now(), reply);
+        session.request(id.uuid(), &tool, Some(&args), &requested_by, timeout, deadline, clock::now(), reply);
     match started {
         Ok(frame) => socket.queue_text(&frame),
         Err((why, reply)) => {

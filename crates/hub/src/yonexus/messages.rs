@@ -111,6 +111,7 @@ pub fn ask(hub: &Hub, caller: &Caller, request: SendMessage) -> Result<Ask, Send
         args,
         timeout: None,
         idempotency_key: None,
+        requested_by: None,
     })
 }
 

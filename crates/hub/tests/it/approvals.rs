@@ -93,6 +93,40 @@ async fn who_asked_can_never_approve_even_with_the_right() {
 }
 
 #[tokio::test]
+async fn nothing_of_who_asked_can_approve() {
+    let (hub, _) = confirming(&[]).await;
+    let _agent = hub.agent("pc").await;
+    let mint = async |token: &str, name: &str, role: &str, owner: Option<&str>| {
+        let scopes = json!({ "approve": true });
+        let mut body = json!({ "name": name, "role": role, "scopes": scopes });
+        if let Some(owner) = owner {
+            body["owner"] = json!(owner);
+        }
+        let reply = hub.post_as(token, "/api/tokens", body).await;
+        reply.body["token"].as_str().map(str::to_owned).ok_or(reply)
+    };
+    let alex = mint(TOKEN, "alex", "admin", None).await.expect("a token");
+    let claude = mint(TOKEN, "claude", "operator", Some("alex")).await.expect("a token");
+    let laptop = mint(TOKEN, "laptop", "admin", Some("alex")).await.expect("a token");
+    let (approval, _) = ask(&hub, &claude).await;
+    let path = format!("/api/approvals/{approval}");
+    for token in [&alex, &laptop] {
+        let reply = hub.post_as(token, &path, json!({ "approve": true })).await;
+        assert_eq!((reply.status, reply.body["error"]["code"].as_str()), (403, Some("own_call")));
+    }
+    // What belongs to Alex mints nobody else, who could then approve.
+    let refused = mint(&laptop, "bob", "operator", Some("bob")).await.expect_err("refused");
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let spare = mint(&laptop, "spare", "operator", None).await.expect("a token");
+    let reply = hub.post_as(&spare, &path, json!({ "approve": true })).await;
+    assert_eq!((reply.status, reply.body["error"]["code"].as_str()), (403, Some("own_call")));
+    let listed = hub.get("/api/tokens").await.body;
+    let spare = listed["tokens"].as_array().expect("a list").iter().find(|t| t["name"] == "spare").expect("listed");
+    assert_eq!(spare["owner"], "alex");
+    assert_eq!(hub.post(&path, json!({ "approve": true })).await.status, 200, "somebody else may");
+}
+
+#[tokio::test]
 async fn a_denied_call_ends_as_rejected() {
     let (hub, asker) = confirming(&[]).await;
     let _agent = hub.agent("pc").await;

@@ -226,6 +226,7 @@ async fn a_kept_call_that_a_killed_hub_left_is_told_to_have_been_interrupted() {
         door: Door::Http,
         args: None::<SecretBytes>,
         timeout_ms: None,
+        requested_by: None,
         state: CallState::Running,
         outcome: None,
         created_at: now,

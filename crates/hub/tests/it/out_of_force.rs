@@ -105,8 +105,9 @@ async fn a_token_that_is_gone_places_nothing() {
             args: RawValue::from_string(r#"{"command":"uptime"}"#.into()).expect("JSON"),
             timeout: None,
             idempotency_key: None,
+            requested_by: None,
         };
-        let placed = calls::place_here(hub.hub(), ask).await;
+        let placed = calls::place(hub.hub(), ask).await;
         assert!(matches!(placed, Err(PlaceError::NotInForce)), "{placed:?}");
     }
     let records = hub.journal("kind=call&agent=pc").await;

@@ -468,3 +468,70 @@ async fn a_rule_posts_into_a_room_with_rule_and_sender_apart() {
     let gone = hub.post("/api/rules", json!({ "rule": "x", "target": { "room": { "room": "standup" } } })).await;
     assert_eq!(gone.status, 400);
 }
+
+fn action(n: u32) -> Value {
+    json!({ "t": "to", "ref": n, "payload": { "k": "app", "data": { "__kib_agent": "act", "action": { "play": n } } } })
+}
+
+#[tokio::test]
+async fn an_action_is_a_call_that_passes_the_gate_and_is_recorded() {
+    let hub = TestHub::start().await;
+    hub.room(json!({ "name": "standup", "open": true })).await;
+    let mut anna = hub.join("standup", None, json!({ "name": "Anna" })).await;
+    let mut ben = hub.join("standup", None, json!({ "name": "Ben" })).await;
+    anna.send(action(1)).await;
+    let heard = ben.until(|frame| frame["payload"]["k"] == "app").await;
+    assert_eq!(heard["payload"]["data"]["action"], json!({ "play": 1 }));
+    let records = hub.journal("kind=call").await;
+    let seen: Vec<_> =
+        records.iter().map(|r| (r["phase"].clone(), r["tool"].clone(), r["decision"].clone())).collect();
+    let expected = ["intent", "outcome"].map(|phase| (json!(phase), json!("room_act"), json!("allowed")));
+    assert_eq!(seen, expected, "{records:?}");
+    assert_eq!((&records[0]["target"], &records[0]["door"]), (&json!("room:standup"), &json!("room")));
+    assert_eq!(records[0]["who"], json!(format!("room:standup/{}", anna.id)));
+}
+
+#[tokio::test]
+async fn an_action_waits_for_a_person_where_policy_says_so() {
+    let hub = TestHub::start().await;
+    hub.room(json!({ "name": "standup", "open": true })).await;
+    let rule = json!({ "id": "acts", "tools": ["room_act"] });
+    assert_eq!(hub.post("/api/policy/confirm", rule).await.status, 200);
+    let mut anna = hub.join("standup", None, json!({ "name": "Anna" })).await;
+    let mut ben = hub.join("standup", None, json!({ "name": "Ben" })).await;
+    anna.send(action(1)).await;
+    let refused = anna.until(|frame| frame["t"] == "refused").await;
+    assert_eq!(
+        (&refused["what"], &refused["reason"], &refused["ref"]),
+        (&json!("act"), &json!("waiting"), &json!(1))
+    );
+    let approvals = hub.get("/api/approvals").await.body;
+    let approval = approvals["approvals"][0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await.status, 200);
+    let heard = ben.until(|frame| frame["payload"]["k"] == "app").await;
+    assert_eq!(heard["payload"]["data"]["action"], json!({ "play": 1 }));
+    // Who has left does not act any more, whatever is approved.
+    anna.send(action(2)).await;
+    anna.until(|frame| frame["ref"] == json!(2)).await;
+    let approvals = hub.get("/api/approvals?state=pending").await.body;
+    let approval = approvals["approvals"][0]["id"].as_str().expect("an id").to_owned();
+    drop(anna);
+    hub.until("/api/rooms/standup", |room| room["present"] == json!(1)).await;
+    let decided = hub.post(&format!("/api/approvals/{approval}"), json!({ "approve": true })).await;
+    assert_eq!(decided.status, 200, "{decided:?}");
+    hub.until("/api/journal?kind=call", |page| {
+        let last = page["records"].as_array().and_then(|records| records.last());
+        last.is_some_and(|last| last["outcome"] == "denied")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_valid_opens_no_room_and_is_counted() {
+    let hub = TestHub::start().await;
+    hub.room(json!({ "name": "standup", "open": true })).await;
+    assert_eq!(hub.knock("standup", Some("cvk_wrong")).await.err(), Some(401));
+    let viewer = hub.token("viewer", "viewer", json!({ "agents": ["elsewhere"] })).await;
+    assert_eq!(hub.knock("standup", Some(&viewer)).await.err(), Some(403));
+    assert!(hub.knock("standup", Some(TOKEN)).await.is_ok());
+}

@@ -524,6 +524,13 @@ async fn a_first_start_raises_no_alarm_and_a_change_stays_flagged_until_accepted
     let reply = probe(&hub, "web-1", "system.cpu.usage", json!({})).await;
     assert_eq!(reply.status, 400, "{reply:?}");
     assert!(reply.body["error"].as_str().is_some_and(|e| e.contains("attestation")));
+    // The gate decided so: the record says blocked, by which rule, and not allowed.
+    let records = hub.journal("kind=call").await;
+    let last = records.last().expect("the call's outcome");
+    assert_eq!(
+        (&last["decision"], &last["rule"], &last["outcome"]),
+        (&json!("blocked"), &json!("sonde.changed_agents"), &json!("blocked"))
+    );
     drop(back);
     hub.restart(&[("sonde.changed_agents", "refuse")]).await;
     let told = refused(&hub, &key, &register).await;

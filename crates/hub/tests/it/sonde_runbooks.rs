@@ -3,7 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::sonde::{Joined, field_register, join, token};
-use crate::support::TestHub;
+use convoke_core::door::Door;
+use convoke_core::secret::TokenHash;
+use convoke_hub::calls::{self, Ask, Placed};
+use convoke_hub::operators::Caller;
+use serde_json::value::RawValue;
+
+use crate::support::{TOKEN, TestHub};
 
 fn with_own_pack(name: &str, category: &str) -> Value {
     let mut register = field_register(name);
@@ -170,4 +176,32 @@ async fn serve_nutanix(agent: &mut Joined, count: usize) -> Vec<Value> {
         asked.push(json!([probe, params]));
     }
     asked
+}
+
+#[tokio::test]
+async fn an_agent_is_told_which_runbook_asked_after_an_approval_too() {
+    let hub = TestHub::start().await;
+    let rule = json!({ "id": "every-probe", "tools": ["system.*"] });
+    assert_eq!(hub.post("/api/policy/confirm", rule).await.status, 200);
+    let mut web = join(&hub, &token(&hub).await, &field_register("web-1")).await;
+    let asker = hub.token("asker", "operator", json!({})).await;
+    let operators = &hub.hub().operators;
+    let here = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    let asker = operators
+        .authenticate(Some(TokenHash::of(&asker)), here, convoke_core::time::Timestamp::from_millis(i64::MAX / 2))
+        .expect("a token");
+    let ask = Ask {
+        caller: Caller { token: asker, door: Door::Http, address: here },
+        agent: hub.hub().agents.find(&format!("sonde:{}", web.id)).expect("enrolled"),
+        tool: "system.cpu.usage".into(),
+        args: RawValue::from_string("{}".into()).expect("JSON"),
+        timeout: None,
+        idempotency_key: None,
+        requested_by: Some("disk-full-runbook".into()),
+    };
+    let Ok(Placed::Pending { approval, .. }) = calls::place(hub.hub(), ask).await else { panic!("it must wait") };
+    let path = format!("/api/approvals/{approval}");
+    assert_eq!(hub.request("POST", &path, Some(TOKEN), Some(json!({ "approve": true }))).await.status, 200);
+    let request = web.request().await;
+    assert_eq!(request["payload"]["requestedBy"], "disk-full-runbook", "{request}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{Conn, Event, HUB, Output, Room};
+use super::{Act, Conn, Event, HUB, Output, Room};
 use crate::Now;
 use crate::content::{Chat, Content, Envelope, MAX_CHAT};
 use crate::frame::{FromRelay, encode_from};
@@ -54,6 +54,31 @@ pub enum PostError {
     Nobody,
 }
 
+/// Why an action was not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotDelivered {
+    /// Who asked has left the room.
+    #[error("the participant who asked is not in the room any more")]
+    Gone,
+    /// The addressee is not there.
+    #[error("there is nobody of this id in the room")]
+    Unknown,
+    /// A grant does not include it.
+    #[error("the grant does not include `{}`", .0.name())]
+    NotGranted(Capability),
+}
+
+impl NotDelivered {
+    /// The reason, as a refusal on the wire names it.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Gone => "absent",
+            Self::Unknown => "unknown",
+            Self::NotGranted(capability) => capability.name(),
+        }
+    }
+}
+
 impl Room {
     /// Somebody who is in says something.
     pub(super) fn speak(
@@ -91,6 +116,8 @@ impl Room {
                 if let Some(missing) = missing(Capability::Act) {
                     return self.block(conn, &what, missing.name(), reference, now);
                 }
+                let (to, content) = (to.map(str::to_owned), content.written());
+                return self.out.push(Output::Act(Act { participant: id, to, reference, content }));
             }
             Content::App { envelope: Some(Envelope::View), .. } if kind == Kind::Agent => {
                 return self.block(conn, &what, "view", reference, now);
@@ -127,6 +154,42 @@ impl Room {
                     self.refuse(conn, what, capability, words, reference);
                 }
             }
+        }
+    }
+
+    /// Delivers an action that was decided on. The sender's grant is looked at again: it may have changed meanwhile.
+    /// Answers how many hear it.
+    pub fn deliver(&mut self, act: &Act, now: Now) -> Result<usize, NotDelivered> {
+        let sender = self.inside.get(&act.participant).and_then(|conn| Some((*conn, self.peers.get(conn)?)));
+        let Some((conn, sender)) = sender.filter(|(_, peer)| peer.present) else { return Err(NotDelivered::Gone) };
+        let grant = self.grant_of(sender, now);
+        for needed in [Capability::SendChat, Capability::Act] {
+            if !grant.allows(needed, now.unix()) {
+                return Err(NotDelivered::NotGranted(needed));
+            }
+        }
+        let hearers = match &act.to {
+            None => self.hearers(Some(conn), now),
+            Some(to) => {
+                let found = self.inside.get(to).and_then(|conn| Some((*conn, self.peers.get(conn)?)));
+                let (hearer, peer) = found.filter(|(_, peer)| peer.present).ok_or(NotDelivered::Unknown)?;
+                if !self.grant_of(peer, now).allows(Capability::ReceiveDirected, now.unix()) {
+                    return Err(NotDelivered::NotGranted(Capability::ReceiveDirected));
+                }
+                vec![hearer]
+            }
+        };
+        let count = hearers.len();
+        if count > 0 {
+            self.out.push(Output::Send(hearers, encode_from(&act.participant, &act.content)));
+        }
+        Ok(count)
+    }
+
+    /// Tells a participant that its action was not delivered.
+    pub fn refuse_act(&mut self, act: &Act, reason: &str, words: &str) {
+        if let Some(conn) = self.inside.get(&act.participant).copied() {
+            self.refuse(conn, "act", reason, words, act.reference);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Keys, and a room with participants, without sockets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use aws_lc_rs::rand::SystemRandom;
@@ -88,7 +88,8 @@ impl Stage {
     }
 
     pub fn settle(&mut self) {
-        for output in self.room.drain() {
+        let mut outputs = VecDeque::from(self.room.drain());
+        while let Some(output) = outputs.pop_front() {
             match &output {
                 Output::Send(to, text) => {
                     let frame: Value = serde_json::from_str(text).expect("frames are JSON");
@@ -99,6 +100,13 @@ impl Stage {
                 Output::Close(conn, close) => {
                     self.closed.insert(conn.0, close.code);
                     self.room.closed(*conn, at(self.now));
+                }
+                // A hub without rules lets every action pass.
+                Output::Act(act) => {
+                    if let Err(why) = self.room.deliver(act, at(self.now)) {
+                        self.room.refuse_act(act, why.reason(), &why.to_string());
+                    }
+                    outputs.extend(self.room.drain());
                 }
                 _ => {}
             }

@@ -47,11 +47,12 @@ fn call_row(row: &Row<'_>, key: &DataKey) -> Result<CallRow> {
         keep_until: time(row, 10)?,
         args,
         outcome: row.get(12)?,
+        requested_by: row.get(13)?,
     })
 }
 
 const CALL: &str = "c.id, c.caller, c.idempotency_key, c.target, c.tool, c.args_digest, c.door, c.timeout_ms, c.state, \
-                    c.created_at, c.keep_until, c.args, c.outcome";
+                    c.created_at, c.keep_until, c.args, c.outcome, c.requested_by";
 
 pub(super) fn call(conn: &Connection, id: CallId, key: &DataKey) -> Result<Option<CallRow>> {
     let mut statement = conn.prepare_cached(&format!("SELECT {CALL} FROM calls c WHERE c.id = ?1"))?;
@@ -91,7 +92,7 @@ pub(super) fn put(
         }
     }
     tx.conn
-        .prepare_cached("INSERT INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)")?
+        .prepare_cached("INSERT INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)")?
         .execute(params![
             call.id.uuid().into_bytes(),
             call.caller.uuid().into_bytes(),
@@ -106,6 +107,7 @@ pub(super) fn put(
             call.keep_until.millis(),
             args,
             call.outcome,
+            call.requested_by,
         ])?;
     if let Some(approval) = approval {
         put_approval(tx.conn, call, approval)?;
@@ -276,12 +278,12 @@ pub(super) fn approvals(
         let call = call_row(row, key)?;
         bytes += call.args_bytes();
         let approval = Approval {
-            id: ApprovalId::new(uuid(row, 13)?),
+            id: ApprovalId::new(uuid(row, 14)?),
             call_id: call.id,
             binding: binding(&call),
-            created_at: time(row, 14)?,
-            expires_at: time(row, 15)?,
-            state: named(row, 16, ApprovalState::parse)?,
+            created_at: time(row, 15)?,
+            expires_at: time(row, 16)?,
+            state: named(row, 17, ApprovalState::parse)?,
         };
         found.push((approval, call));
     }

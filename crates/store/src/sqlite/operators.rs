@@ -18,7 +18,7 @@ use crate::interface::{Result, TokenRow};
 
 pub(super) fn tokens(conn: &Connection) -> Result<Vec<TokenRow>> {
     let mut statement = conn.prepare_cached(
-        "SELECT id, name, hash, role, scopes, created_at, expires_at, revoked_at, last_used FROM tokens ORDER BY rowid",
+        "SELECT id, name, hash, role, scopes, created_at, expires_at, revoked_at, last_used, owner FROM tokens ORDER BY rowid",
     )?;
     let rows = statement.query_map([], |row| {
         Ok(TokenRow {
@@ -31,6 +31,7 @@ pub(super) fn tokens(conn: &Connection) -> Result<Vec<TokenRow>> {
             expires_at: maybe_time(row, 6)?,
             revoked_at: maybe_time(row, 7)?,
             last_used: maybe_time(row, 8)?,
+            owner: row.get(9)?,
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -45,17 +46,20 @@ pub(super) fn put_token(tx: &mut Tx<'_>, token: &TokenRow, record: &Draft) -> Re
         let name = &token.name;
         return Err(StoreError::Conflict(format!("a token named {name:?} exists or existed; a name is used once")));
     }
-    tx.conn.prepare_cached("INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?.execute(params![
-        token.id.uuid().into_bytes(),
-        token.name,
-        token.hash.0,
-        token.role.name(),
-        text(&token.scopes),
-        token.created_at.millis(),
-        token.expires_at.map(Timestamp::millis),
-        token.revoked_at.map(Timestamp::millis),
-        token.last_used.map(Timestamp::millis),
-    ])?;
+    tx.conn.prepare_cached("INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?.execute(
+        params![
+            token.id.uuid().into_bytes(),
+            token.name,
+            token.hash.0,
+            token.role.name(),
+            text(&token.scopes),
+            token.created_at.millis(),
+            token.expires_at.map(Timestamp::millis),
+            token.revoked_at.map(Timestamp::millis),
+            token.last_used.map(Timestamp::millis),
+            token.owner,
+        ],
+    )?;
     tx.append(record)?;
     Ok(())
 }

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_sonde.sql"),
     include_str!("migrations/0005_rooms.sql"),
     include_str!("migrations/0006_retired_keys.sql"),
+    include_str!("migrations/0008_owners.sql"),
 ];
 
 /// The schema this program writes.

@@ -334,6 +334,7 @@ async fn arguments_are_for_one_tool_of_one_target_and_losing_them_is_one_calls_l
             door: Door::Http,
             args: Some(SecretBytes::new(*b"{}")),
             timeout_ms: None,
+            requested_by: None,
             state: CallState::Waiting,
             outcome: None,
             created_at: Timestamp::from_millis(0),

@@ -27,6 +27,7 @@ fn call(n: u128, caller: TokenId, key: Option<&str>) -> CallRow {
         door: Door::Mcp,
         args: Some(SecretBytes::new(*b"{\"command\":\"id\"}")),
         timeout_ms: Some(30_000),
+        requested_by: None,
         state: CallState::Waiting,
         outcome: None,
         created_at: at(0),

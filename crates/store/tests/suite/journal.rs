@@ -94,6 +94,7 @@ pub(crate) async fn what_fails_leaves_no_record(backend: &impl Backend) {
     let token = |n: u128| TokenRow {
         id: TokenId::new(Uuid::from_u128(n)),
         name: "same".into(),
+        owner: None,
         hash: SecretText::new(format!("{n}")).hash(),
         role: Role::Viewer,
         scopes: Scopes::default(),

@@ -13,6 +13,7 @@ pub(crate) fn token(n: u128, name: &str) -> TokenRow {
     TokenRow {
         id: TokenId::new(Uuid::from_u128(n)),
         name: name.into(),
+        owner: None,
         hash: SecretText::new(format!("secret {n}")).hash(),
         role: Role::Operator,
         scopes: Scopes { tools: Some(vec!["fs_*".into()]), approve: Some(true), ..Scopes::default() },

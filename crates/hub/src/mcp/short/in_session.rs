@@ -20,13 +20,14 @@ use serde_json::json;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::super::call;
+use super::super::call::Run;
 use super::super::held::MOMENT;
 use super::super::peek::is_short;
 use super::super::server::Asker;
 use super::super::sessions::{Begun, Repeated, Turn};
 use super::super::{Entry, Need, find};
 use super::{Era, METHOD, OF_MCP, ended, placed, reply, takes_either};
-use crate::calls::{Call, CancelUnlessDone, Run};
+use crate::calls::{Call, CancelUnlessDone};
 use crate::http::extract::json_bytes;
 use crate::hub::Hub;
 use crate::operators::Caller;
