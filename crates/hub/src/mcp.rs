@@ -1,8 +1,7 @@
 //! MCP for assistants: `/mcp`, Streamable HTTP, both eras on one endpoint.
 //!
 //! A request passes the same keeper as every door (host, origin, token), then [`Door`] (body bound, the tool's right,
-//! whose session it is), and only then the SDK, which speaks the protocol and calls [`Server`]; a plain call of a tool
-//! takes a shorter way (`short.rs`). What a tool does goes
+//! whose session it is), and only then the SDK, which speaks the protocol and calls `Server`. What a tool does goes
 //! through the gate ([`crate::calls::place`]) like every other call. What machines answer is shown as data of that
 //! machine (`render.rs`), never as the hub's own words.
 
@@ -14,7 +13,6 @@ mod call_many;
 mod conformance;
 mod door;
 mod fleet;
-mod held;
 mod hidden;
 mod page;
 mod peek;
@@ -27,7 +25,6 @@ mod rules;
 mod schema;
 mod server;
 mod sessions;
-mod short;
 mod sonde;
 mod standing;
 mod streams;

@@ -19,7 +19,7 @@ use super::server::Asker;
 use super::tools::{AGENT, TIMEOUT};
 use super::{approve, progress};
 use crate::agents::Agent;
-use crate::calls::{self, Ask, Call, CancelUnlessDone, Done, PlaceError, Placed, Run};
+use crate::calls::{self, Ask, Call, CancelUnlessDone, Done, PlaceError, Placed};
 use crate::http::ApiError;
 use crate::http::agents::in_reach;
 use crate::http::calls::{Found, MAX_WAIT_S, find, taken_back};
@@ -29,7 +29,7 @@ use crate::hub::Hub;
 const DEFAULT_WAIT_S: f64 = 30.0;
 
 /// An answer that takes noticeable time to read.
-pub(super) const LARGE: usize = 256 * 1024;
+const LARGE: usize = 256 * 1024;
 
 /// A call as it was asked for, not yet placed.
 #[derive(Debug)]
@@ -38,9 +38,7 @@ pub(super) struct Wanted {
     /// Of the catalogue; or a probe, by whatever name an agent or a caller has for it.
     pub(super) tool: Cow<'static, str>,
     pub(super) effect: Effect,
-    /// As text, and, until it is placed, as it was read.
     pub(super) args: Box<RawValue>,
-    pub(super) read: Option<Value>,
     pub(super) timeout: Option<Duration>,
 }
 
@@ -64,25 +62,25 @@ pub(super) async fn call(
 pub(super) async fn carry_out(
     hub: &Hub,
     asker: &Asker,
-    mut wanted: Wanted,
+    wanted: Wanted,
     state: Option<String>,
     answers: Option<InputResponses>,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     if let Some(state) = state {
         return match approve::answered(hub, asker, &wanted, &state, &answers.unwrap_or_default()).await {
-            Ok(approve::Answer::Decided(call)) => follow(hub, &call, None, context).await.into(),
+            Ok(approve::Answer::Decided(call)) => follow(hub, &call, context).await.into(),
             Ok(approve::Answer::Open(outcome)) => outcome.into_result().into(),
             Err(refused) => (*refused).into(),
         };
     }
-    match place(hub, asker, &mut wanted).await {
-        Ok((Placed::Running(call), run)) => follow(hub, &call, run, context).await.into(),
-        Ok((Placed::Pending { call, approval, expires_at }, _)) => {
+    match place(hub, asker, &wanted).await {
+        Ok(Placed::Running(call)) => follow(hub, &call, context).await.into(),
+        Ok(Placed::Pending { call, approval, expires_at }) => {
             let waiting = approve::Waiting { call, approval, expires_at };
             match approve::ask(hub, asker, &wanted, &waiting, context).await {
                 approve::Asked::Question(question) => question.into(),
-                approve::Asked::Decided(call) => follow(hub, &call, None, context).await.into(),
+                approve::Asked::Decided(call) => follow(hub, &call, context).await.into(),
                 approve::Asked::Nobody => {
                     Outcome::pending(&waiting.call, approval, expires_at, &hub.base_url()).into_result().into()
                 }
@@ -111,7 +109,7 @@ pub(super) async fn want(
     let args = to_raw_value(&read).map_err(|why| bad(why.to_string()))?;
     let id = agent.map_or_else(|| selected(hub, asker, tool), Ok)?;
     let agent = in_reach(hub, &asker.caller, &id).await.map_err(|error| Box::new(render::api_error(&error)))?;
-    Ok(Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read: Some(read), timeout })
+    Ok(Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, timeout })
 }
 
 /// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
@@ -156,12 +154,8 @@ pub(super) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> 
     }
 }
 
-/// Takes a call to the gate. It runs in the task of whoever follows it: one less to start, and to wake, per call.
-pub(super) async fn place(
-    hub: &Hub,
-    asker: &Asker,
-    wanted: &mut Wanted,
-) -> Result<(Placed, Option<Run>), PlaceError> {
+/// Takes a call to the gate.
+pub(super) async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<Placed, PlaceError> {
     let ask = Ask {
         caller: asker.caller.clone(),
         agent: Arc::clone(&wanted.agent),
@@ -170,7 +164,7 @@ pub(super) async fn place(
         timeout: wanted.timeout,
         idempotency_key: None,
     };
-    calls::place_to_follow(hub, ask, wanted.read.take()).await
+    calls::place(hub, ask).await
 }
 
 /// Why a call was not placed.
@@ -188,7 +182,7 @@ pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Ou
 }
 
 /// A call as people are told of it.
-pub(super) fn named(call: &Call) -> String {
+fn named(call: &Call) -> String {
     render::on_one_line(&format!("{} on {}", call.tool, call.target))
 }
 
@@ -197,12 +191,11 @@ pub(super) fn named(call: &Call) -> String {
 pub(super) async fn follow(
     hub: &Hub,
     call: &Arc<Call>,
-    run: Option<Run>,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
     // A task that is dropped while it waits has nobody to answer to either.
     let abandoned = CancelUnlessDone::new(call);
-    let done = match progress::wait(hub, context, || named(call), ended(call, run)).await {
+    let done = match progress::wait(hub, context, || named(call), call.wait()).await {
         Some(done) => done,
         None => {
             call.cancel();
@@ -214,16 +207,8 @@ pub(super) async fn follow(
     result
 }
 
-/// Runs a call, if that is ours to do, and waits for its end.
-pub(super) async fn ended(call: &Call, run: Option<impl Future<Output = ()>>) -> &Done {
-    if let Some(run) = run {
-        run.await;
-    }
-    call.wait().await
-}
-
 /// A call's end as the client sees it. A large answer is read and cut on a thread where it holds up nobody.
-pub(super) async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
+async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
     outcome(hub, call, done, hub.settings.size("mcp.max_result_bytes")).await.into_result()
 }
 

@@ -17,7 +17,7 @@ use serde_json::value::to_raw_value;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Wanted, ended, outcome, place, refusal, seconds};
+use super::call::{Wanted, outcome, place, refusal, seconds};
 use super::progress;
 use super::render::{self, Outcome};
 use super::server::Asker;
@@ -77,8 +77,8 @@ pub(super) async fn call(
                     if closed.is_cancelled() {
                         return Outcome::refused(Some(&id), tool.name, "cancelled", SESSION_ENDED);
                     }
-                    let (args, read) = (text.clone(), Some(args.clone()));
-                    let wanted = Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read, timeout };
+                    let args = text.clone();
+                    let wanted = Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, timeout };
                     one(hub, asker, wanted, budget, context, &waiting).await
                 };
                 in_its_place(&places, call).await
@@ -268,7 +268,7 @@ async fn reached(hub: &Hub, asker: &Asker, tool: &str, targets: BTreeSet<String>
 async fn one(
     hub: &Hub,
     asker: &Asker,
-    mut wanted: Wanted,
+    wanted: Wanted,
     budget: usize,
     context: &RequestContext<RoleServer>,
     waiting: &Waiting<'_>,
@@ -284,13 +284,13 @@ async fn one(
         );
     }
     let tool = wanted.tool.clone();
-    let placed = place(hub, asker, &mut wanted).await;
+    let placed = place(hub, asker, &wanted).await;
     drop(wanted);
     match placed {
-        Ok((Placed::Running(call), run)) => {
+        Ok(Placed::Running(call)) => {
             let abandoned = CancelUnlessDone::new(&call);
             let done = tokio::select! {
-                done = ended(&call, run) => done,
+                done = call.wait() => done,
                 () = context.ct.cancelled() => {
                     call.cancel();
                     call.wait().await
@@ -300,7 +300,7 @@ async fn one(
             drop(abandoned);
             outcome
         }
-        Ok((Placed::Pending { call, approval, expires_at }, _)) => {
+        Ok(Placed::Pending { call, approval, expires_at }) => {
             waiting.add(approval);
             Outcome::pending(&call, approval, expires_at, &hub.base_url())
         }

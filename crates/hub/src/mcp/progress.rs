@@ -50,7 +50,7 @@ fn session(context: &RequestContext<RoleServer>) -> Option<&str> {
 }
 
 /// What a client hears: for how long it has been going on.
-pub(super) fn notice(token: &ProgressToken, started: Instant, what: &str) -> ProgressNotificationParam {
+fn notice(token: &ProgressToken, started: Instant, what: &str) -> ProgressNotificationParam {
     let seconds = started.elapsed().as_secs_f64();
     ProgressNotificationParam::new(token.clone(), seconds).with_message(format!("{what}: {seconds:.0} s"))
 }

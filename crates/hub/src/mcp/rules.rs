@@ -105,6 +105,6 @@ pub(super) async fn send(
         Err(why) => return render::api_error(&not_sent(hub, &asker.caller, why).await).into(),
     };
     let Ask { agent, args, timeout, .. } = ask;
-    let wanted = Wanted { agent, tool: SEND.into(), effect: Effect::Interact, args, read: None, timeout };
+    let wanted = Wanted { agent, tool: SEND.into(), effect: Effect::Interact, args, timeout };
     call::carry_out(hub, asker, wanted, request_state, input_responses, context).await
 }

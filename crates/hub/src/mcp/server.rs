@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use axum::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    ErrorCode, GetPromptRequestParams,
     GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     Reference, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
@@ -13,7 +14,6 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::short::in_session::Handover;
 use super::sonde::PROBE;
 use super::{Need, call, call_many, find, fleet, page, prompts, render, resources, rules, sonde, visible, watch};
 use crate::clock;
@@ -83,6 +83,27 @@ fn whole(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
+/// What a method's parameters must be.
+fn parameters(method: &str) -> Option<&'static str> {
+    Some(match method {
+        "tools/call" => {
+            "`params` must have `name` (a text), and may have `arguments` and `inputResponses` (objects), `requestState` (a \
+             text) and `_meta` (an object), each once"
+        }
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            "`params.uri` must be the address of a resource"
+        }
+        "subscriptions/listen" => "`params.notifications` must be an object that says what to tell of",
+        "prompts/get" => {
+            "`params.name` must be the name of a prompt, and `params.arguments`, if there are any, an object of texts"
+        }
+        "completion/complete" => {
+            "`params.ref` must be a prompt or a resource, and `params.argument` a name with the beginning of a value"
+        }
+        _ => return None,
+    })
+}
+
 /// What takes its time. The SDK makes a task of each request and moves what that task will hold several times; so what
 /// it gets is a box, and not the tens of kilobytes that a call may hold on its way through the gate.
 impl Server {
@@ -106,8 +127,6 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let hub = &self.hub;
-        // A hub that stops waits for those who are being answered, within its drain time.
-        let _under_way = hub.tasks.token();
         #[cfg(feature = "conformance")]
         if let Some(fixtures) = self.fixtures().filter(|f| f.tool(&request.name).is_some()) {
             return fixtures.call_tool(request, context).await;
@@ -122,9 +141,6 @@ impl Server {
             return Ok(render::error("forbidden", &missing.to_string()).into());
         }
         if let Need::Call(tool) = entry.need {
-            if let Some(result) = Handover::go_on(hub, &context).await {
-                return Ok(result.into());
-            }
             return Ok(call::call(hub, asker, tool, request, &context).await);
         }
         if entry.name == RULE_SEND {
@@ -354,6 +370,18 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         Ok(())
+    }
+
+    /// What the SDK has no method for, or whose parameters it could not read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(match parameters(&request.method) {
+            Some(message) => ErrorData::invalid_params(message, None),
+            None => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
+        })
     }
 
     async fn on_initialized(&self, _: NotificationContext<RoleServer>) {}

@@ -158,7 +158,7 @@ async fn wanted(
     let (sonde, ask) = ask::prepare(hub, &asker.caller, ask).await?;
     let Ask { agent, args, timeout, .. } = ask;
     let effect = sonde.effect_of(&probe);
-    Ok(Ok(Wanted { agent, tool: probe.into(), effect, args, read: None, timeout }))
+    Ok(Ok(Wanted { agent, tool: probe.into(), effect, args, timeout }))
 }
 
 #[derive(Deserialize)]
@@ -285,7 +285,7 @@ async fn query_logs(hub: &Hub, asker: &Asker, given: JsonObject, context: &Reque
         Ok(started) => started,
         Err(error) => return refused(hub, error),
     };
-    let followed = call::follow(hub, &call, None, context).await;
+    let followed = call::follow(hub, &call, context).await;
     let reply = ask::ended(sonde, probe.to_owned(), call).await;
     if reply.outcome.is_err() {
         // In the machine's words or the hub's, and marked as either.
