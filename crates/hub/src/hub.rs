@@ -220,7 +220,7 @@ impl Hub {
             answers: Answers::new(settings.size("calls.max_answer_bytes_held")),
             arrivals: Arrivals::new(settings.size("hub.max_bytes_arriving")),
             downloads: Downloads::default(),
-            mcp: Arc::new(Sessions::new(&settings)),
+            mcp: Arc::new(Sessions::new(&settings, &crate::tools::TOOLS)),
             changes: Changes::default(),
             sonde: Sonde::new(sonde),
             handshakes: Arc::new(Semaphore::new(settings.size("kenny.max_handshakes"))),

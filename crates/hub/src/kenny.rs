@@ -3,6 +3,7 @@
 mod live;
 mod logs;
 mod telemetry;
+pub(crate) mod tools;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -26,6 +26,7 @@ pub mod sonde;
 mod start;
 mod strangers;
 mod texts;
+pub mod tools;
 pub mod ws;
 pub mod yonexus;
 

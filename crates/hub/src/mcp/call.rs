@@ -1,4 +1,4 @@
-//! One tool of the catalogue, called on one machine; and what became of a call.
+//! One call of one agent, from the gate to its end; and what became of a call.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,21 +7,18 @@ use std::time::Duration;
 use convoke_core::call::CallState;
 use convoke_core::effect::Effect;
 use convoke_core::id::CallId;
-use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use rmcp::RoleServer;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, InputResponses, JsonObject};
+use rmcp::model::{CallToolResponse, CallToolResult, InputResponses, JsonObject};
 use rmcp::service::RequestContext;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::render::{self, Outcome};
 use super::server::Asker;
-use super::tools::{AGENT, TIMEOUT};
-use super::{approve, progress};
+use super::{approve, progress, toolset};
 use crate::agents::Agent;
 use crate::calls::{self, Ask, Call, CancelUnlessDone, Done, PlaceError, Placed};
 use crate::http::ApiError;
-use crate::http::agents::in_reach;
 use crate::http::calls::{Found, MAX_WAIT_S, find, taken_back};
 use crate::hub::Hub;
 
@@ -33,33 +30,18 @@ const LARGE: usize = 256 * 1024;
 
 /// A call as it was asked for, not yet placed.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    pub(super) agent: Arc<Agent>,
-    /// Of the catalogue; or a probe, by whatever name an agent or a caller has for it.
-    pub(super) tool: Cow<'static, str>,
-    pub(super) effect: Effect,
-    pub(super) args: Box<RawValue>,
-    pub(super) timeout: Option<Duration>,
-}
-
-/// Calls a tool.
-pub(super) async fn call(
-    hub: &Hub,
-    asker: &Asker,
-    tool: &'static KennyTool,
-    request: CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
-) -> CallToolResponse {
-    let CallToolRequestParams { arguments, request_state, input_responses, .. } = request;
-    match want(hub, asker, tool, arguments.unwrap_or_default()).await {
-        Ok(wanted) => carry_out(hub, asker, wanted, request_state, input_responses, context).await,
-        Err(refused) => (*refused).into(),
-    }
+pub(crate) struct Wanted {
+    pub(crate) agent: Arc<Agent>,
+    /// By whatever name an agent or a caller has for it.
+    pub(crate) tool: Cow<'static, str>,
+    pub(crate) effect: Effect,
+    pub(crate) args: Box<RawValue>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// Takes a call to the gate and follows it to its end, or to the person it waits for. A request that brings the state
 /// of a question brings that person's answer.
-pub(super) async fn carry_out(
+pub(crate) async fn carry_out(
     hub: &Hub,
     asker: &Asker,
     wanted: Wanted,
@@ -90,51 +72,13 @@ pub(super) async fn carry_out(
     }
 }
 
-/// Reads the arguments: the hub's own are taken out, the tool's are checked, the machine is found.
-pub(super) async fn want(
-    hub: &Hub,
-    asker: &Asker,
-    tool: &'static KennyTool,
-    mut args: JsonObject,
-) -> Result<Wanted, Box<CallToolResult>> {
-    let bad = |message: String| Box::new(render::error("bad_args", &message));
-    let agent = match args.remove(AGENT) {
-        None | Some(Value::Null) => None,
-        Some(Value::String(id)) => Some(id),
-        Some(_) => return Err(bad("`agent` must be an agent's id".into())),
-    };
-    let timeout = if tool.arg(TIMEOUT).is_some() { None } else { seconds(args.remove(TIMEOUT)).map_err(bad)? };
-    let read = Value::Object(args);
-    kenny::validate_args(tool.name, &read).map_err(bad)?;
-    let args = to_raw_value(&read).map_err(|why| bad(why.to_string()))?;
-    let id = agent.map_or_else(|| selected(hub, asker, tool), Ok)?;
-    let agent = in_reach(hub, &asker.caller, &id).await.map_err(|error| Box::new(render::api_error(&error)))?;
-    Ok(Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, timeout })
-}
-
-/// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
-/// may share: it serves only to look.
-fn selected(hub: &Hub, asker: &Asker, tool: &KennyTool) -> Result<String, Box<CallToolResult>> {
-    let session = asker.session.as_deref();
-    if session.is_none() && tool.effect > Effect::Observe {
-        return Err(Box::new(agent_required(
-            "name the machine with `agent`: without a session a selection serves only tools that look",
-        )));
-    }
-    match hub.mcp.selected(session, asker.caller.token.id) {
-        Some(agent) => Ok(agent.as_str().to_owned()),
-        None => Err(Box::new(agent_required(
-            "name the machine with `agent`, or choose one with `select_agent`; `list_agents` shows them",
-        ))),
-    }
-}
-
-fn agent_required(message: &str) -> CallToolResult {
+/// Said where nobody said of which machine.
+pub(crate) fn agent_required(message: &str) -> CallToolResult {
     render::error("agent_required", message)
 }
 
 /// Said of a probe that does more than look when nobody said of which machine.
-pub(super) fn say_which() -> CallToolResult {
+pub(crate) fn say_which() -> CallToolResult {
     agent_required(
         "name the machine with `agent`: this does more than look, and only what `select_agent` chose in a session \
          stands in for that",
@@ -142,7 +86,7 @@ pub(super) fn say_which() -> CallToolResult {
 }
 
 /// The hub's `timeout_s`.
-pub(super) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> {
+pub(crate) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> {
     match value {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value
@@ -155,7 +99,7 @@ pub(super) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> 
 }
 
 /// Takes a call to the gate.
-pub(super) async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<Placed, PlaceError> {
+pub(crate) async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<Placed, PlaceError> {
     let ask = Ask {
         caller: asker.caller.clone(),
         agent: Arc::clone(&wanted.agent),
@@ -168,7 +112,7 @@ pub(super) async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<P
 }
 
 /// Why a call was not placed.
-pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Outcome {
+pub(crate) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Outcome {
     let code = match error {
         PlaceError::Denied(_) => "forbidden",
         PlaceError::NotInForce => "unauthorized",
@@ -188,11 +132,7 @@ fn named(call: &Call) -> String {
 
 /// Waits for a call's end. When the client gives up, so does the call: its outcome is `cancelled`, and what the machine
 /// still answers is recorded as late.
-pub(super) async fn follow(
-    hub: &Hub,
-    call: &Arc<Call>,
-    context: &RequestContext<RoleServer>,
-) -> CallToolResult {
+pub(crate) async fn follow(hub: &Hub, call: &Arc<Call>, context: &RequestContext<RoleServer>) -> CallToolResult {
     // A task that is dropped while it waits has nobody to answer to either.
     let abandoned = CancelUnlessDone::new(call);
     let done = match progress::wait(hub, context, || named(call), call.wait()).await {
@@ -213,13 +153,13 @@ async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
 }
 
 /// The same, within a budget of its own.
-pub(super) async fn outcome(hub: &Hub, call: &Arc<Call>, done: &Done, budget: usize) -> Outcome {
+pub(crate) async fn outcome(hub: &Hub, call: &Arc<Call>, done: &Done, budget: usize) -> Outcome {
     if done.result.as_ref().is_none_or(|result| result.get().len() <= LARGE) {
-        return Outcome::ended(call, done, budget);
+        return Outcome::ended(hub.mcp.tools, call, done, budget);
     }
     let _turn = hub.answers.turn().await;
-    let (ended, result) = (Arc::clone(call), done.clone());
-    let rendered = tokio::task::spawn_blocking(move || Outcome::ended(&ended, &result, budget)).await;
+    let (ended, result, tools) = (Arc::clone(call), done.clone(), hub.mcp.tools);
+    let rendered = tokio::task::spawn_blocking(move || Outcome::ended(tools, &ended, &result, budget)).await;
     rendered.unwrap_or_else(|_| {
         let message = "the answer could not be shown";
         Outcome::refused(Some(call.target.as_str()), &call.tool, "internal", message)
@@ -281,7 +221,7 @@ struct CancelArgs {
 
 /// `call_cancel`.
 pub(super) async fn take_back(hub: &Hub, asker: &Asker, args: JsonObject) -> Result<CallToolResult, ApiError> {
-    let CancelArgs { call_id } = super::fleet::args(args)?;
+    let CancelArgs { call_id } = toolset::args(args)?;
     let id = call_id.parse::<CallId>();
     let id = id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id, as an answer named it"))?;
     let call = taken_back(hub, &asker.caller, id).await?;

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use super::peek::{Fault, Peek};
 use super::server::Server;
 use super::sessions::{Sessions, TooMany, Use, Using};
-use super::{Entry, PATH, find, watch};
+use super::toolset::Entry;
+use super::{PATH, watch};
 use crate::clock;
 use crate::http::ApiError;
 use crate::http::extract::{self, Json};
@@ -98,7 +99,7 @@ impl Door {
             Ok(peek) => peek,
             Err(fault) => return Ok(malformed(&fault, session.is_some())),
         };
-        if let Some(entry) = peek.tool.as_deref().and_then(find)
+        if let Some(entry) = peek.tool.as_deref().and_then(|name| hub.mcp.tools.find(name))
             && let Err(missing) = entry.check(&caller.token.grant)
         {
             return Ok(refuse(hub, caller, &parts.headers, entry, &missing, peek.id).await);
@@ -196,7 +197,7 @@ async fn refuse(
 }
 
 /// A known caller asked for a tool it may never use.
-pub(super) async fn record_refusal(hub: &Hub, caller: &Caller, tool: &str) {
+pub(crate) async fn record_refusal(hub: &Hub, caller: &Caller, tool: &str) {
     record(hub, caller, tool, None, json!({ "what": "tools/call" })).await;
 }
 
@@ -204,7 +205,7 @@ pub(super) async fn record_refusal(hub: &Hub, caller: &Caller, tool: &str) {
 const MAX_NAMES: usize = 32;
 
 /// A known caller asked for a tool on machines out of its reach.
-pub(super) async fn record_out_of_reach(hub: &Hub, caller: &Caller, tool: &str, agents: &[String]) {
+pub(crate) async fn record_out_of_reach(hub: &Hub, caller: &Caller, tool: &str, agents: &[String]) {
     let target = match agents {
         [one] => PeerId::parse(one).ok().map(|id| id.as_str().to_owned()),
         _ => None,

@@ -115,8 +115,10 @@ impl<'a> Peek<'a> {
             return Err(fault(-32601, "there is no such method: `method` may have 128 bytes".into()));
         }
         let of_params = |message: Cow<'static, str>| fault(-32602, message);
-        let params: Params<'_> = members(message.params).map_err(|why| of_params(format!("`params`: {why}").into()))?;
-        let meta: Meta<'_> = members(params.meta).map_err(|why| of_params(format!("`params._meta`: {why}").into()))?;
+        let params: Params<'_> =
+            members(message.params).map_err(|why| of_params(format!("`params`: {why}").into()))?;
+        let meta: Meta<'_> =
+            members(params.meta).map_err(|why| of_params(format!("`params._meta`: {why}").into()))?;
         if meta.progress.is_some_and(is_long) {
             return Err(of_params("`params._meta.progressToken` may have 256 bytes".into()));
         }

@@ -12,11 +12,11 @@ use super::door::SESSION;
 use crate::hub::Hub;
 
 /// How often a client that asked for it hears that a call still runs.
-pub(super) const EVERY: Duration = Duration::from_secs(2);
+pub(crate) const EVERY: Duration = Duration::from_secs(2);
 
 /// Waits for `what`, which is put into words only where the client wants to hear of it. `None` when the client gave up
 /// first, or its session has ended: then nobody can hear of it any more.
-pub(super) async fn wait<T>(
+pub(crate) async fn wait<T>(
     hub: &Hub,
     context: &RequestContext<RoleServer>,
     what: impl Fn() -> String,

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::places::{Place, Places};
 use super::standing::{self, Standing};
 use super::streams::{Kept, Streams};
+use super::toolset::Tools;
 use crate::settings::Settings;
 
 /// Another request of the session has the id, and is not answered yet. The SDK would give the second one's stream to
@@ -67,6 +68,8 @@ struct Opening {
 #[derive(Debug)]
 pub struct Sessions {
     inner: Arc<LocalSessionManager>,
+    /// What may be called.
+    pub(super) tools: &'static Tools,
     open: Mutex<HashMap<SessionId, Session>>,
     selections: Mutex<HashMap<TokenId, PeerId>>,
     /// Streams on which tokens without a session listen.
@@ -224,8 +227,8 @@ pub enum SessionsError {
 }
 
 impl Sessions {
-    /// With the limits of the settings.
-    pub fn new(settings: &Settings) -> Self {
+    /// With these tools, and the limits of the settings.
+    pub fn new(settings: &Settings, tools: &'static Tools) -> Self {
         let mut inner = LocalSessionManager::default();
         let idle = settings.seconds("mcp.session_idle_s");
         let max_per_token = settings.size("mcp.max_sessions_per_token");
@@ -233,6 +236,7 @@ impl Sessions {
         inner.session_config.keep_alive = None;
         Self {
             inner: Arc::new(inner),
+            tools,
             open: Mutex::default(),
             selections: Mutex::default(),
             listeners: Places::new(max_per_token, usize::MAX),
@@ -305,7 +309,7 @@ impl Sessions {
     }
 
     /// Cancelled when the session ends; one that is gone has ended.
-    pub(super) fn closed(&self, id: &str) -> CancellationToken {
+    pub(crate) fn closed(&self, id: &str) -> CancellationToken {
         self.open().get(id).map_or_else(
             || {
                 let closed = CancellationToken::new();
@@ -383,7 +387,7 @@ impl Sessions {
     }
 
     /// What is selected.
-    pub(super) fn selected(&self, session: Option<&str>, token: TokenId) -> Option<PeerId> {
+    pub(crate) fn selected(&self, session: Option<&str>, token: TokenId) -> Option<PeerId> {
         match session {
             Some(id) => self.open().get(id).and_then(|s| s.selected.clone()),
             None => self.selections.lock().unwrap_or_else(PoisonError::into_inner).get(&token).cloned(),
@@ -547,10 +551,11 @@ mod tests {
     use super::*;
     use crate::clock;
     use crate::settings::Sources;
+    use crate::tools::TOOLS;
 
     fn one_session() -> (Arc<Sessions>, &'static str) {
         let sessions =
-            Arc::new(Sessions::new(&Settings::resolve(&Sources::default()).expect("the defaults are good")));
+            Arc::new(Sessions::new(&Settings::resolve(&Sources::default()).expect("the defaults are good"), &TOOLS));
         sessions.bind(&"s".into(), TokenId::new(clock::uuid())).expect("there is room");
         (sessions, "s")
     }
@@ -608,7 +613,7 @@ mod tests {
     #[test]
     fn a_session_with_a_request_goes_last() {
         let settings = Settings::resolve(&Sources::default()).expect("the defaults are good");
-        let sessions = Sessions { max_per_token: 2, ..Sessions::new(&settings) };
+        let sessions = Sessions { max_per_token: 2, ..Sessions::new(&settings, &TOOLS) };
         let token = TokenId::new(clock::uuid());
         for id in ["old", "new"] {
             assert!(sessions.bind(&id.into(), token).expect("there is room").is_none());
