@@ -204,7 +204,7 @@ impl Hub {
             answers: Answers::new(settings.calls.max_answer_bytes_held),
             arrivals: Arrivals::new(settings.hub.max_bytes_arriving),
             downloads: Downloads::default(),
-            mcp: Arc::new(Sessions::new(&settings)),
+            mcp: Arc::new(Sessions::new(&settings, &crate::tools::TOOLS)),
             changes: Changes::default(),
             sonde: Sonde::new(sonde),
             handshakes: Arc::new(Semaphore::new(settings.kenny.max_handshakes)),

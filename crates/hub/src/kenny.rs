@@ -4,6 +4,7 @@ pub mod adapter;
 mod live;
 mod logs;
 mod telemetry;
+pub(crate) mod tools;
 
 use std::net::IpAddr;
 use std::sync::Arc;

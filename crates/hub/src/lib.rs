@@ -25,6 +25,7 @@ pub mod settings;
 pub mod sonde;
 mod start;
 mod strangers;
+pub mod tools;
 pub mod ws;
 pub mod yonexus;
 

@@ -25,6 +25,7 @@ pub mod listen;
 mod live;
 pub mod overview;
 pub mod registry;
+pub(crate) mod tools;
 
 use std::net::IpAddr;
 use std::sync::Arc;

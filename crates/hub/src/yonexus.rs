@@ -24,6 +24,7 @@ mod outbox;
 pub mod pairing;
 pub mod rules;
 mod serve;
+pub(crate) mod tools;
 mod webhook;
 
 use std::sync::{Arc, OnceLock};

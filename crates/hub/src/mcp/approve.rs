@@ -301,7 +301,6 @@ mod tests {
             tool: tool.into(),
             effect: Effect::Manage,
             args: to_raw_value(&json!({ "command": command })).expect("JSON"),
-            read: None,
             timeout: None,
         };
         match question(&wanted)? {

@@ -1,4 +1,4 @@
-//! One tool of the catalogue, called on one machine; and what became of a call.
+//! One call of one agent, from the gate to its end; and what became of a call.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,22 +7,18 @@ use std::time::Duration;
 use convoke_core::call::CallState;
 use convoke_core::effect::Effect;
 use convoke_core::id::CallId;
-use convoke_kenny::tools::{self as kenny, Tool as KennyTool};
 use rmcp::RoleServer;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, InputResponses, JsonObject};
+use rmcp::model::{CallToolResponse, CallToolResult, InputResponses, JsonObject};
 use rmcp::service::RequestContext;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::render::{self, Outcome};
 use super::server::Asker;
-use super::tools::{AGENT, TIMEOUT};
-use super::{approve, progress};
+use super::{approve, progress, toolset};
 use crate::agents::Agent;
 use crate::calls::{self, Ask, Call, CancelUnlessDone, Done, PlaceError, Placed};
-pub(super) type Run = std::future::Ready<()>;
 use crate::http::ApiError;
-use crate::http::agents::in_reach;
 use crate::http::calls::{Found, MAX_WAIT_S, find, taken_back};
 use crate::hub::Hub;
 
@@ -30,60 +26,43 @@ use crate::hub::Hub;
 const DEFAULT_WAIT_S: f64 = 30.0;
 
 /// An answer that takes noticeable time to read.
-pub(super) const LARGE: usize = 256 * 1024;
+const LARGE: usize = 256 * 1024;
 
 /// A call as it was asked for, not yet placed.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    pub(super) agent: Arc<Agent>,
-    /// Of the catalogue; or a probe, by whatever name an agent or a caller has for it.
-    pub(super) tool: Cow<'static, str>,
-    pub(super) effect: Effect,
-    /// As text, and, until it is placed, as it was read.
-    pub(super) args: Box<RawValue>,
-    pub(super) read: Option<Value>,
-    pub(super) timeout: Option<Duration>,
-}
-
-/// Calls a tool.
-pub(super) async fn call(
-    hub: &Hub,
-    asker: &Asker,
-    tool: &'static KennyTool,
-    request: CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
-) -> CallToolResponse {
-    let CallToolRequestParams { arguments, request_state, input_responses, .. } = request;
-    match want(hub, asker, tool, arguments.unwrap_or_default()).await {
-        Ok(wanted) => carry_out(hub, asker, wanted, request_state, input_responses, context).await,
-        Err(refused) => (*refused).into(),
-    }
+pub(crate) struct Wanted {
+    pub(crate) agent: Arc<Agent>,
+    /// By whatever name an agent or a caller has for it.
+    pub(crate) tool: Cow<'static, str>,
+    pub(crate) effect: Effect,
+    pub(crate) args: Box<RawValue>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// Takes a call to the gate and follows it to its end, or to the person it waits for. A request that brings the state
 /// of a question brings that person's answer.
-pub(super) async fn carry_out(
+pub(crate) async fn carry_out(
     hub: &Hub,
     asker: &Asker,
-    mut wanted: Wanted,
+    wanted: Wanted,
     state: Option<String>,
     answers: Option<InputResponses>,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     if let Some(state) = state {
         return match approve::answered(hub, asker, &wanted, &state, &answers.unwrap_or_default()).await {
-            Ok(approve::Answer::Decided(call)) => follow(hub, &call, None, context).await.into(),
+            Ok(approve::Answer::Decided(call)) => follow(hub, &call, context).await.into(),
             Ok(approve::Answer::Open(outcome)) => outcome.into_result().into(),
             Err(refused) => (*refused).into(),
         };
     }
-    match place(hub, asker, &mut wanted).await {
-        Ok((Placed::Running(call), run)) => follow(hub, &call, run, context).await.into(),
-        Ok((Placed::Pending { call, approval, expires_at }, _)) => {
+    match place(hub, asker, &wanted).await {
+        Ok(Placed::Running(call)) => follow(hub, &call, context).await.into(),
+        Ok(Placed::Pending { call, approval, expires_at }) => {
             let waiting = approve::Waiting { call, approval, expires_at };
             match approve::ask(hub, asker, &wanted, &waiting, context).await {
                 approve::Asked::Question(question) => question.into(),
-                approve::Asked::Decided(call) => follow(hub, &call, None, context).await.into(),
+                approve::Asked::Decided(call) => follow(hub, &call, context).await.into(),
                 approve::Asked::Nobody => {
                     Outcome::pending(&waiting.call, approval, expires_at, &hub.base_url()).into_result().into()
                 }
@@ -93,51 +72,13 @@ pub(super) async fn carry_out(
     }
 }
 
-/// Reads the arguments: the hub's own are taken out, the tool's are checked, the machine is found.
-pub(super) async fn want(
-    hub: &Hub,
-    asker: &Asker,
-    tool: &'static KennyTool,
-    mut args: JsonObject,
-) -> Result<Wanted, Box<CallToolResult>> {
-    let bad = |message: String| Box::new(render::error("bad_args", &message));
-    let agent = match args.remove(AGENT) {
-        None | Some(Value::Null) => None,
-        Some(Value::String(id)) => Some(id),
-        Some(_) => return Err(bad("`agent` must be an agent's id".into())),
-    };
-    let timeout = if tool.arg(TIMEOUT).is_some() { None } else { seconds(args.remove(TIMEOUT)).map_err(bad)? };
-    let read = Value::Object(args);
-    kenny::validate_args(tool.name, &read).map_err(bad)?;
-    let args = to_raw_value(&read).map_err(|why| bad(why.to_string()))?;
-    let id = agent.map_or_else(|| selected(hub, asker, tool), Ok)?;
-    let agent = in_reach(hub, &asker.caller, &id).await.map_err(|error| Box::new(render::api_error(&error)))?;
-    Ok(Wanted { agent, tool: tool.name.into(), effect: tool.effect, args, read: Some(read), timeout })
-}
-
-/// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
-/// may share: it serves only to look.
-fn selected(hub: &Hub, asker: &Asker, tool: &KennyTool) -> Result<String, Box<CallToolResult>> {
-    let session = asker.session.as_deref();
-    if session.is_none() && tool.effect > Effect::Observe {
-        return Err(Box::new(agent_required(
-            "name the machine with `agent`: without a session a selection serves only tools that look",
-        )));
-    }
-    match hub.mcp.selected(session, asker.caller.token.id) {
-        Some(agent) => Ok(agent.as_str().to_owned()),
-        None => Err(Box::new(agent_required(
-            "name the machine with `agent`, or choose one with `select_agent`; `list_agents` shows them",
-        ))),
-    }
-}
-
-fn agent_required(message: &str) -> CallToolResult {
+/// Said where nobody said of which machine.
+pub(crate) fn agent_required(message: &str) -> CallToolResult {
     render::error("agent_required", message)
 }
 
 /// Said of a probe that does more than look when nobody said of which machine.
-pub(super) fn say_which() -> CallToolResult {
+pub(crate) fn say_which() -> CallToolResult {
     agent_required(
         "name the machine with `agent`: this does more than look, and only what `select_agent` chose in a session \
          stands in for that",
@@ -145,7 +86,7 @@ pub(super) fn say_which() -> CallToolResult {
 }
 
 /// The hub's `timeout_s`.
-pub(super) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> {
+pub(crate) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> {
     match value {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value
@@ -157,12 +98,8 @@ pub(super) fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> 
     }
 }
 
-/// Takes a call to the gate. It runs in the task of whoever follows it: one less to start, and to wake, per call.
-pub(super) async fn place(
-    hub: &Hub,
-    asker: &Asker,
-    wanted: &mut Wanted,
-) -> Result<(Placed, Option<Run>), PlaceError> {
+/// Takes a call to the gate.
+pub(crate) async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<Placed, PlaceError> {
     let ask = Ask {
         caller: asker.caller.clone(),
         agent: Arc::clone(&wanted.agent),
@@ -172,30 +109,25 @@ pub(super) async fn place(
         idempotency_key: None,
         requested_by: None,
     };
-    Ok((calls::place(hub, ask).await?, None))
+    calls::place(hub, ask).await
 }
 
 /// Why a call was not placed.
-pub(super) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Outcome {
+pub(crate) fn refusal(error: &PlaceError, agent: Option<&str>, tool: &str) -> Outcome {
     Outcome::refused(agent, tool, error.code(), error.to_string())
 }
 
 /// A call as people are told of it.
-pub(super) fn named(call: &Call) -> String {
+fn named(call: &Call) -> String {
     render::on_one_line(&format!("{} on {}", call.tool, call.target))
 }
 
 /// Waits for a call's end. When the client gives up, so does the call: its outcome is `cancelled`, and what the machine
 /// still answers is recorded as late.
-pub(super) async fn follow(
-    hub: &Hub,
-    call: &Arc<Call>,
-    run: Option<Run>,
-    context: &RequestContext<RoleServer>,
-) -> CallToolResult {
+pub(crate) async fn follow(hub: &Hub, call: &Arc<Call>, context: &RequestContext<RoleServer>) -> CallToolResult {
     // A task that is dropped while it waits has nobody to answer to either.
     let abandoned = CancelUnlessDone::new(call);
-    let done = match progress::wait(hub, context, || named(call), ended(call, run)).await {
+    let done = match progress::wait(hub, context, || named(call), call.wait()).await {
         Some(done) => done,
         None => {
             call.cancel();
@@ -207,27 +139,19 @@ pub(super) async fn follow(
     result
 }
 
-/// Runs a call, if that is ours to do, and waits for its end.
-pub(super) async fn ended(call: &Call, run: Option<impl Future<Output = ()>>) -> &Done {
-    if let Some(run) = run {
-        run.await;
-    }
-    call.wait().await
-}
-
 /// A call's end as the client sees it. A large answer is read and cut on a thread where it holds up nobody.
-pub(super) async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
+async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
     outcome(hub, call, done, hub.settings.mcp.max_result_bytes).await.into_result()
 }
 
 /// The same, within a budget of its own.
-pub(super) async fn outcome(hub: &Hub, call: &Arc<Call>, done: &Done, budget: usize) -> Outcome {
+pub(crate) async fn outcome(hub: &Hub, call: &Arc<Call>, done: &Done, budget: usize) -> Outcome {
     if done.result.as_ref().is_none_or(|result| result.get().len() <= LARGE) {
-        return Outcome::ended(call, done, budget);
+        return Outcome::ended(hub.mcp.tools, call, done, budget);
     }
     let _turn = hub.answers.turn().await;
-    let (ended, result) = (Arc::clone(call), done.clone());
-    let rendered = tokio::task::spawn_blocking(move || Outcome::ended(&ended, &result, budget)).await;
+    let (ended, result, tools) = (Arc::clone(call), done.clone(), hub.mcp.tools);
+    let rendered = tokio::task::spawn_blocking(move || Outcome::ended(tools, &ended, &result, budget)).await;
     rendered.unwrap_or_else(|_| {
         let message = "the answer could not be shown";
         Outcome::refused(Some(call.target.as_str()), &call.tool, "internal", message)
@@ -289,7 +213,7 @@ struct CancelArgs {
 
 /// `call_cancel`.
 pub(super) async fn take_back(hub: &Hub, asker: &Asker, args: JsonObject) -> Result<CallToolResult, ApiError> {
-    let CancelArgs { call_id } = super::fleet::args(args)?;
+    let CancelArgs { call_id } = toolset::args(args)?;
     let id = call_id.parse::<CallId>();
     let id = id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id, as an answer named it"))?;
     let call = taken_back(hub, &asker.caller, id).await?;

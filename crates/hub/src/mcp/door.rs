@@ -1,7 +1,6 @@
 //! The HTTP side of `/mcp`: what is checked before the SDK sees a request.
 
 use std::pin::Pin;
-use std::sync::Arc;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
@@ -12,14 +11,13 @@ use convoke_core::id::PeerId;
 use convoke_core::journal::{Decision, Draft, Kind};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::peek::{Fault, Peek};
-use super::places::Place;
 use super::server::Server;
 use super::sessions::{Sessions, TooMany, Use, Using};
-use super::{Entry, PATH, held, short, watch};
+use super::toolset::Entry;
+use super::{PATH, watch};
 use crate::clock;
 use crate::http::ApiError;
 use crate::http::extract::{self, Json};
@@ -97,51 +95,23 @@ impl Door {
         }
         parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         let body = extract::body(body, &parts.headers, Some(caller), hub).await?;
-        let elicitation = hub.settings.approvals.elicitation;
-        if let Some(plain) = short::read(elicitation, &parts.headers, &body) {
-            return Ok(match plain.entry.check(&caller.token.grant) {
-                Ok(()) => plain.answer(hub, caller).await,
-                Err(missing) => refuse(hub, caller, &parts.headers, plain.entry, &missing, &plain.id()).await,
-            });
-        }
-        // A client whose person may approve calls is asked by the SDK.
-        let in_session = session.as_deref().filter(|_| !elicitation);
-        let plain = in_session.and_then(|session| Some((session, short::in_session::read(&parts.headers, &body)?)));
-        let mut held = session.is_some();
-        if let Some((session, plain)) = plain {
-            if let Err(missing) = plain.entry.check(&caller.token.grant) {
-                return Ok(refuse(hub, caller, &parts.headers, plain.entry, &missing, &plain.id()).await);
-            }
-            let Ok(place) = hub.mcp.place(caller.token.id, body.len()) else { return Ok(too_many(&plain.id())) };
-            match plain.answer(hub, caller, session).await {
-                Ok(response) => return Ok(response),
-                Err(handover) => {
-                    // It has had its moment.
-                    held = false;
-                    parts.extensions.insert(handover);
-                    parts.extensions.insert(place);
-                }
-            }
-        }
-        let peek = Peek::at(&body, session.is_some());
-        if let Some((entry, missing)) = peek.forbidden(caller) {
-            return Ok(refuse(hub, caller, &parts.headers, entry, &missing, &peek.id).await);
-        }
-        if let Some(fault) = peek.malformed {
-            return Ok(malformed(fault, &peek.id, session.is_some() && peek.is_request));
+        let peek = match Peek::at(&body) {
+            Ok(peek) => peek,
+            Err(fault) => return Ok(malformed(&fault, session.is_some())),
+        };
+        if let Some(entry) = peek.tool.as_deref().and_then(|name| hub.mcp.tools.find(name))
+            && let Err(missing) = entry.check(&caller.token.grant)
+        {
+            return Ok(refuse(hub, caller, &parts.headers, entry, &missing, peek.id).await);
         }
         if session.is_none()
             && let Err(error) = watch::check_all(hub, caller, &peek.listens_to).await
         {
             // As the SDK says it to clients without sessions.
-            return Ok(failed(&json!({ "code": -32602, "message": error.message }), &peek.id));
+            return Ok(failed(&json!({ "code": -32602, "message": error.message }), peek.id));
         }
-        if let (Some(session), Some(request)) = (&session, peek.given_up) {
-            hub.mcp.give_up(session, &request);
-        }
-        let id = peek.id;
-        if session.is_some() && peek.is_request && parts.extensions.get::<Arc<Place>>().is_none() {
-            let Ok(place) = hub.mcp.place(caller.token.id, peek.weight) else { return Ok(too_many(&id)) };
+        if session.is_some() && peek.is_request {
+            let Ok(place) = hub.mcp.place(caller.token.id, peek.weight) else { return Ok(too_many(peek.id)) };
             // It goes where the request goes.
             parts.extensions.insert(place);
         }
@@ -155,11 +125,11 @@ impl Door {
                 .ok_or_else(|| ApiError::busy("as many MCP sessions are open as may be (mcp.max_sessions)"))?,
         };
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            return Ok(unreadable(&body, &id));
+            // It finds fault with the media type, in plain text, where a body is none of the protocol's messages.
+            return Ok(malformed(&Fault::unreadable(&body, peek.id, ""), false));
         }
-        let response = if held { held::back(response).await } else { response.map(Body::new) };
         drop(using);
-        Ok(response)
+        Ok(response.map(Body::new))
     }
 }
 
@@ -178,16 +148,6 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(JSON))
 }
 
-/// What JSON-RPC says to a body that is none of its messages. The SDK finds fault with the media type then, in plain
-/// text, which sends whoever reads it the wrong way.
-fn unreadable(body: &[u8], id: &str) -> Response<Body> {
-    let (code, message) = match serde_json::from_slice::<IgnoredAny>(body) {
-        Err(why) => (-32700, format!("the body is not JSON: {why}")),
-        Ok(_) => (-32600, "the body is not one request, notification or response of MCP".to_owned()),
-    };
-    failed(&json!({ "code": code, "message": message }), id)
-}
-
 /// An error of the protocol for who has no session.
 fn failed(error: &Value, id: &str) -> Response<Body> {
     let mut response = extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"));
@@ -196,11 +156,9 @@ fn failed(error: &Value, id: &str) -> Response<Body> {
 }
 
 /// What JSON-RPC says to a message that has something wrong with it. In a session errors are answers like others.
-fn malformed(fault: Fault, id: &str, as_an_answer: bool) -> Response<Body> {
-    let Fault { code, message } = fault;
-    let error = json!({ "code": code, "message": message });
-    let mut response = failed(&error, id);
-    if as_an_answer {
+fn malformed(fault: &Fault, in_session: bool) -> Response<Body> {
+    let mut response = failed(&json!({ "code": fault.code, "message": fault.message }), &fault.id);
+    if in_session && fault.of_request() {
         *response.status_mut() = StatusCode::OK;
     }
     response
@@ -239,7 +197,7 @@ async fn refuse(
 }
 
 /// A known caller asked for a tool it may never use.
-pub(super) async fn record_refusal(hub: &Hub, caller: &Caller, tool: &str) {
+pub(crate) async fn record_refusal(hub: &Hub, caller: &Caller, tool: &str) {
     record(hub, caller, tool, None, json!({ "what": "tools/call" })).await;
 }
 
@@ -247,7 +205,7 @@ pub(super) async fn record_refusal(hub: &Hub, caller: &Caller, tool: &str) {
 const MAX_NAMES: usize = 32;
 
 /// A known caller asked for a tool on machines out of its reach.
-pub(super) async fn record_out_of_reach(hub: &Hub, caller: &Caller, tool: &str, agents: &[String]) {
+pub(crate) async fn record_out_of_reach(hub: &Hub, caller: &Caller, tool: &str, agents: &[String]) {
     let target = match agents {
         [one] => PeerId::parse(one).ok().map(|id| id.as_str().to_owned()),
         _ => None,

@@ -3,10 +3,7 @@
 use convoke_api::agents::AgentQuery;
 use convoke_api::record::{JournalPage, JournalQuery};
 use convoke_core::id::CallId;
-use convoke_core::json;
-use rmcp::model::{CallToolResult, JsonObject};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use rmcp::model::JsonObject;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -14,6 +11,7 @@ use super::hidden;
 use super::page::{self, Keep};
 use super::render;
 use super::server::Asker;
+use super::toolset::{Shown, args, budget, listed, more, value};
 use crate::fleet;
 use crate::http::agents::{in_reach, page as agents_page};
 use crate::http::fleet::{latest_health, latest_snapshot};
@@ -24,33 +22,13 @@ use crate::hub::Hub;
 /// Which records of a page of the journal stay.
 pub(super) const RECORDS: Keep = Keep::First { next: "seq" };
 /// Records that `journal_search` shows when nobody says.
-pub(super) const JOURNAL_LIMIT: u32 = 50;
+pub(crate) const JOURNAL_LIMIT: u32 = 50;
 /// And at most.
-pub(super) const MAX_JOURNAL_LIMIT: u32 = 200;
+pub(crate) const MAX_JOURNAL_LIMIT: u32 = 200;
 /// Records looked at in one step backwards.
 const WINDOW: u32 = 1000;
 /// Steps backwards; what is older is found with `after`.
 const MAX_WINDOWS: u32 = 50;
-
-pub(super) type Shown = Result<CallToolResult, ApiError>;
-
-pub(super) fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
-    serde_path_to_error::deserialize(Value::Object(args))
-        .map_err(|why| ApiError::bad_request(format!("the arguments do not fit: {}", extract::misfit(&why))))
-}
-
-/// As a value, with what machines said in it tamed.
-pub(super) fn value(of: &impl Serialize) -> Result<Value, ApiError> {
-    let read = serde_json::to_string(of).and_then(|text| serde_json::from_str(&json::tame(&text)));
-    read.map_err(|why| {
-        tracing::error!(%why, "a page could not be shown");
-        ApiError::internal()
-    })
-}
-
-pub(super) fn budget(hub: &Hub) -> usize {
-    hub.settings.mcp.max_result_bytes
-}
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,7 +60,7 @@ struct IdArgs {
     id: String,
 }
 
-/// The id of the agent that is meant: a Sonde agent has a name, too. Only within the caller's reach, and whether anybody
+/// The id of the agent that is meant: some have a name, too. Only within the caller's reach, and whether anybody
 /// out of it has the same name makes no difference.
 fn id_of(hub: &Hub, asker: &Asker, given: String) -> String {
     let scopes = &asker.caller.token.grant.scopes;
@@ -90,11 +68,11 @@ fn id_of(hub: &Hub, asker: &Asker, given: String) -> String {
     if is_in_reach(&given) {
         return given;
     }
-    let sonde = hub.sonde.registry.named(&given).filter(|sonde| is_in_reach(sonde.id.as_str()));
-    sonde.map_or(given, |sonde| sonde.id.as_str().to_owned())
+    let named = hub.mcp.tools.agent_named(hub, &given).filter(|id| is_in_reach(id.as_str()));
+    named.map_or(given, |id| id.as_str().to_owned())
 }
 
-/// The same for what is recorded: whatever has records under this id has it, though it may be gone. A Sonde agent takes its
+/// The same for what is recorded: whatever has records under this id has it, though it may be gone. An agent may take its
 /// name itself, and must not be able to hide them.
 async fn recorded_id_of(hub: &Hub, asker: &Asker, given: String) -> String {
     let named = id_of(hub, asker, given.clone());
@@ -143,7 +121,7 @@ pub(super) fn overview(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
 }
 
 /// So many machines, in words.
-pub(super) fn machines(count: usize) -> String {
+pub(crate) fn machines(count: usize) -> String {
     if count == 1 { "1 machine".into() } else { format!("{count} machines") }
 }
 
@@ -153,19 +131,6 @@ pub(super) fn overview_page(hub: &Hub, asker: &Asker, after: Option<&str>, limit
     let overview = fleet::Overview::new(&hub.agents, scopes, after, Some(limit));
     let text: String = overview.within(budget(hub), hidden::length).collect();
     serde_json::from_str(&text).map_err(|_| ApiError::internal())
-}
-
-/// The entries of a page.
-pub(super) fn listed<'a>(page: &'a Value, key: &str) -> &'a [Value] {
-    page[key].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Said of a page that another follows.
-pub(super) fn more(page: &Value) -> &'static str {
-    match page.get("next") {
-        Some(_) => " There may be more: ask again with the answer's `next` as `after`.",
-        None => "",
-    }
 }
 
 /// `agent_health`.
@@ -227,7 +192,7 @@ pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Show
 }
 
 /// The newest records that fit, oldest of them first: the journal is read backwards, window by window.
-pub(super) async fn newest_records(
+pub(crate) async fn newest_records(
     hub: &Hub,
     asker: &Asker,
     query: JournalQuery,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::bound;
 
 /// What is said to a cursor that came from nowhere.
-pub(super) const UNKNOWN_CURSOR: &str = "no list has given this cursor";
+pub(crate) const UNKNOWN_CURSOR: &str = "no list has given this cursor";
 
 /// Room for what is said beside the entries once it is known how many fit.
 const BESIDE: usize = 256;
@@ -15,7 +15,7 @@ const MAX_CUTS: usize = 8;
 
 /// Which entries of a page stay when not all of them fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(crate) enum Keep {
     /// The first; the next page begins after what the last of them has in this field.
     First {
         /// The field.
@@ -27,7 +27,7 @@ pub(super) enum Keep {
 
 /// Leaves as many entries of the list under `key` as `budget` bytes can show, and says so. An entry that is too long all
 /// by itself is cut, and stands alone.
-pub(super) fn fit(page: &mut Value, key: &str, budget: usize, keep: Keep) {
+pub(crate) fn fit(page: &mut Value, key: &str, budget: usize, keep: Keep) {
     let Some(Value::Array(list)) = page.get_mut(key) else { return };
     let mut entries = std::mem::take(list);
     let room = budget.saturating_sub(bound::shown(page) + BESIDE);

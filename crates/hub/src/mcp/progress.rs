@@ -12,11 +12,11 @@ use super::door::SESSION;
 use crate::hub::Hub;
 
 /// How often a client that asked for it hears that a call still runs.
-pub(super) const EVERY: Duration = Duration::from_secs(2);
+pub(crate) const EVERY: Duration = Duration::from_secs(2);
 
 /// Waits for `what`, which is put into words only where the client wants to hear of it. `None` when the client gave up
 /// first, or its session has ended: then nobody can hear of it any more.
-pub(super) async fn wait<T>(
+pub(crate) async fn wait<T>(
     hub: &Hub,
     context: &RequestContext<RoleServer>,
     what: impl Fn() -> String,
@@ -50,7 +50,7 @@ fn session(context: &RequestContext<RoleServer>) -> Option<&str> {
 }
 
 /// What a client hears: for how long it has been going on.
-pub(super) fn notice(token: &ProgressToken, started: Instant, what: &str) -> ProgressNotificationParam {
+fn notice(token: &ProgressToken, started: Instant, what: &str) -> ProgressNotificationParam {
     let seconds = started.elapsed().as_secs_f64();
     ProgressNotificationParam::new(token.clone(), seconds).with_message(format!("{what}: {seconds:.0} s"))
 }

@@ -9,8 +9,9 @@ use rmcp::model::{
 };
 use serde::Serialize;
 
-use super::fleet::{RECORDS, budget, overview_page, value};
+use super::fleet::{RECORDS, overview_page};
 use super::server::{Asker, protocol_error};
+use super::toolset::{budget, value};
 use super::{page, render};
 use crate::http::ApiError;
 use crate::http::agents::{in_reach, view};

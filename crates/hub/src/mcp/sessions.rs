@@ -6,30 +6,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::request::Parts;
 use convoke_core::id::{PeerId, TokenId};
 use futures_util::{Stream, StreamExt as _, future, stream};
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, Extensions, GetExtensions as _, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::places::{Place, Places};
-use super::short::in_session::Handover;
 use super::standing::{self, Standing};
 use super::streams::{Kept, Streams};
-use crate::calls::Call;
+use super::toolset::Tools;
 use crate::settings::Settings;
 
 /// Another request of the session has the id, and is not answered yet. The SDK would give the second one's stream to
 /// both, and the first would never end.
 #[derive(Debug)]
-pub(super) struct Repeated;
+struct Repeated;
 
 impl Repeated {
     /// What its client is told.
-    pub(super) const MESSAGE: &str = "another request of this session has this id, and is not answered yet";
+    const MESSAGE: &str = "another request of this session has this id, and is not answered yet";
 }
 
 /// The token has as many requests under way as it may. They go on when their connections break, so that the number of
@@ -70,6 +68,8 @@ struct Opening {
 #[derive(Debug)]
 pub struct Sessions {
     inner: Arc<LocalSessionManager>,
+    /// What may be called.
+    pub(super) tools: &'static Tools,
     open: Mutex<HashMap<SessionId, Session>>,
     selections: Mutex<HashMap<TokenId, PeerId>>,
     /// Streams on which tokens without a session listen.
@@ -91,8 +91,6 @@ pub struct Sessions {
 struct Session {
     token: TokenId,
     usage: Arc<Usage>,
-    /// Calls that the SDK has not heard of, by their requests.
-    calls: HashMap<RequestId, Arc<Call>>,
     /// What was said in answer to its requests.
     streams: Streams,
     /// What was said besides, once someone has listened.
@@ -211,22 +209,6 @@ impl Drop for Session {
     }
 }
 
-/// A call that the SDK has not heard of. Its client can give it up by its request for as long as this is kept.
-#[derive(Debug)]
-pub(super) struct Begun {
-    sessions: Arc<Sessions>,
-    session: String,
-    request: RequestId,
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        if let Some(session) = self.sessions.open().get_mut(self.session.as_str()) {
-            session.calls.remove(&self.request);
-        }
-    }
-}
-
 /// Why a session could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionsError {
@@ -245,8 +227,8 @@ pub enum SessionsError {
 }
 
 impl Sessions {
-    /// With the limits of the settings.
-    pub fn new(settings: &Settings) -> Self {
+    /// With these tools, and the limits of the settings.
+    pub fn new(settings: &Settings, tools: &'static Tools) -> Self {
         let mut inner = LocalSessionManager::default();
         let idle = settings.mcp.session_idle_s;
         let max_per_token = settings.mcp.max_sessions_per_token;
@@ -254,6 +236,7 @@ impl Sessions {
         inner.session_config.keep_alive = None;
         Self {
             inner: Arc::new(inner),
+            tools,
             open: Mutex::default(),
             selections: Mutex::default(),
             listeners: Places::new(max_per_token, usize::MAX),
@@ -307,7 +290,6 @@ impl Sessions {
         let session = Session {
             token,
             usage: Arc::new(usage),
-            calls: HashMap::new(),
             streams: Streams::default(),
             standing: None,
             selected: None,
@@ -327,7 +309,7 @@ impl Sessions {
     }
 
     /// Cancelled when the session ends; one that is gone has ended.
-    pub(super) fn closed(&self, id: &str) -> CancellationToken {
+    pub(crate) fn closed(&self, id: &str) -> CancellationToken {
         self.open().get(id).map_or_else(
             || {
                 let closed = CancellationToken::new();
@@ -339,7 +321,7 @@ impl Sessions {
     }
 
     /// The turn of a request. One of a session that is gone needs none.
-    pub(super) fn turn(&self, session: &str, id: &RequestId) -> Result<Option<Turn>, Repeated> {
+    fn turn(&self, session: &str, id: &RequestId) -> Result<Option<Turn>, Repeated> {
         let open = self.open();
         open.get(session).map(|session| Turn::of(&session.usage, id).ok_or(Repeated)).transpose()
     }
@@ -376,31 +358,6 @@ impl Sessions {
         over.into_iter().map(forget).collect()
     }
 
-    /// A call that passes the SDK by.
-    pub(super) fn begun(self: &Arc<Self>, session: &str, request: &RequestId, call: &Arc<Call>) -> Begun {
-        if let Some(session) = self.open().get_mut(session) {
-            session.calls.insert(request.clone(), Arc::clone(call));
-        }
-        Begun { sessions: Arc::clone(self), session: session.to_owned(), request: request.clone() }
-    }
-
-    /// The client gives up a request. If the SDK knows it, this is not where to ask.
-    pub(super) fn give_up(&self, session: &str, request: &RequestId) {
-        let call = self.open().get(session).and_then(|session| session.calls.get(request).cloned());
-        if let Some(call) = call {
-            call.cancel();
-        }
-    }
-
-    /// The turn of a request that came to the SDK: its own, or the one it had before it was handed over.
-    fn turn_of(&self, session: &str, id: &RequestId, extensions: &Extensions) -> Result<Option<Turn>, Repeated> {
-        let handover = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Handover>());
-        match handover.and_then(Handover::turn) {
-            Some(turn) => Ok(Some(turn)),
-            None => self.turn(session, id),
-        }
-    }
-
     /// The stream of what belongs to no request. Whoever listens first has the SDK begin it.
     fn standing(&self, id: &SessionId) -> Result<Standing, SessionsError> {
         let mut open = self.open();
@@ -430,7 +387,7 @@ impl Sessions {
     }
 
     /// What is selected.
-    pub(super) fn selected(&self, session: Option<&str>, token: TokenId) -> Option<PeerId> {
+    pub(crate) fn selected(&self, session: Option<&str>, token: TokenId) -> Option<PeerId> {
         match session {
             Some(id) => self.open().get(id).and_then(|s| s.selected.clone()),
             None => self.selections.lock().unwrap_or_else(PoisonError::into_inner).get(&token).cloned(),
@@ -531,8 +488,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
         let turn = match &message {
             ClientJsonRpcMessage::Request(request) => {
-                let turn = self.turn_of(id, &request.id, request.request.extensions());
-                turn.map_err(|Repeated| request.id.clone())
+                self.turn(id, &request.id).map_err(|Repeated| request.id.clone())
             }
             _ => Ok(None),
         };
@@ -592,16 +548,14 @@ impl SessionManager for Sessions {
 
 #[cfg(test)]
 mod tests {
-    use convoke_core::call::CallState;
-    use convoke_core::id::CallId;
-
     use super::*;
     use crate::clock;
     use crate::settings::Sources;
+    use crate::tools::TOOLS;
 
     fn one_session() -> (Arc<Sessions>, &'static str) {
         let sessions =
-            Arc::new(Sessions::new(&Settings::resolve(&Sources::default()).expect("the defaults are good")));
+            Arc::new(Sessions::new(&Settings::resolve(&Sources::default()).expect("the defaults are good"), &TOOLS));
         sessions.bind(&"s".into(), TokenId::new(clock::uuid())).expect("there is room");
         (sessions, "s")
     }
@@ -659,7 +613,7 @@ mod tests {
     #[test]
     fn a_session_with_a_request_goes_last() {
         let settings = Settings::resolve(&Sources::default()).expect("the defaults are good");
-        let sessions = Sessions { max_per_token: 2, ..Sessions::new(&settings) };
+        let sessions = Sessions { max_per_token: 2, ..Sessions::new(&settings, &TOOLS) };
         let token = TokenId::new(clock::uuid());
         for id in ["old", "new"] {
             assert!(sessions.bind(&id.into(), token).expect("there is room").is_none());
@@ -668,25 +622,5 @@ mod tests {
         sessions.open()["new"].usage.last.store(u64::MAX / 2, Ordering::Relaxed);
         let displaced = sessions.bind(&"newest".into(), token).expect("there is room");
         assert_eq!(displaced.map(|(id, _)| id).as_deref(), Some("new"));
-    }
-
-    #[test]
-    fn a_call_is_given_up_by_its_request_and_no_longer_once_it_has_gone_on() {
-        let (sessions, id) = one_session();
-        let call = || {
-            let (call, caller) = (CallId::new(clock::uuid()), TokenId::new(clock::uuid()));
-            Arc::new(Call::new(call, caller, "pc".parse().expect("an id"), "fs_list".into(), CallState::Running))
-        };
-        let (first, second) = (call(), call());
-        let (one, two) = (RequestId::Number(1), RequestId::String("1".into()));
-        let held = [sessions.begun(id, &one, &first), sessions.begun(id, &two, &second)];
-        sessions.give_up("another", &one);
-        assert!(!first.is_cancelled() && !second.is_cancelled());
-        sessions.give_up(id, &one);
-        assert!(first.is_cancelled() && !second.is_cancelled(), "a number is not a text");
-        drop(held);
-        sessions.give_up(id, &two);
-        assert!(!second.is_cancelled());
-        assert!(sessions.open()[id].calls.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! MCP as assistants meet it, in both eras: with a session (2025-11-25) and without (2026-07-28).
 
+mod answers;
 mod approvals;
 mod client;
 mod doors;
@@ -9,6 +10,5 @@ mod pages;
 mod resources;
 mod resume;
 mod rules;
-mod short;
 mod sonde;
 mod tools;

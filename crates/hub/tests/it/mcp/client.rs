@@ -145,7 +145,8 @@ impl<'a> Mcp<'a> {
     }
 }
 
-async fn read(reply: reqwest::Response) -> Answer {
+/// What a reply says.
+pub async fn read(reply: reqwest::Response) -> Answer {
     let header = |name: &str| reply.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
     let (challenge, session) = (header("www-authenticate"), header("mcp-session-id"));
     let events = header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -178,12 +179,6 @@ impl Events {
         let reply = request.send().await.expect("the hub answers");
         assert_eq!(reply.status().as_u16(), 200);
         Self { reply, buffer: String::new() }
-    }
-
-    /// What the stream's headers say of it.
-    pub fn head(&self) -> Vec<Option<String>> {
-        let names = ["content-type", "cache-control", "x-accel-buffering"];
-        names.map(|name| self.reply.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned)).to_vec()
     }
 
     /// Whether the stream ends here, with nothing but the end of the last event.

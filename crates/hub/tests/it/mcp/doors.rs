@@ -2,7 +2,8 @@
 //! The list is the server's own: a tool without a case here does not compile or does not pass.
 
 use convoke_core::effect::Effect;
-use convoke_hub::mcp::{Need, TOOLS};
+use convoke_hub::mcp::Need;
+use convoke_hub::tools::TOOLS;
 use serde_json::{Value, json};
 
 use super::client::{Mcp, arguments};
@@ -14,7 +15,9 @@ fn full(entry: &convoke_hub::mcp::Entry) -> Value {
     if let Need::Call(_) = entry.need {
         args.insert("agent".into(), "pc".into());
     }
-    if matches!(entry.need, Need::Probes) || args.contains_key("agent") && !matches!(entry.need, Need::Call(_)) {
+    if matches!(entry.need, Need::AnyOf(any) if any.scope == PROBES)
+        || args.contains_key("agent") && !matches!(entry.need, Need::Call(_))
+    {
         args.insert("agent".into(), "web-1".into());
     }
     if entry.name == "probe" {
@@ -35,6 +38,9 @@ fn full(entry: &convoke_hub::mcp::Entry) -> Value {
     }
     Value::Object(args)
 }
+
+/// The scope of tools that ask for probes.
+const PROBES: &str = "tools:*.*";
 
 fn uuid() -> &'static str {
     "0190f3a0-0000-7000-8000-000000000001"
@@ -80,8 +86,8 @@ async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
         let args = full(entry);
         // Who lacks what, and what that looks like.
         let cases: Vec<(&str, &str, Refusal)> = match entry.need {
-            Need::Call(tool) if tool.effect > Effect::Observe => vec![
-                ("viewer", &viewer, Refusal::Door(tool.effect.name().into())),
+            Need::Call(effect) if effect > Effect::Observe => vec![
+                ("viewer", &viewer, Refusal::Door(effect.name().into())),
                 ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
                 ("distant", &distant, Refusal::Tool),
             ],
@@ -98,13 +104,14 @@ async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
                 ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
                 ("distant", &distant, Refusal::Nothing),
             ],
-            Need::Calls => vec![
+            Need::AnyOf(any) if any.scope == "tools:*" => vec![
                 ("toolless", &toolless, Refusal::Door("tools:*".into())),
                 ("viewer", &viewer, Refusal::Tool),
                 ("distant", &distant, Refusal::EachMachine),
             ],
-            Need::Probes => {
-                vec![("toolless", &toolless, Refusal::Door("tools:*.*".into())), ("distant", &distant, Refusal::Tool)]
+            Need::AnyOf(any) => {
+                assert_eq!(any.scope, PROBES, "{}: one more case is due", entry.name);
+                vec![("toolless", &toolless, Refusal::Door(PROBES.into())), ("distant", &distant, Refusal::Tool)]
             }
             Need::Reach => vec![("distant", &distant, Refusal::Tool)],
             // Every token may look; it sees only what is within its reach.

@@ -226,13 +226,13 @@ async fn what_a_session_keeps_of_its_client_is_bounded() {
 async fn a_token_that_is_revoked_while_its_call_runs_gets_nothing_of_it() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
-    for (n, short) in [true, false].into_iter().enumerate() {
+    for (n, plain) in [true, false].into_iter().enumerate() {
         let minted = hub.post("/api/tokens", json!({ "name": format!("bot-{n}"), "role": "operator" })).await.body;
         let text = |key: &str| minted[key].as_str().expect("a text").to_owned();
         let (token, id) = (text("token"), text("id"));
         let client = Mcp::stateless(&hub, &token);
         let mut params = json!({ "name": "net_config", "arguments": { "agent": "pc" } });
-        if !short {
+        if !plain {
             params["_meta"] = json!({ "traceparent": "x" });
         }
         let revoke = async {
@@ -268,7 +268,6 @@ async fn an_id_is_one_requests_until_it_is_answered() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
     let client = Mcp::open(&hub, TOKEN).await;
-    // The first begins on the short way, or with the SDK.
     for meta in [json!({}), json!({ "traceparent": "x" })] {
         let params = json!({ "name": "net_config", "arguments": { "agent": "pc" }, "_meta": meta });
         let others = async {
@@ -324,7 +323,7 @@ async fn what_a_token_has_under_way_in_its_sessions_is_bounded_whoever_is_connec
     assert_eq!((begun, &refused["id"]), (33, &json!(43)), "of all its sessions together: {refused}");
     assert_eq!((&refused["error"]["code"], &refused["error"]["data"]["code"]), (&json!(-32000), &json!("limited")));
     let reply = client.call("net_config", json!({ "agent": "pc", "x": "x".repeat(600_000) })).await;
-    assert_eq!(reply.last()["error"]["code"], -32000, "also on the short way: {reply:?}");
+    assert_eq!(reply.last()["error"]["code"], -32000, "whichever session: {reply:?}");
     let other = Mcp::open(&hub, TOKEN).await;
     assert_eq!(other.ask("ping", json!({ "x": "x".repeat(900_000) })).await.result(), &json!({}), "others go on");
     // To give one up is no request.

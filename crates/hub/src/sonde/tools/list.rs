@@ -3,23 +3,26 @@
 use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
-use super::super::fleet::MAX_JOURNAL_LIMIT;
-use super::super::schema;
-use super::super::tools::{Entry, Need, entry};
-use super::PROBE;
+use super::{PROBE, check};
+use crate::mcp::fleet::MAX_JOURNAL_LIMIT;
+use crate::mcp::{AnyOf, Entry, Need, schema};
+
+/// The right to any probe.
+const PROBES: Need = Need::AnyOf(AnyOf { check, scope: "tools:*.*" });
 
 /// The tools, in order.
-pub(in super::super) fn tools() -> Vec<Entry> {
+pub(super) fn tools() -> Vec<Entry> {
     let args = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
     let looks = || ToolAnnotations::from_raw(None, Some(true), Some(false), Some(true), Some(true));
-    let tool = |name, need, doc: &str, input, output, hints| entry(name, need, doc.to_owned(), input, output, hints);
+    let tool =
+        |name, need, doc: &str, input, output, hints| Entry::new(name, need, doc.to_owned(), input, output, hints);
     let agent = |without: &str| json!({ "type": "string", "description": format!("The Sonde agent, by name or id.{without}") });
     let tags = json!({ "type": "array", "items": { "type": "string" }, "maxItems": 32,
         "description": "Only agents with all of these tags." });
     vec![
         tool(
             PROBE,
-            Need::Probes,
+            PROBES,
             "Asks a Sonde agent for one probe, as in system.disk.usage; `list_capabilities` shows what there is. One \
              that does more than look may need a person's approval: the answer's state is then `waiting`, and \
              `call_status` waits for the outcome.",
@@ -40,7 +43,7 @@ pub(in super::super) fn tools() -> Vec<Entry> {
         ),
         tool(
             "diagnose",
-            Need::Probes,
+            PROBES,
             "Runs a runbook on a Sonde agent: several probes, and findings that say how bad it is and what to do. It only \
              looks: probes that do more, or need a person's approval, are left out and named; `probe` asks for them.",
             args(
@@ -84,7 +87,7 @@ pub(in super::super) fn tools() -> Vec<Entry> {
         ),
         tool(
             "health_check",
-            Need::Probes,
+            PROBES,
             "Runs every runbook that fits: on one Sonde agent, on those with the tags, or, without arguments, on all. It \
              only looks: probes that do more, or need a person's approval, are left out and named.",
             args(
@@ -105,7 +108,7 @@ pub(in super::super) fn tools() -> Vec<Entry> {
         ),
         tool(
             "query_logs",
-            Need::Probes,
+            PROBES,
             "Reads the newest log lines of a Sonde agent: of systemd's journal, of a container, of nginx; or, with \
              `audit`, the hub's own record of calls.",
             args(

@@ -1,18 +1,9 @@
-//! A plain call takes a shorter way than through the SDK. Whichever way a call takes, its client cannot tell.
+//! What a call of a tool is answered with, in both eras, and what becomes of it when its client goes away.
 
 use serde_json::{Value, json};
 
 use super::client::{Answer, Events, Mcp};
 use crate::support::{TOKEN, TestAgent, TestHub};
-
-/// The same request so that it takes the short way, and so that it does not: with a key that means nothing.
-fn both_ways(client: &Mcp<'_>, id: &Value, params: &Value) -> [Value; 2] {
-    let mut plain = client.message("tools/call", params.clone());
-    plain["id"] = id.clone();
-    let mut other = plain.clone();
-    other["params"]["_meta"]["example/any"] = 1.into();
-    [plain, other]
-}
 
 /// What an agent does with a request, if it comes to one.
 enum Agent {
@@ -38,7 +29,7 @@ async fn ask(client: &Mcp<'_>, agent: &mut TestAgent, message: &Value, does: &Ag
     tokio::join!(client.post(message), answering).0
 }
 
-/// An answer without what is new every time.
+/// An answer without what is new every time, and without what only one era has.
 fn masked(answer: &Answer) -> String {
     let mut last = answer.last().clone();
     let mut ids = vec![];
@@ -50,69 +41,65 @@ fn masked(answer: &Answer) -> String {
             ids.push(format!(" after {ms} ms"));
         }
     }
+    if let Some(result) = last["result"].as_object_mut() {
+        result.remove("resultType");
+    }
     let text = answer.last().pointer("/result/content/1/text").and_then(Value::as_str).unwrap_or_default();
     ids.extend(text.split("<data ").nth(1).and_then(|rest| rest.split('>').next()).map(str::to_owned));
-    let whole = format!("{} {:?} {last}", answer.status, answer.challenge);
+    let whole = format!("{:?} {last}", answer.challenge);
     ids.iter().fold(whole, |text, id| text.replace(id, "…"))
 }
 
+/// What an answer says in short: the state of the call, or the code of the error.
+fn gist(answer: &Answer) -> Value {
+    let last = answer.last();
+    let structured = &last["result"]["structuredContent"];
+    match (&last["error"]["code"], &structured["error"]["code"]) {
+        (Value::Null, Value::Null) => structured["state"].clone(),
+        (Value::Null, code) | (code, _) => code.clone(),
+    }
+}
+
 #[tokio::test]
-async fn both_ways_answer_the_same() {
+async fn both_eras_answer_the_same() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
     let viewer = hub.token("looks", "viewer", json!({})).await;
     let scoped = hub.token("scoped", "operator", json!({ "tools": ["fs_list"], "tags": ["other"] })).await;
     let listing = || Agent::Answers(json!({ "entries": [] }));
+    let odd = || Agent::Answers(json!({ "odd": "\u{200b}" }));
+    let none = || Agent::NotAsked;
     let on_pc = json!({ "agent": "pc", "path": "/" });
-    for (token, id, params, does) in [
-        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": on_pc }), listing()),
-        (TOKEN, json!("a\"b"), json!({ "name": "fs_list", "arguments": on_pc }), listing()),
-        (
-            TOKEN,
-            json!(-3),
-            json!({ "name": "fs_list", "arguments": on_pc }),
-            Agent::Answers(json!({ "odd": "\u{200b}" })),
-        ),
-        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": on_pc }), Agent::Fails("not_found")),
-        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": { "agent": "pc" } }), Agent::NotAsked),
-        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": { "agent": 7, "path": "/" } }), Agent::NotAsked),
-        (
-            TOKEN,
-            json!(1),
-            json!({ "name": "fs_list", "arguments": { "agent": "nobody", "path": "/" } }),
-            Agent::NotAsked,
-        ),
-        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": { "path": "/" } }), Agent::NotAsked),
-        (TOKEN, json!(1), json!({ "name": "fs_list" }), Agent::NotAsked),
-        (TOKEN, json!(1), json!({ "name": "fs_list", "arguments": null }), Agent::NotAsked),
-        (
-            TOKEN,
-            json!(1),
-            json!({ "name": "fs_read", "arguments": { "agent": "pc", "path": "/etc/shadow" } }),
-            Agent::NotAsked,
-        ),
-        (
-            TOKEN,
-            json!(1),
-            json!({ "name": "shell_exec", "arguments": { "agent": "pc", "command": "ls" } }),
-            Agent::NotAsked,
-        ),
-        (TOKEN, json!(1), json!({ "name": "no_such_tool", "arguments": {} }), Agent::NotAsked),
-        (
-            &viewer,
-            json!(1),
-            json!({ "name": "shell_exec", "arguments": { "agent": "pc", "command": "ls" } }),
-            Agent::NotAsked,
-        ),
-        (&scoped, json!(1), json!({ "name": "fs_list", "arguments": on_pc }), Agent::NotAsked),
-        (&scoped, json!("x"), json!({ "name": "fs_read", "arguments": on_pc }), Agent::NotAsked),
+    let shadow = json!({ "agent": "pc", "path": "/etc/shadow" });
+    let shell = json!({ "agent": "pc", "command": "ls" });
+    let nobody = json!({ "agent": "nobody", "path": "/" });
+    for (token, id, tool, arguments, does, expect) in [
+        (TOKEN, json!(1), "fs_list", on_pc.clone(), listing(), json!("done")),
+        (TOKEN, json!("a\"b"), "fs_list", on_pc.clone(), listing(), json!("done")),
+        (TOKEN, json!(-3), "fs_list", on_pc.clone(), odd(), json!("done")),
+        (TOKEN, json!(1), "fs_list", on_pc.clone(), Agent::Fails("not_found"), json!("not_found")),
+        (TOKEN, json!(1), "fs_list", json!({ "agent": "pc" }), none(), json!("bad_args")),
+        (TOKEN, json!(1), "fs_list", json!({ "agent": 7, "path": "/" }), none(), json!("bad_args")),
+        (TOKEN, json!(1), "fs_list", nobody, none(), json!("not_found")),
+        (TOKEN, json!(1), "fs_list", json!({ "path": "/" }), none(), json!("agent_required")),
+        (TOKEN, json!(1), "fs_list", Value::Null, none(), json!("bad_args")),
+        (TOKEN, json!(1), "fs_read", shadow, none(), json!("blocked")),
+        (TOKEN, json!(1), "shell_exec", shell.clone(), none(), json!("waiting")),
+        (TOKEN, json!(1), "no_such_tool", json!({}), none(), json!(-32602)),
+        (&viewer, json!(1), "shell_exec", shell, none(), json!(-32003)),
+        (&scoped, json!(1), "fs_list", on_pc.clone(), none(), json!("forbidden")),
+        (&scoped, json!("x"), "fs_read", on_pc, none(), json!(-32003)),
     ] {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let mut answers = vec![];
         for client in [Mcp::stateless(&hub, token), Mcp::open(&hub, token).await] {
-            let [short, long] = both_ways(&client, &id, &params);
-            let (short, long) =
-                (ask(&client, &mut agent, &short, &does).await, ask(&client, &mut agent, &long, &does).await);
-            assert_eq!(masked(&short), masked(&long), "{params}");
+            let mut message = client.message("tools/call", params.clone());
+            message["id"] = id.clone();
+            let answer = ask(&client, &mut agent, &message, &does).await;
+            assert_eq!((&answer.last()["id"], gist(&answer)), (&id, expect.clone()), "{params}: {answer:?}");
+            answers.push(masked(&answer));
         }
+        assert_eq!(answers[0], answers[1], "{params}");
     }
 }
 
@@ -128,49 +115,29 @@ async fn begin(client: &Mcp<'_>, agent: &mut TestAgent, id: i64) -> (tokio::task
 
 type Reply = reqwest::Result<reqwest::Response>;
 
-fn kind(reply: &reqwest::Response) -> &str {
-    reply.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default()
-}
-
 #[tokio::test]
-async fn a_sessions_call_is_answered_whole_if_it_ends_at_once_and_as_a_stream_if_not() {
+async fn a_call_is_answered_with_a_stream_in_a_session_and_in_one_piece_without() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
-    let client = Mcp::open(&hub, TOKEN).await;
-    let mut calls = 1;
-    let quick: Value = loop {
+    for client in [Mcp::open(&hub, TOKEN).await, Mcp::stateless(&hub, TOKEN)] {
         let (reply, request) = begin(&client, &mut agent, 5).await;
         agent.answer(&request, json!({ "entries": [] })).await;
         let reply = reply.await.expect("no panic").expect("answers");
-        calls += 1;
-        if kind(&reply) == "application/json" {
-            break reply.json().await.expect("JSON");
-        }
-        // On a machine that is busy with other things the moment may pass.
-        assert!(calls < 50, "nothing ends at once");
-    };
-
-    let (reply, request) = begin(&client, &mut agent, 6).await;
-    // The head comes once the moment is over, whatever the agent does.
-    let mut reply = reply.await.expect("no panic").expect("answers");
-    assert_eq!(kind(&reply), "text/event-stream");
-    agent.answer(&request, json!({ "entries": [] })).await;
-    let mut text = String::new();
-    while let Some(chunk) = reply.chunk().await.expect("reads") {
-        text.push_str(&String::from_utf8_lossy(&chunk));
-    }
-    let slow = super::client::events_of(&text).pop().expect("a reply");
-    assert_eq!((&quick["id"], &slow["id"]), (&json!(5), &json!(6)));
-    for reply in [&quick, &slow] {
-        assert_eq!(reply["result"]["structuredContent"]["state"], "done", "{reply}");
-        assert_eq!(reply["result"]["resultType"], Value::Null);
+        let kind = reply.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let expected = if client.session.is_some() { "text/event-stream" } else { "application/json" };
+        assert_eq!(kind, expected);
+        let answer = super::client::read(reply).await;
+        assert_eq!((answer.messages.len(), &answer.last()["id"]), (1, &json!(5)), "{answer:?}");
+        assert_eq!(answer.structured()["state"], "done", "{answer:?}");
+        let complete = if client.session.is_some() { Value::Null } else { json!("complete") };
+        assert_eq!(answer.result()["resultType"], complete);
     }
     let journal = hub.get("/api/journal?limit=1000&kind=call").await;
-    assert_eq!(journal.body["records"].as_array().map(Vec::len), Some(calls), "one record each: {}", journal.body);
+    assert_eq!(journal.body["records"].as_array().map(Vec::len), Some(2), "one record each: {}", journal.body);
 }
 
 #[tokio::test]
-async fn a_sessions_call_can_be_given_up_before_it_is_a_stream() {
+async fn a_sessions_call_can_be_given_up() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
     let client = Mcp::open(&hub, TOKEN).await;
@@ -195,12 +162,13 @@ async fn a_sessions_client_whose_connection_breaks_has_not_given_up() {
     let mut agent = hub.agent("pc").await;
     let client = Mcp::open(&hub, TOKEN).await;
     let (reply, request) = begin(&client, &mut agent, 8).await;
+    let reply = reply.await.expect("no panic").expect("its stream has begun");
     let open = |page: &Value| {
         let line = page.as_str()?.lines().find_map(|line| line.strip_prefix("convoke_connections_open "))?;
         line.parse::<u64>().ok()
     };
     let with_it = open(&hub.get("/metrics").await.body).expect("a number");
-    reply.abort();
+    drop(reply);
     hub.until("/metrics", |page| open(page).is_some_and(|open| open < with_it)).await;
     agent.answer(&request, json!({ "entries": [] })).await;
     hub.until("/api/journal?limit=1000&kind=call", |j| {
@@ -213,7 +181,7 @@ async fn a_sessions_client_whose_connection_breaks_has_not_given_up() {
 async fn a_session_that_is_ended_takes_its_calls_along() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
-    // In the moment in which a call is no stream yet, and once it is one.
+    // Before its stream is there, and afterwards.
     for (ended, is_stream) in [(1, false), (2, true)] {
         let client = Mcp::open(&hub, TOKEN).await;
         let (mut reply, _) = begin(&client, &mut agent, 9).await;
@@ -229,59 +197,52 @@ async fn a_session_that_is_ended_takes_its_calls_along() {
 }
 
 #[tokio::test]
-async fn a_sessions_calls_go_to_what_it_selected_either_way() {
+async fn a_sessions_calls_go_to_what_it_selected() {
     let hub = TestHub::start().await;
-    let mut agent = hub.agent("pc").await;
+    let _agent = hub.agent("pc").await;
     let client = Mcp::open(&hub, TOKEN).await;
     let params = json!({ "name": "shell_exec", "arguments": { "command": "ls" } });
     let nothing = client.ask("tools/call", params.clone()).await;
     assert_eq!(nothing.structured()["error"]["code"], "agent_required", "{nothing:?}");
     assert_eq!(client.call("select_agent", json!({ "id": "pc" })).await.result()["isError"], false);
-    for message in both_ways(&client, &json!(1), &params) {
-        let waiting = ask(&client, &mut agent, &message, &Agent::NotAsked).await;
-        let structured = waiting.structured();
-        assert_eq!((&structured["agent"], &structured["state"]), (&json!("pc"), &json!("waiting")), "{waiting:?}");
-    }
+    let waiting = client.ask("tools/call", params).await;
+    let structured = waiting.structured();
+    assert_eq!((&structured["agent"], &structured["state"]), (&json!("pc"), &json!("waiting")), "{waiting:?}");
 }
 
 #[tokio::test]
-async fn what_a_client_says_of_itself_may_be_anything_either_way() {
+async fn what_a_client_says_of_itself_may_be_anything() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
     let client = Mcp::stateless(&hub, TOKEN);
     let params = json!({ "name": "fs_list", "arguments": { "agent": "pc", "path": "/" } });
-    for mut message in both_ways(&client, &json!(1), &params) {
-        message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = json!(["odd"]);
-        let answer = ask(&client, &mut agent, &message, &Agent::Answers(json!({ "entries": [] }))).await;
-        assert_eq!(answer.structured()["state"], "done", "{answer:?}");
-    }
+    let mut message = client.message("tools/call", params);
+    message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = json!(["odd"]);
+    let answer = ask(&client, &mut agent, &message, &Agent::Answers(json!({ "entries": [] }))).await;
+    assert_eq!(answer.structured()["state"], "done", "{answer:?}");
 }
 
 #[tokio::test]
-async fn progress_is_told_the_same_way_and_only_when_there_is_some() {
+async fn progress_is_told_only_when_there_is_some() {
     let hub = TestHub::start().await;
     let mut agent = hub.agent("pc").await;
     let client = Mcp::stateless(&hub, TOKEN);
     let params = json!({ "name": "fs_list", "arguments": { "agent": "pc", "path": "/" } });
-    let mut told = vec![];
-    for mut message in both_ways(&client, &json!(1), &params) {
-        message["params"]["_meta"]["progressToken"] = "p".into();
-        let quick = ask(&client, &mut agent, &message, &Agent::Answers(json!({ "entries": [] }))).await;
-        assert_eq!((quick.messages.len(), &quick.structured()["state"]), (1, &json!("done")), "{quick:?}");
-        let (mut events, request) = tokio::join!(Events::of(client.request(&message)), agent.request());
-        let mut progress = events.next().await;
-        agent.answer(&request.id, json!({ "entries": [] })).await;
-        let seconds = progress["params"]["progress"].take();
-        assert!(seconds.as_f64().is_some_and(|s| s >= 2.0), "{seconds}");
-        let mut reply = events.next().await;
-        while reply["method"] == "notifications/progress" {
-            reply = events.next().await;
-        }
-        assert_eq!((&reply["id"], &reply["result"]["structuredContent"]["state"]), (&json!(1), &json!("done")));
-        assert!(events.ended().await, "nothing follows the reply");
-        told.push((events.head(), progress));
+    let mut message = client.message("tools/call", params);
+    message["params"]["_meta"]["progressToken"] = "p".into();
+    let quick = ask(&client, &mut agent, &message, &Agent::Answers(json!({ "entries": [] }))).await;
+    assert_eq!((quick.messages.len(), &quick.structured()["state"]), (1, &json!("done")), "{quick:?}");
+    let (mut events, request) = tokio::join!(Events::of(client.request(&message)), agent.request());
+    let progress = events.next().await;
+    agent.answer(&request.id, json!({ "entries": [] })).await;
+    let seconds = &progress["params"]["progress"];
+    assert!(seconds.as_f64().is_some_and(|s| s >= 2.0), "{seconds}");
+    let mut reply = events.next().await;
+    while reply["method"] == "notifications/progress" {
+        reply = events.next().await;
     }
-    assert_eq!(told[0], told[1]);
+    assert_eq!((&reply["id"], &reply["result"]["structuredContent"]["state"]), (&json!(1), &json!("done")));
+    assert!(events.ended().await, "nothing follows the reply");
 }
 
 #[tokio::test]

@@ -16,26 +16,62 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::call::{self, Wanted};
-use super::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, Shown, args, budget, listed, newest_records};
-use super::page::{self, Keep};
-use super::progress;
-use super::render::{self, Outcome};
-use super::server::Asker;
+use super::ask::{self, AskError, ProbeAsk};
+use super::diagnose::{self, Whom};
+use super::overview;
 use crate::calls::Ask;
 use crate::http::ApiError;
 use crate::hub::Hub;
-use crate::sonde::ask::{self, AskError, ProbeAsk};
-use crate::sonde::diagnose::{self, Whom};
-use crate::sonde::overview;
-
-pub(super) use list::tools;
+use crate::mcp::call::{self, Wanted};
+use crate::mcp::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, newest_records};
+use crate::mcp::page::{self, Keep};
+use crate::mcp::render::{self, Outcome};
+use crate::mcp::toolset::{Answering, Cx, Shown, Toolset, args, budget, listed};
+use crate::mcp::{Asker, Entry, progress};
 
 /// The tool for one probe.
-pub(super) const PROBE: &str = "probe";
+const PROBE: &str = "probe";
+
+/// Probes, runbooks, and what there is to ask.
+#[derive(Debug)]
+pub(crate) struct SondeTools;
+
+impl Toolset for SondeTools {
+    fn tools(&self) -> Vec<Entry> {
+        list::tools()
+    }
+
+    fn call<'a>(&'a self, cx: Cx<'a>, request: CallToolRequestParams) -> Answering<'a> {
+        let Cx { hub, asker, context } = cx;
+        Box::pin(async move {
+            if request.name == PROBE {
+                return Ok(probe(hub, asker, request, context).await);
+            }
+            let given = request.arguments.unwrap_or_default();
+            let shown = match &*request.name {
+                "diagnose" => diagnose(hub, asker, given, context).await,
+                "list_capabilities" => capabilities(hub, asker, given).await,
+                "agent_overview" => agent(hub, asker, given).await,
+                "health_check" => health_check(hub, asker, given, context).await,
+                "query_logs" => query_logs(hub, asker, given, context).await,
+                _ => Err(ApiError::internal()),
+            };
+            shown.map(Into::into)
+        })
+    }
+
+    fn instructions(&self) -> &'static str {
+        " Sonde agents are asked with `probe` and `diagnose`; `list_capabilities` shows for what, and `health_check` asks \
+         them all."
+    }
+
+    fn agent_named(&self, hub: &Hub, name: &str) -> Option<PeerId> {
+        hub.sonde.registry.named(name).map(|sonde| sonde.id.clone())
+    }
+}
 
 /// Whether a caller may ever ask for a probe: one that is built in, or one of a pack that an agent brings.
-pub(super) fn check(grant: &Grant) -> Result<(), Missing> {
+fn check(grant: &Grant) -> Result<(), Missing> {
     let built_in = builtin::packs().iter().flat_map(|m| m.probes.iter().map(|p| format!("{}.{}", m.name, p.name)));
     // Every probe has a dot in its name; no other tool has.
     let foreign = grant.scopes.tools.iter().flatten().filter(|glob| glob.contains('.')).cloned();
@@ -49,24 +85,6 @@ pub(super) fn check(grant: &Grant) -> Result<(), Missing> {
         }
     }
     Err(missing.unwrap_or(Missing::Scope("tools")))
-}
-
-/// Answers one of them.
-pub(super) async fn answer(
-    hub: &Hub,
-    asker: &Asker,
-    name: &str,
-    given: JsonObject,
-    context: &RequestContext<RoleServer>,
-) -> Shown {
-    match name {
-        "diagnose" => diagnose(hub, asker, given, context).await,
-        "list_capabilities" => capabilities(hub, asker, given).await,
-        "agent_overview" => agent(hub, asker, given).await,
-        "health_check" => health_check(hub, asker, given, context).await,
-        "query_logs" => query_logs(hub, asker, given, context).await,
-        _ => Err(ApiError::internal()),
-    }
 }
 
 /// The Sonde agent that is selected. A machine that speaks another protocol says nothing about which is meant.
@@ -126,7 +144,7 @@ struct ProbeArgs {
 }
 
 /// `probe`.
-pub(super) async fn probe(
+async fn probe(
     hub: &Hub,
     asker: &Asker,
     request: CallToolRequestParams,
@@ -158,7 +176,7 @@ async fn wanted(
     let (sonde, ask) = ask::prepare(hub, &asker.caller, ask).await?;
     let Ask { agent, args, timeout, .. } = ask;
     let effect = sonde.effect_of(&probe);
-    Ok(Ok(Wanted { agent, tool: probe.into(), effect, args, read: None, timeout }))
+    Ok(Ok(Wanted { agent, tool: probe.into(), effect, args, timeout }))
 }
 
 #[derive(Deserialize)]
@@ -285,7 +303,7 @@ async fn query_logs(hub: &Hub, asker: &Asker, given: JsonObject, context: &Reque
         Ok(started) => started,
         Err(error) => return refused(hub, error),
     };
-    let followed = call::follow(hub, &call, None, context).await;
+    let followed = call::follow(hub, &call, context).await;
     let reply = ask::ended(sonde, probe.to_owned(), call).await;
     if reply.outcome.is_err() {
         // In the machine's words or the hub's, and marked as either.
