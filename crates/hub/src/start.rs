@@ -114,8 +114,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     hub_seed.as_ref().map_or(Ok(()), check_seed)?;
     let queue_limit = settings.store.queue_limit;
     let accept_damaged_log = settings.store.accept_damaged_log;
-    let options =
-        OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, ..OpenOptions::new(&data) };
+    let options = OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, ..OpenOptions::new(&data) };
     // Opening reads, migrates and locks: not on the runtime's threads.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await;
     let store = Arc::new(opened.map_err(|_| StartError::Key("opening the store panicked"))??);

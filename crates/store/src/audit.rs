@@ -15,8 +15,8 @@ use crate::error::StoreError;
 use crate::files::Paths;
 use crate::interface::Result;
 use crate::sqlite::{
-    Bits, LogDamage, Raw, Value, block_ended_by, checkpoints, find_log_damage, hub_public_key, join_old_tail, kept_bits,
-    kept_too_soon, meta, open_readable, refuse_damaged_log, schema_version, walk,
+    Bits, LogDamage, Raw, Value, block_ended_by, checkpoints, find_log_damage, hub_public_key, join_old_tail,
+    kept_bits, kept_too_soon, meta, open_readable, refuse_damaged_log, schema_version, walk,
 };
 
 /// Longest line of an export that is looked at. A record is far smaller; more is no export.

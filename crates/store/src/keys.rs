@@ -19,8 +19,8 @@ use crate::files::{DirLock, Paths, sync_parent, write_private};
 use crate::interface::Result;
 use crate::seal::DataKey;
 use crate::sqlite::{
-    OldTail, append_alone, args_purpose, hub_id, meta, migrate, now, open_writable, refuse_damaged_log, reseal_clients,
-    reseal_rooms, reseal_rules, schema_version, secret_purpose, set_meta,
+    OldTail, append_alone, args_purpose, hub_id, meta, migrate, now, open_writable, refuse_damaged_log,
+    reseal_clients, reseal_rooms, reseal_rules, schema_version, secret_purpose, set_meta,
 };
 
 /// Names the environment in messages.

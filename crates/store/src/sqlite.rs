@@ -56,7 +56,9 @@ pub(crate) use messages::reseal as reseal_rules;
 pub(crate) use old_tail::{OldTail, join_offline as join_old_tail};
 pub(crate) use operators::secret_purpose;
 pub(crate) use rooms::reseal as reseal_rooms;
-pub(crate) use schema::{CURRENT as CURRENT_SCHEMA, migrate, open_readable, open_writable, version as schema_version};
+pub(crate) use schema::{
+    CURRENT as CURRENT_SCHEMA, migrate, open_readable, open_writable, version as schema_version,
+};
 pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits, kept_too_soon};
 
 /// The secret under which the hub's own key is kept.
@@ -156,8 +158,7 @@ impl SqliteStore {
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db, &paths.wal)?;
         let signer_of_writer = Arc::clone(&signer);
-        let writer =
-            Writer { conn, chain, signed, filling: Filling::default(), signer: signer_of_writer, wal, lock };
+        let writer = Writer { conn, chain, signed, filling: Filling::default(), signer: signer_of_writer, wal, lock };
         let queue = writer.start(options.queue_limit)?;
         let readers = Readers::new(paths.db.clone(), options.readers);
         Ok(Self { hub_id, paths, key: Arc::new(key), signer, queue, readers })

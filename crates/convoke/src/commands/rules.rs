@@ -123,10 +123,9 @@ pub(crate) async fn run(verb: Verb<'_>, command: RulesCommand) -> Result<Exit> {
             let rule = rule(args)?;
             (client.post(RULES, &rule).await?, format!("rule `{}` is in force", rule.rule))
         }
-        RulesCommand::Remove { rule } => (
-            client.delete(&format!("{RULES}/{}", parse::segment(&rule))).await?,
-            format!("removed rule `{rule}`"),
-        ),
+        RulesCommand::Remove { rule } => {
+            (client.delete(&format!("{RULES}/{}", parse::segment(&rule))).await?, format!("removed rule `{rule}`"))
+        }
         RulesCommand::Test { rule, content, from } => {
             let path = format!("{RULES}/{}/test", parse::segment(&rule));
             let json: Box<RawValue> = client.post(&path, &TestRule { content, from }).await?;

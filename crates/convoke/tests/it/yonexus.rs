@@ -123,7 +123,9 @@ fn an_operator_approves_or_denies_and_wrong_beginnings_are_told() {
     let denied = waiting.wait_with_output().expect("ends");
     assert!(!denied.status.success());
     assert!(String::from_utf8_lossy(&denied.stderr).contains("denied this pairing"), "{denied:?}");
-    Done::of(&mut convoke(["client", "pair", "--hub", "ftp://x", "--id", "a"])).code(2).notes("not an address of a hub");
+    Done::of(&mut convoke(["client", "pair", "--hub", "ftp://x", "--id", "a"]))
+        .code(2)
+        .notes("not an address of a hub");
     Done::of(&mut convoke(["client", "pair", "--hub", "ws://127.0.0.1:1"])).code(2).notes("--id");
 }
 

@@ -9,8 +9,8 @@ use convoke_core::secret::SecretText;
 
 use super::Given;
 use super::typed::{
-    AgentToken, ChangedAgents, LogLevel, Spec, address, agent_tokens, flag, list, maybe_address, maybe_url, number,
-    origins, path, seconds, secret, text, url, word,
+    ActEffect, AgentToken, ChangedAgents, LogLevel, Spec, address, agent_tokens, flag, list, maybe_address,
+    maybe_url, number, origins, path, seconds, secret, text, url, word,
 };
 use super::value::{Kind, Value};
 

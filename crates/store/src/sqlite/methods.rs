@@ -19,8 +19,8 @@ use super::writer::Op;
 use super::{SqliteStore, agents, calls, journal, operators, sonde, telemetry};
 use crate::backup;
 use crate::interface::{
-    AgentRow, ApprovalMove, Before, CallEnd, CallRow, EnrolOutcome, EnrolToken, JournalFilter, JournalRow,
-    LogFilter, LogRow, Lossy, Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
+    AgentRow, ApprovalMove, Before, CallEnd, CallRow, EnrolOutcome, EnrolToken, JournalFilter, JournalRow, LogFilter,
+    LogRow, Lossy, Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
 };
 use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 

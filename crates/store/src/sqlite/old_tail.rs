@@ -61,7 +61,9 @@ impl OldTail {
         };
         let contents = Contents::parse(&bytes);
         let (records, damage) = match contents.hub_id() {
-            Some(other) if own != Some(other) => (Vec::new(), Some(format!("it has records of another hub ({other})"))),
+            Some(other) if own != Some(other) => {
+                (Vec::new(), Some(format!("it has records of another hub ({other})")))
+            }
             _ => contents.following(end),
         };
         // A start that accepted the damage and was killed has left the mark.
@@ -93,7 +95,9 @@ impl OldTail {
                 return sync_parent(&paths.tail);
             }
             Leftover::Broken(why) => why.to_owned(),
-            Leftover::Accepted(why) => format!("store.accept_damaged_log is on, and the hub starts without them: {why}"),
+            Leftover::Accepted(why) => {
+                format!("store.accept_damaged_log is on, and the hub starts without them: {why}")
+            }
         };
         let kept = damaged_name(&paths.tail);
         fs::rename(&paths.tail, &kept).map_err(|e| StoreError::io("rename", &paths.tail, e))?;

@@ -163,9 +163,8 @@ impl Incoming {
         let state = self.shared.arrived.wait_while(self.shared.state(), is_idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         if state.urgent == 0 {
-            let is_small = |state: &mut State| {
-                state.urgent == 0 && !state.closed && state.waiting.len() < MAX_GROUP / 2
-            };
+            let is_small =
+                |state: &mut State| state.urgent == 0 && !state.closed && state.waiting.len() < MAX_GROUP / 2;
             let waited = self.shared.arrived.wait_timeout_while(state, self.linger, is_small);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
