@@ -77,10 +77,8 @@ impl Verb<'_> {
     /// Says which directory it is about where the environment speaks of a hub elsewhere.
     fn note_directory(&self, data: &Path) {
         if connect::is_named(self.global) {
-            self.output.remark(format_args!(
-                "using the data directory {}, not the hub in CONVOKE_HUB",
-                data.display()
-            ));
+            self.output
+                .remark(format_args!("using the data directory {}, not the hub in CONVOKE_HUB", data.display()));
         }
     }
 }

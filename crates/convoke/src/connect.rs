@@ -1,4 +1,4 @@
-//! How a verb finds its hub and who it is there: flags, then the environment, then the hub on this machine.
+//! Finds a verb's hub and token: flags, then the environment, then the hub on this machine.
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -115,7 +115,9 @@ fn choose(
     let token = global.token.as_ref().or(env_token.as_ref()).map(SecretText::new);
     if token.as_ref().is_some_and(|token| !token.reveal().bytes().all(|b| b.is_ascii_graphic())) {
         let from = if global.token.is_some() { "--token" } else { "CONVOKE_TOKEN" };
-        return Err(usage(format!("{from} is not a token: it contains a line break, a space or another invalid character")));
+        return Err(usage(format!(
+            "{from} is not a token: it contains a line break, a space or another invalid character"
+        )));
     }
     let here = Whereabouts::read(data)?;
     let base = base_of(global, env_hub.as_ref(), here.as_ref(), data)?;
@@ -125,7 +127,9 @@ fn choose(
         // hub's own machine could then approve them as well. A hurdle against doing so by accident, not a wall: whoever
         // can read the data directory has the token, and the mark can be taken away.
         None if environment(COMMAND_MARK).is_some() => {
-            return Err(usage("inside an agent's command the operator token is not available; set CONVOKE_TOKEN to a token of your own"));
+            return Err(usage(
+                "inside an agent's command the operator token is not available; set CONVOKE_TOKEN to a token of your own",
+            ));
         }
         // The local hub's token goes to the local hub and to nobody else.
         None if here.is_some_and(|here| here.http == base) => local::operator_token(data)

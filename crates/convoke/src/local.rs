@@ -57,8 +57,8 @@ impl Whereabouts {
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(why) => return Err(why).with_context(|| format!("cannot read {}", path.display())),
         };
-        let here: Self = serde_json::from_str(&text)
-            .with_context(|| format!("{} was not written by a hub", path.display()))?;
+        let here: Self =
+            serde_json::from_str(&text).with_context(|| format!("{} was not written by a hub", path.display()))?;
         // Another that holds the directory has not announced itself yet, and this is what the one before it left.
         let is_its = |holder: convoke_store::Holder| holder.pid.is_none_or(|pid| pid == here.pid);
         Ok((convoke_store::holder(data).is_some_and(is_its) && here.still_runs(&file)).then_some(here))

@@ -57,9 +57,9 @@ pub const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest idempotency key.
 pub const MAX_IDEMPOTENCY_KEY: usize = 128;
 /// Said to a token that is at its own limit of calls at once.
-const TOKEN_FULL: &str = "this token has as many calls under way as it may; wait for one to end";
+const TOKEN_FULL: &str = "this token has reached its limit of calls at once; wait for one to end";
 /// Said when the hub is at its limit.
-const HUB_FULL: &str = "too many calls are under way; try again shortly";
+const HUB_FULL: &str = "the hub has reached its limit of calls at once (calls under way); try again shortly";
 /// Who asks, as Sonde agents are told, unless it is a runbook.
 static BY_CALLER: LazyLock<Arc<str>> = LazyLock::new(|| "api".into());
 
@@ -106,7 +106,7 @@ pub enum PlaceError {
     #[error("this token is no longer valid; the call was not placed")]
     NotInForce,
     /// The same key was used for something else.
-    #[error("this idempotency key was used for another call")]
+    #[error("this idempotency key was already used for another call")]
     KeyReused,
     /// Arguments that are no object.
     #[error("{0}")]
@@ -371,7 +371,7 @@ async fn within_rate(hub: &Hub, caller: &Caller) -> Result<(), PlaceError> {
         record.outcome = Some(code::LIMITED.into());
         hub.store.append(record).await?;
     }
-    let message = format!("this token may place {per_minute} calls a minute, and they are used up");
+    let message = format!("this token may place {per_minute} calls a minute and has used them");
     Err(PlaceError::Limited { message, retry_after_s: too_fast.retry_after_s })
 }
 
@@ -388,7 +388,7 @@ fn plan(
         Some(value) => (value, args),
         None => {
             let value: serde_json::Value = serde_json::from_str(args.get())
-                .map_err(|why| PlaceError::BadArgs(format!("`args` is not JSON the hub can read: {why}")))?;
+                .map_err(|why| PlaceError::BadArgs(format!("cannot read `args` as JSON: {why}")))?;
             let written =
                 serde_json::value::to_raw_value(&value).map_err(|why| PlaceError::BadArgs(why.to_string()))?;
             (value, written)
@@ -399,18 +399,18 @@ fn plan(
     }
     // The journal shows them within a record, and pages of records have to be read.
     if json::is_too_deep(args.get()) {
-        return Err(PlaceError::BadArgs(format!("`args` may be nested {} deep at the most", json::MAX_DEPTH)));
+        return Err(PlaceError::BadArgs(format!("`args` may be nested at most {} levels deep", json::MAX_DEPTH)));
     }
     // What a kenny agent knows is named like this, and frames of other names would only come back as errors.
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if agent.id.protocol() == Protocol::Kenny && !tool.bytes().all(is_name) {
-        let message = "`tool` of a kenny agent has letters, digits, `_` and `-`, as in fs_list";
+        let message = "`tool` of a kenny agent takes letters, digits, `_` and `-`, as in fs_list";
         return Err(PlaceError::BadArgs(message.into()));
     }
     // Nobody's probe is named so: it would wait for a person and then ask the agent for what it cannot know.
     if agent.id.protocol() == Protocol::Sonde && convoke_kenny::tools::find(&tool).is_some() {
         return Err(PlaceError::BadArgs(format!(
-            "`{tool}` is no probe, and {} is a Sonde agent: it is asked with `probe`, as in system.disk.usage",
+            "`{tool}` is not a probe, and {} is a Sonde agent; ask it with `probe`, as in system.disk.usage",
             agent.id
         )));
     }
@@ -452,9 +452,10 @@ async fn ask_a_person(
         state: ApprovalState::Pending,
     };
     hub.calls.try_wait_for(approval.id, planned.token.id, expires_at).map_err(|why| match why {
-        NoRoom::Full => PlaceError::Busy("too many calls wait for a person already"),
+        NoRoom::Full => PlaceError::Busy("too many calls are waiting for a person"),
         NoRoom::Share => {
-            let message = "as many calls of this token wait for a person as may (approvals.max_waiting_per_token)";
+            let message =
+                "this token has reached its limit of calls that wait for a person (approvals.max_waiting_per_token)";
             PlaceError::Limited { message: message.into(), retry_after_s: 30 }
         }
     })?;
@@ -683,7 +684,7 @@ fn offline(agent: &Agent) -> Failure {
     let state = agent.state();
     let message = match (state.last_seen, state.since) {
         _ if state.trust == Trust::Revoked => {
-            format!("agent {} is revoked: it must be enrolled anew before it can be called", agent.id)
+            format!("agent {} is revoked; enrol it again before calling it", agent.id)
         }
         (Some(at), Some(since)) => format!("agent {} is offline since {since}; last seen {at}", agent.id),
         (Some(at), None) => format!("agent {} is offline; last seen {at}", agent.id),

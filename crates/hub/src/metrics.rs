@@ -116,11 +116,11 @@ impl Default for Metrics {
             connections: Counter::default(),
         };
         registry.register("calls", "Calls by outcome", metrics.calls.clone());
-        registry.register("call_seconds", "From the door to the answer", metrics.call_seconds.clone());
+        registry.register("call_seconds", "Seconds from request to answer", metrics.call_seconds.clone());
         registry.register("handshakes", "Handshakes that succeeded", metrics.handshakes.clone());
-        registry.register("snapshots", "Telemetry snapshots taken", metrics.snapshots.clone());
-        registry.register("log_lines", "Log lines taken", metrics.log_lines.clone());
-        registry.register("drops", "What was dropped at a limit", metrics.drops.clone());
+        registry.register("snapshots", "Telemetry snapshots accepted", metrics.snapshots.clone());
+        registry.register("log_lines", "Log lines accepted", metrics.log_lines.clone());
+        registry.register("drops", "Things dropped at a limit", metrics.drops.clone());
         registry.register("refusals", "Requests refused", metrics.refusals.clone());
         registry.register("connections", "Connections accepted", metrics.connections.clone());
         Self { registry, ..metrics }
@@ -175,22 +175,22 @@ impl Metrics {
         let mut out = String::new();
         let lines: [(&str, &str, u64); 16] = [
             ("agents", "Agents known", gauges.agents as u64),
-            ("links", "Agents with a live link", gauges.links as u64),
+            ("links", "Agents online", gauges.links as u64),
             ("calls_running", "Calls under way", gauges.calls_running as u64),
             ("calls_waiting", "Calls that wait for a person", gauges.calls_waiting as u64),
             (
                 "answer_bytes_held",
-                "Bytes of large answers that are held, each twice: for callers, or only remembered",
+                "Bytes of large answers in memory (each counted twice), for callers or only kept",
                 gauges.answer_bytes_held as u64,
             ),
-            ("bytes_arriving", "Bytes of large messages that are coming in", gauges.bytes_arriving as u64),
-            ("link_queue", "Commands waiting on links", gauges.link_queue as u64),
+            ("bytes_arriving", "Bytes of large messages being received", gauges.bytes_arriving as u64),
+            ("link_queue", "Frames waiting in links' queues", gauges.link_queue as u64),
             ("store_queue", "Writes waiting for the disk (journal lag)", gauges.store_queue as u64),
             ("store_commits", "Transactions committed", gauges.store_commits),
             ("store_writes", "Writes committed", gauges.store_writes),
-            ("store_lost", "Writes that were lost because the disk took none", gauges.store_lost),
-            ("store_failing", "Whether the store cannot write now", u64::from(gauges.store_failing)),
-            ("journal_seq", "Last record of the journal", gauges.journal_seq),
+            ("store_lost", "Writes lost because the disk failed", gauges.store_lost),
+            ("store_failing", "1 while the store cannot write", u64::from(gauges.store_failing)),
+            ("journal_seq", "Number of the last journal record", gauges.journal_seq),
             ("store_tail_records", "Records acknowledged from the journal's tail", gauges.tail_records),
             ("store_tail_open", "Whether records can be acknowledged from the tail", u64::from(gauges.tail_open)),
             ("connections_open", "Open connections", gauges.connections_open as u64),

@@ -47,7 +47,7 @@ impl fmt::Display for Source {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// No such setting.
-    #[error("{from}: there is no setting `{name}`{}", nearest::hint(.like))]
+    #[error("{from}: setting `{name}` does not exist{}", nearest::hint(.like))]
     Unknown {
         /// As given.
         name: String,
@@ -362,7 +362,7 @@ fn flatten(table: &toml::Table) -> Vec<(String, toml::Value)> {
 
 /// Whether a browser could ever name this origin; if not, why.
 fn check_origin(origin: &str) -> Result<(), String> {
-    let none = || "is no origin: write it as https://name, or with :port".to_owned();
+    let none = || "is not an origin; write it as https://name, or with :port".to_owned();
     let (scheme, host) = origin.split_once("://").ok_or_else(none)?;
     if scheme.is_empty() || host.is_empty() || host.contains(['/', '@', '?', '#', ' ']) {
         return Err(none());
@@ -371,7 +371,7 @@ fn check_origin(origin: &str) -> Result<(), String> {
     // Programs with schemes of their own write what they like; of the web's there is one way.
     let written = url.origin().ascii_serialization();
     if matches!(url.scheme(), "http" | "https") && !written.eq_ignore_ascii_case(origin) {
-        return Err(format!("would never match: browsers write it as {written}"));
+        return Err(format!("never matches; browsers write it as {written}"));
     }
     Ok(())
 }
@@ -422,9 +422,9 @@ mod tests {
         for (flags, word) in [
             (&[("calls.default_timeout_s", "500"), ("calls.max_timeout_s", "10")][..], "must not be more than"),
             (&[("yonexus.unstable_after_s", "500"), ("yonexus.offline_after_s", "10")], "yonexus.offline_after_s"),
-            (&[("hub.allowed_origins", "foo")], "`foo` is no origin"),
-            (&[("hub.allowed_origins", "https://a/b")], "no origin"),
-            (&[("hub.allowed_origins", "https://a:b")], "no origin"),
+            (&[("hub.allowed_origins", "foo")], "`foo` is not an origin"),
+            (&[("hub.allowed_origins", "https://a/b")], "not an origin"),
+            (&[("hub.allowed_origins", "https://a:b")], "not an origin"),
             (&[("hub.allowed_origins", "https://a:443")], "browsers write it as https://a"),
             (&[("hub.allowed_origins", "https://bücher")], "browsers write it as https://xn--bcher-kva"),
             (&[("kenny.agent_tokens", "a=ok,canary")], "entry 2 is not"),

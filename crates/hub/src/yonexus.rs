@@ -76,7 +76,7 @@ fn outward() -> reqwest::Client {
     };
     builder().build().unwrap_or_else(|why| {
         // A machine without certificates can still call plain HTTP; HTTPS then fails call by call, and says so.
-        tracing::warn!(%why, "no certificates of authorities were found on this machine");
+        tracing::warn!(%why, "found no certificate authorities on this machine");
         builder().tls_certs_only([]).build().expect("without certificates there is nothing of the system to fail on")
     })
 }
@@ -125,12 +125,12 @@ impl Yonexus {
         use std::sync::atomic::Ordering::Relaxed;
         let Counters { messages, frames, handed, unmatched, authentications } = &self.metrics;
         for (name, kind, help, value) in [
-            ("clients", "gauge", "Yonexus clients known", self.clients.count() as u64),
-            ("clients_online", "gauge", "Yonexus clients with a live link", self.clients.online() as u64),
-            ("pairings", "gauge", "Pairings under way", self.clients.pairings().len() as u64),
-            ("messages_total", "counter", "Rule messages taken", messages.load(Relaxed)),
-            ("frames_total", "counter", "Frames made of rule messages", frames.load(Relaxed)),
-            ("handed_total", "counter", "Frames handed to connections", handed.load(Relaxed)),
+            ("clients", "gauge", "Yonexus clients on the allow-list", self.clients.count() as u64),
+            ("clients_online", "gauge", "Yonexus clients online", self.clients.online() as u64),
+            ("pairings", "gauge", "Open pairings", self.clients.pairings().len() as u64),
+            ("messages_total", "counter", "Rule messages accepted", messages.load(Relaxed)),
+            ("frames_total", "counter", "Frames created from rule messages", frames.load(Relaxed)),
+            ("handed_total", "counter", "Frames passed to connections", handed.load(Relaxed)),
             ("unmatched_total", "counter", "Messages that no rule matched", unmatched.load(Relaxed)),
             ("authentications_total", "counter", "Proofs accepted", authentications.load(Relaxed)),
         ] {

@@ -62,7 +62,8 @@ pub(crate) async fn run(verb: Verb<'_>, command: ApprovalsCommand) -> Result<Exi
     let decided: Decided = typed(&json)?;
     verb.output.text(&format!("{}: {}", decided.state, decided.id))?;
     if approve {
-        verb.output.note(format_args!("who asked gets the result with: convoke calls show {} --wait", decided.call_id));
+        verb.output
+            .note(format_args!("who asked gets the result with: convoke calls show {} --wait", decided.call_id));
     }
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `convoke client`: this machine as a paired Yonexus client.
+//! `convoke client`: run a paired Yonexus client on this machine.
 
 mod pair;
 mod run;
@@ -101,7 +101,9 @@ fn only_one(verb: Verb<'_>) -> Result<PathBuf> {
     match (found.pop(), found.is_empty()) {
         (Some(path), true) => Ok(path),
         (None, _) => Err(usage("no client is paired on this machine; see `convoke client pair --help`")),
-        (Some(_), false) => Err(usage(format!("several clients are paired in {}; name one with --id", folder.display()))),
+        (Some(_), false) => {
+            Err(usage(format!("several clients are paired in {}; name one with --id", folder.display())))
+        }
     }
 }
 

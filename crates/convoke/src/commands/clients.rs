@@ -1,4 +1,4 @@
-//! `convoke clients` and `convoke pairings`: who may pair, who is there, and whom to trust.
+//! `convoke clients` and `convoke pairings`: the allow-list, trust and open pairings.
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
@@ -87,8 +87,10 @@ pub(crate) async fn run(verb: Verb<'_>, command: ClientsCommand) -> Result<Exit>
                 return Ok(Exit::Done);
             }
             let clients = items.iter().map(|item| typed(item)).collect::<Result<Vec<ClientView>>>()?;
-            output
-                .table(&list(&clients, when::now()), "no clients; allow one to pair with `convoke clients allow ID`")?;
+            output.table(
+                &list(&clients, when::now()),
+                "no clients; allow one to pair with `convoke clients allow ID`",
+            )?;
             return Ok(Exit::Done);
         }
         ClientsCommand::Show { identifier } => {

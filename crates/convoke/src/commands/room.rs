@@ -1,4 +1,4 @@
-//! `convoke room`: rooms, who may what in them, and taking part.
+//! `convoke room`: manage rooms and grants, and take part in rooms.
 
 mod key;
 mod show;
@@ -255,8 +255,7 @@ async fn list(verb: Verb<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let rooms = items.iter().map(|item| typed(item)).collect::<Result<Vec<RoomView>>>()?;
-    verb.output
-        .table(&show::list(&rooms, when::now()), "no rooms; create one with `convoke room create NAME`")?;
+    verb.output.table(&show::list(&rooms, when::now()), "no rooms; create one with `convoke room create NAME`")?;
     Ok(Exit::Done)
 }
 
@@ -276,9 +275,7 @@ async fn remove(verb: Verb<'_>, room: &str, yes: bool) -> Result<Exit> {
         answer["rules"].as_array().into_iter().flatten().filter_map(|rule| rule.as_str()).collect();
     if !rules.is_empty() {
         let rules = rules.join("`, `");
-        verb.output.note(format_args!(
-            "these rules still post into it, and their messages will fail: `{rules}`"
-        ));
+        verb.output.note(format_args!("these rules still post into it, and their messages will fail: `{rules}`"));
     }
     Ok(Exit::Done)
 }

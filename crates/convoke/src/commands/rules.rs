@@ -1,4 +1,4 @@
-//! `convoke rules` and `convoke messages`: where clients' messages go, and what came.
+//! `convoke rules` and `convoke messages`: route clients' messages, read the inbox, send messages.
 
 use anyhow::{Context as _, Result};
 use clap::{ArgGroup, Args, Subcommand};
@@ -123,10 +123,9 @@ pub(crate) async fn run(verb: Verb<'_>, command: RulesCommand) -> Result<Exit> {
             let rule = rule(args)?;
             (client.post(RULES, &rule).await?, format!("rule `{}` is in force", rule.rule))
         }
-        RulesCommand::Remove { rule } => (
-            client.delete(&format!("{RULES}/{}", parse::segment(&rule))).await?,
-            format!("removed rule `{rule}`"),
-        ),
+        RulesCommand::Remove { rule } => {
+            (client.delete(&format!("{RULES}/{}", parse::segment(&rule))).await?, format!("removed rule `{rule}`"))
+        }
         RulesCommand::Test { rule, content, from } => {
             let path = format!("{RULES}/{}/test", parse::segment(&rule));
             let json: Box<RawValue> = client.post(&path, &TestRule { content, from }).await?;

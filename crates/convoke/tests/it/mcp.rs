@@ -246,10 +246,7 @@ fn what_stands_in_the_way_is_said_clearly() {
     stranger.args(["mcp", "--hub", hub.http(), "--token", "wrong"]);
     let mut bridge = Bridge::start(&mut stranger);
     let refused = bridge.ask(&inline(call(1, "list_agents", json!({}))));
-    assert!(
-        refused["error"]["message"].as_str().is_some_and(|m| m.contains("refuses this token")),
-        "{refused}"
-    );
+    assert!(refused["error"]["message"].as_str().is_some_and(|m| m.contains("refuses this token")), "{refused}");
     bridge.end();
 
     let viewer = hub.run(&["tokens", "create", "viewer", "--role", "viewer"]).ok();

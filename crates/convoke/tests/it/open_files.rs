@@ -57,7 +57,8 @@ fn a_hub_that_may_not_open_enough_files_says_so() {
         told
     };
     let told = start("100");
-    for word in ["hub.max_connections=100", "356 open files", "may open only 300", "LimitNOFILE=356", "ulimit -n 356"] {
+    for word in ["hub.max_connections=100", "356 open files", "may open only 300", "LimitNOFILE=356", "ulimit -n 356"]
+    {
         assert!(told.contains(word), "no {word:?} in {told}");
     }
     let told = start("44");

@@ -138,8 +138,8 @@ pub(crate) async fn room_for_answer(hub: &Hub, size: usize) -> Result<Room, Fail
 
 fn no_room_for(size: usize) -> Failure {
     let message = format!(
-        "the machine has answered, but the hub holds as many large answers as it may (calls.max_answer_bytes_held), and this one \
-         of {size} bytes was dropped"
+        "the machine answered, but the hub dropped the answer of {size} bytes: its memory for large answers is full \
+         (calls.max_answer_bytes_held)"
     );
     Failure::new(code::BUSY, message)
 }
@@ -152,12 +152,14 @@ fn end(hub: &Hub, planned: &Planned, recorded: Recorded) {
         Ok(()) => done,
         Err(why) => {
             // Answering with the result would claim a record that does not exist.
-            tracing::error!(call = %planned.call.id, %why, "a call's outcome could not be recorded");
+            tracing::error!(call = %planned.call.id, %why, "cannot record a call's outcome");
             let mut message = format!("the outcome could not be recorded: {why}");
             // What is kept is looked after where it is kept.
             if !planned.kept && owed::is_owed(&why) {
                 if hub.calls.owed.keep(outcome_record(planned, &done, &ruling)) {
-                    message.push_str("; it will be once the hub can write again, unless it is killed before");
+                    message.push_str(
+                        "; it will be recorded once the hub can write again, unless the hub is killed before",
+                    );
                 } else {
                     hub.metrics.dropped("owed_outcomes", 1);
                 }
@@ -309,7 +311,7 @@ fn push(link: &Link, planned: &Planned, command: Command) -> Result<(), Failure>
     link.push(command).map_err(|refused| match refused {
         Refused::Ended => offline(&planned.agent),
         Refused::Full => {
-            let message = format!("agent {} takes no more calls for now: its queue is full", planned.agent.id);
+            let message = format!("agent {} takes no more calls now: its queue is full", planned.agent.id);
             Failure::new(code::BUSY, message)
         }
     })?;

@@ -90,7 +90,7 @@ pub(super) fn shown(args: &RawValue) -> Box<RawValue> {
 /// Sends it. Nobody got it: then it failed; who missed it otherwise stands in the result.
 pub(super) async fn send(hub: &Hub, planned: &Planned) -> Answer {
     let request: SendMessage = serde_json::from_str(planned.args.get())
-        .map_err(|why| Failure::new(code::INTERNAL, format!("the message cannot be read back: {why}")))?;
+        .map_err(|why| Failure::new(code::INTERNAL, format!("cannot read the stored message: {why}")))?;
     if planned.call.is_cancelled() {
         return Err(dispatch::cancelled());
     }
@@ -98,7 +98,7 @@ pub(super) async fn send(hub: &Hub, planned: &Planned) -> Answer {
     dispatch::check_in_force(planned)?;
     let sent = messages::deliver(hub, &request, planned.token.id)
         .await
-        .map_err(|why| Failure::new(code::INTERNAL, format!("the message could not be kept: {why}")))?
+        .map_err(|why| Failure::new(code::INTERNAL, format!("cannot store the message: {why}")))?
         .ok_or_else(dispatch::not_any_more)?;
     if sent.sent.is_empty() && sent.kept.is_empty() {
         return Err(Failure::new(code::OFFLINE, messages::nobody(&sent.offline)));

@@ -130,7 +130,7 @@ async fn given_up(hub: &Hub, asker: &Asker, waiting: &Waiting) -> Asked {
         // Where it was too late, it is followed as any other whose client may have gone.
         Ok(_) => Asked::Decided(Arc::clone(call)),
         Err(why) => {
-            tracing::error!(%approval, %why, "a call that its client gave up still waits for a person");
+            tracing::error!(%approval, %why, "cannot end a waiting call that its client gave up");
             Asked::Nobody
         }
     }
@@ -196,7 +196,7 @@ pub(super) async fn answered(
 ) -> Result<Answer, Box<CallToolResult>> {
     let refuse = |code: &str, message: &str| Err(Box::new(render::error(code, message)));
     if !hub.settings.flag("approvals.elicitation") {
-        return refuse("bad_state", "this hub does not take approvals from a client's own prompt");
+        return refuse("bad_state", "this hub does not accept approvals from a client's prompt");
     }
     let bound = binding(hub, asker, wanted);
     let opened = codec(hub).and_then(|codec| codec.open_with(state, bound.as_bytes()).ok());
@@ -243,7 +243,7 @@ pub(super) async fn answered(
             }
             Err(Box::new(refused))
         }
-        Ok(None) => refuse("bad_state", "there is no such approval any more"),
+        Ok(None) => refuse("bad_state", "the approval no longer exists"),
         Err(why) => refuse("store", &why.to_string()),
     }
 }

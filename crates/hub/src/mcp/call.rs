@@ -120,7 +120,7 @@ fn selected(hub: &Hub, asker: &Asker, tool: &KennyTool) -> Result<String, Box<Ca
     let session = asker.session.as_deref();
     if session.is_none() && tool.effect > Effect::Observe {
         return Err(Box::new(agent_required(
-            "name the machine with `agent`: without a session a selection serves only tools that look",
+            "name the machine with `agent`: without a session, a selection applies only to tools that look",
         )));
     }
     match hub.mcp.selected(session, asker.caller.token.id) {
@@ -236,14 +236,14 @@ pub(super) async fn outcome(hub: &Hub, call: &Arc<Call>, done: &Done, budget: us
     let (ended, result) = (Arc::clone(call), done.clone());
     let rendered = tokio::task::spawn_blocking(move || Outcome::ended(&ended, &result, budget)).await;
     rendered.unwrap_or_else(|_| {
-        let message = "the answer could not be shown";
+        let message = "cannot show the answer";
         Outcome::refused(Some(call.target.as_str()), &call.tool, "internal", message)
     })
 }
 
 /// Said instead of an answer to a token that was revoked, or has lapsed, while it waited for it.
 pub(super) fn too_late() -> CallToolResult {
-    render::error("unauthorized", "this token is no longer valid; what came of the call is in the journal")
+    render::error("unauthorized", "this token is no longer valid; the journal has the outcome of the call")
 }
 
 /// `call_status`.
@@ -255,10 +255,10 @@ pub(super) async fn status(
 ) -> CallToolResult {
     if let Some(unknown) = args.keys().find(|key| !["call_id", "wait_s"].contains(&key.as_str())) {
         let unknown = &unknown[..unknown.floor_char_boundary(100)];
-        return render::error("bad_args", &format!("there is no argument `{unknown}`"));
+        return render::error("bad_args", &format!("unknown argument `{unknown}`"));
     }
     let Some(id) = args.get("call_id").and_then(Value::as_str).and_then(|id| id.parse::<CallId>().ok()) else {
-        return render::error("bad_args", "`call_id` must be a call's id, as an answer named it");
+        return render::error("bad_args", "`call_id` must be a call id from an earlier answer");
     };
     let wait = match args.get("wait_s") {
         None | Some(Value::Null) => DEFAULT_WAIT_S,
@@ -298,7 +298,7 @@ struct CancelArgs {
 pub(super) async fn take_back(hub: &Hub, asker: &Asker, args: JsonObject) -> Result<CallToolResult, ApiError> {
     let CancelArgs { call_id } = super::fleet::args(args)?;
     let id = call_id.parse::<CallId>();
-    let id = id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id, as an answer named it"))?;
+    let id = id.map_err(|_| ApiError::bad_request("`call_id` must be a call id from an earlier answer"))?;
     let call = taken_back(hub, &asker.caller, id).await?;
     let line = format!("The call {id} ({} on {}) will not run.", call.tool, call.target.as_str());
     Ok(render::own_words(&line, json!({ "cancelled": id })))

@@ -36,14 +36,14 @@ pub(super) type Shown = Result<CallToolResult, ApiError>;
 
 pub(super) fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
     serde_path_to_error::deserialize(Value::Object(args))
-        .map_err(|why| ApiError::bad_request(format!("the arguments do not fit: {}", extract::misfit(&why))))
+        .map_err(|why| ApiError::bad_request(format!("invalid arguments: {}", extract::misfit(&why))))
 }
 
 /// As a value, with what machines said in it tamed.
 pub(super) fn value(of: &impl Serialize) -> Result<Value, ApiError> {
     let read = serde_json::to_string(of).and_then(|text| serde_json::from_str(&json::tame(&text)));
     read.map_err(|why| {
-        tracing::error!(%why, "a page could not be shown");
+        tracing::error!(%why, "cannot show a page");
         ApiError::internal()
     })
 }
@@ -172,7 +172,7 @@ pub(super) fn more(page: &Value) -> &'static str {
 pub(super) async fn health(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let IdArgs { id } = args(given)?;
     let shown = latest_health(hub, &asker.caller, &id).await?;
-    let line = format!("{id} is {}, by its telemetry.", shown["overall"].as_str().unwrap_or("unknown"));
+    let line = format!("{id} is {}, according to its telemetry.", shown["overall"].as_str().unwrap_or("unknown"));
     Ok(render::listing(&line, shown, budget(hub)))
 }
 
@@ -187,7 +187,7 @@ struct SnapshotArgs {
 pub(super) async fn snapshot(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let SnapshotArgs { id, section } = args(given)?;
     let snapshot = latest_snapshot(hub, &asker.caller, id, section.as_deref()).await?;
-    let line = format!("{} is {}, by its latest telemetry.", snapshot.agent_id, snapshot.overall);
+    let line = format!("{} is {}, according to its latest telemetry.", snapshot.agent_id, snapshot.overall);
     Ok(render::listing(&line, value(&snapshot)?, budget(hub)))
 }
 

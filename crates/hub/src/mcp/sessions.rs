@@ -29,7 +29,7 @@ pub(super) struct Repeated;
 
 impl Repeated {
     /// What its client is told.
-    pub(super) const MESSAGE: &str = "another request of this session has this id, and is not answered yet";
+    pub(super) const MESSAGE: &str = "another open request of this session has the same id";
 }
 
 /// The token has as many requests under way as it may. They go on when their connections break, so that the number of
@@ -39,7 +39,8 @@ pub(super) struct TooMany;
 
 impl TooMany {
     /// What its client is told.
-    pub(super) const MESSAGE: &str = "this token has as many requests without an answer as it may (2000, or 32 MiB together); wait for one, or cancel one";
+    pub(super) const MESSAGE: &str =
+        "this token has reached its limit of open requests (2000, or 32 MiB together); wait for one, or cancel one";
 }
 
 /// Most requests of one token's sessions that are not answered: as many as it may have calls, unless someone says
@@ -231,7 +232,7 @@ impl Drop for Begun {
 #[derive(Debug, thiserror::Error)]
 pub enum SessionsError {
     /// As many are open as may be.
-    #[error("as many MCP sessions are open as may be (mcp.max_sessions)")]
+    #[error("the limit of MCP sessions is reached (mcp.max_sessions)")]
     Full,
     /// Nobody knows what came after that event.
     #[error("nothing is kept of what came after this event")]

@@ -44,7 +44,7 @@ where
 {
     let flagged = hub.sonde.registry.find(&question.agent).is_some_and(|a| a.state().facts.changed.is_some());
     if flagged && hub.settings.text("sonde.changed_agents") == Some("restrict") {
-        let message = "the agent's attestation changed; it is not asked until an operator accepts it";
+        let message = "the agent's attestation changed; it gets no probes until an operator accepts the change";
         return Err(Failure::new(code::BLOCKED, message));
     }
     let life = hub.settings.seconds("sonde.cache_s");
@@ -150,7 +150,7 @@ pub enum AskError {
     #[error("this token is no longer valid; the call was not placed")]
     NotInForce,
     /// A person must say yes first.
-    #[error("this needs a person's approval ({approval}); the call is {call_id}")]
+    #[error("call {call_id} needs a person's approval ({approval})")]
     Pending {
         /// The call.
         call_id: CallId,
@@ -223,7 +223,7 @@ pub(crate) fn only_one(hub: &Hub, caller: &Caller, packs: &[&str]) -> Result<Arc
     };
     match (all.len(), all.pop()) {
         (1, Some(one)) => Ok(one),
-        (0, _) => Err(AskError::Bad(format!("no agent has {what}; name an agent"))),
+        (0, _) => Err(AskError::Bad(format!("no agent has {what}; name one as `agent`"))),
         (n, _) => Err(AskError::Bad(format!("{n} agents have {what}; name one as `agent`"))),
     }
 }

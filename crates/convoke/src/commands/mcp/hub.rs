@@ -121,9 +121,7 @@ pub(super) enum Trouble {
     Refused { status: u16, said: String },
     #[error("lost the hub before it answered; the request may have been carried out")]
     Lost,
-    #[error(
-        "the token was revoked or has expired; the request may have been carried out"
-    )]
+    #[error("the token was revoked or has expired; the request may have been carried out")]
     Revoked,
     #[error("the session has ended and the hub opens no other; restart the client")]
     SessionEnded,

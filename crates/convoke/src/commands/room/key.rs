@@ -67,7 +67,10 @@ pub(super) async fn run(verb: Verb<'_>, command: KeyCommand) -> Result<Exit> {
         }
         KeyCommand::Remove { room, thumbprint } => {
             let path = format!("{}/keys/{}", path(&room), parse::segment(&thumbprint));
-            (verb.client()?.delete(&path).await?, format!("removed key {thumbprint} and its holder from room `{room}`"))
+            (
+                verb.client()?.delete(&path).await?,
+                format!("removed key {thumbprint} and its holder from room `{room}`"),
+            )
         }
     };
     if verb.output.json {
