@@ -30,7 +30,7 @@ pub enum ClientError {
         body: Box<ErrorBody>,
     },
     /// Something answered, but not a hub.
-    #[error("{url} answered {status} with something that is no answer of a Convoke hub; is this its address?")]
+    #[error("{url} answered {status}, but not as a Convoke hub; is this the hub's address?")]
     NotAHub {
         /// What was asked.
         url: String,
@@ -46,7 +46,7 @@ pub enum ClientError {
         why: String,
     },
     /// The connection ended before the answer was there.
-    #[error("the connection to {url} ended before the hub answered ({why}); what was asked may have happened")]
+    #[error("lost the connection to {url} before the hub answered ({why}); the request may have been carried out")]
     Lost {
         /// What was asked.
         url: String,
@@ -54,7 +54,7 @@ pub enum ClientError {
         why: String,
     },
     /// Nothing answered.
-    #[error("no hub answers at {url}: {why}; is it running?")]
+    #[error("cannot reach the hub at {url}: {why}; start it with `convoke up`")]
     Unreachable {
         /// What was asked.
         url: String,
@@ -80,7 +80,7 @@ fn authority(why: &str) -> &'static str {
     if why.contains("UnknownIssuer") {
         "; if a private authority signed it, name that one's certificate with SSL_CERT_FILE=ca.pem"
     } else if why.contains("CaUsedAsEndEntity") {
-        "; it is an authority's own (CA:TRUE), so name that very certificate with SSL_CERT_FILE=cert.pem"
+        "; it is an authority's own (CA:TRUE), so name this certificate itself with SSL_CERT_FILE=cert.pem"
     } else {
         ""
     }

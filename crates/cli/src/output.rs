@@ -1,4 +1,4 @@
-//! What the program writes: results to standard output, everything else to standard error.
+//! Writes results to standard output, everything else to standard error.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};

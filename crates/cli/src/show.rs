@@ -1,4 +1,4 @@
-//! Texts of others on a person's terminal.
+//! Escapes foreign texts for a terminal.
 
 use convoke_core::hidden::is_hidden;
 use serde_json::Value;

@@ -34,6 +34,6 @@ pub(crate) fn wall() -> Timestamp {
 /// Random bytes from the system.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the system's random source has failed: no key or nonce can be made safely");
+    getrandom::fill(&mut bytes).expect("the system's random source failed; keys and nonces would not be safe");
     bytes
 }

@@ -165,7 +165,7 @@ pub enum SendError {
     #[error("{0}")]
     Rule(BadRule),
     /// Larger than the hub takes.
-    #[error("the message is over the limit of {MAX_FRAME_AFTER} bytes")]
+    #[error("the message is larger than {MAX_FRAME_AFTER} bytes")]
     TooLarge,
     /// The client is not in.
     #[error("the client is not connected")]
@@ -174,7 +174,7 @@ pub enum SendError {
     #[error("the connection was lost before the hub confirmed the message")]
     Lost,
     /// The hub said no.
-    #[error("the hub did not take the message: {code}{}", .message.as_ref().map(|m| format!(": {m}")).unwrap_or_default())]
+    #[error("the hub rejected the message: {code}{}", .message.as_ref().map(|m| format!(": {m}")).unwrap_or_default())]
     Refused {
         /// The code.
         code: String,

@@ -21,7 +21,7 @@ pub fn hub_url(text: &str) -> Result<String, ConnectError> {
 
 /// Opens a connection.
 pub(crate) async fn open(url: &str) -> Result<Socket, ConnectError> {
-    let refusal = |status| (status == 404).then_some("has no Yonexus door; is this the right address?");
+    let refusal = |status| (status == 404).then_some("has no Yonexus endpoint; is this the right address?");
     let (socket, _) = dial(url, Ask { token: None, max_message: MAX_MESSAGE, refusal }).await?;
     Ok(socket)
 }

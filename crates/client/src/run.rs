@@ -283,7 +283,7 @@ impl Task {
         }
         if self.pairing == Pairing::Refused && matches!(state, State::PairingRequired | State::PairingPending) {
             let _ = self.state.unpaired(&self.hub);
-            let why = "the hub wants this client to pair again; run `convoke client pair`";
+            let why = "the hub requires this client to pair again; run `convoke client pair`";
             return Some(Lost::For(Ended::NeedsPairing(why.into())));
         }
         if state != before && matches!(state, State::PairingRequired | State::PairingPending) && !self.key_is_known {
@@ -359,7 +359,7 @@ impl Task {
                 }
             }
             ClientEvent::Rejected => {
-                *last_words = Some("the hub does not want this client".into());
+                *last_words = Some("the hub refuses this client".into());
                 self.tell(Event::Rejected).await;
             }
             ClientEvent::Status { identifier, status, reason } => {

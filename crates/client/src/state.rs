@@ -30,7 +30,7 @@ pub enum StateError {
         why: io::Error,
     },
     /// It is not what we wrote.
-    #[error("{} is no client's state: {why}", .path.display())]
+    #[error("{} is not a client's state file: {why}", .path.display())]
     Damaged {
         /// Which file.
         path: PathBuf,
@@ -38,11 +38,11 @@ pub enum StateError {
         why: String,
     },
     /// Others can read it.
-    #[error("{} can be read by others; its secret may be known: run `chmod 600` on it, and pair again", .0.display())]
+    #[error("others can read {}, so its secret may be known; run `chmod 600` on it, and pair again", .0.display())]
     Exposed(PathBuf),
     /// Another process is this client.
     #[error(
-        "another process is using {}; two connections of one client would replace each other for ever",
+        "another process is using {}; two connections of one client would replace each other",
         .0.display()
     )]
     InUse(PathBuf),
@@ -133,7 +133,7 @@ impl StateFile {
         check_private(path)?;
         // serde's own text may quote what it did not expect, and that may be the secret.
         let damaged = |why: &str| StateError::Damaged { path: path.into(), why: why.into() };
-        let kept: Kept = serde_json::from_str(&text).map_err(|_| damaged("it does not read"))?;
+        let kept: Kept = serde_json::from_str(&text).map_err(|_| damaged("it is not readable"))?;
         if kept.version != 1 {
             return Err(damaged("it was written by a newer version"));
         }
@@ -401,7 +401,7 @@ mod tests {
         for text in ["", "{}", r#"{"version":1,"identifier":"a","private_key":"short"}"#, r#"["hunter2"]"#] {
             replace(&path, text.as_bytes()).expect("writes");
             let error = StateFile::open(&path).expect_err(text).to_string();
-            assert!(!error.contains("hunter2") && error.contains("no client's state"), "{error}");
+            assert!(!error.contains("hunter2") && error.contains("not a client's state file"), "{error}");
         }
     }
 }

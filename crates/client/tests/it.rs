@@ -169,5 +169,5 @@ async fn an_address_where_nobody_is_is_told() {
     let state = StateFile::open_or_make(&dir.path().join("a.json"), "a").expect("a state");
     let config = Config { pairing: Pairing::Allowed, reconnect: false, ..Config::new("ws://127.0.0.1:9/x", state) };
     let running = Client::new(config).start().expect("free");
-    assert!(matches!(running.task.await, Ok(Ended::Gone(why)) if why.contains("no hub answers")));
+    assert!(matches!(running.task.await, Ok(Ended::Gone(why)) if why.contains("cannot reach the hub at")));
 }

@@ -1,4 +1,4 @@
-//! How a verb finds its hub and who it is there: flags, then the environment, then the hub on this machine.
+//! Finds a verb's hub and token: flags, then the environment, then the hub on this machine.
 
 use std::any::Any;
 use std::path::{Path, PathBuf};

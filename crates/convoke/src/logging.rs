@@ -1,4 +1,4 @@
-//! What a server tells while it runs: lines on standard error.
+//! The log of a running server, on standard error.
 
 use std::io::IsTerminal as _;
 

@@ -1,4 +1,4 @@
-//! How the command line's values are read: once, into types that cannot be wrong.
+//! Parses the command line's values into types that are always valid.
 
 use std::time::Duration;
 

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use crate::id::{ApprovalId, CallId, PeerId, TokenId};
 use crate::time::Timestamp;
 
-/// What an approval is good for, and nothing else.
+/// What an approval is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// Who asked.
+    /// The caller.
     pub caller: TokenId,
-    /// Whom the call goes to.
+    /// The target of the call.
     pub target: PeerId,
-    /// What is asked.
+    /// The tool to call.
     pub tool: String,
     /// The keyed digest of the exact arguments.
     pub args_digest: String,
 }
 
-/// Where an approval stands.
+/// The state of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalState {
@@ -63,13 +63,13 @@ pub struct Approval {
     pub id: ApprovalId,
     /// The call that waits on it.
     pub call_id: CallId,
-    /// What it is good for.
+    /// What it is bound to.
     pub binding: Binding,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// When it lapses.
     pub expires_at: Timestamp,
-    /// Where it stands.
+    /// The present state.
     pub state: ApprovalState,
 }
 
@@ -91,7 +91,7 @@ pub enum ApprovalError {
     /// Used for something else than it was given for.
     #[error("this approval was given for another call")]
     OtherCall,
-    /// What would be approved is not there any more.
+    /// The call to be approved no longer exists.
     #[error("the call's arguments cannot be read back, so it cannot run; ask again")]
     Unreadable,
 }

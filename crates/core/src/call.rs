@@ -38,10 +38,10 @@ pub mod code {
     /// An agent gave a code that cannot stand as one; its own words follow in the message.
     pub const AGENT_ERROR: &str = "agent_error";
 
-    /// What only the hub says of a call. What else it gives (`timeout`, `blocked`, …) agents say, too.
+    /// Codes that only the hub gives. Agents also give the hub's other codes (`timeout`, `blocked`, …).
     pub const HUBS_OWN: [&str; 11] =
         ["ok", OFFLINE, DISCONNECTED, TOO_LARGE, BUSY, LIMITED, DENIED, REJECTED, EXPIRED, INTERRUPTED, CANCELLED];
-    /// What the doors say of a call that never was one, or has not ended: no agent's answer may read like that.
+    /// Codes of the HTTP API for requests that are not calls or have not ended. An agent's answer may not use them.
     const OF_THE_DOORS: [&str; 17] = [
         "agent_required",
         "bad_request",
@@ -74,7 +74,7 @@ pub mod code {
     }
 }
 
-/// Where a call stands, as `GET /api/calls/{id}` shows it.
+/// The state of a call, as `GET /api/calls/{id}` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallState {
@@ -131,7 +131,7 @@ impl Progress {
         Self(CallState::Running)
     }
 
-    /// Where it stands.
+    /// The present state.
     pub const fn state(self) -> CallState {
         self.0
     }

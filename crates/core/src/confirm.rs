@@ -40,7 +40,7 @@ pub const MAX_RULES: usize = 500;
 /// Most entries in one list of a rule.
 pub const MAX_LIST: usize = 100;
 
-/// What a rule looks at.
+/// The facts of a call that a rule examines.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The tool.

@@ -8,7 +8,7 @@ use crate::confirm::{ConfirmRule, Facts};
 use crate::grant::{Grant, Missing};
 use crate::guard::{Guard, Hit, Surface};
 
-/// What may happen to a call.
+/// The gate's verdict on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The caller has no right to it.
@@ -20,7 +20,7 @@ pub enum Verdict {
         /// The confirm rule.
         rule: String,
     },
-    /// It may go out.
+    /// The call may be sent.
     Allowed,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::effect::Effect;
 use crate::glob;
 
-/// What a token's holder is. Ordered: each role may do all that the one before may.
+/// The role of a token. Ordered: each role may do everything that the one before may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -145,12 +145,12 @@ impl Scopes {
     }
 }
 
-/// What one caller may do.
+/// The rights of one caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The role.
     pub role: Role,
-    /// What narrows it.
+    /// The scopes that narrow the role.
     pub scopes: Scopes,
 }
 

@@ -83,7 +83,7 @@ pub struct Rule {
     pub applies_to: AppliesTo,
     /// A pattern that means the same in Rust and in Python; matches anywhere in the text.
     pub pattern: String,
-    /// What the caller is told.
+    /// The reason that the caller sees.
     pub reason: String,
 }
 

@@ -204,14 +204,14 @@ fn cut(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
 }
 
-/// What the contract says of a telemetry section.
+/// A telemetry section as the contract defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Its name in a snapshot.
     pub name: &'static str,
     /// Whether every agent sends it.
     pub mandatory: bool,
-    /// Where the contract lists it.
+    /// The group in which the contract lists it.
     pub group: Group,
 }
 

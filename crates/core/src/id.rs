@@ -49,7 +49,7 @@ impl fmt::Display for Protocol {
 /// Longest bare id.
 pub const MAX_ID_LEN: usize = 128;
 
-/// Who is connected, unique across protocols: a kenny agent is its bare id, the others carry a prefix. The bare
+/// The id of a peer, unique across protocols: a kenny agent is its bare id, the others carry a prefix. The bare
 /// alphabet has no colon, so the two can never be the same text.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerId(Box<str>);

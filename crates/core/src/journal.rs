@@ -23,7 +23,7 @@ use crate::door::Door;
 use crate::id::{ApprovalId, CallId};
 use crate::time::Timestamp;
 
-/// What a record is about.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -116,11 +116,11 @@ impl Phase {
     }
 }
 
-/// What the gate decided.
+/// The gate's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// It may go out.
+    /// The call may be sent.
     Allowed,
     /// The caller has no right to it.
     Denied,
@@ -161,12 +161,12 @@ impl Decision {
 pub struct Draft {
     /// When.
     pub at: Timestamp,
-    /// What it is about.
+    /// The kind of the record.
     pub kind: Kind,
     /// Which part of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// Who: a token's name, or `agent:<id>`.
+    /// The caller: a token's name, or `agent:<id>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     /// The door it came through.
@@ -187,7 +187,7 @@ pub struct Draft {
     /// The keyed digest of the exact arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args_digest: Option<String>,
-    /// What the gate decided.
+    /// The gate's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     /// The rule that decided.
@@ -202,7 +202,7 @@ pub struct Draft {
     /// From dispatch to outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// What else the kind needs: a rule's text, a count of strangers, a key's fingerprint.
+    /// Other facts of this kind: a rule's text, a count of strangers, a key's fingerprint.
     #[serde(default, skip_serializing_if = "absent")]
     pub detail: Option<Box<RawValue>>,
 }

@@ -21,7 +21,7 @@ pub enum Trust {
     Revoked,
 }
 
-/// What changes trust.
+/// An event that changes trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustEvent {
     /// An operator invited it (minted a token, sent a code).
@@ -153,7 +153,7 @@ impl Presence {
         self.link
     }
 
-    /// What is shown.
+    /// The liveness to show.
     pub const fn liveness(&self) -> Liveness {
         match (self.link, self.overdue) {
             (None, _) => Liveness::Offline,

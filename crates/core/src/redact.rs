@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What stands where a secret stood.
+/// The text that replaces a secret.
 pub const REMOVED: &str = "[removed]";
 
 /// Largest text kept of one string; the rest is told as a count.

@@ -22,7 +22,7 @@ impl SecretText {
         &self.0
     }
 
-    /// What is stored instead of the secret. Tokens carry 256 random bits, so a plain hash is enough.
+    /// The hash that is stored instead of the secret. Tokens have 256 random bits, so a plain hash is enough.
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
     }

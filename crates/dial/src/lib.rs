@@ -37,10 +37,10 @@ pub type Socket = WebSocketStream<Box<dyn Stream>>;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// Not an address.
-    #[error("`{0}` is no address of a hub; write it like http://127.0.0.1:7410")]
+    #[error("`{0}` is not an address of a hub; write it like http://127.0.0.1:7410")]
     Address(String),
     /// Nothing answers.
-    #[error("no hub answers at {url}: {why}")]
+    #[error("cannot reach the hub at {url}: {why}")]
     Unreachable {
         /// Where.
         url: String,
@@ -131,15 +131,15 @@ async fn open_unbounded(url: &str, ask: Ask<'_>) -> Result<(Socket, String), Con
             Err(ConnectError::Refused { url: url.into(), why })
         }
         Err(WsError::Io(why)) => Err(unreachable(why)),
-        Err(why) => Err(ConnectError::Refused { url: url.into(), why: format!("is no WebSocket: {why}") }),
+        Err(why) => Err(ConnectError::Refused { url: url.into(), why: format!("is not a WebSocket: {why}") }),
     }
 }
 
 fn refusal(status: u16, of_door: fn(u16) -> Option<&'static str>) -> String {
     let of_any = match status {
-        421 => Some("is a hub that does not go by this name; see hub.allowed_hosts and hub.public_url"),
-        429 => Some("does not listen to this address for a minute: too many failures"),
-        503 => Some("is busy; it says to come again"),
+        421 => Some("does not answer to this name; see hub.allowed_hosts and hub.public_url"),
+        429 => Some("blocks this address for a minute after too many failures"),
+        503 => Some("is busy; try again later"),
         _ => None,
     };
     let known = of_door(status).or(of_any);

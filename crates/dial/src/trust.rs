@@ -106,7 +106,7 @@ pub fn in_words(why: &str, option: &str) -> String {
     if why.contains("UnknownIssuer") {
         format!("{why}; if a private authority signed it, name that one's certificate with {option}")
     } else if why.contains("CaUsedAsEndEntity") {
-        format!("{why}; it is an authority's own (CA:TRUE), so name that very certificate with {option}")
+        format!("{why}; it is an authority's own (CA:TRUE), so name this certificate itself with {option}")
     } else {
         why.to_owned()
     }

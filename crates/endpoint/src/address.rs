@@ -19,13 +19,13 @@ pub struct HubAddress {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
     /// Not an address at all.
-    #[error("`{0}` is no address; write it like https://hub.example or wss://hub.example/agent/ws")]
+    #[error("`{0}` is not an address; write it like https://hub.example or wss://hub.example/agent/ws")]
     Malformed(String),
     /// Another scheme.
     #[error("a hub's address begins with https://, http://, wss:// or ws://, not with {0}://")]
     Scheme(String),
     /// A name or a password in it.
-    #[error("a hub's address takes no user name and no password")]
+    #[error("a hub's address must not contain a user name or a password")]
     Credentials,
 }
 
@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn what_is_no_address_says_so() {
         for (text, expect) in [
-            ("127.0.0.1:7410", "is no address"),
-            ("localhost:7410", "is no address"),
-            ("", "is no address"),
-            ("https://", "is no address"),
+            ("127.0.0.1:7410", "is not an address"),
+            ("localhost:7410", "is not an address"),
+            ("", "is not an address"),
+            ("https://", "is not an address"),
             ("ftp://hub.example", "not with ftp://"),
-            ("https://me:secret@hub.example", "no password"),
+            ("https://me:secret@hub.example", "must not contain"),
         ] {
             let why = HubAddress::parse(text).expect_err(text).to_string();
             assert!(why.contains(expect), "{text}: {why}");

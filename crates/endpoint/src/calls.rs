@@ -138,7 +138,7 @@ impl Calls {
             });
             let staged = matches!(out, Out::Farewell(_));
             if reply.out.send(out).await.is_err() {
-                tracing::info!(tool, %id, "a call ended after its tunnel; its answer is dropped");
+                tracing::info!(tool, %id, "dropped the answer of a call that ended after its tunnel");
                 if staged {
                     calls.updater.restart();
                 }
@@ -163,9 +163,9 @@ impl Calls {
             }
         };
         match code {
-            None => tracing::debug!(tool = tool_name, %id, "a call was answered"),
+            None => tracing::debug!(tool = tool_name, %id, "answered a call"),
             Some(code @ (ErrorCode::Blocked | ErrorCode::Disabled)) => {
-                tracing::warn!(tool = tool_name, %id, %code, "a call was refused");
+                tracing::warn!(tool = tool_name, %id, %code, "refused a call");
             }
             Some(code) => tracing::debug!(tool = tool_name, %id, %code, "a call failed"),
         }
@@ -183,7 +183,7 @@ impl Calls {
         let (tool, args) = self.check(tool, args).await?;
         let Ok(place) = tokio::time::timeout(patience, self.places.acquire()).await else {
             let seconds = patience.as_secs();
-            let message = format!("tool exceeded {seconds}s: {} other calls run, and none has ended", self.most);
+            let message = format!("tool exceeded {seconds}s while waiting for {} other calls", self.most);
             return refuse(ErrorCode::Timeout, message);
         };
         // The semaphore is never closed.
@@ -229,7 +229,7 @@ impl Calls {
             if let Err(why) = tools::validate_args(&tool, &args) {
                 return refuse(ErrorCode::BadArgs, why);
             }
-            let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "the arguments were lost") };
+            let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "lost the arguments") };
             Ok((tool, args))
         });
         checked.await.unwrap_or_else(|_| refuse(ErrorCode::Internal, "the agent's guard failed; its log has more"))
@@ -239,7 +239,8 @@ impl Calls {
         let present = self.present.fetch_add(1, Ordering::Relaxed);
         let guard = Present(Arc::clone(self));
         if present >= self.most_present {
-            let message = format!("this agent is busy: {present} calls run or wait; try again when some have ended");
+            let message =
+                format!("this agent is busy: {present} calls are running or waiting; try again when some have ended");
             return refuse(ErrorCode::Internal, message);
         }
         Ok(guard)
@@ -279,10 +280,10 @@ fn encode(id: Uuid, done: Done, limit: usize) -> Result<Out, Refusal> {
     };
     let text = fit(result, limit).map_err(|TooLarge { size, limit }| Refusal {
         code: ErrorCode::ExecFailed,
-        message: format!("the result of {size} bytes is over this hub's limit of {limit} bytes a frame, and half of it would be of no use"),
+        message: format!("the result of {size} bytes is larger than this hub's limit of {limit} bytes per frame and cannot be shortened"),
     })?;
     let raw = RawValue::from_string(text)
-        .map_err(|_| Refusal { code: ErrorCode::Internal, message: "the result could not be written".into() })?;
+        .map_err(|_| Refusal { code: ErrorCode::Internal, message: "cannot serialise the result".into() })?;
     let frame = frame::response_ok(id, &raw);
     Ok(if staged { Out::Farewell(frame) } else { Out::Frame(frame) })
 }

@@ -119,7 +119,7 @@ impl Config {
             hub_key: parse_key(&hub_key.1).map_err(|why| {
                 wrong(
                     &hub_key.0,
-                    format!("this is no public key of a hub: {}", why.to_string().replace("public_key ", "it ")),
+                    format!("not a hub's public key: {}", why.to_string().replace("public_key ", "it ")),
                 )
             })?,
             ca: ca.or_else(|| file.get("ca").map(PathBuf::from)),

@@ -27,23 +27,23 @@ pub enum EnrolError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The hub was not reached.
-    #[error("the hub was not reached: {0}")]
+    #[error("cannot reach the hub: {0}")]
     Unreachable(#[source] HttpError),
     /// The token is not valid, or no longer.
     #[error(
-        "the hub does not take the token ({0}); tokens are for one agent, one key and a limited time. `convoke enroll-token ID` makes a new one"
+        "the hub refuses the token ({0}); a token is for one agent, one key and a limited time. `convoke enroll-token ID` creates a new one"
     )]
     BadToken(String),
     /// Another key is bound.
     #[error(
-        "the hub has another key for this agent ({0}); `convoke agents rotate-key ID` on the hub makes a token with which this key may replace it"
+        "the hub has another key for this agent ({0}); `convoke agents rotate-key ID` on the hub creates a token that lets this key replace it"
     )]
     OtherKey(String),
     /// This key was revoked or replaced.
-    #[error("the hub takes this key no more ({0})")]
+    #[error("the hub no longer accepts this key ({0})")]
     OldKey(String),
     /// The hub, or what stands before it, has no time or is not well.
-    #[error("the hub cannot enrol anybody at present ({0})")]
+    #[error("the hub cannot enrol agents now ({0})")]
     Busy(String),
     /// Something else.
     #[error("the hub refuses the enrolment: {0}")]

@@ -100,7 +100,7 @@ impl AgentGuard {
     pub(crate) fn new(file: PathBuf) -> Self {
         let policy = match read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|why| {
-                tracing::error!(file = %file.display(), %why, "the shell policy cannot be read: no command is run until the hub sends it anew, or the file is removed");
+                tracing::error!(file = %file.display(), %why, "cannot read the shell policy; running no command until the hub sends it again or the file is removed");
                 ShellPolicy { mode: ShellMode::Off, allow: Vec::new() }
             }),
             Err(_) => ShellPolicy::default(),
@@ -118,7 +118,7 @@ impl AgentGuard {
             && read(file).ok().is_none_or(|kept| kept != bytes)
             && let Err(why) = write_whole(file, &bytes)
         {
-            tracing::warn!(%why, "the shell policy holds, and is not kept across a restart");
+            tracing::warn!(%why, "the shell policy is in force, but cannot be stored for the next start");
         }
         refused
     }

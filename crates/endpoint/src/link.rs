@@ -64,16 +64,16 @@ pub enum LinkError {
     #[error(transparent)]
     Dial(#[from] DialError),
     /// No WebSocket.
-    #[error("the server does not open a tunnel: {0}")]
+    #[error("the server refuses a tunnel: {0}")]
     Upgrade(#[from] UpgradeError),
     /// No WebSocket in time.
-    #[error("the server does not open a tunnel in time")]
+    #[error("the server did not open a tunnel in time")]
     UpgradeTimedOut,
     /// The hub did not prove itself.
     #[error("{0}")]
     Distrust(EndReason),
     /// The hub does not let this agent in.
-    #[error("the hub does not let this agent in (4401): its key is not enrolled there under this id, or was revoked")]
+    #[error("the hub refuses this agent (4401): its key is not enrolled under this id, or was revoked")]
     Refused,
     /// The hub closed the tunnel.
     #[error("the hub closed the tunnel{}", closed(*.0))]
@@ -85,7 +85,7 @@ pub enum LinkError {
     #[error("{0}")]
     Silent(EndReason),
     /// No randomness.
-    #[error("the system has no random bytes to give: {0}")]
+    #[error("the system's random source failed: {0}")]
     Randomness(getrandom::Error),
 }
 
@@ -332,7 +332,7 @@ impl Link<'_> {
             AgentEvent::Policy { rules, skipped, shell } => self.on_policy(rules, skipped, shell).await,
             AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => self.socket.queue_text(&frame),
             AgentEvent::Alive => {}
-            AgentEvent::Dropped(why) => tracing::warn!(%why, "a frame of the hub was dropped"),
+            AgentEvent::Dropped(why) => tracing::warn!(%why, "dropped a frame of the hub"),
             AgentEvent::End(why) => return Some(LinkError::Silent(why)),
         }
         None
@@ -348,14 +348,14 @@ impl Link<'_> {
         };
         let (refused, of_shell) = tokio::task::spawn_blocking(set).await.unwrap_or_default();
         for (rule, why) in &of_shell {
-            tracing::warn!(rule, %why, "a rule of the shell policy cannot be used and allows nothing");
+            tracing::warn!(rule, %why, "ignoring a shell policy rule that cannot be used; it allows nothing");
         }
         for (rule, why) in &refused {
-            tracing::warn!(rule, %why, "a rule of the operator cannot be used and is skipped");
+            tracing::warn!(rule, %why, "skipping a deny rule of the operators that cannot be used");
         }
         if skipped > 0 {
-            tracing::warn!(skipped, "rules of the operator were not understood and are skipped");
+            tracing::warn!(skipped, "skipping deny rules of the operators that are not understood");
         }
-        tracing::debug!(rules = count - refused.len(), "the operator's rules are in force");
+        tracing::debug!(rules = count - refused.len(), "the operators' deny rules are in force");
     }
 }

@@ -52,7 +52,7 @@ pub enum DialError {
         why: io::Error,
     },
     /// It took too long.
-    #[error("{to} does not answer within {}", shown(*patience))]
+    #[error("{to} did not answer within {}", shown(*patience))]
     TimedOut {
         /// Host and port.
         to: String,
@@ -76,7 +76,7 @@ pub enum DialError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The other side's certificate, or TLS itself.
-    #[error("no TLS connection to {to}: {why}")]
+    #[error("cannot open a TLS connection to {to}: {why}")]
     Handshake {
         /// Host and port.
         to: String,
@@ -154,7 +154,7 @@ impl Dialler {
         }
         // Whoever is behind the proxy speaks after us, never before.
         if !rest.is_empty() {
-            return Err(refused("it sent something before it was asked".into()));
+            return Err(refused("it sent data before the request".into()));
         }
         Ok(io)
     }

@@ -133,7 +133,7 @@ async fn first_contact(
                 if !may_be_good {
                     return Err(why.into());
                 }
-                tracing::warn!(%why, "not enrolled anew; going on with the key that is there");
+                tracing::warn!(%why, "cannot enrol again; continuing with the present key");
                 return Ok(true);
             }
         };
@@ -212,9 +212,9 @@ impl Runner {
         let watch = self.telemetry.take().map(|telemetry| tokio::spawn(telemetry.run()));
         let resting = tokio::spawn(rest(Arc::clone(&self.shared.guard)));
         let (hub, id) = (&self.shared.identity.hub, &self.shared.identity.id);
-        tracing::info!(%hub, agent = %id, version = VERSION, "the agent runs");
+        tracing::info!(%hub, agent = %id, version = VERSION, "the agent is running");
         if !hub.is_tls() && !hub.is_loopback() {
-            tracing::warn!(%hub, "the tunnel is not encrypted: whoever sees this network sees what is asked and answered");
+            tracing::warn!(%hub, "the tunnel is not encrypted: others on the network can read calls and answers");
         }
         let end = self.tunnels(trial).await;
         self.stop.cancel();
@@ -224,7 +224,7 @@ impl Runner {
         }
         resting.abort();
         self.teller.tell(Phase::Stopped, None);
-        tracing::info!(restart = end == End::Restart, "the agent ends");
+        tracing::info!(restart = end == End::Restart, "the agent is stopping");
         end
     }
 
@@ -251,7 +251,7 @@ impl Runner {
                 if matches!(why, LinkError::Refused)
                     && let Some(other) = self.teller.state.key_after(&key)
                 {
-                    tracing::info!("trying the other key that an enrolment has left");
+                    tracing::info!("trying the other key that an enrolment left behind");
                     key = other;
                 }
                 tokio::select! {
@@ -287,10 +287,12 @@ impl Runner {
             self.teller.tell(Phase::Connected, None);
             tracing::info!(hub = %self.shared.identity.hub, "connected");
             match self.teller.state.let_in_with(key) {
-                Ok(true) => tracing::info!("the key that an enrolment had left beside is the agent's key now"),
+                Ok(true) => tracing::info!("now using the key that an enrolment left behind"),
                 Ok(false) => {}
                 // It is tried again with the next tunnel; until then it stays where it is.
-                Err(why) => tracing::warn!(%why, "the key that the hub takes stays beside the one that it refused"),
+                Err(why) => {
+                    tracing::warn!(%why, "cannot replace the refused key with the accepted one; keeping both")
+                }
             }
             if let Some(trial) = take(trial) {
                 trial.succeed();
@@ -305,7 +307,7 @@ impl Runner {
         match why {
             LinkError::Distrust(reason) => tracing::error!(
                 %hub, %reason, pause_s,
-                "the server there is not the hub that this agent is enrolled with; nothing was signed for it"
+                "the server is not the hub that this agent is enrolled with; the agent signed nothing for it"
             ),
             LinkError::Refused => tracing::error!(%hub, %why, pause_s, "not connected"),
             why => tracing::warn!(%hub, %why, pause_s, "not connected"),

@@ -34,14 +34,14 @@ pub struct Service {
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// Not allowed.
-    #[error("services are the superuser's business: run this as root (or with sudo)")]
+    #[error("installing services needs root; run this as root or with sudo")]
     NotSuperuser,
     /// No manager that we know.
     #[error("{0}")]
     NoManager(String),
     /// Not enrolled.
     #[error(
-        "there is no enrolled agent in {}; enrol it first:\n  convoke agent enroll --hub URL --id ID --token TOKEN --hub-key KEY --state {}",
+        "no agent is enrolled in {}; enrol it first:\n  convoke agent enroll --hub URL --id ID --token TOKEN --hub-key KEY --state {}",
         .0.display(), .0.display()
     )]
     NotEnrolled(PathBuf),
@@ -138,7 +138,7 @@ impl Service {
             return Ok(());
         }
         Err(ServiceError::NoManager(format!(
-            "systemd does not run here. Let your service manager start this, and start it again whenever it ends:\n  {} {}",
+            "systemd is not running. Have your service manager start and restart this:\n  {} {}",
             self.program.display(),
             self.arguments().join(" ")
         )))
@@ -196,7 +196,7 @@ impl Service {
 
     #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
     fn register(&self) -> Result<(), ServiceError> {
-        Err(ServiceError::NoManager("there is no service manager that this program knows".into()))
+        Err(ServiceError::NoManager("no supported service manager on this platform".into()))
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]

@@ -37,23 +37,23 @@ const DAY: f64 = 86_400.0;
 /// All settings.
 #[rustfmt::skip]
 pub const TABLE: &[Setting] = &[
-    setting("call_timeout_s", None, Kind::Seconds(1.0, DAY), "30", "How long a call may run that says nothing of `timeout_s`."),
+    setting("call_timeout_s", None, Kind::Seconds(1.0, DAY), "30", "How long a call may run that gives no `timeout_s`."),
     setting("challenge_timeout_s", None, Kind::Seconds(0.1, 600.0), "10", "How long the hub may take to prove itself."),
     setting("connect_timeout_s", None, Kind::Seconds(0.1, 600.0), "20", "How long each step of connecting may take: TCP, proxy, TLS, WebSocket."),
     setting("heartbeat_s", None, Kind::Seconds(0.05, 600.0), "30", "Seconds between pings; after three silent intervals the hub counts as gone."),
-    setting("log_file_bytes", None, Kind::Number(4096, 1 << 30), "1048576", "Size at which the local log file is put aside and a new one begun."),
-    setting("log_files", None, Kind::Number(1, 100), "5", "How many local log files are kept, the present one included."),
+    setting("log_file_bytes", None, Kind::Number(4096, 1 << 30), "1048576", "Size at which the local log file is rotated."),
+    setting("log_files", None, Kind::Number(1, 100), "5", "Local log files kept, including the present one."),
     setting("log_forward_level", Some("KENNY_LOG_FORWARD_LEVEL"), Kind::Word(LEVELS), "info", "Log lines of this level and above go to the hub."),
     setting("log_level", None, Kind::Word(LEVELS), "debug", "Log lines of this level and above go to the local file."),
-    setting("max_calls", None, Kind::Number(1, 1024), "64", "Most calls that run at once; further ones wait."),
+    setting("max_calls", None, Kind::Number(1, 1024), "64", "Most calls that run at once; others wait."),
     setting("max_frame_bytes", None, Kind::Number(0, 64 << 20), "0", "Largest frame to send. 0: what the hub announces, else 262144, beyond which kenny servers of version 0.8 drop frames silently."),
-    setting("max_waiting", None, Kind::Number(0, 65_536), "960", "Most calls that wait; further ones are refused."),
+    setting("max_waiting", None, Kind::Number(0, 65_536), "960", "Most calls that wait; others are refused."),
     setting("output_bytes", None, Kind::Number(1024, 32 << 20), "1048576", "Most bytes of a command's output in a result; the result says when there was more."),
-    setting("reconnect_max_s", None, Kind::Seconds(0.2, 3600.0), "60", "Longest pause between two attempts to connect; the first are shorter, and each is drawn at random."),
-    setting("switch_poll_s", None, Kind::Seconds(0.005, 60.0), "1", "How often the kill switch's file is looked at, to tell the hub of a change. Calls look at it themselves."),
+    setting("reconnect_max_s", None, Kind::Seconds(0.2, 3600.0), "60", "Longest pause between two attempts to connect. Pauses are random, and shorter at first."),
+    setting("switch_poll_s", None, Kind::Seconds(0.005, 60.0), "1", "How often the agent reads the kill switch's file, to tell the hub of a change. Each call reads it, too."),
     setting("telemetry_s", Some("KENNY_TELEMETRY_INTERVAL_SECS"), Kind::Seconds(1.0, 7.0 * DAY), "900", "Seconds between telemetry snapshots."),
-    setting("update_hosts", None, Kind::List, "", "Hosts that updates may come from, besides the hub's own, github.com and githubusercontent.com."),
-    setting("update_trial_s", None, Kind::Seconds(1.0, DAY), "300", "How long an updated agent may take to authenticate at the hub before the version before it is put back."),
+    setting("update_hosts", None, Kind::List, "", "Hosts that updates may come from, besides the hub, github.com and githubusercontent.com."),
+    setting("update_trial_s", None, Kind::Seconds(1.0, DAY), "300", "How long an updated agent may take to authenticate at the hub before the previous version is restored."),
 ];
 
 const fn setting(
@@ -131,10 +131,10 @@ impl Settings {
         let mut mistakes = Vec::new();
         let known = |name: &str| TABLE.iter().any(|setting| setting.name == name);
         for (name, _) in sources.flags.iter().filter(|(name, _)| !known(name)) {
-            mistakes.push(format!("`{name}` is no setting of the agent"));
+            mistakes.push(format!("the agent has no setting `{name}`"));
         }
         for name in sources.file.keys().filter(|name| !known(name)) {
-            mistakes.push(format!("agent.toml: `{name}` is no setting of the agent"));
+            mistakes.push(format!("agent.toml: the agent has no setting `{name}`"));
         }
         let mut values = BTreeMap::new();
         for setting in TABLE {

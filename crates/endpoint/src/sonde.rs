@@ -45,13 +45,13 @@ pub enum SondeError {
     #[error("{0}")]
     Saved(String),
     /// The address.
-    #[error("`{0}` is no address of a hub: give http://host:port or https://host")]
+    #[error("`{0}` is not an address of a hub; write http://host:port or https://host")]
     Address(String),
     /// No connection.
     #[error(transparent)]
     Dial(#[from] DialError),
     /// No WebSocket.
-    #[error("the hub does not open /ws/agent: {0}")]
+    #[error("cannot open /ws/agent at the hub: {0}")]
     Upgrade(#[from] UpgradeError),
     /// The socket broke.
     #[error(transparent)]
@@ -60,17 +60,17 @@ pub enum SondeError {
     #[error("the hub refuses this agent: {0}")]
     Refused(String),
     /// The hub said nothing.
-    #[error("the hub does not answer the registration")]
+    #[error("the hub did not answer the registration")]
     NoAck,
     /// The hub says nothing any more, not even to pings.
-    #[error("the hub is silent: the connection leads nowhere")]
+    #[error("the hub does not answer pings")]
     Silent,
     /// Keys and certificates.
     #[error("{0}")]
     Keys(String),
     /// Everything for everyone.
     #[error(
-        "a probe needs no rights of root, and an agent with them is worth stealing: run it as another user, or say --allow-root"
+        "probes need no root rights, and an agent with them is a risk; run it as another user, or with --allow-root"
     )]
     Root,
     /// A pattern that hides nothing.
@@ -134,7 +134,9 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
         saved.key_pem = Some(ack.key_pem.as_ref().map_or_else(|| key.pem(), |k| k.reveal().to_owned()));
     }
     if saved.api_key.is_none() && saved.cert_pem.is_none() {
-        return Err(SondeError::Refused("it gives neither a key nor a certificate to come back with".into()));
+        return Err(SondeError::Refused(
+            "the hub sent neither a key nor a certificate for the next connection".into(),
+        ));
     }
     saved.write(state)?;
     Ok(saved)
@@ -199,9 +201,9 @@ async fn tunnels(
             Ok(()) => tracing::info!(hub = saved.hub, "the Sonde tunnel ended"),
             Err(SondeError::Refused(reason)) if reason.starts_with(link::OTHER_SHAPE) => {
                 dialect = if dialect == Dialect::Field { Dialect::Contract } else { Dialect::Field };
-                tracing::warn!(hub = saved.hub, reason, "trying the other shape");
+                tracing::warn!(hub = saved.hub, reason, "trying the other message format");
             }
-            Err(why) => tracing::warn!(hub = saved.hub, %why, "no Sonde tunnel"),
+            Err(why) => tracing::warn!(hub = saved.hub, %why, "cannot open the Sonde tunnel"),
         }
         backoff.lived(started.elapsed());
         let mut random = [0; 4];
@@ -219,7 +221,7 @@ async fn tunnels(
 fn load(state: &StateDir, saved: &Saved) -> Result<Probes, SondeError> {
     let probes = Probes::load(saved.allowed.config(state), env!("CARGO_PKG_VERSION"))?;
     for problem in probes.problems() {
-        tracing::warn!(problem, "a pack is not loaded");
+        tracing::warn!(problem, "cannot load a pack");
     }
     Ok(probes)
 }

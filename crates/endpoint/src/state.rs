@@ -66,7 +66,7 @@ pub enum StateError {
     },
     /// A key that others can read, where access is a list.
     #[error(
-        "{} can be read by others ({who}); take it away from them (icacls), or remove it and enrol again",
+        "{} can be read by others ({who}); remove their access (icacls), or remove the file and enrol again",
         path.display()
     )]
     SharedKey {
@@ -77,7 +77,7 @@ pub enum StateError {
     },
     /// Another agent runs with this state.
     #[error(
-        "another agent runs with the state in {}; a second one with the same key would only push the first one out",
+        "another agent is running with the state in {}; two agents with one key would replace each other",
         .0.display()
     )]
     Locked(PathBuf),

@@ -67,7 +67,7 @@ impl Status {
     pub(crate) fn write(&self, state: &StateDir) {
         let told = serde_json::to_vec(self).map(|bytes| write_whole(&state.status_file(), &bytes));
         if let Ok(Err(why)) = told {
-            tracing::debug!(%why, "the status was not written");
+            tracing::debug!(%why, "cannot write the status");
         }
     }
 }

@@ -110,7 +110,7 @@ impl Telemetry {
         let limit = link.limit.min(UNTOLD_LIMIT);
         // Room for what stands around the snapshot beyond what stands around a result.
         let Ok(text) = fit(Value::Object(sections), limit.saturating_sub(self.id.len() + 64)) else {
-            tracing::warn!("a snapshot is too large for this hub and was not sent");
+            tracing::warn!("dropped a snapshot that is too large for this hub");
             return;
         };
         let frame = encode(&self.id, at, &text);

@@ -102,7 +102,7 @@ impl Updater {
         match args.get("url").and_then(Value::as_str) {
             Some(text) => match Url::parse(text) {
                 Ok(url) => self.allowed(&url),
-                Err(_) => Err("the update's address cannot be read".to_owned()),
+                Err(_) => Err("cannot read the update's address".to_owned()),
             },
             // For the handler to complain of.
             None => Ok(()),
@@ -137,7 +137,7 @@ impl Updater {
         convoke_kenny::tools::validate_args("agent_update", &Value::Object(args.clone()))
             .map_err(ToolError::bad_args)?;
         let text = |name: &str| args.get(name).and_then(Value::as_str).unwrap_or_default();
-        let url = Url::parse(text("url")).map_err(|_| ToolError::bad_args("agent_update.url cannot be read"))?;
+        let url = Url::parse(text("url")).map_err(|_| ToolError::bad_args("cannot read agent_update.url"))?;
         let order = stage::Order {
             version: text("version").chars().filter(|c| !c.is_control()).take(64).collect(),
             url,
@@ -146,14 +146,14 @@ impl Updater {
             trial_s: self.inner.trial_s,
         };
         let Ok(_alone) = self.inner.under_way.try_lock() else {
-            return Err(ToolError::failed("another update is under way"));
+            return Err(ToolError::failed("another update is running"));
         };
         if self.inner.state.update_file().exists() {
             return Err(ToolError::failed("the last update is still on trial"));
         }
-        tracing::warn!(version = order.version, url = %order.url, "an update was ordered");
+        tracing::warn!(version = order.version, url = %order.url, "updating");
         stage::run(&self.inner.dialler, &self.inner.state, &order, |url| self.allowed(url)).await?;
-        tracing::warn!(version = order.version, "the update is in place; restarting into it");
+        tracing::warn!(version = order.version, "the update is installed; restarting");
         Ok(json!({ "ok": true, "staged_version": order.version }))
     }
 

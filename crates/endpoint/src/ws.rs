@@ -39,7 +39,7 @@ pub(crate) struct Socket<S> {
 #[derive(Debug, thiserror::Error)]
 pub enum UpgradeError {
     /// The stream failed or ended.
-    #[error("the connection broke off: {0}")]
+    #[error("the connection was lost: {0}")]
     Io(#[from] io::Error),
     /// The server said something else than 101.
     #[error("{0}")]
@@ -50,7 +50,7 @@ pub enum UpgradeError {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The other side broke the rules.
-    #[error("the hub broke the WebSocket rules: {0}")]
+    #[error("the hub violated the WebSocket protocol: {0}")]
     Broken(#[from] WsError),
     /// The stream failed.
     #[error(transparent)]
@@ -220,7 +220,7 @@ pub(crate) async fn read_head<S: AsyncRead + Unpin>(io: &mut S) -> Result<(Strin
             return Ok((String::from_utf8_lossy(&read).into_owned(), rest));
         }
         if read.len() >= MAX_HEAD {
-            return Err(UpgradeError::Refused("its answer has no end".into()));
+            return Err(UpgradeError::Refused("its answer does not end".into()));
         }
         if io.read_buf(&mut read).await? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -234,16 +234,16 @@ fn check(head: &str, accept: &str) -> Result<Welcome, UpgradeError> {
     if status.split(' ').nth(1) != Some("101") {
         let status: String = status.chars().filter(|c| !c.is_control()).take(100).collect();
         return Err(UpgradeError::Refused(format!(
-            "it answers `{status}` where a hub opens a WebSocket; is the address a hub's?"
+            "it answers `{status}` instead of opening a WebSocket; is this the address of a hub?"
         )));
     }
     let headers: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(':')).collect();
     let header = |name: &str| headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.trim());
     if header("sec-websocket-accept") != Some(accept) {
-        return Err(UpgradeError::Refused("its answer to the upgrade does not fit our question".into()));
+        return Err(UpgradeError::Refused("its answer does not match our upgrade request".into()));
     }
     if header("sec-websocket-extensions").is_some() || header("sec-websocket-protocol").is_some() {
-        return Err(UpgradeError::Refused("it wants an extension that was not offered".into()));
+        return Err(UpgradeError::Refused("it uses an extension that was not offered".into()));
     }
     Ok(Welcome { max_frame: header(MAX_FRAME_HEADER).and_then(|value| value.parse().ok()) })
 }
@@ -258,10 +258,10 @@ mod tests {
             "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: abc\r\nConvoke-Max-Frame: 8388608\r\n\r\n";
         assert_eq!(check(good, "abc").expect("fits").max_frame, Some(8 << 20));
         for (head, expect) in [
-            ("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: xyz\r\n\r\n", "does not fit"),
+            ("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: xyz\r\n\r\n", "does not match"),
             ("HTTP/1.1 404 Not Found\r\n\r\n", "404"),
             ("HTTP/1.1 101 x\r\nSec-WebSocket-Accept: abc\r\nSec-WebSocket-Extensions: x\r\n\r\n", "extension"),
-            ("SSH-2.0-x\r\n\r\n", "is the address a hub's"),
+            ("SSH-2.0-x\r\n\r\n", "is this the address of a hub"),
         ] {
             let why = check(head, "abc").expect_err(head).to_string();
             assert!(why.contains(expect), "{head}: {why}");

@@ -97,7 +97,7 @@ pub enum PlaceError {
     #[error("this token is no longer valid; the call was not placed")]
     NotInForce,
     /// The same key was used for something else.
-    #[error("this idempotency key was used for another call")]
+    #[error("this idempotency key was already used for another call")]
     KeyReused,
     /// Arguments that are no object.
     #[error("{0}")]
@@ -294,7 +294,7 @@ async fn within_rate(hub: &Hub, caller: &Caller) -> Result<(), PlaceError> {
         record.outcome = Some(code::LIMITED.into());
         hub.store.append(record).await?;
     }
-    let message = format!("this token may place {per_minute} calls a minute, and they are used up");
+    let message = format!("this token may place {per_minute} calls a minute and has used them");
     Err(PlaceError::Limited { message, retry_after_s: too_fast.retry_after_s })
 }
 
@@ -316,9 +316,10 @@ async fn ask_a_person(
         state: ApprovalState::Pending,
     };
     hub.calls.try_wait_for(approval.id, planned.token.id, expires_at).map_err(|why| match why {
-        NoRoom::Full => PlaceError::Busy("too many calls wait for a person already"),
+        NoRoom::Full => PlaceError::Busy("too many calls are waiting for a person"),
         NoRoom::Share => {
-            let message = "as many calls of this token wait for a person as may (approvals.max_waiting_per_token)";
+            let message =
+                "this token has reached its limit of calls that wait for a person (approvals.max_waiting_per_token)";
             PlaceError::Limited { message: message.into(), retry_after_s: 30 }
         }
     })?;

@@ -269,7 +269,7 @@ impl Hub {
     /// Takes a record that nobody waits for; a failure is told in the log.
     pub async fn note(&self, record: Draft) {
         if let Err(why) = self.store.enqueue(convoke_store::Lossy::Record(record)).await {
-            tracing::error!(%why, "a record was not taken");
+            tracing::error!(%why, "cannot write a journal record");
         }
     }
 

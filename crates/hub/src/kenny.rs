@@ -45,9 +45,9 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
             let claimed = claimed.unwrap_or_default();
             // Anyone can cause it, as often as they like: one a minute is told of each address, all are counted.
             if hub.strangers.refused(address, Door::Wire) {
-                tracing::warn!(%address, ?claimed, %refusal, "an agent was refused; more of this address in this minute are only counted");
+                tracing::warn!(%address, ?claimed, %refusal, "refused an agent; further refusals of this address in this minute are only counted");
             } else {
-                tracing::debug!(%address, ?claimed, %refusal, "an agent was refused");
+                tracing::debug!(%address, ?claimed, %refusal, "refused an agent");
             }
             hub.metrics.refused("wire", "stranger");
             let close = refusal.close();
@@ -231,13 +231,13 @@ async fn enter<S: Stream>(
         let note = note.words();
         tracing::info!(
             agent = %agent.id, %address, note,
-            "an agent's new connection takes the place of one that was open; if this goes on, two machines have its key"
+            "a new connection of the agent replaced an open one; if this repeats, two machines have the same key"
         );
     }
     if auth == AuthWay::Token
         && let Some(note) = hub.tells_of(&agent.id)
     {
-        tracing::warn!(agent = %agent.id, note = note.words(), "an agent connected by its legacy bearer token; enrol it");
+        tracing::warn!(agent = %agent.id, note = note.words(), "an agent connected with a legacy bearer token; enrol it");
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
@@ -267,7 +267,7 @@ async fn enter<S: Stream>(
     let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
     for item in [record, seen].into_iter().flatten() {
         if let Err(why) = hub.store.enqueue(item).await {
-            tracing::error!(%why, "a connection was not recorded");
+            tracing::error!(%why, "cannot record a connection");
         }
     }
     let (dialect, link_id) = (accepted.dialect, link.id);
@@ -277,7 +277,7 @@ async fn enter<S: Stream>(
         hub.changes.agent(&agent.id);
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {
-            tracing::error!(%why, "a disconnection was not recorded");
+            tracing::error!(%why, "cannot record a disconnection");
         }
     }
     drop(Arc::clone(&link));

@@ -129,11 +129,11 @@ impl Metrics {
             connections: Counter::default(),
         };
         registry.register("calls", "Calls by outcome", metrics.calls.clone());
-        registry.register("call_seconds", "From the door to the answer", metrics.call_seconds.clone());
+        registry.register("call_seconds", "Seconds from request to answer", metrics.call_seconds.clone());
         registry.register("handshakes", "Handshakes that succeeded", metrics.handshakes.clone());
-        registry.register("snapshots", "Telemetry snapshots taken", metrics.snapshots.clone());
-        registry.register("log_lines", "Log lines taken", metrics.log_lines.clone());
-        registry.register("drops", "What was dropped at a limit", metrics.drops.clone());
+        registry.register("snapshots", "Telemetry snapshots accepted", metrics.snapshots.clone());
+        registry.register("log_lines", "Log lines accepted", metrics.log_lines.clone());
+        registry.register("drops", "Things dropped at a limit", metrics.drops.clone());
         registry.register("refusals", "Requests refused", metrics.refusals.clone());
         registry.register("connections", "Connections accepted", metrics.connections.clone());
         yonexus.register(registry.sub_registry_with_prefix("yonexus"));

@@ -104,7 +104,7 @@ impl InForce {
         let (guard, skipped) = Guard::with_operator_rules(&deny);
         for (rule, why) in skipped {
             // Rules are validated when they are added; one that no longer compiles was written by another version.
-            tracing::error!(rule, %why, "a deny rule of the store is not in force");
+            tracing::error!(rule, %why, "ignoring a stored deny rule that cannot be used");
         }
         Self { guard, deny, confirm }
     }

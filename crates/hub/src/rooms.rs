@@ -64,7 +64,7 @@ impl Rooms {
             match Self::read(row, limits) {
                 Ok(room) => drop(all.insert(name, Arc::new(room))),
                 // Written by another version, or damaged: the others open, and this one is not lost.
-                Err(why) => tracing::error!(room = name, why, "a room of the store does not open"),
+                Err(why) => tracing::error!(room = name, why, "cannot open a stored room"),
             }
         }
         let (all, next, throttle) = (RwLock::new(all), AtomicU64::new(1), Throttle::new(MAX_FAILURES));
@@ -73,7 +73,7 @@ impl Rooms {
 
     fn read(row: RoomRow, limits: Limits) -> Result<LiveRoom, String> {
         let charter: Charter = serde_json::from_str(&row.body).map_err(|why| why.to_string())?;
-        let key = sign::RoomKey::open(&row.key).ok_or("its key does not read")?;
+        let key = sign::RoomKey::open(&row.key).ok_or("cannot read its key")?;
         // No clock yet: grants are looked at for their end from the first tick on.
         let now = Now { wall: clock::now(), mono: std::time::Duration::ZERO };
         Ok(LiveRoom::new(charter, key, row.created_at, limits, now))
@@ -118,7 +118,7 @@ pub fn peer(name: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotPosted {
     /// There is no such room (any more).
-    #[error("there is no such room")]
+    #[error("room does not exist")]
     NoRoom,
     /// The room did not take it.
     #[error(transparent)]
@@ -144,7 +144,7 @@ pub(crate) async fn tick(hub: &Hub) {
 /// The hub stops: everyone is told, and closed.
 pub(crate) fn stop(hub: &Hub) {
     for room in hub.rooms.list(None) {
-        let words = "the hub stops; come again shortly";
+        let words = "the hub is stopping; connect again shortly";
         let ((), _) = room.with(now(hub), |room| room.close_all("stopping", words, close::SHUTTING_DOWN));
     }
 }

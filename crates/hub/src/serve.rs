@@ -53,7 +53,7 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
             Err(why) => {
                 // Out of file descriptors, most likely: going on at once would spin.
                 if let Some(untold) = failures.tell(hub.mono()) {
-                    tracing::error!(%why, untold, "a connection could not be accepted; more in this minute are only counted");
+                    tracing::error!(%why, untold, "cannot accept a connection; further failures in this minute are only counted");
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;

@@ -246,7 +246,7 @@ async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
             note.words()
         }
     };
-    tracing::info!(address = %arrival.address, name, reason, note, "a Sonde agent was refused");
+    tracing::info!(address = %arrival.address, name, reason, note, "refused a Sonde agent");
     hub.note(record.detail(&detail)).await;
 }
 
@@ -300,7 +300,7 @@ async fn enter<S: Stream>(
         let (address, note) = (arrival.address, note.words());
         tracing::info!(
             agent = %agent.id, name = sonde.name, %address, note,
-            "an agent's new connection takes the place of one that was open; if this goes on, two machines have its key"
+            "a new connection of the agent replaced an open one; if this repeats, two machines have the same key"
         );
     }
     hub.metrics.handshakes.inc();
@@ -329,7 +329,7 @@ async fn enter<S: Stream>(
     }
     for item in [record, seen].into_iter().flatten() {
         if let Err(why) = hub.store.enqueue(item).await {
-            tracing::error!(%why, "a connection was not recorded");
+            tracing::error!(%why, "cannot record a connection");
         }
     }
     let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
@@ -337,7 +337,7 @@ async fn enter<S: Stream>(
         hub.changes.agent(&agent.id);
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {
-            tracing::error!(%why, "a disconnection was not recorded");
+            tracing::error!(%why, "cannot record a disconnection");
         }
     }
     if let Some((code, reason)) = close {

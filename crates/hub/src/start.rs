@@ -68,7 +68,7 @@ pub enum StartError {
     Tls(io::Error),
     /// Plain HTTP for everyone.
     #[error(
-        "{0} can be reached from other machines, and tokens would cross the network in the clear: set tls.cert and tls.key, or allow it with --insecure-listen"
+        "other machines can reach {0}, and tokens would cross the network unencrypted; set tls.cert and tls.key, or allow it with --insecure-listen"
     )]
     Insecure(SocketAddr),
     /// The listener for Sonde agents.
@@ -109,7 +109,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let acceptor = acceptor(&settings)?;
     check_reach(&settings, acceptor.is_some())?;
     if acceptor.is_none() && !address.ip().is_loopback() {
-        tracing::warn!(%address, "other machines reach this hub without TLS (hub.insecure_listen): tokens and answers can be read on the way");
+        tracing::warn!(%address, "other machines reach this hub without TLS (hub.insecure_listen): the network can read tokens and answers");
     }
     hub_seed.as_ref().map_or(Ok(()), check_seed)?;
     let queue_limit = settings.store.queue_limit;
@@ -228,9 +228,7 @@ async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Opt
     let is_new = given.as_ref().is_some_and(|given| known.iter().all(|token| !given.hash().matches(&token.hash)));
     if operators.list().iter().any(|token| token.is_active(now) && token.grant.hands_on_everything()) {
         if is_new {
-            tracing::warn!(
-                "CONVOKE_OPERATOR_TOKEN is not the token this data directory was made with; it is not in force"
-            );
+            tracing::warn!("ignoring CONVOKE_OPERATOR_TOKEN: the data directory was created with another token");
         }
         return unshown(store, &operators).await;
     }
@@ -240,7 +238,7 @@ async fn first_token(store: &dyn Store, given: Option<SecretText>) -> Result<Opt
     let mut names = std::iter::once(FIRST_TOKEN.to_owned()).chain(numbered);
     let name = names.find(|name| known.iter().all(|token| token.name != *name)).unwrap_or_default();
     if name != FIRST_TOKEN {
-        tracing::warn!(name, "no token was left with which others can be let in: a new one is minted");
+        tracing::warn!(name, "no token is left that can create tokens and approve; creating one");
     }
     let row = TokenRow {
         id: TokenId::new(clock::uuid()),
@@ -306,10 +304,10 @@ async fn upkeep(hub: Hub) {
             }
             match hub.store.lapse_invitations(now).await {
                 Ok(lapsed) => lapsed.iter().for_each(|agent| hub.agents.invitation_lapsed(agent.as_str())),
-                Err(why) => tracing::error!(%why, "lapsed invitations could not be withdrawn"),
+                Err(why) => tracing::error!(%why, "cannot remove expired enrolment tokens"),
             }
             if let Err(why) = hub.store.checkpoint(now).await {
-                tracing::error!(%why, "the journal's end could not be signed");
+                tracing::error!(%why, "cannot sign the end of the journal");
             }
             crate::yonexus::tidy(&hub).await;
         }
@@ -333,7 +331,7 @@ async fn note_seen(hub: &Hub, round: u64) {
         let Some(at) = seen else { continue };
         let seen = Lossy::Seen { agent: agent.id.clone(), at, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {
-            tracing::error!(%why, "when agents were seen could not be noted");
+            tracing::error!(%why, "cannot store when agents were last seen");
             return;
         }
     }
@@ -357,7 +355,7 @@ async fn clearing(hub: Hub) {
 async fn clear(hub: &Hub, also_old: bool) {
     let round = async {
         if let Err(why) = hub.store.sweep().await {
-            tracing::error!(%why, "what removed agents left could not be taken away");
+            tracing::error!(%why, "cannot delete the data of removed agents");
         }
         if also_old {
             prune(hub).await;
@@ -379,8 +377,8 @@ async fn prune(hub: &Hub) {
         logs_before: before(hub.settings.retention.logs_days),
     };
     match hub.store.prune(retention, now).await {
-        Ok(pruned) => tracing::debug!(?pruned, "old telemetry and logs are gone"),
-        Err(why) => tracing::error!(%why, "old telemetry and logs could not be removed"),
+        Ok(pruned) => tracing::debug!(?pruned, "deleted old telemetry and logs"),
+        Err(why) => tracing::error!(%why, "cannot delete old telemetry and logs"),
     }
 }
 
@@ -406,7 +404,7 @@ impl Running {
         hub.tasks.close();
         let mut guest = Some(guest);
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {
-            tracing::warn!("some calls were still running at the stop; their outcome is recorded as interrupted");
+            tracing::warn!("some calls were still running at the stop; they are recorded as interrupted");
         } else if let Some(guest) = guest.take() {
             guest.await;
         }

@@ -80,7 +80,7 @@ fn outward() -> reqwest::Client {
     };
     builder().build().unwrap_or_else(|why| {
         // A machine without certificates can still call plain HTTP; HTTPS then fails call by call, and says so.
-        tracing::warn!(%why, "no certificates of authorities were found on this machine");
+        tracing::warn!(%why, "found no certificate authorities on this machine");
         builder().tls_certs_only([]).build().expect("without certificates there is nothing of the system to fail on")
     })
 }

@@ -22,11 +22,11 @@ use crate::wire_bytes::NONCE_LEN;
 /// The settings of a session.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// Who we are.
+    /// This agent's id.
     pub agent_id: PeerId,
     /// The hub's public key, pinned at install time.
     pub server_key: VerifyingKey,
-    /// How long the hub may take for its challenge.
+    /// The time-out for the hub's challenge.
     pub challenge_timeout: Duration,
     /// Our ping interval.
     pub heartbeat: Duration,
@@ -69,7 +69,7 @@ enum State {
     Ended,
 }
 
-/// What a frame of the hub means.
+/// The meaning of a frame of the hub.
 #[derive(Debug)]
 pub enum AgentEvent<'a> {
     /// The hub has proved itself: send this `auth`. Requests may follow.
@@ -87,9 +87,9 @@ pub enum AgentEvent<'a> {
     Policy {
         /// The rules.
         rules: Vec<PolicyRule>,
-        /// How many were skipped because we do not understand them.
+        /// The number of rules skipped because this agent does not understand them.
         skipped: usize,
-        /// What may be run at all, where the hub says so; without it, that stays as it was.
+        /// The shell policy, if the hub sends one; otherwise the present one stays.
         shell: Option<ShellPolicy>,
     },
     /// Send this.
@@ -136,7 +136,7 @@ pub enum EndReason {
     Silent,
 }
 
-/// What is due.
+/// The action that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AgentTick {
     /// Nothing yet.

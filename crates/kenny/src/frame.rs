@@ -68,7 +68,7 @@ pub enum FrameError {
         frame: &'static str,
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The error.
         why: &'static str,
     },
 }

@@ -24,14 +24,14 @@ pub struct HeartbeatClock {
     dead_at: Mono,
 }
 
-/// What the clock wants done.
+/// The action that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
     /// Nothing yet.
     Wait,
     /// Send a `ping`.
     Ping,
-    /// Nothing was heard for all the intervals there are: the peer is gone.
+    /// Nothing was heard for all intervals: the peer is offline.
     Dead,
 }
 
@@ -53,7 +53,7 @@ impl HeartbeatClock {
         self.next_ping.min(self.dead_at)
     }
 
-    /// What is due.
+    /// The action that is due.
     pub fn on_tick(&mut self, now: Mono) -> Beat {
         // We were stopped or had no time: the silence may be ours, and what the peer has said waits to be read.
         if now.saturating_sub(self.next_deadline()) > self.interval / 2 {

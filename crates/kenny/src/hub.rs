@@ -47,7 +47,7 @@ const MAX_KEYS: usize = 4;
 /// The settings of a session.
 #[derive(Clone, Debug)]
 pub struct HubConfig {
-    /// How long a peer may take for `register`, and again for `auth`.
+    /// The time-out for `register`, and again for `auth`.
     pub handshake_timeout: Duration,
     /// The hub's ping interval.
     pub heartbeat: Duration,
@@ -93,16 +93,16 @@ enum State {
     Closed,
 }
 
-/// Who was let in, and what it told about itself.
+/// An authenticated agent, with the facts it reported.
 #[derive(Debug)]
 pub struct Accepted {
     /// The agent.
     pub agent: PeerId,
-    /// How it proved itself.
+    /// How it authenticated.
     pub proof: Proof,
     /// Its protocol version; absent in agents from before 0.8.
     pub protocol: Option<ProtocolVersion>,
-    /// What it understands beyond the contract: filter its policy with this.
+    /// Its dialect beyond the contract: filter its policy with this.
     pub dialect: Dialect,
     /// Its `meta` as far as we know it.
     pub meta: Meta,
@@ -110,7 +110,7 @@ pub struct Accepted {
     pub meta_raw: Option<Box<RawValue>>,
 }
 
-/// How an agent proved itself.
+/// How an agent authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// By a signature under this one of its keys.

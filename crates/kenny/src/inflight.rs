@@ -27,7 +27,7 @@ pub struct InFlight<W> {
     ended: VecDeque<CallId>,
 }
 
-/// What a response is to the table.
+/// How a response matches the calls in flight.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Match<W> {
     /// The answer to a waiting call, which ends with it.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::version::ProtocolVersion;
 
-/// What a rule is matched against (contract, "policy": `applies_to`).
+/// The group of texts that a rule matches (contract, "policy": `applies_to`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
@@ -51,7 +51,7 @@ impl fmt::Display for Group {
 pub struct PolicyRule {
     /// Stable identifier.
     pub id: String,
-    /// What the pattern is matched against.
+    /// The group of texts that the pattern matches.
     pub applies_to: Group,
     /// A regex in the subset that Rust and Python share.
     pub pattern: String,
@@ -59,7 +59,7 @@ pub struct PolicyRule {
     pub reason: String,
 }
 
-/// What may be run by the tools that take commands, whatever the deny rules leave. Not in the contract: servers of the
+/// The commands that may run, in addition to the deny rules. Not in the contract: servers of the
 /// field send it since 0.18, to every agent, as the key `shell` of a `policy` frame; a frame without it changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ShellPolicy {
@@ -97,7 +97,7 @@ impl ShellMode {
 /// The name under which an agent that speaks 0.8 announces in `register.meta.features` that it knows `posix` rules.
 pub const FEATURE_POSIX: &str = "posix";
 
-/// What one agent understands beyond the contract, read off its `register`.
+/// The dialect of one agent beyond the contract, from its `register`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
     posix: bool,

@@ -19,9 +19,9 @@ pub use surface::guard_surfaces;
 pub struct Tool {
     /// Its name on every surface.
     pub name: &'static str,
-    /// What it does, in a sentence or two for whoever chooses it.
+    /// A description in one or two sentences.
     pub doc: &'static str,
-    /// What it does to the machine (DESIGN.md, "Effects and roles").
+    /// The tool's effect (DESIGN.md, "Effects and roles").
     pub effect: Effect,
     /// Whether an agent whose remote control is switched off refuses it with `disabled` (contract, "response").
     pub mutating: bool,
@@ -44,17 +44,17 @@ pub struct Tool {
 pub struct Arg {
     /// Its key.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of value.
     pub kind: ArgKind,
     /// Whether the tool needs it.
     pub required: bool,
     /// Whether it must never be shown or recorded.
     pub secret: bool,
-    /// What it means.
+    /// A description.
     pub doc: &'static str,
 }
 
-/// What an argument holds.
+/// The kind of an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgKind {
     /// Text.
@@ -125,12 +125,12 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// What a tool does to the machine. One that we do not know may do anything, so it counts as `manage`.
+/// The effect of a tool. An unknown tool counts as `manage`.
 pub fn effect_of(name: &str) -> Effect {
     find(name).map_or(Effect::Manage, |tool| tool.effect)
 }
 
-/// How long to wait for a tool at least where the caller does not say.
+/// The default time-out of a tool.
 pub fn least_patience(name: &str) -> Duration {
     Duration::from_secs(find(name).map_or(0, |tool| tool.least_s).into())
 }

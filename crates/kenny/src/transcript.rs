@@ -14,7 +14,7 @@ use crate::wire_bytes::{NONCE_LEN, SIGNATURE_LEN};
 /// Domain separation: a signature made here cannot be passed off as one made for any other purpose.
 pub const LABEL: &[u8; 20] = b"kenny-mutual-auth-v1";
 
-/// What both sides sign in one session.
+/// The bytes that both sides sign in one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript(Vec<u8>);
 
@@ -51,7 +51,7 @@ impl Transcript {
 pub trait Key {
     /// Signs these bytes.
     fn sign(&self, bytes: &[u8]) -> [u8; SIGNATURE_LEN];
-    /// What the other side knows it by.
+    /// The public key.
     fn public(&self) -> VerifyingKey;
 }
 

@@ -52,7 +52,7 @@ pub struct AgentKey {
     /// What its holder may; absent: what every agent may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps: Option<Grant>,
-    /// Whose it is, for people.
+    /// A label for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }

@@ -21,7 +21,7 @@ const MAX_KIND: usize = 32;
 /// Largest ink event: a stroke's point with its color.
 const MAX_INK: usize = 4_096;
 
-/// What an agent's envelope is.
+/// The kind of an agent's envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Envelope {
     /// A line of chat, both ways.
@@ -108,10 +108,10 @@ impl Chat {
 /// A request for payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pay {
-    /// What for.
+    /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Where.
+    /// The address.
     pub url: String,
     /// Meant for one participant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ pub enum BadContent {
     /// Longer than the contract's programs take.
     #[error("`{what}` is over the limit of {limit}")]
     TooLong {
-        /// What.
+        /// The content.
         what: &'static str,
         /// How long it may be.
         limit: usize,

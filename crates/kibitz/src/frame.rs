@@ -11,10 +11,10 @@ pub(crate) use encode::from as encode_from;
 
 use serde_json::value::RawValue;
 
-/// What a participant says about itself when it knocks or announces itself.
+/// The facts that a participant sends when it knocks or announces itself.
 #[derive(Clone, Debug, Default)]
 pub struct Announce {
-    /// What it wants to be called.
+    /// The requested name.
     pub name: Option<String>,
     /// A picture's address.
     pub avatar: Option<String>,
@@ -163,7 +163,7 @@ impl Lobby {
 pub struct Member {
     /// Their id.
     pub id: String,
-    /// What they are called.
+    /// The name.
     pub name: String,
     /// Whether they show a camera.
     pub cam: bool,
@@ -196,7 +196,7 @@ pub enum FromRelay {
     },
     /// Where somebody stands who wants in.
     Lobby(Lobby),
-    /// Who is there.
+    /// The roster.
     Roster {
         /// The members.
         members: Vec<Member>,
@@ -215,14 +215,14 @@ pub enum FromRelay {
     Reset,
     /// Content.
     From {
-        /// Who sent it.
+        /// The sender.
         id: String,
         /// The content.
         payload: Box<RawValue>,
     },
     /// Content was not handed on.
     Refused {
-        /// What it was.
+        /// The value.
         what: String,
         /// The capability that is missing, or another fixed word.
         reason: String,

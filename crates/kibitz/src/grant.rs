@@ -37,11 +37,11 @@ capabilities!(
     SeeScreen = "see-screen",
     /// Sound.
     HearAudio = "hear-audio",
-    /// What is said to all.
+    /// Content for all.
     ReadChat = "read-chat",
-    /// Who is there.
+    /// The roster.
     ReadRoster = "read-roster",
-    /// What is said to this participant alone.
+    /// Content for this participant alone.
     ReceiveDirected = "receive-directed",
     /// Saying anything at all.
     SendChat = "send-chat",
@@ -68,7 +68,7 @@ impl fmt::Display for Capability {
     }
 }
 
-/// What a participant is: the defaults differ.
+/// The kind of a participant, which decides the default grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A person.
@@ -87,7 +87,7 @@ impl Kind {
     }
 }
 
-/// What one participant may.
+/// The grant of one participant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     bits: u8,
@@ -111,7 +111,7 @@ impl Grant {
         Self { bits, ..Self::none() }
     }
 
-    /// What a participant of this kind has until somebody says otherwise.
+    /// The default grant of this kind.
     pub fn default_of(kind: Kind) -> Self {
         match kind {
             Kind::Human => Self::of(Capability::ALL.iter().copied()),
@@ -134,7 +134,7 @@ impl Grant {
         self.expires_at.is_some_and(|at| now >= at)
     }
 
-    /// What is in force at that time: one whose time is over is empty.
+    /// The grant in force at that time; an expired one is empty.
     #[must_use]
     pub fn at(&self, now: i64) -> Self {
         if self.is_over(now) { Self { bits: 0, ..self.clone() } } else { self.clone() }
@@ -153,7 +153,7 @@ impl Grant {
         self
     }
 
-    /// What is both asked for and allowed: the disclosure is the asker's, the end the earlier one.
+    /// The intersection of the requested and the allowed grant, with the requester's disclosure and the earlier end.
     #[must_use]
     pub fn intersect(&self, allowed: &Self) -> Self {
         let expires_at = match (self.expires_at, allowed.expires_at) {

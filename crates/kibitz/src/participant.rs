@@ -20,7 +20,7 @@ const MAX_SCHEMAS: usize = 200;
 /// How somebody wants to take part.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// What it wants to be called.
+    /// The requested name.
     pub name: String,
     /// Whether it is an agent: then it starts read-only.
     pub agent: bool,
@@ -36,7 +36,7 @@ pub struct Profile {
     pub invite: Option<String>,
 }
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// Send this.
@@ -50,11 +50,11 @@ pub enum Event {
         /// As `human` or `agent`.
         kind: String,
     },
-    /// Where it stands at the door.
+    /// The state in the lobby.
     Lobby(Lobby),
     /// The roster or the grants changed.
     Roster,
-    /// Somebody said something.
+    /// A participant said something.
     Chat(Said),
     /// The application's state changed.
     View,
@@ -62,14 +62,14 @@ pub enum Event {
     Data {
         /// From whom.
         from: String,
-        /// What.
+        /// The content.
         data: Box<RawValue>,
     },
     /// The shape of an application's views.
     Schema(KnownSchema),
-    /// What was sent was not handed on.
+    /// Content was not forwarded.
     Refused {
-        /// What it was.
+        /// The value.
         what: String,
         /// The capability that is missing, or another fixed word.
         reason: String,
@@ -82,7 +82,7 @@ pub enum Event {
     Reset,
     /// It was removed.
     Kicked,
-    /// Something is wrong.
+    /// An error of the hub.
     Problem {
         /// A fixed word.
         code: String,
@@ -96,9 +96,9 @@ pub enum Event {
 /// A line of chat, of people or of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// Who sent it.
+    /// The sender.
     pub from: String,
-    /// What they are called in the roster.
+    /// The name in the roster.
     pub name: String,
     /// The text.
     pub text: String,
@@ -113,7 +113,7 @@ pub struct Said {
 /// A schema that somebody published.
 #[derive(Clone, Debug)]
 pub struct KnownSchema {
-    /// Who.
+    /// The sender.
     pub from: String,
     /// Its name.
     pub name: String,
@@ -169,7 +169,7 @@ impl Participant {
         self.id.as_deref()
     }
 
-    /// Who is there.
+    /// The roster.
     pub fn roster(&self) -> &[Member] {
         &self.members
     }
@@ -179,7 +179,7 @@ impl Participant {
         &self.room_host
     }
 
-    /// What somebody may, as the authority says.
+    /// The grant of a participant, as the authority says.
     pub fn grant(&self, id: &str) -> Option<&Grant> {
         self.grants.get(id)
     }

@@ -80,7 +80,7 @@ pub struct Charter {
     /// Grants that differ from the default, by participant.
     #[serde(default)]
     pub grants: BTreeMap<String, Grant>,
-    /// Who was kicked.
+    /// The kicked participants.
     #[serde(default)]
     pub blocked: Vec<String>,
 }
@@ -100,7 +100,7 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conn(pub u64);
 
-/// Who opened a connection, as far as the hub's own door knows.
+/// The opener of a connection, as far as the hub knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// Nobody it knows.
@@ -125,7 +125,7 @@ pub struct Arrival {
     pub challenge: [u8; 32],
     /// The host that it dialled.
     pub host: String,
-    /// Who opened it.
+    /// The opener.
     pub caller: Caller,
 }
 
@@ -166,7 +166,7 @@ pub struct Event {
     pub what: &'static str,
     /// To whom.
     pub participant: String,
-    /// What they are called.
+    /// The name.
     pub name: String,
     /// How they got in; nothing for guests of an open room, of whom there is no end.
     pub via: &'static str,
@@ -185,7 +185,7 @@ pub struct AuditLine {
     pub participant: String,
     /// `blocked`, `granted`, `expired`, `joined`, `left`, `kicked`.
     pub kind: &'static str,
-    /// What.
+    /// The content.
     pub detail: String,
 }
 
@@ -253,7 +253,7 @@ pub struct Room {
     charter: Charter,
     limits: Limits,
     peers: BTreeMap<Conn, Peer>,
-    /// Who is in, by id.
+    /// The admitted participants, by id.
     inside: BTreeMap<String, Conn>,
     schemas: VecDeque<speak::KeptSchema>,
     audit: VecDeque<AuditLine>,

@@ -20,7 +20,7 @@ pub mod code {
     pub const OVERLOADED: i32 = -32001;
 }
 
-/// Who asked. What came as a number goes back as that number.
+/// The id of a request. A number is answered as that number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Id {

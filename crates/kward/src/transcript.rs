@@ -15,7 +15,7 @@ use crate::tool;
 #[serde(transparent)]
 pub struct Stored(pub Map<String, Value>);
 
-/// Who speaks.
+/// The speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A person.
@@ -54,7 +54,7 @@ impl Stored {
         }
     }
 
-    /// Who speaks.
+    /// The speaker.
     pub fn role(&self) -> Role {
         match self.text_of("role").unwrap_or_default() {
             "user" => Role::User,

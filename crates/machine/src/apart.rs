@@ -77,11 +77,11 @@ impl Apart {
         let told = match collected {
             Ok(Ok(told)) => told,
             Ok(Err(why)) => {
-                tracing::warn!(%why, "no process for the snapshot; it is collected in this one");
+                tracing::warn!(%why, "cannot start a process for the snapshot; collecting it in this one");
                 return None;
             }
             Err(_) => {
-                tracing::warn!("the process for the snapshot gave no answer; it is collected in this one");
+                tracing::warn!("the process for the snapshot did not answer; collecting it in this one");
                 return None;
             }
         };

@@ -84,7 +84,7 @@ async fn one(
     collector: Collector,
 ) -> Section {
     if busy.swap(true, Ordering::AcqRel) {
-        return Section::new(Status::Warn, "still busy with the snapshot before: something it asks does not answer");
+        return Section::new(Status::Warn, "still busy with the previous snapshot");
     }
     let stop = CancellationToken::new();
     // Whoever is cancelled while waiting (the whole snapshot may be) ends the collector's commands, too.

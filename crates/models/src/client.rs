@@ -185,7 +185,7 @@ impl Client {
             Api::Chat => chat::body(provider, request),
         };
         serde_json::to_vec(&body).map(Bytes::from).map_err(|why| {
-            let message = format!("the request cannot be written: {why}");
+            let message = format!("cannot serialise the request: {why}");
             ModelError::Rejected { provider, status: 400, message }
         })
     }

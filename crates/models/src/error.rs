@@ -88,7 +88,7 @@ pub enum ModelError {
         retry_after: Option<Duration>,
     },
     /// The provider cannot be reached.
-    #[error("{provider} cannot be reached: {message}")]
+    #[error("cannot reach {provider}: {message}")]
     Network {
         /// Who cannot be reached.
         provider: ProviderKind,
@@ -110,7 +110,7 @@ pub enum ModelError {
         provider: ProviderKind,
     },
     /// What came is not what the provider's format says.
-    #[error("{provider} sent an answer that cannot be read: {message}")]
+    #[error("cannot read the answer of {provider}: {message}")]
     Malformed {
         /// Who sent it.
         provider: ProviderKind,

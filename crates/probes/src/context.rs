@@ -94,7 +94,7 @@ impl<'a> Context<'a> {
         if is_local || self.config.database_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host)) {
             return Ok(());
         }
-        Err(ProbeError::Forbidden(format!("this agent does not ask databases on {host}; its owner can allow it")))
+        Err(ProbeError::Forbidden(format!("this agent may not query databases on {host}; its owner can allow it")))
     }
 }
 

@@ -23,14 +23,14 @@ pub(crate) enum ProbeError {
 impl ProbeError {
     /// A program failed: its own words.
     pub(crate) fn of_program(program: &str, exit_code: i32, stderr: &str, stdout: &str) -> Self {
-        let words = [stderr, stdout].into_iter().map(str::trim).find(|t| !t.is_empty()).unwrap_or("it said nothing");
+        let words = [stderr, stdout].into_iter().map(str::trim).find(|t| !t.is_empty()).unwrap_or("no output");
         let words = &words[..words.floor_char_boundary(MAX_WORDS)];
         Self::Failed(format!("{program} failed ({exit_code}): {words}"))
     }
 
     /// A program's output is not what it should be.
     pub(crate) fn unreadable(program: &str, why: impl std::fmt::Display) -> Self {
-        Self::Failed(format!("the output of {program} cannot be read: {why}"))
+        Self::Failed(format!("cannot read the output of {program}: {why}"))
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn read(dir: &Path) -> (Vec<OwnPack>, Vec<String>) {
         let taken = |name: &str| packs.iter().any(|p| p.manifest.name == name);
         match read_file(&path).and_then(|text| OwnPack::parse(&text)) {
             Ok(pack) if taken(&pack.manifest.name) => {
-                problems.push(format!("{}: another file has a pack {} already", path.display(), pack.manifest.name));
+                problems.push(format!("{}: another file already has a pack {}", path.display(), pack.manifest.name));
             }
             Ok(pack) if size + pack.text.len() > MAX_ALL => {
                 problems.push(format!("{}: all packs together must have at most {MAX_ALL} bytes", path.display()));
@@ -74,7 +74,7 @@ pub(crate) fn read(dir: &Path) -> (Vec<OwnPack>, Vec<String>) {
 /// One file, looked at as [`read`] would.
 pub(crate) fn check(path: &Path) -> Result<Manifest, String> {
     if path.extension().is_none_or(|e| e != "json") {
-        return Err("its name must end in .json: other files are not read".into());
+        return Err("its name must end in .json".into());
     }
     OwnPack::parse(&read_file(path)?).map(|pack| pack.manifest)
 }
@@ -103,7 +103,7 @@ impl OwnPack {
         let value: Value = serde_json::from_str(text).map_err(|why| why.to_string())?;
         let manifest = Manifest::from_value(value.clone()).map_err(|why| why.to_string())?;
         if builtin::packs().iter().any(|pack| pack.name == manifest.name) {
-            return Err(format!("the pack {} is built in; give yours another name", manifest.name));
+            return Err(format!("pack {} is built in; choose another name", manifest.name));
         }
         let mut runs = BTreeMap::new();
         for (probe, spec) in value["probes"].as_array().into_iter().flatten().zip(&manifest.probes) {

@@ -19,9 +19,9 @@ pub fn relay_url(hub: &str, room: &str) -> Result<String, ConnectError> {
 /// Opens a connection. Answers it with the host that was dialled, as it stands in the request.
 pub(crate) async fn open(url: &str, token: Option<&SecretText>) -> Result<(Socket, String), ConnectError> {
     let refusal = |status| match status {
-        401 => Some("does not know this token"),
-        403 => Some("is out of this token's reach"),
-        404 => Some("is no room: `convoke room list` shows those there are"),
+        401 => Some("refuses this token"),
+        403 => Some("is outside this token's scopes"),
+        404 => Some("is not a room; `convoke room list` shows all rooms"),
         _ => None,
     };
     dial(url, Ask { token, max_message: MAX_MESSAGE, refusal }).await

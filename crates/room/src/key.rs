@@ -30,13 +30,13 @@ pub enum KeyError {
         why: io::Error,
     },
     /// It is no key.
-    #[error("{} is no agent key: it must be a private JWK of an EC P-256 key", .0.display())]
+    #[error("{} is not an agent key; it must be a private JWK of an EC P-256 key", .0.display())]
     NotAKey(PathBuf),
     /// Others can read it.
-    #[error("{} can be read by others; the key may be known: make a new one, or run `chmod 600` on it", .0.display())]
+    #[error("others can read {}, so the key may be known; make a new one, or run `chmod 600` on it", .0.display())]
     Exposed(PathBuf),
     /// The system has no randomness.
-    #[error("no key could be made")]
+    #[error("cannot create a key")]
     Crypto,
 }
 

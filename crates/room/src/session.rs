@@ -46,13 +46,13 @@ pub enum JoinError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The room does not know this key, invite or token.
-    #[error("the room does not let this participant in: no key, invite or token that counts there")]
+    #[error("the room refuses this participant: it has no valid key, invite or token")]
     Unverified,
     /// Nobody new is let in.
     #[error("the room is locked")]
     Locked,
     /// A host said no.
-    #[error("a host of the room said no")]
+    #[error("a host of the room denied entry")]
     Denied,
     /// They were removed before.
     #[error("this participant was removed from the room")]
@@ -66,7 +66,7 @@ pub enum JoinError {
         message: String,
     },
     /// The connection ended.
-    #[error("the connection ended before this participant was let in")]
+    #[error("the connection ended before this participant was admitted")]
     Lost,
     /// It took too long.
     #[error("the hub did not answer in time")]

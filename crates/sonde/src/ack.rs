@@ -1,4 +1,4 @@
-//! What a hub says about a registration: `hub.ack`, `hub.reject`, `hub.update_available` (contract, "Registration";
+//! A hub's answers to a registration: `hub.ack`, `hub.reject`, `hub.update_available` (contract, "Registration";
 //! field facts, sections 1 and 4).
 
 use convoke_core::secret::SecretText;
@@ -17,7 +17,7 @@ pub struct Ack {
     pub ca_cert_pem: Option<String>,
     /// Its API key, on enrolment by token.
     pub api_key: Option<SecretText>,
-    /// Something the agent's owner should know.
+    /// A warning for the agent's owner.
     pub warning: Option<String>,
     /// The field's way to refuse.
     pub error: Option<String>,
@@ -85,9 +85,9 @@ pub struct Reject {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateAvailable {
-    /// What there is.
+    /// The newest version.
     pub latest_version: String,
-    /// What the agent said it is.
+    /// The version that the agent reported.
     pub current_version: String,
 }
 

@@ -21,7 +21,7 @@ use crate::sign::{Signer, Verifier};
 /// The settings of a link.
 #[derive(Clone)]
 pub struct AgentConfig {
-    /// How long the hub may take to answer a registration.
+    /// The time-out for the answer to a registration.
     pub ack_timeout: Duration,
     /// The contract's interval.
     pub heartbeat: Duration,
@@ -69,7 +69,7 @@ enum State {
     Closed,
 }
 
-/// What a message was.
+/// The meaning of a message.
 #[derive(Debug)]
 pub enum Event {
     /// Registered.
@@ -102,11 +102,11 @@ pub struct Ask {
     pub probe: String,
     /// With what: an object, or nothing.
     pub params: Option<Box<RawValue>>,
-    /// How long it may take.
+    /// The time-out.
     pub timeout: Duration,
     /// `api` or a runbook's id.
     pub requested_by: String,
-    /// What the answer repeats.
+    /// The id that the answer must repeat.
     pub request_id: Option<String>,
 }
 
@@ -115,9 +115,9 @@ pub struct Ask {
 pub struct Ran {
     /// Its result, or the status, code and text of its failure.
     pub outcome: Result<Box<RawValue>, Failure>,
-    /// How long it took.
+    /// The duration.
     pub duration: Duration,
-    /// Who ran it.
+    /// The agent and version that ran it.
     pub metadata: Metadata,
 }
 
@@ -345,7 +345,7 @@ impl AgentSession {
     }
 }
 
-/// What is due.
+/// The action that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tick {
     /// Send this heartbeat, and a WebSocket ping: the protocol has no answer to a heartbeat, and a hub of the field sends

@@ -26,9 +26,9 @@ pub struct Attestation(BTreeMap<String, String>);
 pub struct Change {
     /// Which.
     pub field: String,
-    /// What the baseline says.
+    /// The value in the baseline.
     pub was: Option<String>,
-    /// What the agent says now.
+    /// The present value.
     pub now: Option<String>,
 }
 

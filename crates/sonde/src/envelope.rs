@@ -14,7 +14,7 @@ use crate::sign::Signer;
 /// Longest frame on a link, in bytes: a frame of the field's programs is below 1 MiB.
 pub const MAX_FRAME: usize = 1024 * 1024 - 1;
 
-/// What a message is. The eight are all there are.
+/// The type of a message; there are eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageType {
     /// An agent says who it is.
@@ -84,11 +84,11 @@ impl fmt::Display for MessageType {
 pub struct Envelope<'a> {
     /// The message's id.
     pub id: Uuid,
-    /// What it is.
+    /// The type.
     pub kind: MessageType,
     /// When it was written, as the sender says. Not checked for freshness: it is not signed.
     pub timestamp: Timestamp,
-    /// Who sent it, once it has an id.
+    /// The id of the sending agent, once it has one.
     pub agent_id: Option<Cow<'a, str>>,
     /// Base64 of the payload's signature; empty when unsigned.
     pub signature: Cow<'a, str>,
@@ -197,7 +197,7 @@ pub fn error_frame(error: &str, detail: Option<&str>) -> String {
     }
 }
 
-/// What a bare error frame says.
+/// The text of a bare error frame.
 pub fn read_error_frame(frame: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Bare {

@@ -85,7 +85,7 @@ struct Live {
     told_overdue: bool,
 }
 
-/// Who was let in.
+/// An admitted agent.
 #[derive(Clone)]
 pub struct Member {
     /// The id that it was given.

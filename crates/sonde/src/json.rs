@@ -37,7 +37,7 @@ pub struct JsonError {
     what: &'static str,
 }
 
-/// What `JSON.stringify(JSON.parse(text))` gives.
+/// The result of `JSON.stringify(JSON.parse(text))`.
 pub fn canonical(text: &str) -> Result<String, JsonError> {
     let value = read::read(text)?;
     let mut out = String::with_capacity(text.len());

@@ -21,16 +21,16 @@ pub struct Manifest {
     pub version: String,
     /// For people.
     pub description: String,
-    /// Who wrote it.
+    /// The author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// Kept and shown; not checked (no key of the field's packs is published).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// What must be there for it to work.
+    /// The requirements of the pack.
     #[serde(default)]
     pub requires: Requires,
-    /// What it can find out.
+    /// The probes of the pack.
     pub probes: Vec<ProbeSpec>,
     /// A simple runbook over its probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ pub struct Manifest {
     pub detect: Option<Detect>,
 }
 
-/// Where a pack runs.
+/// The platforms that a pack supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PackKind {
@@ -50,7 +50,7 @@ pub enum PackKind {
     Integration,
 }
 
-/// What a pack needs.
+/// The requirements of a pack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Requires {
@@ -82,7 +82,7 @@ pub struct ProbeSpec {
     pub name: String,
     /// For people.
     pub description: String,
-    /// What it may do.
+    /// The effect.
     pub capability: Effect,
     /// Its parameters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -99,7 +99,7 @@ fn default_timeout() -> u64 {
 /// A simple runbook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackRunbook {
-    /// What it is about.
+    /// The category.
     pub category: String,
     /// Probes by their names within the pack.
     pub probes: Vec<String>,
@@ -124,7 +124,7 @@ pub struct Detect {
     pub services: Vec<String>,
 }
 
-/// What is wrong with a manifest.
+/// An error in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("pack {pack}: {what}")]
 pub struct ManifestError {

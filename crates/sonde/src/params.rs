@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ParamSpec {
-    /// What it is.
+    /// The type.
     #[serde(rename = "type")]
     pub kind: ParamType,
     /// For people.
@@ -21,7 +21,7 @@ pub struct ParamSpec {
     /// Whether it must be given.
     #[serde(default)]
     pub required: bool,
-    /// What it is when it is not given.
+    /// The default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// Whole numbers only.
@@ -36,7 +36,7 @@ pub struct ParamSpec {
     /// Longest text, in characters; 255 when nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_length: Option<usize>,
-    /// What a text must look like.
+    /// The format that a text must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
     /// The only values it may have.
@@ -44,7 +44,7 @@ pub struct ParamSpec {
     pub one_of: Vec<String>,
 }
 
-/// What a parameter is.
+/// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParamType {

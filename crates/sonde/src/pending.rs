@@ -31,7 +31,7 @@ struct Waiting<W> {
     waiter: W,
 }
 
-/// What an answer is to the table.
+/// How an answer matches the pending requests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Match<W> {
     /// The answer to a waiting request, which ends with it.
@@ -69,7 +69,7 @@ impl<W> Pending<W> {
         }
     }
 
-    /// How many wait.
+    /// The number of pending requests.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }

@@ -47,7 +47,7 @@ pub struct Request<'a> {
     pub requested_by: Cow<'a, str>,
     /// A runbook's id, in the field's schema.
     pub runbook_id: Option<Cow<'a, str>>,
-    /// What the answer must repeat. Absent from very old hubs.
+    /// The id that the answer must repeat. Absent from very old hubs.
     pub request_id: Option<Cow<'a, str>>,
 }
 
@@ -145,7 +145,7 @@ impl Status {
     }
 }
 
-/// Who ran a probe.
+/// The agent that ran a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -155,7 +155,7 @@ pub struct Metadata {
     pub pack_name: String,
     /// Its version.
     pub pack_version: String,
-    /// What the probe may do.
+    /// The probe's effect.
     pub capability_level: Effect,
 }
 
@@ -174,7 +174,7 @@ pub struct Answer<'a> {
     pub request_id: Option<Uuid>,
     /// Whether it named a request at all, even by something that is no id of ours.
     pub names_a_request: bool,
-    /// Who ran it. Absent from the contract's `probe.error`.
+    /// The agent that ran it. Absent from the contract's `probe.error`.
     pub metadata: Option<Metadata>,
     /// The error's text.
     pub error: Option<String>,
@@ -280,11 +280,11 @@ pub struct AnswerOut<'a> {
     pub status: Status,
     /// The result, or of an error what belongs to it.
     pub data: Option<&'a RawValue>,
-    /// How long it took.
+    /// The duration.
     pub duration_ms: u64,
     /// The request's own word for itself, repeated.
     pub request_id: Option<&'a str>,
-    /// Who ran it.
+    /// The agent and version that ran it.
     pub metadata: &'a Metadata,
     /// The error's text.
     pub error: Option<&'a str>,

@@ -52,7 +52,7 @@ pub struct PackInfo {
     pub status: String,
 }
 
-/// What an agent says about itself, whichever shape it came in.
+/// An agent's registration, in either format.
 #[derive(Clone, Debug)]
 pub struct Register {
     /// Which shape it came in.
@@ -75,7 +75,7 @@ pub struct Register {
     pub capabilities: Vec<String>,
     /// The one-time token, where it is not the bearer.
     pub enrollment_token: Option<convoke_core::secret::SecretText>,
-    /// What it says about its own state.
+    /// The attested state.
     pub attestation: Attestation,
     /// A certificate request: the agent made its own key and wants a certificate for it.
     pub csr: Option<String>,

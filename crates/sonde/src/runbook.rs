@@ -55,7 +55,7 @@ pub const MAX_RUNS: usize = 256;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runbook {
-    /// What it is about: the name by which it is asked for.
+    /// The category, by which the runbook is called.
     pub category: String,
     /// For people.
     #[serde(default)]
@@ -66,15 +66,15 @@ pub struct Runbook {
     /// How long the whole may take; what is there by then is the result.
     #[serde(default = "deadline")]
     pub deadline_s: u64,
-    /// What the asker may or must say.
+    /// The parameters of the caller.
     #[serde(default)]
     pub params: BTreeMap<String, ParamSpec>,
     /// Of these, the asker must say at least one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
-    /// What to run.
+    /// The steps.
     pub steps: Vec<Step>,
-    /// What is worth telling.
+    /// The thresholds that make findings.
     #[serde(default)]
     pub thresholds: Vec<Threshold>,
 }
@@ -93,13 +93,13 @@ const fn deadline() -> u64 {
 pub struct Step {
     /// Which probe.
     pub probe: String,
-    /// What its result is called; the probe's name when nothing is said.
+    /// The name of its result; the probe's name by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// With what; the text `{name}` stands for the runbook's own parameter.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
-    /// What it means when the probe fails; nothing when absent.
+    /// The severity of a failure of the probe; no finding when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<Severity>,
     /// Run once for each element of an earlier step's list; `{item.name}` in `params` is a value of the element.
@@ -125,7 +125,7 @@ pub struct Each {
     /// Only elements that fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<Only>,
-    /// What an element is called: a path in it.
+    /// The path of an element's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// How many at most; that there were more is told.
@@ -137,7 +137,7 @@ pub struct Each {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Only {
-    /// What is looked at in the element.
+    /// The path of the value in the element.
     pub path: String,
     /// It must be this; the text `{name}` stands for the runbook's own parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub struct Among {
     /// A list in its result; the result itself when nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
-    /// What is looked at.
+    /// The path of the value.
     pub path: String,
 }
 
@@ -165,13 +165,13 @@ const fn ten() -> usize {
 }
 
 impl Step {
-    /// What its result is called.
+    /// The name of its result.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.probe)
     }
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -220,7 +220,7 @@ pub struct Threshold {
     /// More, likewise.
     #[serde(default)]
     pub detail: String,
-    /// What to do.
+    /// The remediation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<String>,
 }
@@ -229,7 +229,7 @@ pub struct Threshold {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
     /// From or at which value.
     pub value: Value,
@@ -261,7 +261,7 @@ pub enum Op {
     Contains,
 }
 
-/// What is wrong with a runbook's file.
+/// An error in a runbook file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RunbookError(pub String);

@@ -13,7 +13,7 @@ mod shapes;
 use regex::Regex;
 use serde_json::Value;
 
-/// What stands where a secret was.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[REDACTED]";
 /// Most patterns of an operator's own.
 pub const MAX_CUSTOM: usize = 64;

@@ -1,4 +1,4 @@
-//! Who signs and who verifies (contract, "Payload Signing"): RSA PKCS#1 v1.5 with SHA-256 over the canonical payload,
+//! Signing and verifying (contract, "Payload Signing"): RSA PKCS#1 v1.5 with SHA-256 over the canonical payload,
 //! in base64. Keys live with the runtimes; here are only the two questions that a session asks.
 //!
 //! Only the payload is covered, not the id, the type, the time or the agent: a recorded message can be sent again.

@@ -139,7 +139,7 @@ pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<Export> 
     let mut records = 0;
     walk(&conn, |row| {
         let (Ok(body), Ok(hash)) = (std::str::from_utf8(row.body), row.hash.try_into()) else {
-            return Err(StoreError::Corrupt(format!("journal record {} is no record any more", row.seq)));
+            return Err(StoreError::Corrupt(format!("journal record {} is not a valid record", row.seq)));
         };
         writeln!(to, "{}", shown(body, hash)).map_err(unwritable)?;
         records += 1;

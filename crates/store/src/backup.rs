@@ -110,7 +110,7 @@ pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Resu
     let key = match (&manifest.data_key, passphrase) {
         (Some(wrapped), Some(passphrase)) => Some(wrapped.open(passphrase, &manifest.key_id)?),
         (None, Some(_)) => {
-            return Err(bad(from, "it has no data key in it, so there is nothing that the passphrase could open"));
+            return Err(bad(from, "it does not contain a data key"));
         }
         (_, None) => None,
     };

@@ -226,7 +226,7 @@ fn warn_if_open(path: &Path) {
     #[cfg(unix)]
     if fs::metadata(path).is_ok_and(|file| std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o077 != 0)
     {
-        tracing::warn!("{} can be read by others on this machine; take that right away (chmod 600)", path.display());
+        tracing::warn!("others on this machine can read {}; run `chmod 600` on it", path.display());
     }
     #[cfg(not(unix))]
     let _ = path;

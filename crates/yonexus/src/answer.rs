@@ -64,7 +64,7 @@ pub fn refused_hello(identifier: &str, refusal: HelloRefusal, request_id: Option
     rejected(identifier, request_id, code, &message, now)
 }
 
-/// What a `hello` is answered with. `pair_request` follows separately once it is known whether anybody was told.
+/// The answer to a `hello`. `pair_request` follows once it is known whether an administrator was notified.
 pub fn hello(record: &Record, outcome: HelloOutcome, request_id: Option<String>, now: Now) -> Answer {
     let ack = |next| hello_ack(&record.identifier, next, request_id.clone(), now);
     match outcome {

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-/// Where the delays begin.
+/// The first delay.
 pub const FIRST: Duration = Duration::from_secs(1);
-/// Where they end.
+/// The longest delay.
 pub const LONGEST: Duration = Duration::from_secs(60);
 /// An authenticated life of this length is a success.
 pub const GOOD_LIFE: Duration = Duration::from_secs(60);

@@ -30,25 +30,25 @@ pub struct Builtin {
     pub request_id: Option<String>,
     /// When it was made, in UTC unix seconds.
     pub timestamp: Option<i64>,
-    /// What it says.
+    /// The body.
     pub body: Body,
 }
 
-/// What a builtin frame says.
+/// The body of a builtin frame.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// 5.1.
     Hello(Hello),
     /// 5.1.
     HelloAck {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
-        /// What next.
+        /// The client's next action.
         next_action: NextAction,
     },
     /// 5.2. Never the code itself.
     PairRequest {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// When the code's time is over, in unix seconds.
         expires_at: i64,
@@ -59,14 +59,14 @@ pub enum Body {
     },
     /// 5.2.
     PairConfirm {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// As a person typed it.
         pairing_code: SecretText,
     },
     /// 5.2.
     PairSuccess {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// For the proofs to come.
         secret: SecretText,
@@ -75,7 +75,7 @@ pub enum Body {
     },
     /// 5.2.
     PairFailed {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// Why.
         reason: PairFailure,
@@ -84,7 +84,7 @@ pub enum Body {
     AuthRequest(AuthRequest),
     /// 5.3.
     AuthSuccess {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// When, in unix seconds.
         authenticated_at: i64,
@@ -93,33 +93,33 @@ pub enum Body {
     },
     /// 5.3.
     AuthFailed {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// Why.
         reason: AuthFailure,
     },
     /// 5.3.
     RePairRequired {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// Why; another word than the contract's is kept as it came.
         reason: RePairReason,
     },
     /// 5.4.
     Heartbeat {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
     },
     /// 5.4.
     HeartbeatAck {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// `online`.
         status: Status,
     },
     /// 5.5.
     StatusUpdate {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// The new one.
         status: Status,
@@ -128,7 +128,7 @@ pub enum Body {
     },
     /// 5.5.
     DisconnectNotice {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// Why.
         reason: String,
@@ -140,7 +140,7 @@ pub enum Body {
 /// `hello` (contract, 5.1 and 12).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Who.
+    /// The client's identifier.
     pub identifier: String,
     /// Whether it has a secret.
     pub has_secret: bool,
@@ -155,7 +155,7 @@ pub struct Hello {
 /// `auth_request` (contract, 5.3 and 12).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthRequest {
-    /// Who.
+    /// The client's identifier.
     pub identifier: String,
     /// Exactly 24 characters.
     pub nonce: String,
@@ -254,7 +254,7 @@ pub enum Malformed {
         frame: &'static str,
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The error.
         why: &'static str,
     },
 }

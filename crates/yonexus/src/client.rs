@@ -19,7 +19,7 @@ use crate::{Now, PROTOCOL_VERSION, key, proof};
 /// The contract's interval between heartbeats.
 pub const HEARTBEAT: Duration = Duration::from_secs(300);
 
-/// Where a client stands (contract, 6.1).
+/// The state of a client (contract, 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Nothing was begun.
@@ -40,7 +40,7 @@ pub enum State {
     Authenticated,
     /// The connection was lost.
     Reconnecting,
-    /// Something that a person must look at.
+    /// An error that needs a person.
     Error,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Who the client is.
+/// The client's identity.
 #[derive(Clone)]
 pub struct Identity {
     /// Its identifier.
@@ -85,18 +85,18 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// What a message from the server means.
+/// The meaning of a message from the server.
 #[derive(Debug)]
 pub enum Incoming<'a> {
     /// An application's message.
     Rule(RuleMessage<'a>),
-    /// Something about the connection.
+    /// An event of the connection.
     Event(ClientEvent),
     /// Nothing to do.
     Ignored,
 }
 
-/// Something about the connection.
+/// An event of the connection.
 #[derive(Clone, Debug)]
 pub enum ClientEvent {
     /// Call [`ClientSession::authenticate`].
@@ -137,7 +137,7 @@ pub enum ClientEvent {
     Rejected,
     /// A client's liveness changed.
     Status {
-        /// Whose.
+        /// The client's identifier.
         identifier: String,
         /// The new one.
         status: Status,
@@ -185,17 +185,17 @@ impl ClientSession {
         }
     }
 
-    /// Where it stands.
+    /// The present state.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Who it is.
+    /// The client's identity.
     pub const fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// How far this machine's clock is ahead of the server's, in seconds.
+    /// The seconds by which this machine's clock is ahead of the server's.
     pub const fn clock_ahead(&self) -> Option<i64> {
         self.ahead
     }

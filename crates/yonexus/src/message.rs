@@ -10,7 +10,7 @@ pub const BUILTIN: &str = "builtin";
 /// Longest rule identifier, in characters.
 pub const MAX_RULE: usize = 128;
 
-/// What a text message is.
+/// The kind of a text message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The JSON of a builtin frame.

@@ -62,7 +62,7 @@ words!(
         InvalidCode = "invalid_code",
         /// This identifier may not pair.
         IdentifierNotAllowed = "identifier_not_allowed",
-        /// Nobody has been told of the code.
+        /// No administrator was notified of the code.
         AdminNotificationFailed = "admin_notification_failed",
         /// The server's own fault.
         InternalError = "internal_error",
@@ -124,7 +124,7 @@ words!(
         PairingRequired = "PAIRING_REQUIRED",
         /// The code's time is over.
         PairingExpired = "PAIRING_EXPIRED",
-        /// Nobody could be told of the code.
+        /// No administrator could be notified of the code.
         AdminNotificationFailed = "ADMIN_NOTIFICATION_FAILED",
         /// Authenticate first.
         AuthFailed = "AUTH_FAILED",

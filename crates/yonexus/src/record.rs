@@ -34,7 +34,7 @@ const PAUSE_SHOWN: i64 = 1000;
 /// One client.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Who.
+    /// The client's identifier.
     pub identifier: String,
     /// Whether it is believed.
     pub trust: Trust,
@@ -76,14 +76,14 @@ pub struct Pairing {
     pub approved: bool,
 }
 
-/// How far the notification is.
+/// The state of the notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notification {
     /// Under way.
     Pending,
-    /// Somebody has the code.
+    /// An administrator has the code.
     Sent,
-    /// Nobody has; the code cannot be used.
+    /// Nobody was notified; the code cannot be used.
     Failed,
 }
 
@@ -103,7 +103,7 @@ impl Notification {
     }
 }
 
-/// What a `hello` presents.
+/// The contents of a `hello`.
 #[derive(Clone, Copy, Debug)]
 pub struct Greeting<'a> {
     /// Its key.
@@ -112,7 +112,7 @@ pub struct Greeting<'a> {
     pub has_secret: bool,
 }
 
-/// What a `hello` leads to.
+/// The outcome of a `hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelloOutcome {
     /// Prove yourself.
@@ -150,7 +150,7 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Who.
+    /// The client's identifier.
     pub fn identifier(&self) -> &str {
         &self.identifier
     }

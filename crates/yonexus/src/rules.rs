@@ -52,7 +52,7 @@ impl<T> Rules<T> {
         Ok(())
     }
 
-    /// What the first rule of exactly this identifier does.
+    /// The target of the first rule with exactly this identifier.
     pub fn find(&self, rule: &str) -> Option<&T> {
         self.places.get(rule).and_then(|place| self.order.get(*place)).map(|(_, does)| does)
     }

@@ -91,14 +91,14 @@ struct Live {
     told: Option<Duration>,
 }
 
-/// What a frame means.
+/// The meaning of a frame.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Look the client up, decide, call [`ServerSession::greeted`], and answer.
     Hello {
         /// For the answer.
         request_id: Option<String>,
-        /// What it says.
+        /// The body.
         hello: Hello,
         /// Its key, if it is one.
         key: Option<VerifyingKey>,
@@ -136,7 +136,7 @@ pub enum Event<'a> {
     Ignored,
 }
 
-/// What is due.
+/// The action that is due.
 #[derive(Debug)]
 pub enum Output {
     /// The client's liveness changed, for this reason. `Offline` is followed by a close.
@@ -162,7 +162,7 @@ impl ServerSession {
         matches!(self.state, State::Live(_))
     }
 
-    /// Who it is, or claims to be.
+    /// The identifier that the peer has proved or claims.
     pub fn identifier(&self) -> Option<&str> {
         match &self.state {
             State::Greeted(greeted) => Some(&greeted.identifier),

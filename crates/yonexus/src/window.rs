@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::reason::Status;
 
-/// How far a proof's time may be off, in seconds: `abs(now - proofTimestamp) < 10`.
+/// The largest allowed drift of a proof's time, in seconds: `abs(now - proofTimestamp) < 10`.
 pub const MAX_DRIFT_S: i64 = 10;
 /// The window in which handshake attempts are counted.
 pub const ATTEMPT_WINDOW: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const NONCE_LIFE: Duration = Duration::from_secs(2 * MAX_DRIFT_S as u64);
 /// Nonces remembered: the contract's ten, and as many again, since two windows of attempts fit into a nonce's life.
 const MAX_NONCES: usize = 2 * MAX_ATTEMPTS;
 
-/// What is off with a proof's time.
+/// An error in a proof's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drift {
     /// It is right.
@@ -133,7 +133,7 @@ impl LivenessClock {
         changed.then_some(status)
     }
 
-    /// What it is now.
+    /// The present status.
     pub const fn status(&self) -> Status {
         self.status
     }

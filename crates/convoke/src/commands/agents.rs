@@ -1,4 +1,4 @@
-//! `convoke agents`: who there is, and whom to trust.
+//! `convoke agents`: list agents, and change their tags and trust.
 
 use anyhow::{Result, bail};
 use clap::Subcommand;

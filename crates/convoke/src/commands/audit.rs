@@ -1,4 +1,4 @@
-//! `convoke audit`: what happened, and whether the record of it holds.
+//! `convoke audit`: list, export and verify the journal.
 
 use std::fs;
 use std::io::{BufReader, BufWriter, Write};

@@ -1,4 +1,4 @@
-//! `convoke call`: asks an agent for something and shows what it answers.
+//! `convoke call`: calls a tool of an agent and shows the answer.
 
 use std::io::Read as _;
 

@@ -1,4 +1,4 @@
-//! `convoke calls`: where a call stands, its end, and taking back one that waits.
+//! `convoke calls`: show a call, wait for its end, cancel a waiting one.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! `convoke client`: this machine as a paired Yonexus client.
+//! `convoke client`: run a paired Yonexus client on this machine.
 
 mod pair;
 mod run;

@@ -1,4 +1,4 @@
-//! `convoke clients` and `convoke pairings`: who may pair, who is there, and whom to trust.
+//! `convoke clients` and `convoke pairings`: the allow-list, trust and open pairings.
 
 use anyhow::{Result, bail};
 use clap::Subcommand;

@@ -1,4 +1,4 @@
-//! `convoke completions`: what a shell needs to complete our command line.
+//! `convoke completions`: print the completions for a shell.
 
 use anyhow::Result;
 use clap::{Args, Command, CommandFactory as _};

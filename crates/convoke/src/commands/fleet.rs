@@ -1,4 +1,4 @@
-//! `convoke fleet`: every agent's health at a glance.
+//! `convoke fleet`: show the health of every agent.
 
 use anyhow::Result;
 use convoke_api::fleet::{Fleet, FleetAgent};

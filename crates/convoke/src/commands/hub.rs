@@ -1,4 +1,4 @@
-//! `convoke up` and `convoke hub`: runs the server, from its settings to its last word.
+//! `convoke up` and `convoke hub`: start, announce and stop the hub.
 
 use std::io::IsTerminal as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `convoke keys`: the key that agents know the hub by, and the key that seals what the hub keeps.
+//! `convoke keys`: show the hub's public key, and rotate its data key.
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;

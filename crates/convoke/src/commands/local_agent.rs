@@ -1,5 +1,5 @@
-//! The agent that `convoke up` brings along: this machine, as an agent of the hub on it. A process of its own with a state
-//! directory of its own, so that nothing it does or suffers touches the hub.
+//! The agent that `convoke up` starts for this machine. It is a separate process with its own state directory, so that its
+//! failures do not affect the hub.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

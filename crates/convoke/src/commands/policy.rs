@@ -1,4 +1,4 @@
-//! `convoke policy`: what is refused whoever asks, and what needs a person.
+//! `convoke policy`: deny rules and confirm rules.
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

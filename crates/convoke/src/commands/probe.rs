@@ -1,4 +1,4 @@
-//! `convoke probe` and `convoke runbook`: asking Sonde agents.
+//! `convoke probe` and `convoke runbook`: run probes on Sonde agents.
 
 use std::path::PathBuf;
 

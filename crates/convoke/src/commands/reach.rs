@@ -1,5 +1,4 @@
-//! A hub that is asked again and again, and may be away for a moment, as at a restart: whoever waits for something of it waits
-//! on, and its token goes to nobody else meanwhile.
+//! Polls a hub that may restart meanwhile. The token is sent only to that hub.
 
 use std::time::{Duration, Instant};
 

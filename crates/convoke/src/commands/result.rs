@@ -1,4 +1,4 @@
-//! What a call came to, for people: a shell's output as it is, a directory as a table, everything else as JSON.
+//! Shows a call's result to people: a shell's output unchanged, a directory as a table, everything else as JSON.
 
 use anyhow::Result;
 use convoke_api::calls::CallFailure;

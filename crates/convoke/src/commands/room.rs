@@ -1,4 +1,4 @@
-//! `convoke room`: rooms, who may what in them, and taking part.
+//! `convoke room`: manage rooms and grants, and take part in rooms.
 
 mod key;
 mod show;

@@ -1,4 +1,4 @@
-//! `convoke rules` and `convoke messages`: where clients' messages go, and what came.
+//! `convoke rules` and `convoke messages`: route clients' messages, read the inbox, send messages.
 
 use anyhow::{Context as _, Result};
 use clap::{ArgGroup, Args, Subcommand};

@@ -1,4 +1,4 @@
-//! `convoke tokens`: who may do what at the hub.
+//! `convoke tokens`: list, create and revoke operator tokens.
 
 use std::time::Duration;
 

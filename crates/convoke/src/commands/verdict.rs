@@ -1,4 +1,4 @@
-//! What a check of the journal found, in words.
+//! Shows the result of verifying a journal.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -99,7 +99,7 @@ fn a_certificate_that_would_be_refused_is_found_by_the_check() {
     let (none, folder) = (file("none", "nothing\n"), dir.path().to_str().expect("text"));
     for (cert, key, why) in [
         (cert.as_str(), other.as_str(), "does not belong to the key"),
-        (&none, &key, "there is no certificate in it"),
+        (&none, &key, "it contains no certificate"),
         (&cert, &none, "there is no private key in it"),
         (&cert, &sealed, "is encrypted"),
         (folder, &key, folder),
@@ -144,7 +144,7 @@ fn a_hub_that_is_not_there_is_named() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let url = format!("http://{free}");
     let list = |args: &[&str]| Done::of(convoke(["agents", "list"]).args(args));
-    list(&["--hub", &url, "--token", "t"]).code(1).notes(&format!("no hub answers at {url}"));
+    list(&["--hub", &url, "--token", "t"]).code(1).notes(&format!("cannot reach the hub at {url}"));
     list(&["--hub", &url]).code(2).notes("no token for");
     list(&["--hub", "nowhere", "--token", "t"]).code(2).notes("is not an address of a hub");
     let done = list(&["--hub", &url, "--token", "t", "--json"]).code(1);

@@ -44,7 +44,7 @@ fn what_could_not_be_synced_is_not_answered_for_and_the_hub_goes_on_when_it_can(
     assert!(!agents.stdout.contains("pc-2"), "what was refused has left nothing");
     hub.run(&["audit", "verify"]).ok();
     // How those calls ended that could not be recorded then, and nothing else is told of them.
-    hub.server.told("are in the journal now");
+    hub.server.told("wrote outcomes to the journal");
 
     // What was acknowledged after the trouble is as durable as what was before it.
     drop(agent);

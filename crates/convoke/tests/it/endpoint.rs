@@ -200,7 +200,7 @@ fn enrol_run_look_pause_and_stop() {
             token,
         ]))
     };
-    enrol("cve_wrong", &key).code(1).notes("does not take the token");
+    enrol("cve_wrong", &key).code(1).notes("refuses the token");
     enrol(&token, "nonsense").code(2).notes("--hub-key");
     enrol(&token, &key).ok().says("pc-1 is enrolled at ws://");
     enrol(&token, &key).ok();
@@ -220,14 +220,14 @@ fn enrol_run_look_pause_and_stop() {
     let token = hub.ready["operator_token"].as_str().expect("a token");
     call(&format!("CONVOKE_TOKEN={token} {back}")).ok().says("pc-1");
     until("its log is at the hub", || hub.run(&["logs", "--agent", "pc-1"]).ok().stdout.contains("connected"));
-    endpoint.ask(&["logs"]).ok().says("the agent runs");
+    endpoint.ask(&["logs"]).ok().says("the agent is running");
 
     endpoint.ask(&["pause"]).ok().says("remote control is off");
     hub.run(&["call", "pc-1", "shell_exec", "--args", r#"{"command":"true"}"#]).code(1).notes("disabled");
     hub.run(&["call", "pc-1", "fs_list", "--args", r#"{"path":"/"}"#]).ok();
     until("the hub shows it", || shown(&hub, "pc-1")["remote_control"] == false);
     hub.run(&["agents", "list"]).ok().says("switched off");
-    endpoint.run(&[]).told("another agent runs with the state");
+    endpoint.run(&[]).told("another agent is running with the state");
 
     agent.signal("TERM");
     assert!(agent.end().success());
@@ -423,7 +423,7 @@ fn an_update_is_put_in_place_and_undone_when_it_does_not_come_back() {
     // What is no agent is refused before anything is changed.
     let arch = std::env::consts::ARCH;
     std::fs::copy("/bin/true", offers.path().join(format!("kenny-agent-9.5.0-linux-{arch}"))).expect("copied");
-    hub.run(&["agents", "update", "pc-1"]).code(1).notes("does not run as an agent here");
+    hub.run(&["agents", "update", "pc-1"]).code(1).notes("does not run as an agent on this machine");
     assert!(has("9.0.0") && !endpoint.state.join("update.json").exists());
 
     // The next one meets a hub that does not answer, and cannot come back.
@@ -440,7 +440,7 @@ fn an_update_is_put_in_place_and_undone_when_it_does_not_come_back() {
     hub.server.signal("CONT");
     // Not only online: an attempt that it gave up while the hub was silent may be let in first.
     until("it answers again", || hub.run(&["call", "pc-1", "fs_disk_usage"]).code == Some(0));
-    endpoint.ask(&["logs", "-n", "1000"]).ok().says("did not come back");
+    endpoint.ask(&["logs", "-n", "1000"]).ok().says("did not reconnect");
     drop(supervisor);
 }
 
@@ -538,7 +538,7 @@ fn a_snapshot_is_collected_by_a_process_of_its_own() {
     assert_eq!(sections.keys().collect::<Vec<_>>(), ["defender", "memory", "uptime"]);
     assert!(told["result"]["memory"]["total_bytes"].is_u64(), "{told}");
     let log = endpoint.ask(&["logs", "-n", "1000"]).ok().stdout;
-    assert!(!log.contains("is collected in this one"), "{log}");
+    assert!(!log.contains("collecting it in this one"), "{log}");
 
     // By hand: one line in, one line out; and an end of its input is its own end.
     let mut command = convoke(["agent", "collect"]);

@@ -46,7 +46,7 @@ fn a_hub_whose_log_nobody_reads_goes_on() {
     be_refused(&http(&hub));
     // What it had to tell is there once somebody looks.
     hub.read(reader);
-    if !hub.told("an agent was refused").contains(" ready ") {
+    if !hub.told("refused an agent").contains(" ready ") {
         // It serves as soon as the line of JSON is out, which is before this is logged.
         hub.told(" ready ");
     }

@@ -9,7 +9,7 @@ use crate::yonexus::{client, pair};
 #[test]
 fn what_a_client_sends_by_a_rule_is_seen_in_the_room() {
     let hub = Hub::start();
-    hub.run(&["rules", "add", "deploy", "--room", "standup"]).code(1).notes("there is no room `standup`");
+    hub.run(&["rules", "add", "deploy", "--room", "standup"]).code(1).notes("room `standup` does not exist");
     hub.run(&["room", "create", "Standup"]).ok().says("the room `standup` is there");
     hub.run(&["room", "create", "standup"]).code(1).notes("already");
     hub.run(&["rules", "add", "deploy", "--room", "Standup"]).ok();
@@ -33,8 +33,8 @@ fn what_a_client_sends_by_a_rule_is_seen_in_the_room() {
     program.signal("TERM");
     assert!(program.end().success());
     hub.run(&["room", "remove", "standup", "--yes"]).ok().notes("`deploy`");
-    watching.told("this room was removed");
-    Done::of(&mut client(&hub, "a", &["client", "send", "deploy", "x"])).code(1).notes("there is no such room");
+    watching.told("the room was removed");
+    Done::of(&mut client(&hub, "a", &["client", "send", "deploy", "x"])).code(1).notes("room does not exist");
     hub.run(&["audit", "verify"]).ok();
 }
 
@@ -55,7 +55,7 @@ fn a_read_only_agent_is_refused_by_the_engine_until_it_is_granted_and_again_afte
     hub.run(&say).code(1).notes("send-chat");
     hub.run(&["room", "say", "--room", "lab", "--key", other, "hello"]).code(1).notes("cannot enter room `lab`");
     hub.run(&["room", "say", "--room", "lab", "--guest", "hello"]).code(1).notes("cannot enter room `lab`");
-    hub.run(&["room", "say", "--room", "nowhere", "hello"]).code(1).notes("is no room");
+    hub.run(&["room", "say", "--room", "nowhere", "hello"]).code(1).notes("is not a room");
     hub.run(&["room", "observe", "--room", "lab", "--transport", "mesh"]).code(2).notes("mesh is not available yet");
 
     let shown = hub.run(&["room", "show", "lab", "--json"]).ok().json();

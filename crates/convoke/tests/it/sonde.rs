@@ -173,7 +173,7 @@ fn a_packs_file_is_checked_as_it_would_be_loaded() {
     }
     write(&pack.to_string());
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o777)).expect("sets");
-    check(&[]).code(1).notes("can be written by others");
+    check(&[]).code(1).notes("others than its owner can write");
     // Without a file it is what the agent of this state would load.
     let (state, packs) = (dir.path().join("state"), dir.path().join("state/packs"));
     let all = || Done::of(convoke(["agent", "packs", "check", "--state"]).arg(&state));
@@ -182,7 +182,7 @@ fn a_packs_file_is_checked_as_it_would_be_loaded() {
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("sets");
     std::fs::copy(&file, packs.join("queue.json")).expect("copies");
     std::fs::copy(&file, packs.join("twice.json")).expect("copies");
-    all().code(1).says("queue 1.0.0").notes("twice.json: another file has a pack queue already");
+    all().code(1).says("queue 1.0.0").notes("twice.json: another file already has a pack queue");
 }
 
 #[test]

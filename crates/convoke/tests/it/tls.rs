@@ -35,7 +35,7 @@ fn whoever_names_the_very_certificate_reaches_the_hub() {
     let hub = Hub::start_with(&["--tls-cert", &cert, "--tls-key", &key]);
     hub.server.told("CA:TRUE");
     for refused in [hub.run(&["agents", "list"]), trusting(hub.verb(&["agents", "list"]), &twin)] {
-        refused.code(1).notes("is not trusted here").notes("that very certificate").notes("SSL_CERT_FILE");
+        refused.code(1).notes("is not trusted here").notes("this certificate itself").notes("SSL_CERT_FILE");
     }
     trusting(hub.verb(&["agents", "list"]), &cert).ok();
 
@@ -46,7 +46,7 @@ fn whoever_names_the_very_certificate_reaches_the_hub() {
         command.args(["--hub-key", text("hub_public_key")]).args(ca).arg("--state").arg(hub.beside(name));
         Done::of(&mut command)
     };
-    enrol("none", &[]).code(1).notes("that very certificate").notes("--ca FILE");
+    enrol("none", &[]).code(1).notes("this certificate itself").notes("--ca FILE");
     enrol("twin", &["--ca", &twin]).code(1).notes("--ca FILE");
     enrol("own", &["--ca", &cert]).ok().says("is enrolled at");
 

@@ -197,7 +197,7 @@ fn deny_rules_are_added_and_enforced() {
     hub.run(&call).code(1).notes("not today").notes("blocked");
     hub.run(&["policy", "remove", "no-uptime"]).ok();
     hub.run(&call).ok();
-    hub.run(&["policy", "remove", "no-uptime"]).code(1).notes("there is no rule `no-uptime`");
+    hub.run(&["policy", "remove", "no-uptime"]).code(1).notes("rule `no-uptime` does not exist");
     let bad = ["policy", "add", "--id", "x", "--applies-to", "posix", "--pattern", "(", "--reason", "r"];
     hub.run(&bad).code(1).notes("bad_request");
 }
@@ -215,7 +215,7 @@ fn tokens_are_minted_narrowed_and_revoked() {
     hub.run_as(&token, &manage).code(1).notes("needs the role operator");
     hub.run_as(&token, &["tokens", "list"]).code(1).notes("forbidden");
     hub.run(&["tokens", "revoke", "anna"]).ok().says("anna is revoked");
-    hub.run_as(&token, &["agents", "list"]).code(1).notes("not valid here");
+    hub.run_as(&token, &["agents", "list"]).code(1).notes("is not valid");
     hub.run(&["tokens", "revoke", "nobody"]).code(1).notes("no token `nobody`");
     // As with every other name that the hub does not know.
     hub.run(&["agents", "show", "nobody"]).code(1);

@@ -82,7 +82,7 @@ const SUDO_NAMED: &[&str] = &["-u", "-g", "-p", "-h", "-r", "-t", "-T", "-U", "-
 /// Words before a command that are none.
 const KEYWORDS: &[&str] = &["if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "function", "try"];
 
-/// Whose words they are.
+/// The shell whose syntax the words follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shell {
     Posix,

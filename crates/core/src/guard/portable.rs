@@ -44,9 +44,9 @@ pub enum RuleError {
     NotPortable {
         /// The construct.
         what: &'static str,
-        /// Where it starts.
+        /// The offset at which it starts.
         at: usize,
-        /// What to write in its place.
+        /// The text to write instead.
         instead: &'static str,
     },
     /// The pattern compiles to too much.

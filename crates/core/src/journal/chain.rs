@@ -12,7 +12,7 @@ use crate::id::HubId;
 /// SHA-256 of a record.
 pub type Hash = [u8; 32];
 
-/// What the first record carries as `prev`.
+/// The `prev` of the first record.
 pub const GENESIS: Hash = [0; 32];
 
 /// Keeps a record's hash from meaning anything in another place that hashes JSON.
@@ -48,7 +48,7 @@ impl Chain {
         Self { hub_id, seq, head }
     }
 
-    /// Whose chain it is.
+    /// The hub of this chain.
     pub const fn hub_id(&self) -> HubId {
         self.hub_id
     }

@@ -18,7 +18,7 @@ const LABEL: &[u8] = b"convoke-journal-checkpoint-v1\0";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
-    /// Whose chain.
+    /// The hub of the chain.
     pub hub_id: HubId,
     /// The last record that it covers.
     pub seq: u64,

@@ -16,7 +16,7 @@ pub const FORMAT: u32 = 1;
 pub struct ExportHeader {
     /// [`FORMAT`].
     pub convoke_journal: u32,
-    /// Whose journal.
+    /// The hub of the journal.
     pub hub_id: HubId,
     /// The key of the last checkpoint in the file; the hub's key when the file has none.
     #[serde(serialize_with = "as_base64", deserialize_with = "from_base64")]

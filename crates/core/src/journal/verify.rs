@@ -47,10 +47,10 @@ impl fmt::Display for Anchor {
     }
 }
 
-/// What is known from elsewhere. Everything may be empty.
+/// What the caller knows from elsewhere. All fields may be empty.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
-    /// Whose chain it must be.
+    /// The hub that the chain must belong to.
     pub hub_id: Option<HubId>,
     /// Keys that may sign checkpoints. Empty: any, and the [`Summary`] says which.
     pub keys: Vec<[u8; 32]>,
@@ -61,7 +61,7 @@ pub struct Expected {
 /// A chain that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Whose it is; unknown only for an empty chain.
+    /// The hub of the chain; unknown only for an empty chain.
     pub hub_id: Option<HubId>,
     /// Its last record, and so how many there are.
     pub last_seq: u64,
@@ -95,9 +95,9 @@ pub enum Finding {
     /// Something stands in another's place: moved, doubled or put in.
     #[error("record {seq} is not in its place: {found} stands there")]
     Reordered {
-        /// What belongs there.
+        /// The expected number.
         seq: u64,
-        /// What is there.
+        /// The content found.
         found: String,
     },
     /// A record does not continue the one before it.
@@ -111,9 +111,9 @@ pub enum Finding {
     WrongHub {
         /// Where.
         seq: u64,
-        /// Whose chain it is.
+        /// The hub of this chain.
         expected: HubId,
-        /// Whose record it is.
+        /// The hub of the record found.
         found: HubId,
     },
     /// A checkpoint is not signed by the key it names.
@@ -158,7 +158,7 @@ pub enum Finding {
     Malformed {
         /// The record that belongs there.
         seq: u64,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
 }
@@ -266,7 +266,7 @@ impl Verifier {
         }
     }
 
-    /// What comes next is wrong in a way that only the caller can see.
+    /// Reports an error in the next entry that only the caller can see.
     pub fn malformed(&mut self, why: impl Into<String>) {
         self.flag(self.seq + 1, why);
     }

@@ -142,8 +142,7 @@ impl Lines {
         if count > 0 {
             let mut line = String::new();
             let _ = SystemTime.format_time(&mut Writer::new(&mut line));
-            let _ =
-                writeln!(line, "  WARN convoke: {count} lines of the log are missing here: nobody read them in time");
+            let _ = writeln!(line, "  WARN convoke: {count} log lines are missing here: the reader was too slow");
             self.push(line.into_bytes());
         }
     }

@@ -89,7 +89,7 @@ impl Write for RotatingFile {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.lost > 0 {
             let lost = inner.lost;
-            if inner.write(format!("({lost} lines were lost: the disk did not take them)\n").as_bytes()).is_ok() {
+            if inner.write(format!("({lost} lines were lost: the disk failed)\n").as_bytes()).is_ok() {
                 inner.lost = 0;
             }
         }

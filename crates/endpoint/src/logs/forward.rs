@@ -71,7 +71,7 @@ impl Forward {
         let dropped = std::mem::take(&mut lines.dropped);
         if dropped > 0 {
             let fields = Map::from_iter([("dropped".to_owned(), Value::from(dropped))]);
-            let message = "log lines were dropped while there was no tunnel to send them through".to_owned();
+            let message = "dropped log lines while the tunnel was down".to_owned();
             let at = lines.waiting.front().map_or_else(jiff::Timestamp::now, |line| line.at);
             let gap = Line { at, level: LogLevel::Warn, target: module_path!().into(), message, fields };
             frames.push(gap.frame(agent));

@@ -38,7 +38,7 @@ pub enum HttpError {
         patience: Duration,
     },
     /// Larger than it may be.
-    #[error("{host} sends more than {limit} bytes")]
+    #[error("{host} sent more than {limit} bytes")]
     TooLarge {
         /// Who.
         host: String,
@@ -49,7 +49,7 @@ pub enum HttpError {
     #[error("{0}")]
     Redirect(String),
     /// What was received could not be kept.
-    #[error("cannot keep what was received: {0}")]
+    #[error("cannot store the download: {0}")]
     Sink(std::io::Error),
 }
 
@@ -113,7 +113,7 @@ impl Dialler {
                 if status.is_redirection() {
                     let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
                     let next = location.and_then(|text| url.join(text).ok());
-                    url = next.ok_or_else(|| HttpError::Redirect(format!("{url} redirects to nowhere")))?;
+                    url = next.ok_or_else(|| HttpError::Redirect(format!("{url} redirects without an address")))?;
                     continue;
                 }
                 if status.is_success() {
@@ -149,7 +149,7 @@ impl Dialler {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
-        *request.uri_mut() = path.parse().map_err(|_| HttpError::Redirect(format!("{url} cannot be asked for")))?;
+        *request.uri_mut() = path.parse().map_err(|_| HttpError::Redirect(format!("cannot request {url}")))?;
         if let Ok(value) = HeaderValue::from_str(&host(url)) {
             request.headers_mut().insert(header::HOST, value);
         }

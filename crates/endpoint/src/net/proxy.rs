@@ -18,7 +18,7 @@ pub(crate) struct Proxies {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     /// Not an address.
-    #[error("{0} is set to something that is no address of a proxy; write it like http://proxy.example:3128")]
+    #[error("{0} is not an address of a proxy; write it like http://proxy.example:3128")]
     Malformed(&'static str),
     /// A kind of proxy that is not spoken here.
     #[error("{0} names a proxy of the kind {1}://; only http:// proxies (CONNECT) are supported")]

@@ -19,10 +19,10 @@ pub enum TlsError {
         why: String,
     },
     /// The platform's own store.
-    #[error("the platform's certificates cannot be used: {0}")]
+    #[error("cannot use the platform's certificates: {0}")]
     Platform(rustls::Error),
     /// A name that no certificate can have.
-    #[error("`{0}` is no name that a certificate can be for")]
+    #[error("`{0}` is not a name that a certificate can have")]
     Name(String),
 }
 
@@ -43,7 +43,7 @@ fn named(path: &Path) -> Result<Trust, TlsError> {
     let failed = |why: String| TlsError::Authority { path: path.to_owned(), why };
     let certificates = trust::certificates(path).map_err(|why| failed(why.to_string()))?;
     if certificates.is_empty() {
-        return Err(failed("there is no certificate (PEM) in it".into()));
+        return Err(failed("it contains no certificate (PEM)".into()));
     }
     Trust::only(certificates).map_err(|why| failed(why.to_string()))
 }

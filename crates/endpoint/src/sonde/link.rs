@@ -28,7 +28,7 @@ const MAX_MESSAGE: usize = 2 * 1024 * 1024;
 /// Bytes that may wait to be written before no more probes are taken.
 const HIGH_WATER: usize = 4 * 1024 * 1024;
 /// What a hub is told while remote control is off.
-const SWITCHED_OFF: &str = "remote control is switched off at this machine: it may be looked at, and not changed";
+const SWITCHED_OFF: &str = "remote control is switched off at this machine; only probes that observe are allowed";
 /// How a refusal begins that the other shape may get around.
 pub(super) const OTHER_SHAPE: &str = "not understood: ";
 
@@ -204,7 +204,7 @@ pub(super) async fn run(
         _ => return Err(SondeError::NoAck),
     }
     connected();
-    tracing::info!(hub = saved.hub, name = saved.name, "the Sonde tunnel is up");
+    tracing::info!(hub = saved.hub, name = saved.name, "the Sonde tunnel is open");
     let Connection { socket, started } = connection;
     // What still runs at the end is dropped, and with it every process that it started.
     let mut live = Live { socket, started, session, probes, switch, running: JoinSet::new(), stop };
@@ -273,7 +273,7 @@ impl Live<'_> {
             }
             WsEvent::Pong(_) | WsEvent::Skipped(_) => return true,
             WsEvent::Close(code) => {
-                tracing::info!(code, "the hub closes the Sonde tunnel");
+                tracing::info!(code, "the hub closed the Sonde tunnel");
                 return false;
             }
         };
@@ -282,7 +282,7 @@ impl Live<'_> {
                 let (probes, switch) = (Arc::clone(self.probes), self.switch.clone());
                 let cancel = self.stop.child_token();
                 self.running.spawn(async move {
-                    tracing::info!(probe = ask.probe, by = ask.requested_by, "a probe is asked for");
+                    tracing::info!(probe = ask.probe, by = ask.requested_by, "running a probe");
                     let ran = match refused(&probes, switch, &ask.probe).await {
                         Some(refused) => refused,
                         None => {
@@ -294,7 +294,7 @@ impl Live<'_> {
             }
             Event::Reply(frame) => self.socket.queue_text(&frame),
             Event::Update(update) => {
-                tracing::info!(latest = update.latest_version, "the hub knows a newer agent");
+                tracing::info!(latest = update.latest_version, "the hub knows a newer version of the agent");
             }
             Event::Refused(refused) => {
                 tracing::warn!(reason = refused.reason, "from the hub");
@@ -314,7 +314,7 @@ async fn refused(probes: &Probes, switch: Switch, probe: &str) -> Option<Ran> {
     let read = tokio::task::spawn_blocking(move || switch.read().is_enabled()).await;
     let is_on = read.unwrap_or(false);
     if !is_on {
-        tracing::warn!(probe, "a probe was refused: remote control is off");
+        tracing::warn!(probe, "refused a probe: remote control is off");
     }
     (!is_on).then_some(refused)
 }

@@ -67,7 +67,7 @@ pub(super) async fn run(
     let hash = fetch(dialler, order, draft.path(), allowed).await?;
     if hash != order.sha256 {
         return Err(ToolError::failed(format!(
-            "what was fetched has the SHA-256 {hash}, not the one that was announced; nothing was changed"
+            "the download has the SHA-256 {hash}, not the announced one; nothing was changed"
         )));
     }
     same_kind(&order.program, draft.path())?;
@@ -96,9 +96,9 @@ async fn fetch(
     let status = dialler
         .download(&order.url, MAX_BYTES, DOWNLOAD, allowed, sink)
         .await
-        .map_err(|why| ToolError::failed(format!("the update was not fetched: {why}")))?;
+        .map_err(|why| ToolError::failed(format!("cannot download the update: {why}")))?;
     if status != 200 {
-        return Err(ToolError::failed(format!("the update was not fetched: the server answers {status}")));
+        return Err(ToolError::failed(format!("cannot download the update: the server answers {status}")));
     }
     file.sync_all().map_err(kept)?;
     Ok(hex::encode(hasher.finalize()))
@@ -114,8 +114,8 @@ fn same_kind(present: &Path, new: &Path) -> Result<(), ToolError> {
     };
     match (kind(present), kind(new)) {
         (Ok(present), Ok(new)) if present == new => Ok(()),
-        (Ok(_), Ok(_)) => Err(ToolError::failed("what was fetched is no program for this kind of machine")),
-        (Err(why), _) | (_, Err(why)) => Err(ToolError::failed(format!("the programs cannot be compared: {why}"))),
+        (Ok(_), Ok(_)) => Err(ToolError::failed("the download is not a program for this platform")),
+        (Err(why), _) | (_, Err(why)) => Err(ToolError::failed(format!("cannot compare the programs: {why}"))),
     }
 }
 
@@ -142,7 +142,8 @@ fn kind_of(head: &[u8]) -> Vec<u8> {
 async fn answers(program: &Path) -> Result<(), ToolError> {
     let mut command = tokio::process::Command::new(program);
     command.args(CHECK_ARGS).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let failed = |why: String| ToolError::failed(format!("the new program does not run as an agent here: {why}"));
+    let failed =
+        |why: String| ToolError::failed(format!("the new program does not run as an agent on this machine: {why}"));
     // Linux says "text file busy" for a moment when another thread has just forked while the file was open for writing.
     let mut tries = 0;
     let child = loop {
@@ -156,13 +157,13 @@ async fn answers(program: &Path) -> Result<(), ToolError> {
     };
     let output = tokio::time::timeout(CHECK, child.wait_with_output())
         .await
-        .map_err(|_| failed(format!("it said nothing for {} s", CHECK.as_secs())))?
+        .map_err(|_| failed(format!("it printed nothing for {} s", CHECK.as_secs())))?
         .map_err(|why| failed(why.to_string()))?;
     let said = String::from_utf8_lossy(&output.stdout);
     if output.status.success() && said.trim_start().starts_with(CHECK_ANSWER) {
         Ok(())
     } else {
-        Err(failed(format!("it ended with {} and does not say that it is one", output.status)))
+        Err(failed(format!("it exited with {} without reporting that it is one", output.status)))
     }
 }
 
@@ -174,9 +175,9 @@ fn put_in_place(state: &StateDir, order: &Order, mut draft: Draft) -> Result<(),
     // The same file under a second name, where the file system can; else a copy.
     fs::hard_link(&order.program, &previous)
         .or_else(|_| fs::copy(&order.program, &previous).map(drop))
-        .map_err(|why| failed("the present program cannot be kept", why.to_string()))?;
+        .map_err(|why| failed("cannot keep a copy of the present program", why.to_string()))?;
     let record = Record::new(order.version.clone(), order.program.clone(), previous.clone(), order.trial_s);
-    record.write(state).map_err(|why| failed("the update cannot be recorded", why.to_string()))?;
+    record.write(state).map_err(|why| failed("cannot record the update", why.to_string()))?;
     match swap(draft.path(), &order.program, &previous) {
         Ok(()) => {
             draft.0 = None;
@@ -187,7 +188,7 @@ fn put_in_place(state: &StateDir, order: &Order, mut draft: Draft) -> Result<(),
         Err(why) => {
             Record::remove(state);
             let _ = fs::remove_file(&previous);
-            Err(failed("the new program cannot be put in place", why.to_string()))
+            Err(failed("cannot install the new program", why.to_string()))
         }
     }
 }

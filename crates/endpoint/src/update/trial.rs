@@ -71,7 +71,7 @@ impl Record {
             Ok(()) => {
                 tracing::error!(
                     version = self.version,
-                    "the update did not come back; the previous version is in place"
+                    "the update did not reconnect; restored the previous version"
                 );
                 self.rolled_back = true;
                 if self.write(state).is_err() {
@@ -83,7 +83,7 @@ impl Record {
             Err(why) => {
                 tracing::error!(
                     version = self.version, %why,
-                    "the update did not come back, and the previous version cannot be put back; staying with this one"
+                    "the update did not reconnect, and the previous version cannot be restored; keeping this one"
                 );
                 Self::remove(state);
                 false
@@ -109,13 +109,13 @@ pub fn settle(state: &StateDir, supervision: &Supervision) -> Settled {
     let Some(mut record) = Record::read(state) else {
         // Torn or never written: a leftover must not block the next update.
         if state.update_file().exists() {
-            tracing::warn!("the record of an update cannot be read and is removed");
+            tracing::warn!("cannot read the record of an update; removing it");
             Record::remove(state);
         }
         return Settled::Nothing;
     };
     if record.rolled_back {
-        tracing::error!(version = record.version, "an update did not come back and was undone");
+        tracing::error!(version = record.version, "undid an update that did not reconnect");
         Record::remove(state);
         return Settled::Nothing;
     }
@@ -127,12 +127,12 @@ pub fn settle(state: &StateDir, supervision: &Supervision) -> Settled {
         return if record.undo(state) { Settled::RolledBack } else { Settled::Nothing };
     }
     if let Err(why) = record.write(state) {
-        tracing::warn!(%why, "the start of a version on trial was not counted");
+        tracing::warn!(%why, "cannot count the start of a version on trial");
     }
     tracing::warn!(
         version = record.version,
         start = record.starts,
-        "this version is on trial until the hub lets it in"
+        "this version is on trial until it has authenticated at the hub"
     );
     let deadline = Instant::now() + Duration::from_secs(record.trial_s);
     Settled::OnTrial(Trial { record, state: state.clone(), deadline })
@@ -160,7 +160,7 @@ impl Trial {
 
     /// The hub has let it in.
     pub(crate) fn succeed(self) {
-        tracing::warn!(version = self.record.version, "the update has come back to the hub; it stays");
+        tracing::warn!(version = self.record.version, "the update has authenticated at the hub; keeping it");
         Record::remove(&self.state);
         // On Windows the file may still be in use; the next update replaces it.
         let _ = fs::remove_file(&self.record.previous);

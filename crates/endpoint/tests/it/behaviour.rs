@@ -85,7 +85,7 @@ async fn an_update_is_restarted_into_though_its_answer_was_never_sent() {
     }
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", NEW.len());
     download.write_all(format!("{head}{NEW}").as_bytes()).await.expect("writes");
-    soon("the update is in place", async {
+    soon("the update is installed", async {
         while !endpoint.state.update_file().exists() {
             tokio::task::yield_now().await;
         }

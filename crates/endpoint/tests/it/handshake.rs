@@ -194,7 +194,7 @@ async fn a_hub_that_says_no_is_told_as_such() {
     refuses(&kenny, &endpoint.state.key().expect("a key")).await;
     let _next = kenny.accept().await;
     let status = Status::read(&endpoint.state).expect("readable").expect("told");
-    assert!(status.problem.is_some_and(|why| why.contains("not enrolled there under this id")));
+    assert!(status.problem.is_some_and(|why| why.contains("not enrolled under this id")));
     agent.stop().await;
 }
 

@@ -187,7 +187,7 @@ async fn the_kill_switch_holds_for_probes_that_change_something() {
             assert!(refused["data"].to_string().contains("switched off"), "{refused}");
         }
         assert_eq!(times(), 1, "nothing ran");
-        assert_eq!(probe(&hub, "mine.observe", json!({})).await["status"], "success", "it may be looked at");
+        assert_eq!(probe(&hub, "mine.observe", json!({})).await["status"], "success", "only probes that observe");
         Switch::new(state.switch_file()).set(RemoteControl::Enabled).expect("switches");
         assert_eq!(probe(&hub, "mine.interact", json!({})).await["status"], "success");
         assert_eq!(times(), 3);

@@ -71,7 +71,7 @@ impl Note {
         match self {
             Self::Nothing | Self::Before(0) => {}
             Self::Before(count) => detail["unrecorded_before"] = count.into(),
-            Self::Last => detail["note"] = "more of these in this minute are only counted".into(),
+            Self::Last => detail["note"] = "further ones in this minute are only counted".into(),
         }
     }
 
@@ -79,8 +79,8 @@ impl Note {
     pub(crate) fn words(self) -> Option<String> {
         match self {
             Self::Nothing | Self::Before(0) => None,
-            Self::Before(count) => Some(format!("{count} lines about it before this one were only counted")),
-            Self::Last => Some("more lines about it in this minute are only counted".to_owned()),
+            Self::Before(count) => Some(format!("{count} earlier lines about it were only counted")),
+            Self::Last => Some("further lines about it in this minute are only counted".to_owned()),
         }
     }
 }
@@ -249,7 +249,7 @@ mod tests {
             assert_eq!([keep(60), keep(61), keep(62)], [Some(Note::Last), None, None]);
             let mut detail = serde_json::json!({});
             let note = keep(60_000).expect("kept");
-            assert_eq!(note.words().as_deref(), Some("2 lines about it before this one were only counted"));
+            assert_eq!(note.words().as_deref(), Some("2 earlier lines about it were only counted"));
             note.tell(&mut detail);
             assert_eq!(detail, serde_json::json!({ "unrecorded_before": 2 }), "{kind:?}");
             assert_eq!(keep(60_001), Some(Note::Nothing));

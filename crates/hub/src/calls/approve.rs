@@ -28,7 +28,7 @@ use crate::operators::{Caller, Token};
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a call does not run whose arguments the store does not give back.
-const UNREADABLE: &str = "the call's arguments could not be read back";
+const UNREADABLE: &str = "cannot read the call's stored arguments";
 
 /// Why a call does not run whose asker may not ask any more.
 const NOT_IN_FORCE: &str = "the token that asked for this call is no longer valid";
@@ -37,7 +37,7 @@ const NOT_IN_FORCE: &str = "the token that asked for this call is no longer vali
 #[derive(Debug, thiserror::Error)]
 pub enum DecideError {
     /// No such approval, or none the caller may see.
-    #[error("there is no such approval")]
+    #[error("the approval does not exist")]
     Unknown,
     /// The caller's reach does not include the target.
     #[error(transparent)]
@@ -136,7 +136,7 @@ impl Answered<'_> {
         match self {
             Self::ByAPerson { reason: Some(reason) } => format!("{} said no: {reason}", by.token.name),
             Self::ByAPerson { reason: None } => format!("{} said no", by.token.name),
-            Self::AtTheClient => "the person at the client said no".into(),
+            Self::AtTheClient => "the person at the client denied it".into(),
         }
     }
 }
@@ -203,7 +203,7 @@ pub(super) fn start(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
             };
             // It is not told to have failed: the store still holds the yes, and the next start would run it.
             if !told {
-                tracing::error!(call = %row.id, %why, "an approved call cannot run yet; it is tried again");
+                tracing::error!(call = %row.id, %why, "cannot run an approved call yet; trying again");
                 told = true;
             }
             tokio::select! {
@@ -249,7 +249,7 @@ async fn use_approval(
         return fail(code::OFFLINE, format!("agent {} no longer exists", row.target), Decision::Denied).await;
     };
     if is_another(hub, &agent, row) {
-        let message = format!("{} was enrolled anew after this call was asked for; ask again", row.target);
+        let message = format!("{} was enrolled again after this call was placed; place it again", row.target);
         return fail(code::DENIED, message, Decision::Denied).await;
     }
     let args = row.args.as_ref().and_then(|a| std::str::from_utf8(a.reveal()).ok()).map(str::to_owned);
@@ -299,7 +299,7 @@ pub(super) async fn once_stored<F: Future<Output = Result<(), StoreError>>>(
             settled => return Some(settled),
         };
         if !told {
-            tracing::error!(%call, %why, "an approved call cannot be recorded yet; it is tried again");
+            tracing::error!(%call, %why, "cannot record an approved call yet; trying again");
             told = true;
         }
         tokio::select! {
@@ -435,7 +435,7 @@ pub async fn expire_due(hub: &Hub) {
             Err(why) => Err(why),
         };
         if let Err(why) = outcome {
-            tracing::error!(approval = %id, %why, "a lapsed approval could not be recorded; it is tried again");
+            tracing::error!(approval = %id, %why, "cannot record an expired approval; trying again");
         }
     }
 }
@@ -485,7 +485,7 @@ pub async fn withdraw(hub: &Hub, by: &Caller, target: &PeerId, why: &str) -> Res
 
 /// The same for those that a token asked for which is revoked.
 pub async fn withdraw_of(hub: &Hub, by: &Caller, asker: TokenId) -> Result<(), StoreError> {
-    deny_waiting(hub, by, "the token that asked was revoked", |row| row.caller == asker).await
+    deny_waiting(hub, by, "the caller's token was revoked", |row| row.caller == asker).await
 }
 
 async fn deny_waiting(hub: &Hub, by: &Caller, why: &str, which: impl Fn(&CallRow) -> bool) -> Result<(), StoreError> {
@@ -513,7 +513,7 @@ pub async fn take_back(hub: &Hub, by: &Caller, id: ApprovalId) -> Result<bool, c
     let (task_hub, by) = (hub.clone(), by.clone());
     let taking_back = async move {
         let Some((approval, row)) = task_hub.store.approval(id).await? else { return Ok(false) };
-        end_waiting(&task_hub, &by, &approval, &row, code::CANCELLED, "who asked took the call back").await
+        end_waiting(&task_hub, &by, &approval, &row, code::CANCELLED, "the caller cancelled the call").await
     };
     to_its_end(hub, taking_back).await
 }

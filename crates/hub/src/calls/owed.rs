@@ -53,7 +53,7 @@ pub async fn settle(hub: &Hub) {
         }
     }
     if settled > 0 {
-        tracing::info!(settled, "outcomes that could not be recorded when their calls ended are in the journal now");
+        tracing::info!(settled, "wrote outcomes to the journal that could not be written when their calls ended");
     }
 }
 

@@ -84,7 +84,7 @@ impl Done {
 
     /// As it is kept when the result is too large for that: whoever asks again must not take it for an empty one.
     pub fn without_result(&self) -> Self {
-        let gone = "the result was too large to be kept (calls.max_result_bytes_kept)";
+        let gone = "the result is too large to be kept (calls.max_result_bytes_kept)";
         let message = self.message.clone().or_else(|| self.result.as_ref().map(|_| gone.to_owned()));
         Self { result: None, message, ..self.clone() }
     }

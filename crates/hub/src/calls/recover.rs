@@ -22,8 +22,8 @@ pub(crate) const INTERRUPTED: &str = "the hub stopped before the agent answered;
 /// What became of one that was not sent.
 const NOT_SENT: &str = "the hub stopped before the call was sent";
 /// What is told of a call that waited in a store which went back to an earlier time.
-const RESTORED: &str = "the hub's data is of an earlier time (a backup was restored, or a damaged log was accepted), and the \
-                        call may have run since; ask again if it has not";
+const RESTORED: &str = "the hub started from older data (a restored backup or an accepted damaged log), and the call may \
+                        have run since; place it again if it has not";
 /// What is told of a call whose end was lost.
 const UNRECORDED: &str = "the outcome could not be recorded; the agent may have finished";
 
@@ -60,7 +60,7 @@ pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
         let started =
             Draft::new(clock::now(), Kind::Hub).detail(&json!({ "what": "started from data of an earlier time" }));
         hub.store.settle_restored(started).await?;
-        tracing::warn!(ended, "this hub's data is of an earlier time: the calls that waited in it have ended");
+        tracing::warn!(ended, "the hub started from older data; ended the calls that waited in it");
     }
     for (approval, row) in all(hub, ApprovalState::Pending).await? {
         let call = hub.calls.revive(&row);

@@ -160,12 +160,12 @@ pub(super) async fn patch(
     };
     if tags.len() > MAX_TAGS || !tags.iter().all(well_formed) {
         return Err(ApiError::bad_request(
-            "`tags` takes at most 32 tags of 1 to 64 letters, digits, '.', '_', ':' or '-'",
+            "`tags` takes at most 32 tags of 1 to 64 letters, digits, '.', '_', ':' and '-'",
         ));
     }
     if caller.token.grant.check_reach(&id, &tags).is_err() {
         // Taking away the tag that brings an agent into reach would put it out of the caller's own hands.
-        return Err(ApiError::bad_request("these tags would put the agent out of this token's own reach"));
+        return Err(ApiError::bad_request("with these tags the agent would be outside this token's scopes"));
     }
     check_rules_hold(&hub, &caller, &agent, &tags).await?;
     let mut draft = record(&caller, Kind::Trust, &id, "tags");
@@ -192,8 +192,10 @@ async fn check_rules_hold(hub: &Hub, caller: &Caller, agent: &Agent, tags: &[Str
         names_it && rule.tags.as_ref().is_some_and(is_lifted)
     });
     let Some(rule) = lifted else { return Ok(()) };
-    let hint =
-        format!("the confirm rule `{}` holds for this agent by a tag; an admin without scopes can do this", rule.id);
+    let hint = format!(
+        "confirm rule `{}` applies to this agent by a tag; only an admin without scopes can change that",
+        rule.id
+    );
     record_refusal(hub, caller, "an agent's tags that a confirm rule names", Some(agent.id.as_str())).await;
     Err(ApiError::forbidden(&missing).hint(hint))
 }
@@ -312,13 +314,13 @@ pub(super) async fn enrol(
         hub.operators.throttle.failed(address, now);
         let claimed: String = id.chars().take(MAX_CLAIMED).collect();
         if hub.strangers.refused(address, Door::Http) {
-            tracing::warn!(%address, ?claimed, why, "an enrolment was refused; more of this address in this minute are only counted");
+            tracing::warn!(%address, ?claimed, why, "refused an enrolment; further refusals of this address in this minute are only counted");
         } else {
-            tracing::debug!(%address, ?claimed, why, "an enrolment was refused");
+            tracing::debug!(%address, ?claimed, why, "refused an enrolment");
         }
-        ApiError::unauthorized(why).hint("an admin mints an enrolment token with `convoke enroll-token ID`")
+        ApiError::unauthorized(why).hint("an admin creates an enrolment token with `convoke enroll-token ID`")
     };
-    let Some(token) = token else { return Err(refused("no enrolment token was given")) };
+    let Some(token) = token else { return Err(refused("enrolment token missing")) };
     let Some(key) = key else {
         return Err(ApiError::bad_request("`public_key` is missing: send the base64 of the agent's 32-byte key"));
     };
@@ -362,14 +364,14 @@ pub(super) async fn enrol(
         EnrolOutcome::AlreadyEnrolled => {
             record_no(&hub, &peer, &key, address, "the agent has a key already").await;
             return Err(ApiError::conflict(format!("agent {peer} has a key already"))
-                .hint("`convoke agents rotate-key` gives a token that may replace it"));
+                .hint("use a token of `convoke agents rotate-key` to replace it"));
         }
         EnrolOutcome::OldKey => {
             record_no(&hub, &peer, &key, address, "the key was revoked or replaced").await;
-            let message = "this key was revoked or replaced, or is the one to be replaced: a new one is needed";
+            let message = "this key was revoked or replaced, or is the one to be replaced; send a new key";
             // Not 409: the field's agents take that for "enrolled already", note it down and never try again.
             return Err(ApiError::new(StatusCode::FORBIDDEN, "old_key", message).hint(
-                "remove the agent's key file, and the file kenny-agent.enrolled beside it if there is one, so that it makes a new key; the token is still good",
+                "remove the agent's key file and kenny-agent.enrolled beside it, so that the agent makes a new key; the token is still valid",
             ));
         }
     }
@@ -438,7 +440,7 @@ pub(super) async fn revoke(
 /// Ends what waits for a person and would go to this agent. If that fails, it is refused when someone says yes.
 async fn withdraw(hub: &Hub, caller: &Caller, agent: &Agent, why: &str) {
     if let Err(why) = calls::withdraw(hub, caller, &agent.id, why).await {
-        tracing::error!(agent = %agent.id, %why, "calls that wait for a person were not ended");
+        tracing::error!(agent = %agent.id, %why, "cannot end the calls that wait for a person");
     }
 }
 

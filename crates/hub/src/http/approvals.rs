@@ -54,13 +54,13 @@ pub(super) async fn decide(
     PathOf(id): PathOf<String>,
     Json(body): Json<Decide>,
 ) -> Result<Json<Decided>, ApiError> {
-    let id: ApprovalId = id.parse().map_err(|_| ApiError::not_found("there is no such approval"))?;
+    let id: ApprovalId = id.parse().map_err(|_| ApiError::not_found("the approval does not exist"))?;
     if body.reason.as_ref().is_some_and(|r| r.len() > 1000) {
         return Err(ApiError::bad_request("`reason` takes at most 1000 characters"));
     }
     match calls::decide(&hub, &caller, id, body.approve, body.reason.as_deref()).await {
         Ok((state, call_id)) => Ok(Json(Decided { id, state: state.name().into(), call_id })),
-        Err(DecideError::Unknown) => Err(ApiError::not_found("there is no such approval")),
+        Err(DecideError::Unknown) => Err(ApiError::not_found("the approval does not exist")),
         Err(DecideError::OutOfReach(missing)) => {
             record_refusal(&hub, &caller, "an approval out of reach", None).await;
             Err(ApiError::forbidden(&missing))
@@ -70,7 +70,7 @@ pub(super) async fn decide(
             Err(if body.approve {
                 refused
             } else {
-                refused.hint("`convoke calls cancel` takes back what you asked for")
+                refused.hint("use `convoke calls cancel` to cancel your own call")
             })
         }
         Err(DecideError::Refused(why)) => Err(ApiError::conflict(why.to_string())),

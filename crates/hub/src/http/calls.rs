@@ -165,7 +165,7 @@ pub(super) async fn show(
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<WaitQuery>,
 ) -> Result<Response<Body>, ApiError> {
-    let unknown = || ApiError::not_found("there is no such call");
+    let unknown = || ApiError::not_found("the call does not exist");
     let id: CallId = id.parse().map_err(|_| unknown())?;
     let wait = query.wait_s.map(|s| seconds(s.clamp(0.0, MAX_WAIT_S), "wait_s")).transpose()?;
     match find(&hub, &caller, id).await? {
@@ -198,17 +198,17 @@ pub(super) async fn take_back(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<CallStatus>, ApiError> {
-    let id: CallId = id.parse().map_err(|_| ApiError::not_found("there is no such call"))?;
+    let id: CallId = id.parse().map_err(|_| ApiError::not_found("the call does not exist"))?;
     Ok(Json(status(&taken_back(&hub, &caller, id).await?)))
 }
 
 /// Takes back a call that waits, for who asked.
 pub(crate) async fn taken_back(hub: &Hub, caller: &Caller, id: CallId) -> Result<Arc<Call>, ApiError> {
-    let done = || ApiError::conflict("the call is done: there is nothing to take back");
+    let done = || ApiError::conflict("the call is done and cannot be cancelled");
     let Found::Kept(call) = find(hub, caller, id).await? else { return Err(done()) };
     if call.caller != caller.token.id {
-        record_refusal(hub, caller, "taking back another caller's call", Some(call.target.as_str())).await;
-        let message = "only who asked takes a call back; whoever may approve can say no to it";
+        record_refusal(hub, caller, "cancelling another caller's call", Some(call.target.as_str())).await;
+        let message = "only its caller can cancel a call; who may approve can deny it";
         return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message));
     }
     if let Some((approval, _)) = call.approval()
@@ -218,7 +218,7 @@ pub(crate) async fn taken_back(hub: &Hub, caller: &Caller, id: CallId) -> Result
     }
     match call.state() {
         CallState::Done => Err(done()),
-        _ => Err(ApiError::conflict("the call is under way: the agent cannot be told to stop")),
+        _ => Err(ApiError::conflict("the call is running and cannot be stopped")),
     }
 }
 
@@ -232,7 +232,7 @@ pub(crate) enum Found {
 
 /// A call that is the caller's to see.
 pub(crate) async fn find(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found, ApiError> {
-    let unknown = || ApiError::not_found("there is no such call");
+    let unknown = || ApiError::not_found("the call does not exist");
     let call = match hub.calls.find(id) {
         Some(call) => call,
         None => match hub.store.call(id).await? {
@@ -290,7 +290,7 @@ async fn from_journal(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found, A
         .iter()
         .filter_map(|row| serde_json::from_str::<Record>(row.json.get()).ok())
         .find(|r| r.phase.as_deref() == Some("outcome"));
-    let unknown = || ApiError::not_found("there is no such call");
+    let unknown = || ApiError::not_found("the call does not exist");
     let record = record.ok_or_else(unknown)?;
     let target = record.target.as_deref();
     if record.who.as_deref() != Some(caller.token.name.as_str())

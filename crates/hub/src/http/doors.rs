@@ -144,7 +144,7 @@ impl Router {
     async fn enter(&self, from: IpAddr, mut request: Request, is_page: bool) -> Response<Body> {
         let Routes { hub, paths } = &*self.0;
         let Ok(found) = paths.at(request.uri().path()) else {
-            return ApiError::not_found("there is nothing at this address").into_response();
+            return ApiError::not_found("no such path").into_response();
         };
         // Whoever may get a thing may ask for its head.
         let head = request.method() == Method::HEAD;
@@ -156,7 +156,7 @@ impl Router {
         let mut names = Vec::with_capacity(found.params.len());
         for (_, name) in found.params.iter() {
             let Ok(name) = percent_decode_str(name).decode_utf8() else {
-                return ApiError::bad_request("the address does not fit: it is no UTF-8").into_response();
+                return ApiError::bad_request("the path is not valid UTF-8").into_response();
             };
             names.push(name.into_owned());
         }
@@ -181,7 +181,7 @@ impl Router {
 
 /// A token that was revoked, or lapsed, while its request was under way: whoever has it hears nothing more.
 fn too_late() -> Response<Body> {
-    ApiError::unauthorized("this token is no longer valid; what came of the request is in the journal")
+    ApiError::unauthorized("this token is no longer valid; the journal has the outcome of the request")
         .into_response()
 }
 
@@ -233,7 +233,7 @@ async fn keep(hub: &Hub, right: Right, request: &mut Request, from: IpAddr) -> R
     if caller.token.used(clock::now(), caller.address) {
         let used = Lossy::TokenUsed(caller.token.id, clock::now());
         if let Err(why) = hub.store.enqueue(used).await {
-            tracing::error!(%why, "a token's use was not noted");
+            tracing::error!(%why, "cannot store when a token was last used");
         }
     }
     Ok(Some(caller))
@@ -255,8 +255,8 @@ fn authenticate(hub: &Hub, request: &Request, address: IpAddr) -> Result<Caller,
             hub.metrics.refused(at.name(), "stranger");
             let has_token = matches!(why, AuthError::Unknown);
             let refused = match why {
-                AuthError::Missing => ApiError::unauthorized("no token was given"),
-                AuthError::Unknown => ApiError::unauthorized("this token is not valid here"),
+                AuthError::Missing => ApiError::unauthorized("token missing"),
+                AuthError::Unknown => ApiError::unauthorized("the token is not valid"),
                 AuthError::Throttled { seconds } => return Err(ApiError::throttled(seconds)),
             };
             if at != Door::Mcp {
@@ -288,6 +288,6 @@ pub async fn record_refusal(hub: &Hub, caller: &Caller, what: &str, target: Opti
     record.decision = Some(Decision::Denied);
     hub.metrics.refused(caller.door.name(), "known");
     if let Err(why) = hub.store.append(record).await {
-        tracing::error!(%why, "a refusal was not recorded");
+        tracing::error!(%why, "cannot record a refusal");
     }
 }

@@ -31,11 +31,11 @@ pub(super) async fn update(
     // Before anything is looked at on the disk: what binaries a hub has is for those who may offer them.
     let tool = "agent_update";
     if let Err(missing) = caller.token.grant.check_tool(convoke_kenny::tools::effect_of(tool), tool) {
-        super::doors::record_refusal(&hub, &caller, "an update of an agent", Some(&id)).await;
+        super::doors::record_refusal(&hub, &caller, "updating an agent", Some(&id)).await;
         return Err(ApiError::forbidden(&missing));
     }
     let Some(meta) = agent.state().meta.as_deref().map(convoke_kenny::frame::Meta::read) else {
-        let message = format!("agent {id} has never been connected, and what it runs on is not known");
+        let message = format!("agent {id} has never connected, so its platform is unknown");
         return Err(ApiError::conflict(message));
     };
     let arch = meta.arch.unwrap_or_else(|| "x86_64".into());
@@ -53,17 +53,17 @@ pub(super) async fn update(
     let (binary, hash) = match found {
         Ok(Some(found)) => found,
         Ok(None) => {
-            let message = format!("there is no binary for {os} on {arch_name} in kenny.update_dir");
+            let message = format!("kenny.update_dir has no binary for {os} on {arch_name}");
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_binary", message));
         }
         Err(why) => {
-            let message = format!("kenny.update_dir could not be read: {why}");
+            let message = format!("cannot read kenny.update_dir: {why}");
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_binary", message));
         }
     };
     // An agent that does not say what it is gets what there is.
     if !meta.version.is_empty() && !is_newer(&binary.version, &meta.version) {
-        let message = format!("agent {id} has version {}; the newest here is {}", meta.version, binary.version);
+        let message = format!("agent {id} has version {}; the newest binary is {}", meta.version, binary.version);
         return Err(ApiError::conflict(message).hint("put a newer binary into kenny.update_dir"));
     }
     let url = downloads::address(&hub, &binary.path).ok_or_else(ApiError::internal)?;
@@ -101,7 +101,7 @@ fn offer_of(dir: &Path, os: &str, arch: &str) -> std::io::Result<Option<(Binary,
 #[utoipa::path(get, path = "/d/binary/{link}", params(("link" = String, Path)), responses((status = 200), (status = 404)), tag = "agents")]
 /// The binary behind a short-lived link.
 pub(super) async fn binary(State(hub): State<Hub>, PathOf(link): PathOf<String>) -> Result<Response<Body>, ApiError> {
-    let gone = || ApiError::not_found("this link is not valid, or no longer");
+    let gone = || ApiError::not_found("the link is not valid or has expired");
     let path = hub.downloads.find(&SecretText::new(link), clock::now()).ok_or_else(gone)?;
     let file = tokio::fs::File::open(&path).await.map_err(|_| gone())?;
     let length = file.metadata().await.map_err(|_| gone())?.len();

@@ -69,7 +69,7 @@ impl ApiError {
     /// 401.
     pub fn unauthorized(message: &str) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
-            .hint("send `Authorization: Bearer <operator token>`; an admin mints one with `convoke tokens create`")
+            .hint("send `Authorization: Bearer <operator token>`; an admin creates one with `convoke tokens create`")
     }
 
     /// 403.
@@ -90,7 +90,7 @@ impl ApiError {
 
     /// 405.
     pub fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address does not take that method")
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not support that method")
     }
 
     /// 413, for a body of which the rest is not read.
@@ -105,7 +105,7 @@ impl ApiError {
 
     /// 429, for an address that presented too many wrong tokens.
     pub fn throttled(retry_after_s: u32) -> Self {
-        let message = "too many wrong tokens or proofs came from this address; it is not listened to for a while";
+        let message = "too many wrong tokens or proofs from this address; try again later";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "throttled", message);
         Self { retry_after: Some(retry_after_s), ..error }
     }
@@ -124,7 +124,7 @@ impl ApiError {
 
     /// 500.
     pub fn internal() -> Self {
-        let message = "something went wrong inside the hub; its log has more under this request id";
+        let message = "internal error; the hub's log has more under this request id";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 }
@@ -136,11 +136,11 @@ impl std::convert::From<StoreError> for ApiError {
         }
         tracing::error!(%error, "the store failed");
         let hint = if matches!(error, StoreError::DiskFull) {
-            "nothing was changed, and writing goes on once there is space"
+            "nothing was changed; writing resumes once there is space"
         } else if error.has_changed_nothing() {
-            "nothing was changed; look at the hub's log and at the free space of its data directory"
+            "nothing was changed; check the hub's log and the free space of its data directory"
         } else {
-            "look at the hub's log and at its disk, and once it writes again, whether the change is there"
+            "check the hub's log and disk, and once it writes again, whether the change was made"
         };
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", format!("the hub's store failed: {error}")).hint(hint)
     }
@@ -226,6 +226,6 @@ mod tests {
         assert!(!unsure.sentence().contains("nothing was changed"), "{}", unsure.sentence());
         assert!(unsure.sentence().contains("not known"), "{}", unsure.sentence());
         let full = ApiError::from(StoreError::DiskFull).sentence();
-        assert!(full.contains("nothing was changed, and writing goes on"), "{full}");
+        assert!(full.contains("nothing was changed; writing resumes"), "{full}");
     }
 }

@@ -93,7 +93,7 @@ pub(crate) async fn body(
         () = stopped => None,
     };
     let Some(collected) = collected else {
-        return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time"));
+        return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not arrive in time"));
     };
     match collected {
         Ok(_) if caller.is_some_and(|caller| !caller.token.is_active(clock::now())) => {
@@ -104,7 +104,7 @@ pub(crate) async fn body(
             discard(&mut sent).await;
             Err(too_large())
         }
-        Err(_) => Err(ApiError::bad_request("the body could not be read to its end")),
+        Err(_) => Err(ApiError::bad_request("the body ended too early")),
     }
 }
 
@@ -125,13 +125,13 @@ async fn discard(sent: &mut Body) {
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // A list would be taken as an object's values in their order.
     if bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(ApiError::bad_request("the body does not fit: it must be an object"));
+        return Err(ApiError::bad_request("the body must be a JSON object"));
     }
     serde_json::from_slice(bytes).map_err(|why| {
         // Read once more to learn where: keeping track of it costs every body that fits.
         let again = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(bytes)).err();
         let what = again.map_or_else(|| super::error::clip(&why.to_string()).to_owned(), |again| misfit(&again));
-        ApiError::bad_request(format!("the body does not fit: {what}"))
+        ApiError::bad_request(format!("invalid body: {what}"))
     })
 }
 
@@ -149,7 +149,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
         match serde_json::to_vec(&self.0) {
             Ok(bytes) => json_bytes(bytes),
             Err(why) => {
-                tracing::error!(%why, "an answer could not be written");
+                tracing::error!(%why, "cannot serialise an answer");
                 ApiError::internal().into_response()
             }
         }
@@ -219,7 +219,7 @@ fn query_misfit(why: &str) -> String {
     };
     match why.split_once(": ").and_then(|(name, text)| Some((name, wanted(text)?))) {
         Some((name, wanted)) => format!("`{}` must be {wanted}", super::error::clip(name)),
-        None => format!("the query does not fit: {}", super::error::clip(why)),
+        None => format!("invalid query: {}", super::error::clip(why)),
     }
 }
 

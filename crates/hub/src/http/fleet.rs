@@ -176,5 +176,5 @@ fn before(text: &str) -> Result<Before, ApiError> {
         None => Timestamp::parse(time).map(Before::Time),
         Some(place) => place.parse().ok().filter(|_| Timestamp::parse(time).is_some()).map(Before::Snapshot),
     };
-    before.ok_or_else(|| ApiError::bad_request("`before` must be an RFC 3339 time, or `next` of the page before"))
+    before.ok_or_else(|| ApiError::bad_request("`before` must be an RFC 3339 time, or `next` of the previous page"))
 }

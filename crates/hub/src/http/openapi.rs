@@ -74,14 +74,14 @@ fn sonde_error() -> RefOr<Schema> {
 
 /// What every door may answer besides what it is for, so that no handler has to repeat it.
 const REFUSALS: [(&str, &str); 10] = [
-    ("400", "A parameter or the body is not as it must be."),
-    ("401", "No token, or none that is known here."),
+    ("400", "A parameter or the body is invalid."),
+    ("401", "The token is missing or not valid."),
     ("403", "The token's role or scopes do not include this."),
-    ("404", "There is nothing of this name, or not within reach."),
-    ("408", "The body did not come in time."),
-    ("409", "It does not fit what is there."),
+    ("404", "It does not exist, or is outside the token's scopes."),
+    ("408", "The body did not arrive in time."),
+    ("409", "It conflicts with the present state."),
     ("413", "The body is too large."),
-    ("421", "The hub does not go by the name in `Host`."),
+    ("421", "The hub does not have the name in `Host`."),
     ("429", "Too many calls, or too many wrong tokens from this address."),
     ("503", "The hub is busy, stopping, or cannot write."),
 ];

@@ -14,13 +14,13 @@ use crate::hub::Hub;
 pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> {
     let headers = request.headers();
     let Some(host) = host(request) else {
-        return Err(ApiError::bad_request("the request must name one host"));
+        return Err(ApiError::bad_request("the request must have exactly one `Host`"));
     };
     if !host_allowed(hub, name_of(host)) {
         return Err(ApiError::new(
             StatusCode::MISDIRECTED_REQUEST,
             "wrong_host",
-            format!("this hub is not `{}`", super::error::clip(host)),
+            format!("this hub does not answer to the name `{}`", super::error::clip(host)),
         )
         .hint("add the name to hub.allowed_hosts, or set hub.public_url"));
     }
@@ -32,7 +32,7 @@ pub(super) fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> 
             return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "wrong_origin",
-                format!("pages of `{}` may not use this hub", super::error::clip(origin)),
+                format!("pages from `{}` may not use this hub", super::error::clip(origin)),
             )
             .hint("add the origin to hub.allowed_origins"));
         }

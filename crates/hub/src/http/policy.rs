@@ -41,7 +41,7 @@ pub(super) async fn put_deny_rule(
     let policy = hub.policy.current();
     let count = policy.deny.len();
     if count >= guard::MAX_OPERATOR_RULES && !policy.deny.iter().any(|r| r.id == rule.id) {
-        return Err(ApiError::conflict(format!("there are {count} rules already, the most there may be")));
+        return Err(ApiError::conflict(format!("there are already {count} rules, which is the limit")));
     }
     let body = serde_json::to_value(&rule).unwrap_or_default();
     hub.store.put_deny_rule(&rule, record(&caller, "deny rule put", &rule.id, &body)).await?;
@@ -98,7 +98,7 @@ pub(super) async fn put_confirm_rule(
     let _turn = hub.policy.turn().await;
     let rules = hub.policy.current().confirm.clone();
     if rules.len() >= confirm::MAX_RULES && !rules.iter().any(|r| r.id == rule.id) {
-        return Err(ApiError::conflict(format!("there are {} rules already, the most there may be", rules.len())));
+        return Err(ApiError::conflict(format!("there are already {} rules, which is the limit", rules.len())));
     }
     let body = serde_json::to_value(&rule).unwrap_or_default();
     hub.store.put_confirm_rule(&rule, record(&caller, "confirm rule put", &rule.id, &body)).await?;
@@ -125,7 +125,6 @@ pub(super) async fn delete_confirm_rule(
 }
 
 fn no_rule(id: &str) -> ApiError {
-    let message = format!("there is no rule `{}`", super::error::clip(id));
-    ApiError::not_found(message)
-        .hint("`convoke policy list` and `convoke policy confirm list` show the rules that there are")
+    let message = format!("rule `{}` does not exist", super::error::clip(id));
+    ApiError::not_found(message).hint("`convoke policy list` and `convoke policy confirm list` show all rules")
 }

@@ -63,8 +63,8 @@ async fn in_reach(hub: &Hub, caller: &Caller, named: &str) -> Result<Arc<LiveRoo
 
 /// There is no such room.
 pub(super) fn no_room(name: &str) -> ApiError {
-    ApiError::not_found(format!("there is no room `{}`", clip(name)))
-        .hint("`convoke room list` shows those there are; `convoke room create NAME` makes one")
+    ApiError::not_found(format!("room `{}` does not exist", clip(name)))
+        .hint("`convoke room list` shows all rooms; `convoke room create NAME` creates one")
 }
 
 fn grant_view(grant: &Grant, explicit: bool) -> GrantView {
@@ -173,15 +173,13 @@ pub(super) async fn create(
     match body.transport.as_deref() {
         None | Some("relay") => {}
         Some("mesh") => {
-            return Err(ApiError::bad_request(
-                "`transport`: this hub carries rooms over its relay only, not over WebRTC",
-            )
-            .hint("leave `transport` out, or say `relay`"));
+            return Err(ApiError::bad_request("`transport`: this hub supports only the relay, not WebRTC")
+                .hint("leave `transport` out, or say `relay`"));
         }
         Some(_) => return Err(ApiError::bad_request("`transport` is `relay`")),
     }
     let named = name::normal(&body.name)
-        .ok_or_else(|| ApiError::bad_request("`name` needs a letter or a digit, of those from a to z and 0 to 9"))?;
+        .ok_or_else(|| ApiError::bad_request("`name` needs a letter from a to z or a digit"))?;
     if let Err(missing) = caller.token.grant.check_reach::<String>(&peer(&named), &[]) {
         record_refusal(&hub, &caller, "a room out of reach", Some(&peer(&named))).await;
         return Err(ApiError::forbidden(&missing));
@@ -264,10 +262,10 @@ pub(super) async fn grant(
     let grant = match body {
         GrantChange { default: true, perceive: None, act: None, expires_at: None } => None,
         GrantChange { default: true, .. } => {
-            return Err(ApiError::bad_request("`default` goes with nothing else"));
+            return Err(ApiError::bad_request("`default` cannot be combined with other fields"));
         }
         GrantChange { perceive: None, act: None, expires_at: None, .. } => {
-            return Err(ApiError::bad_request("say what to change: `perceive`, `act`, `expires_at` or `default`"));
+            return Err(ApiError::bad_request("name what to change: `perceive`, `act`, `expires_at` or `default`"));
         }
         change => Some(granted(&change, &before.grant)?),
     };
@@ -280,7 +278,7 @@ pub(super) async fn grant(
 fn find(hub: &Hub, room: &LiveRoom, id: &str) -> Result<Person, ApiError> {
     let people = room.look(|room| room.people(now(hub)));
     people.into_iter().find(|person| person.id == id).ok_or_else(|| {
-        ApiError::not_found(format!("there is nobody `{}` in room `{}`", clip(id), room.name))
+        ApiError::not_found(format!("participant `{}` does not exist in room `{}`", clip(id), room.name))
             .hint(format!("`convoke room show {}` has the ids", room.name))
     })
 }

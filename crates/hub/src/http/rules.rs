@@ -96,7 +96,7 @@ pub(super) async fn put(
     let _turn = hub.yonexus.rules.turn().await;
     let known = hub.yonexus.rules.list();
     if known.len() >= MAX_RULES && !known.iter().any(|r| r.rule == rule.rule) {
-        return Err(ApiError::conflict(format!("there are {MAX_RULES} rules already, the most there may be")));
+        return Err(ApiError::conflict(format!("there are already {MAX_RULES} rules, which is the limit")));
     }
     let body = serde_json::to_string(&rule).unwrap_or_default();
     let row = RuleRow { rule: rule.rule.clone(), body, secret };
@@ -133,7 +133,7 @@ fn check_target(hub: &Hub, target: &mut Target) -> Result<Option<SecretBytes>, A
                 names.retain(|name| seen.insert(name.clone()));
             }
             if to.with_id && to.keep_s.is_none() {
-                return Err(ApiError::bad_request("`with_id` goes with `keep_s`: what is not kept has no id"));
+                return Err(ApiError::bad_request("`with_id` needs `keep_s`: only kept messages have an id"));
             }
             Ok(None)
         }
@@ -146,7 +146,7 @@ fn check_target(hub: &Hub, target: &mut Target) -> Result<Option<SecretBytes>, A
             // The address is shown to whoever lists the rules, and is in the journal for ever.
             if !url.username().is_empty() || url.password().is_some() {
                 return Err(ApiError::bad_request(
-                    "`url` must be without a user and a password: what proves that the hub calls goes into `secret`",
+                    "`url` must not contain a user or a password; use `secret` to authenticate the hub",
                 ));
             }
             if to.secret.as_ref().is_some_and(|s| s.is_empty() || s.len() > MAX_TEXT) {
@@ -158,8 +158,8 @@ fn check_target(hub: &Hub, target: &mut Target) -> Result<Option<SecretBytes>, A
             let found = convoke_kibitz::name::normal(room).filter(|name| hub.rooms.find(name).is_some());
             let missing = || {
                 let named = super::error::clip(room);
-                ApiError::bad_request(format!("there is no room `{named}`, so no rule can post into it"))
-                    .hint("`convoke room list` shows those there are; `convoke room create NAME` makes one")
+                ApiError::bad_request(format!("room `{named}` does not exist, so no rule can post into it"))
+                    .hint("`convoke room list` shows all rooms; `convoke room create NAME` creates one")
             };
             *room = found.ok_or_else(missing)?;
             Ok(None)
@@ -180,7 +180,7 @@ pub(super) async fn delete(
     caller: Caller,
     PathOf(name): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
-    let missing = || ApiError::not_found("there is no such rule");
+    let missing = || ApiError::not_found("the rule does not exist");
     let _turn = hub.yonexus.rules.turn().await;
     let rule = hub.yonexus.rules.list().into_iter().find(|rule| rule.rule == name).ok_or_else(missing)?;
     if !hub.store.delete_rule(&name, record(&caller, "rule removed", &rule)).await? {
@@ -257,7 +257,7 @@ fn sent(done: &Done, to: Vec<String>) -> Result<Response<Body>, ApiError> {
         (None, code::DENIED) => Err(ApiError::unauthorized(done.message.as_deref().unwrap_or_default())),
         (None, _) => {
             let why = done.message.clone().unwrap_or_default();
-            tracing::error!(outcome = &*done.outcome, why, "a message was not sent");
+            tracing::error!(outcome = &*done.outcome, why, "cannot send a message");
             Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "not_sent", why))
         }
     }

@@ -69,11 +69,11 @@ pub(super) async fn mint(
         && let Err(missing) = caller.token.grant.check(Right::Approve)
     {
         record_refusal(&hub, &caller, "minting a token that may approve", None).await;
-        return Err(ApiError::forbidden(&missing).hint("only who may approve can hand that right on"));
+        return Err(ApiError::forbidden(&missing).hint("only a token that may approve can create one that may"));
     }
     let now = clock::now();
     if hub.operators.count_active(now) >= MAX_TOKENS {
-        return Err(ApiError::conflict("there are as many tokens in force as there may be; revoke some"));
+        return Err(ApiError::conflict("the limit of valid tokens is reached; revoke some"));
     }
     let expires_at = match request.expires_in_s {
         Some(0) => return Err(ApiError::bad_request("`expires_in_s` must be at least 1")),
@@ -84,7 +84,7 @@ pub(super) async fn mint(
         record_refusal(&hub, &caller, "minting a token that outlives its own", None).await;
         // By the time that it is asked for again it is less.
         let left = (end.millis().saturating_sub(now.millis()) / 1000).saturating_sub(5);
-        let message = format!("this token ends at {end}, and what it mints cannot live longer");
+        let message = format!("this token expires at {end}, and tokens that it creates cannot be valid longer");
         let refused = ApiError::new(StatusCode::FORBIDDEN, "forbidden", message);
         return Err(if left > 0 { refused.hint(format!("give `expires_in_s` of at most {left}")) } else { refused });
     }
@@ -141,8 +141,8 @@ fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
         }
         if !list.iter().all(|pattern| glob::is_for_names(pattern)) {
             return Err(ApiError::bad_request(format!(
-                "`scopes.{name}` has an entry that could never match: a name has letters, digits, '.', '_', ':' and '-', \
-                 only `*` stands for others, and each name is an entry of its own"
+                "`scopes.{name}` has an entry that never matches: a name has letters, digits, '.', '_', ':' and '-'; \
+                 `*` is the wild card; write each name as its own entry"
             )));
         }
     }
@@ -165,27 +165,27 @@ pub(super) async fn revoke(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
-    let unknown = || ApiError::not_found("there is no such token");
+    let unknown = || ApiError::not_found("the token does not exist");
     let id: TokenId = id.parse().map_err(|_| unknown())?;
     let _turn = hub.operators.revoking.lock().await;
     let token = hub.operators.find(id).ok_or_else(unknown)?;
     let now = clock::now();
     if hub.operators.is_last(&token, now) {
-        let message = "no other token, of those that do not expire, can mint tokens and approve calls";
-        return Err(ApiError::conflict(message).hint("mint another one first: role admin, no scopes but approve"));
+        let message = "this is the last token without expiry that can create tokens and approve calls";
+        return Err(ApiError::conflict(message).hint("first create another one: role admin, no scopes but approve"));
     }
     let mut record = Draft::new(now, Kind::Token).detail(&json!({ "what": "revoked", "id": id, "name": token.name }));
     record.who = Some(caller.token.name.clone());
     record.door = Some(caller.door);
     if !hub.store.revoke_token(id, now, record).await? {
-        return Err(ApiError::conflict("this token is revoked already"));
+        return Err(ApiError::conflict("this token is already revoked"));
     }
     hub.operators.revoke(id);
     hub.mcp.close_token(id);
     crate::calls::withdraw_unsent(&hub, id);
     // Revoked all the same if this fails: whoever says yes to one of them learns that it comes to nothing.
     if let Err(why) = crate::calls::withdraw_of(&hub, &caller, id).await {
-        tracing::error!(%why, "what a revoked token asked for still waits");
+        tracing::error!(%why, "cannot end the waiting calls of a revoked token");
     }
     Ok(Json(json!({ "ok": true, "id": id })))
 }

@@ -74,7 +74,7 @@ pub(super) async fn mint(
     record.decision = Some(Decision::Allowed);
     // A place for it first: one that is kept must also be known.
     if !hub.sonde.registry.add_token(row.clone(), now) {
-        return Err(ApiError::busy("too many enrolment tokens are open; let some lapse"));
+        return Err(ApiError::busy("too many enrolment tokens are open; wait until some expire"));
     }
     let hash = row.hash;
     hub.store.put_sonde_token(row, record).await.inspect_err(|_| hub.sonde.registry.drop_token(&hash))?;
@@ -259,7 +259,7 @@ pub(super) async fn runbooks(State(hub): State<Hub>, caller: Caller) -> Json<Val
 /// The certificate of the CA that Sonde agents trust.
 pub(super) async fn ca(State(hub): State<Hub>, _: Caller) -> Result<Json<Value>, ApiError> {
     let ca = hub.sonde.ca(&*hub.store).await.map_err(|why| {
-        tracing::error!(%why, "the CA could not be made or read");
+        tracing::error!(%why, "cannot create or read the CA");
         ApiError::internal()
     })?;
     Ok(Json(json!({ "caCertPem": ca.cert_pem })))
@@ -297,12 +297,12 @@ pub(super) async fn accept(
 ) -> Result<Json<Value>, ApiError> {
     let agent = super::agents::in_reach(&hub, &caller, &id).await?;
     let Some(sonde) = hub.sonde.registry.find(&agent.id) else {
-        return Err(ApiError::bad_request("only Sonde agents attest what they are"));
+        return Err(ApiError::bad_request("only Sonde agents have attestation"));
     };
     let accepted = change::facts(&hub, &sonde, |facts| {
         let changes = facts.changed.as_ref().map(|c| c.changes.clone());
         if !facts.accept() {
-            return Err(ApiError::conflict("this agent is what it was: there is nothing to accept"));
+            return Err(ApiError::conflict("this agent's attestation has not changed; there is nothing to accept"));
         }
         let mut record = Draft::new(clock::now(), Kind::Trust)
             .detail(&json!({ "what": "attestation accepted", "changes": changes }));

@@ -24,7 +24,7 @@ use crate::ws;
 pub(super) async fn kenny(State(hub): State<Hub>, From(address): From, mut request: Request) -> Response<Body> {
     let Ok(place) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
         hub.metrics.dropped("handshakes", 1);
-        return ApiError::busy("too many agents are proving themselves at once; come again shortly").into_response();
+        return ApiError::busy("too many agents are authenticating at once; connect again shortly").into_response();
     };
     let mut response = upgraded(&hub, &mut request, move |hub, stream| async move {
         match stream {
@@ -47,7 +47,7 @@ pub(super) async fn yonexus(State(hub): State<Hub>, From(address): From, mut req
     }
     let Ok(place) = Arc::clone(&hub.yonexus.handshakes).try_acquire_owned() else {
         hub.metrics.dropped("handshakes", 1);
-        return ApiError::busy("too many clients are proving themselves at once; come again shortly").into_response();
+        return ApiError::busy("too many clients are authenticating at once; connect again shortly").into_response();
     };
     upgraded(&hub, &mut request, move |hub, stream| async move {
         match stream {
@@ -130,7 +130,7 @@ pub(crate) async fn sonde(State(hub): State<Hub>, From(address): From, mut reque
         hub.strangers.refused(address, Door::Wire);
         hub.metrics.refused("wire", "stranger");
         ApiError::unauthorized(message)
-            .hint("an admin mints an enrolment token with `POST /api/v1/enrollment-tokens`")
+            .hint("an admin creates an enrolment token with `POST /api/v1/enrollment-tokens`")
             .into_response()
     };
     let header = bearer(request.headers()).map(SecretText::new);
@@ -147,14 +147,14 @@ pub(crate) async fn sonde(State(hub): State<Hub>, From(address): From, mut reque
             hub.operators.throttle.failed(address, now);
         }
         return match (certificate, bearer) {
-            (Some(_), _) => refused("this certificate is not that of a trusted agent"),
-            (None, Some(_)) => refused("this key or token is not valid here"),
-            (None, None) => refused("no key, token or certificate was given"),
+            (Some(_), _) => refused("the certificate does not belong to a trusted agent"),
+            (None, Some(_)) => refused("the key or token is not valid"),
+            (None, None) => refused("key, token or certificate missing"),
         };
     };
     let Ok(place) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
         hub.metrics.dropped("handshakes", 1);
-        return ApiError::busy("too many agents are registering at once; come again shortly").into_response();
+        return ApiError::busy("too many agents are registering at once; connect again shortly").into_response();
     };
     let arrival = sonde::Arrival { address, credential, mutual_tls: client.is_some() };
     upgraded(&hub, &mut request, move |hub, stream| async move {

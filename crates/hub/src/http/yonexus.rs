@@ -41,8 +41,8 @@ async fn check_reach(hub: &Hub, caller: &Caller, identifier: &str) -> Result<(),
 }
 
 fn no_client(identifier: &str) -> ApiError {
-    ApiError::not_found(format!("there is no client `{}`", super::error::clip(identifier)))
-        .hint("`convoke clients list` shows those there are; `convoke clients allow ID` lets a new one pair")
+    ApiError::not_found(format!("client `{}` does not exist", super::error::clip(identifier)))
+        .hint("`convoke clients list` shows all clients; `convoke clients allow ID` lets a new one pair")
 }
 
 fn view(hub: &Hub, client: &Client) -> ClientView {
@@ -101,7 +101,7 @@ pub(super) async fn allow(
     check_reach(&hub, &caller, &body.identifier).await?;
     match pairing::allow(&hub, &caller, &body.identifier).await? {
         Some(client) => Ok(Json(view(&hub, &client))),
-        None => Err(ApiError::conflict("there are as many clients as there may be (yonexus.max_clients)")),
+        None => Err(ApiError::conflict("the limit of clients is reached (yonexus.max_clients)")),
     }
 }
 
@@ -126,7 +126,9 @@ pub(super) async fn remove(
     if pairing::remove(&hub, &caller, &client).await? {
         Ok(Json(json!({ "ok": true, "identifier": identifier })))
     } else {
-        Err(ApiError::conflict("the settings list this client (yonexus.allow); revoke it, or change them"))
+        Err(ApiError::conflict(
+            "the setting yonexus.allow lists this client; revoke the client, or change the setting",
+        ))
     }
 }
 
@@ -199,6 +201,6 @@ pub(super) async fn decide(
     if pairing::decide(&hub, &caller, &client, body.approve).await? {
         Ok(Json(view(&hub, &client)))
     } else {
-        Err(ApiError::not_found(format!("no pairing of `{}` is under way", super::error::clip(&identifier))))
+        Err(ApiError::not_found(format!("`{}` has no open pairing", super::error::clip(&identifier))))
     }
 }

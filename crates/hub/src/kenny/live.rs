@@ -117,7 +117,7 @@ impl Tunnel<'_> {
                     Err(SocketError::Broken(error)) => {
                         if let Some(note) = self.hub.tells_of(&self.agent.id) {
                             let note = note.words();
-                            tracing::warn!(agent = %self.agent.id, %error, note, "an agent's connection was closed");
+                            tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
                         }
                         // An answer that nobody could take may be what a call waits for.
                         self.fault = Some(format!("the hub closed the connection, {error}"));
@@ -197,8 +197,7 @@ impl Tunnel<'_> {
     }
 
     fn not_sent(&self) -> Failure {
-        let message =
-            format!("agent {} did not read in time what it was sent: the call did not go out", self.agent.id);
+        let message = format!("agent {} did not read in time; the call was not sent", self.agent.id);
         Failure::new(code::TIMEOUT, message)
     }
 
@@ -232,7 +231,7 @@ impl Tunnel<'_> {
                     let _ = waiter.send(Err(Failure::new(code::TIMEOUT, message)));
                 }
                 Output::Close(refusal) => {
-                    tracing::info!(agent = %self.agent.id, %refusal, "an agent is gone");
+                    tracing::info!(agent = %self.agent.id, %refusal, "an agent disconnected");
                     self.fault = Some(format!("the hub closed the connection, {refusal}"));
                     return Some(refusal.close());
                 }
@@ -253,15 +252,15 @@ impl Tunnel<'_> {
         self.set_overdue(overdue);
         self.hub.agents.heard(self.agent, self.link.id, self.last_seen());
         if self.pings_unanswered >= 2 {
-            tracing::info!(agent = %self.agent.id, "an agent's socket is half-open");
-            self.fault = Some("the hub closed the connection, since pings were not answered".to_owned());
+            tracing::info!(agent = %self.agent.id, "an agent does not answer pings");
+            self.fault = Some("the hub closed the connection: no answer to pings".to_owned());
             return Some(Close { code: close::GOING_AWAY, reason: "no answer to pings" });
         }
         if socket.backlog() == 0 {
             self.stalled_at = None;
         } else if self.stalled_at == Some(socket.progress()) {
-            tracing::info!(agent = %self.agent.id, "an agent does not read what it is sent");
-            self.fault = Some("the hub closed the connection, since nothing of what it sent was read".to_owned());
+            tracing::info!(agent = %self.agent.id, "an agent does not read its connection");
+            self.fault = Some("the hub closed the connection: the agent does not read".to_owned());
             return Some(Close { code: close::GOING_AWAY, reason: "not reading" });
         } else {
             self.stalled_at = Some(socket.progress());
@@ -287,8 +286,7 @@ impl Tunnel<'_> {
         let text = match event {
             WsEvent::Text(text) => text,
             WsEvent::Binary(bytes) => {
-                self.complain(format!("a binary message of {} bytes was dropped: frames are text", bytes.len()))
-                    .await;
+                self.complain(format!("dropped a binary message of {} bytes: frames are text", bytes.len())).await;
                 return None;
             }
             WsEvent::Ping(payload) => {
@@ -323,7 +321,7 @@ impl Tunnel<'_> {
             Event::Reply(frame) => socket.queue_text(&frame.encode()),
             Event::Alive => {}
             Event::Unreadable { why, call } => self.on_unreadable(&why, call).await,
-            Event::Ignored(why) => self.complain(format!("a frame was ignored: {why}")).await,
+            Event::Ignored(why) => self.complain(format!("ignored a frame: {why}")).await,
             Event::Close(refusal) => return Some(End::Ours(refusal.close())),
             Event::Register(_) | Event::Accepted(_) => {}
         }
@@ -350,7 +348,7 @@ impl Tunnel<'_> {
     async fn on_too_much(&mut self, counted_as: &'static str, what: &str, text: &str) {
         self.hub.metrics.dropped(counted_as, 1);
         let size = text.len();
-        self.complain(format!("{what} of {size} bytes was dropped: it is over kenny.max_telemetry_bytes")).await;
+        self.complain(format!("dropped {what} of {size} bytes: larger than kenny.max_telemetry_bytes")).await;
     }
 
     async fn on_response(&mut self, response: Response<'_>, call: Match<Waiter>) {
@@ -380,7 +378,7 @@ impl Tunnel<'_> {
                 };
                 let mut record = self.record(id);
                 record.decision = Some(Decision::Denied);
-                let mut detail = json!({ "what": "an answer to a call that is not this connection's" });
+                let mut detail = json!({ "what": "ignored an answer to a call of another connection" });
                 note.tell(&mut detail);
                 self.hub.note(record.detail(&detail)).await;
             }
@@ -413,18 +411,18 @@ impl Tunnel<'_> {
             Unreadable::TooLarge(size) => {
                 let limit = self.hub.settings.kenny.max_frame_bytes;
                 let message =
-                    format!("the answer of {size} bytes is over the limit of {limit} (kenny.max_frame_bytes)");
+                    format!("the answer of {size} bytes is larger than {limit} bytes (kenny.max_frame_bytes)");
                 Failure::new(code::TOO_LARGE, message)
             }
             Unreadable::Skipped(size) => {
                 let message = format!(
-                    "the machine has answered, but the hub takes in as much as it may (hub.max_bytes_arriving), and this \
-                     answer of {size} bytes was dropped"
+                    "the machine answered, but the hub dropped the answer of {size} bytes: its memory for arriving \
+                     messages is full (hub.max_bytes_arriving)"
                 );
                 Failure::new(code::BUSY, message)
             }
             Unreadable::Frame(error) => {
-                Failure::of_peer(code::INTERNAL, format!("the agent's answer could not be read: {error}"))
+                Failure::of_peer(code::INTERNAL, format!("cannot read the agent's answer: {error}"))
             }
         };
         match call {
@@ -432,7 +430,7 @@ impl Tunnel<'_> {
             Some((id, Match::Late)) => self.note_late(id, failure().code.into()).await,
             Some((_, Match::Stranger)) | None => {}
         }
-        self.complain(format!("a frame was dropped: {why}")).await;
+        self.complain(format!("dropped a frame: {why}")).await;
     }
 }
 

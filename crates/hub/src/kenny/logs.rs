@@ -51,7 +51,7 @@ impl Tunnel<'_> {
         self.hub.metrics.log_lines.inc_by(rows.len() as u64);
         if let Err(why) = self.hub.store.enqueue(Lossy::Logs(rows)).await {
             self.hub.metrics.dropped("log_lines", 1);
-            tracing::error!(agent = %self.agent.id, %why, "a log line was not kept");
+            tracing::error!(agent = %self.agent.id, %why, "dropped a log line");
         }
     }
 
@@ -62,7 +62,7 @@ impl Tunnel<'_> {
         if dropped > 0 {
             let rows = vec![self.dropped_line(dropped)];
             if let Err(why) = self.hub.store.enqueue(Lossy::Logs(rows)).await {
-                tracing::error!(agent = %self.agent.id, %why, "a log line was not kept");
+                tracing::error!(agent = %self.agent.id, %why, "dropped a log line");
             }
         }
     }
@@ -72,7 +72,7 @@ impl Tunnel<'_> {
     }
 
     fn dropped_line(&self, dropped: u64) -> LogRow {
-        let message = format!("{dropped} log lines of a minute were dropped");
+        let message = format!("dropped {dropped} log lines in a minute");
         self.line("hub", "warn", &clock::now().to_string(), "convoke::kenny", message, None)
     }
 
@@ -104,7 +104,7 @@ fn fields(raw: &RawValue) -> String {
     let size = raw.get().len();
     let kept = (size <= MAX_FIELDS).then(|| redact::args(&json::tamed(raw.to_owned())).get().to_owned());
     kept.filter(|text| text.len() <= MAX_FIELDS).unwrap_or_else(|| {
-        let why = format!("fields of {size} bytes, which is over the limit of {MAX_FIELDS}");
+        let why = format!("fields of {size} bytes, more than {MAX_FIELDS}");
         serde_json::json!({ "left_out": why }).to_string()
     })
 }

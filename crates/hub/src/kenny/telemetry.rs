@@ -20,7 +20,7 @@ impl Tunnel<'_> {
             // How many were dropped is a number of the metrics; that some were was said.
             Taken::Yes | Taken::After(_) => return true,
             Taken::FirstNo => {
-                let why = "more snapshots than kenny.snapshots_per_minute: the rest of this minute's are dropped";
+                let why = "more snapshots than kenny.snapshots_per_minute; dropping the rest of this minute";
                 self.complain(why.to_owned()).await;
             }
             Taken::No => {}
@@ -52,7 +52,7 @@ impl Tunnel<'_> {
         snapshot.body = body;
         if let Err(why) = self.hub.store.enqueue(Lossy::Snapshot(snapshot)).await {
             self.hub.metrics.dropped("snapshots", 1);
-            tracing::error!(agent = %self.agent.id, %why, "a snapshot was not kept");
+            tracing::error!(agent = %self.agent.id, %why, "cannot store a snapshot");
         }
     }
 }

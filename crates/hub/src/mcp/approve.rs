@@ -130,7 +130,7 @@ async fn given_up(hub: &Hub, asker: &Asker, waiting: &Waiting) -> Asked {
         // Where it was too late, it is followed as any other whose client may have gone.
         Ok(_) => Asked::Decided(Arc::clone(call)),
         Err(why) => {
-            tracing::error!(%approval, %why, "a call that its client gave up still waits for a person");
+            tracing::error!(%approval, %why, "cannot end a waiting call that its client gave up");
             Asked::Nobody
         }
     }
@@ -243,7 +243,7 @@ pub(super) async fn answered(
             }
             Err(Box::new(refused))
         }
-        Ok(None) => refuse("bad_state", "there is no such approval any more"),
+        Ok(None) => refuse("bad_state", "the approval no longer exists"),
         Err(why) => refuse("store", &why.to_string()),
     }
 }

@@ -153,14 +153,14 @@ pub(crate) async fn outcome(hub: &Hub, call: &Arc<Call>, done: &Done, budget: us
     let (ended, result, tools) = (Arc::clone(call), done.clone(), hub.mcp.tools);
     let rendered = tokio::task::spawn_blocking(move || Outcome::ended(tools, &ended, &result, budget)).await;
     rendered.unwrap_or_else(|_| {
-        let message = "the answer could not be shown";
+        let message = "cannot show the answer";
         Outcome::refused(Some(call.target.as_str()), &call.tool, "internal", message)
     })
 }
 
 /// Said instead of an answer to a token that was revoked, or has lapsed, while it waited for it.
 pub(super) fn too_late() -> CallToolResult {
-    render::error("unauthorized", "this token is no longer valid; what came of the call is in the journal")
+    render::error("unauthorized", "this token is no longer valid; the journal has the outcome of the call")
 }
 
 /// `call_status`.
@@ -172,10 +172,10 @@ pub(super) async fn status(
 ) -> CallToolResult {
     if let Some(unknown) = args.keys().find(|key| !["call_id", "wait_s"].contains(&key.as_str())) {
         let unknown = &unknown[..unknown.floor_char_boundary(100)];
-        return render::error("bad_args", &format!("there is no argument `{unknown}`"));
+        return render::error("bad_args", &format!("unknown argument `{unknown}`"));
     }
     let Some(id) = args.get("call_id").and_then(Value::as_str).and_then(|id| id.parse::<CallId>().ok()) else {
-        return render::error("bad_args", "`call_id` must be a call's id, as an answer named it");
+        return render::error("bad_args", "`call_id` must be a call id from an earlier answer");
     };
     let wait = match args.get("wait_s") {
         None | Some(Value::Null) => DEFAULT_WAIT_S,
@@ -215,7 +215,7 @@ struct CancelArgs {
 pub(super) async fn take_back(hub: &Hub, asker: &Asker, args: JsonObject) -> Result<CallToolResult, ApiError> {
     let CancelArgs { call_id } = toolset::args(args)?;
     let id = call_id.parse::<CallId>();
-    let id = id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id, as an answer named it"))?;
+    let id = id.map_err(|_| ApiError::bad_request("`call_id` must be a call id from an earlier answer"))?;
     let call = taken_back(hub, &asker.caller, id).await?;
     let line = format!("The call {id} ({} on {}) will not run.", call.tool, call.target.as_str());
     Ok(render::own_words(&line, json!({ "cancelled": id })))

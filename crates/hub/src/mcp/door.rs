@@ -75,7 +75,7 @@ impl Door {
         let session = request.headers().get(SESSION).map(|v| v.to_str().unwrap_or_default().to_owned());
         let what = if request.method() == Method::POST { Use::Request } else { Use::Stream };
         // To another token it does not exist: 404 tells a client whose session lapsed to open a new one.
-        let unknown = || ApiError::not_found("there is no such MCP session").hint("send `initialize` again");
+        let unknown = || ApiError::not_found("the MCP session does not exist").hint("send `initialize` again");
         let using = session.as_deref().map(|id| hub.mcp.using(id, caller.token.id, what).ok_or_else(unknown));
         // From here on until there is an answer; one that comes in pieces uses the session for itself (`sessions.rs`).
         let using = using.transpose()?;
@@ -122,7 +122,7 @@ impl Door {
                 .mcp
                 .opening(caller.token.id, answering)
                 .await
-                .ok_or_else(|| ApiError::busy("as many MCP sessions are open as may be (mcp.max_sessions)"))?,
+                .ok_or_else(|| ApiError::busy("the limit of MCP sessions is reached (mcp.max_sessions)"))?,
         };
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // It finds fault with the media type, in plain text, where a body is none of the protocol's messages.
@@ -224,7 +224,7 @@ async fn record(hub: &Hub, caller: &Caller, tool: &str, target: Option<String>, 
     record.decision = Some(Decision::Denied);
     hub.metrics.refused(caller.door.name(), "known");
     if let Err(why) = hub.store.append(record).await {
-        tracing::error!(%why, "a refusal was not recorded");
+        tracing::error!(%why, "cannot record a refusal");
     }
 }
 

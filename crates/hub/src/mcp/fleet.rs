@@ -137,7 +137,7 @@ pub(super) fn overview_page(hub: &Hub, asker: &Asker, after: Option<&str>, limit
 pub(super) async fn health(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let IdArgs { id } = args(given)?;
     let shown = latest_health(hub, &asker.caller, &id).await?;
-    let line = format!("{id} is {}, by its telemetry.", shown["overall"].as_str().unwrap_or("unknown"));
+    let line = format!("{id} is {}, according to its telemetry.", shown["overall"].as_str().unwrap_or("unknown"));
     Ok(render::listing(&line, shown, budget(hub)))
 }
 
@@ -152,7 +152,7 @@ struct SnapshotArgs {
 pub(super) async fn snapshot(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
     let SnapshotArgs { id, section } = args(given)?;
     let snapshot = latest_snapshot(hub, &asker.caller, id, section.as_deref()).await?;
-    let line = format!("{} is {}, by its latest telemetry.", snapshot.agent_id, snapshot.overall);
+    let line = format!("{} is {}, according to its latest telemetry.", snapshot.agent_id, snapshot.overall);
     Ok(render::listing(&line, value(&snapshot)?, budget(hub)))
 }
 

@@ -59,7 +59,7 @@ pub(super) async fn get(
             }
             filled
         }
-        _ => return Err(ErrorData::invalid_params("there is no such prompt", None)),
+        _ => return Err(ErrorData::invalid_params("the prompt does not exist", None)),
     };
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, filled)]))
 }

@@ -148,7 +148,7 @@ pub(super) async fn read(hub: &Hub, asker: &Asker, uri: &str) -> Result<ReadReso
     let Some(name) = Name::read(uri) else {
         let shown = &uri[..uri.floor_char_boundary(200)];
         let data = serde_json::json!({ "uri": shown });
-        let message = render::on_one_line(&format!("there is no resource `{shown}`"));
+        let message = render::on_one_line(&format!("resource `{shown}` does not exist"));
         return Err(ErrorData::resource_not_found(message, Some(data)));
     };
     let text = content(hub, asker, &name).await.map_err(|error| protocol_error(&error))?;

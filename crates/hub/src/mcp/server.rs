@@ -133,7 +133,7 @@ impl Server {
         }
         let Some(entry) = hub.mcp.tools.find(&request.name) else {
             let name = &request.name[..request.name.floor_char_boundary(100)];
-            let message = render::on_one_line(&format!("there is no tool `{name}`"));
+            let message = render::on_one_line(&format!("tool `{name}` does not exist"));
             return Err(ErrorData::invalid_params(message, None));
         };
         if let Err(missing) = entry.check(&asker.caller.token.grant) {

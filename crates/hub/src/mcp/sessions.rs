@@ -37,7 +37,8 @@ pub(super) struct TooMany;
 
 impl TooMany {
     /// What its client is told.
-    pub(super) const MESSAGE: &str = "this token has as many requests without an answer as it may (2000, or 32 MiB together); wait for one, or cancel one";
+    pub(super) const MESSAGE: &str =
+        "this token has reached its limit of open requests (2000, or 32 MiB together); wait for one, or cancel one";
 }
 
 /// Most requests of one token's sessions that are not answered: as many as it may have calls, unless someone says
@@ -213,7 +214,7 @@ impl Drop for Session {
 #[derive(Debug, thiserror::Error)]
 pub enum SessionsError {
     /// As many are open as may be.
-    #[error("as many MCP sessions are open as may be (mcp.max_sessions)")]
+    #[error("the limit of MCP sessions is reached (mcp.max_sessions)")]
     Full,
     /// Nobody knows what came after that event.
     #[error("nothing is kept of what came after this event")]

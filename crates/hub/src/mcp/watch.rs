@@ -49,7 +49,7 @@ pub(super) async fn check_all(hub: &Hub, caller: &Caller, uris: &[String]) -> Re
 pub(super) async fn listen(hub: &Hub, context: SubscriptionContext) -> Result<(), ErrorData> {
     let asker = Asker::of(context.request_context())?;
     let Some(_place) = hub.mcp.listener(asker.caller.token.id) else {
-        let message = "this token listens on as many streams as it may (mcp.max_sessions_per_token)";
+        let message = "this token has reached its limit of streams (mcp.max_sessions_per_token)";
         return Err(ErrorData::invalid_request(message, None));
     };
     let uris: BTreeSet<String> = context.accepted().resource_subscriptions.iter().flatten().cloned().collect();
@@ -89,7 +89,7 @@ pub(super) async fn subscribe(hub: &Hub, asker: &Asker, uri: &str, peer: Peer<Ro
     check(hub, asker, uri).await?;
     let session = asker.session.as_deref().unwrap_or_default();
     let Some((uris, watched)) = hub.mcp.subscriptions(session) else {
-        return Err(ErrorData::invalid_request("there is no session to subscribe in", None));
+        return Err(ErrorData::invalid_request("subscribing needs a session", None));
     };
     {
         let mut uris = uris.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +123,7 @@ pub(super) fn unsubscribe(hub: &Hub, asker: &Asker, uri: &str) {
 /// Whether the caller may read it.
 async fn check(hub: &Hub, asker: &Asker, uri: &str) -> Result<(), ErrorData> {
     let Some(name) = Name::read(uri) else {
-        return Err(ErrorData::resource_not_found("there is no such resource", None));
+        return Err(ErrorData::resource_not_found("the resource does not exist", None));
     };
     match name.agent() {
         Some(id) => in_reach(hub, &asker.caller, id.as_str()).await.map(drop).map_err(|error| protocol_error(&error)),

@@ -69,7 +69,7 @@ impl RoomLink {
             queue.bytes += size;
             queue.items.push_back(Out::Frame(frame));
         } else {
-            let message = "this participant does not read what it is sent".into();
+            let message = "the participant does not read its connection".into();
             let told = FromRelay::Error { code: "slow".into(), message }.encode();
             queue.items = VecDeque::from([Out::Frame(text_frame(&told).into()), Out::Close(close::SLOW)]);
             queue.ended = true;

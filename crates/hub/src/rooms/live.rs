@@ -42,7 +42,7 @@ struct State {
 
 /// What is left to do once the lock is given back.
 #[derive(Debug, Default)]
-#[must_use = "records and changes wait to be kept"]
+#[must_use = "records and changes of rooms are waiting to be stored"]
 pub struct After {
     events: Vec<Event>,
     acts: Vec<Act>,
@@ -152,7 +152,7 @@ impl After {
         let Self { events, unverified, changed, slow, acts: _ } = self;
         if slow > 0 {
             hub.metrics.dropped("room_slow_participant", slow);
-            tracing::info!(room = room.name, slow, "participants who do not read were dropped");
+            tracing::info!(room = room.name, slow, "removed participants that do not read their connections");
         }
         for from in unverified {
             hub.strangers.refused(from, Door::Room);
@@ -177,7 +177,7 @@ async fn keep(hub: &Hub, room: &LiveRoom) {
     let body = serde_json::to_string(&room.charter()).unwrap_or_default();
     match hub.store.set_room(&room.name, body, None).await {
         Ok(_) => {}
-        Err(why) => tracing::error!(room = room.name, %why, "what a host changed was not kept"),
+        Err(why) => tracing::error!(room = room.name, %why, "cannot store a host's change"),
     }
 }
 

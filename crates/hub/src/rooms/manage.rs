@@ -32,34 +32,34 @@ const HOST_INVITE_FOR: Duration = Duration::from_secs(7 * 86_400);
 #[derive(Debug, thiserror::Error)]
 pub enum RoomError {
     /// The name is taken.
-    #[error("there is a room of this name already")]
+    #[error("a room of this name already exists")]
     Exists,
     /// As many as there may be.
-    #[error("there are as many rooms as there may be (rooms.max_rooms)")]
+    #[error("the limit of rooms is reached (rooms.max_rooms)")]
     TooMany,
     /// Somebody else removed it meanwhile.
-    #[error("there is no such room")]
+    #[error("room does not exist")]
     Gone,
     /// Nobody of that id.
-    #[error("there is nobody of this id in the room")]
+    #[error("the room has no participant with this id")]
     NoSuch,
     /// No key of that name.
-    #[error("the room has no key of this name")]
+    #[error("the room has no key with this thumbprint")]
     NoKey,
     /// The key is there already.
-    #[error("the room has this key already; remove it first to change what its holder may")]
+    #[error("the room already has this key; to change its holder's grant, remove it first")]
     KeyExists,
     /// Too many keys.
     #[error("a room takes at most {MAX_KEYS} agent keys")]
     TooManyKeys,
     /// Too many grants.
-    #[error("a room keeps at most {MAX_GRANTS} grants that differ from the default; take one back first")]
+    #[error("a room keeps at most {MAX_GRANTS} grants that differ from the default; reset one first")]
     TooManyGrants,
     /// Numbers that are no point on the curve.
     #[error("the key's `x` and `y` are not a point on P-256")]
     NotAPoint,
     /// No randomness.
-    #[error("no key or signature could be made")]
+    #[error("cannot create a key or a signature")]
     Crypto,
     /// The store.
     #[error(transparent)]
@@ -145,7 +145,7 @@ pub async fn remove(hub: &Hub, caller: &Caller, room: &LiveRoom) -> Result<(), R
         return Err(RoomError::Gone);
     }
     hub.rooms.all.write().unwrap_or_else(PoisonError::into_inner).remove(&room.name);
-    let words = "this room was removed";
+    let words = "the room was removed";
     let ((), after) = room.with(now(hub), |room| room.close_all("removed", words, close::REMOVED));
     after.settle(hub, room).await;
     Ok(())

@@ -172,11 +172,11 @@ async fn drive<S: Stream>(
                     return Some(close);
                 }
                 if at.saturating_sub(heard) >= SILENT {
-                    say(socket, "timeout", "nothing was heard of this participant for too long");
+                    say(socket, "timeout", "the participant sent nothing for too long");
                     return Some(close::TIMEOUT);
                 }
                 if operator.is_some_and(|operator| !operator.token.is_active(clock::now())) {
-                    say(socket, "revoked", "the token that this participant came by is no longer valid");
+                    say(socket, "revoked", "the participant's token is no longer valid");
                     return Some(close::UNVERIFIED);
                 }
                 if at.saturating_sub(pinged) >= PING_EVERY {

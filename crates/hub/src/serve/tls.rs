@@ -17,7 +17,7 @@ pub(crate) fn tls(cert: &Path, key: &Path) -> io::Result<TlsAcceptor> {
         .collect::<Result<_, _>>()
         .map_err(|why| named(cert, &in_words(&why, "certificate")))?;
     let Some(own) = chain.first() else {
-        return Err(named(cert, &"there is no certificate in it"));
+        return Err(named(cert, &"it contains no certificate"));
     };
     if let Some(why) = out_of_date(own, now_s()) {
         tracing::warn!(file = %cert.display(), "the certificate {why}: clients that check it will refuse this hub");
@@ -25,9 +25,9 @@ pub(crate) fn tls(cert: &Path, key: &Path) -> io::Result<TlsAcceptor> {
     if is_an_authoritys(own) {
         tracing::warn!(
             file = %cert.display(),
-            "the certificate is an authority's own (CA:TRUE): clients take it only where that very certificate is named \
-             as trusted (--ca, SSL_CERT_FILE), and some not even then; `openssl req -x509 -addext \
-             basicConstraints=critical,CA:FALSE` makes one that is none"
+            "the certificate is an authority's own (CA:TRUE): clients accept it only if this certificate itself is \
+             trusted (--ca, SSL_CERT_FILE), and some not even then; `openssl req -x509 -addext \
+             basicConstraints=critical,CA:FALSE` makes a server certificate"
         );
     }
     let key_text = read(key)?;
@@ -35,7 +35,7 @@ pub(crate) fn tls(cert: &Path, key: &Path) -> io::Result<TlsAcceptor> {
         return Err(named(
             key,
             &"the key in it is encrypted, and the hub does not ask for a passphrase; decrypt it into a file that only the \
-              hub's user can read, as with `openssl pkey -in KEY -out PLAIN`",
+              hub's user can read, with `openssl pkey -in KEY -out PLAIN`",
         ));
     }
     let key_der =
@@ -66,13 +66,14 @@ fn is_encrypted(pem: &[u8]) -> bool {
 fn in_words(why: &pem::Error, wanted: &str) -> String {
     match why {
         pem::Error::MissingSectionEnd { end_marker } => {
-            format!("it is cut off: there is no line `-----END {}-----`", String::from_utf8_lossy(end_marker).trim())
+            format!(
+                "it is cut off: the line `-----END {}-----` is missing",
+                String::from_utf8_lossy(end_marker).trim()
+            )
         }
-        pem::Error::IllegalSectionStart { .. } => {
-            "a line that should begin a part of it (-----BEGIN …) is broken".into()
-        }
-        pem::Error::Base64Decode(_) => "what is between its lines BEGIN and END is no base64".into(),
-        pem::Error::NoItemsFound => format!("there is no {wanted} in it"),
+        pem::Error::IllegalSectionStart { .. } => "a -----BEGIN …----- line in it is broken".into(),
+        pem::Error::Base64Decode(_) => "the text between its BEGIN and END lines is not base64".into(),
+        pem::Error::NoItemsFound => format!("it contains no {wanted}"),
         other => other.to_string(),
     }
 }
@@ -132,7 +133,7 @@ mod tests {
             (&cert, &other, "cert.pem", "does not belong to the key"),
             (&cert, &key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"), "key.pem", "openssl pkey"),
             (&cert, "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n", "key.pem", "is encrypted"),
-            (&cert, "-----BEGIN PRIVATE KEY-----\n!canary!\n-----END PRIVATE KEY-----\n", "key.pem", "no base64"),
+            (&cert, "-----BEGIN PRIVATE KEY-----\n!canary!\n-----END PRIVATE KEY-----\n", "key.pem", "not base64"),
         ] {
             let told = refused(cert, key);
             assert!(told.contains(file) && told.contains(why), "{why}: {told}");

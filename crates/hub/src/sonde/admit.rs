@@ -70,9 +70,9 @@ pub(super) async fn admit(hub: &Hub, arrival: &Arrival, registration: Registrati
     if !register.unfit.is_empty() {
         let what = register.unfit.join("; ");
         if let Some(note) = hub.tells_of(&sonde.id) {
-            tracing::warn!(agent = %sonde.id, what, note = note.words(), "a manifest of an agent was left out");
+            tracing::warn!(agent = %sonde.id, what, note = note.words(), "ignored a pack manifest of an agent");
         }
-        let what = format!("left out, so that their probes count as manage: {what}");
+        let what = format!("ignored, so their probes count as manage: {what}");
         ack.warning = Some(ack.warning.map_or(what.clone(), |other| format!("{other}; {what}")));
     }
     let signer: Option<Arc<dyn Signer>> = match &verifier {
@@ -93,7 +93,7 @@ pub(super) async fn admit(hub: &Hub, arrival: &Arrival, registration: Registrati
 }
 
 fn internal(why: impl std::fmt::Display) -> String {
-    tracing::error!(%why, "a Sonde registration failed inside the hub");
+    tracing::error!(%why, "cannot register a Sonde agent");
     "Internal error: the hub's log has more".into()
 }
 
@@ -144,7 +144,7 @@ async fn return_of(
         Ok::<_, Infallible>(kept.map(|(changes, note)| {
             let mut detail = json!({ "what": "attestation changed", "changes": changes });
             note.tell(&mut detail);
-            tracing::warn!(agent = %agent.id, name = agent.name, ?changes, "an agent is not what it was");
+            tracing::warn!(agent = %agent.id, name = agent.name, ?changes, "the attestation of an agent changed");
             let mut record = Draft::new(now, Kind::Trust).detail(&detail);
             record.who = Some(format!("agent:{}", agent.id));
             record.door = Some(Door::Wire);
@@ -187,7 +187,7 @@ async fn enrol(
         _ => false,
     };
     if known.is_some() && !is_it && !hub.sonde.registry.token_names(token, &register.name) {
-        return rejected("the name is taken; an operator gives it to another with a token for that name");
+        return rejected("the name is taken; an operator can reassign it with a token for that name");
     }
     let issued = certificate(hub, arrival, register).await?;
     let id = match &known {

@@ -145,7 +145,7 @@ pub enum AskError {
     #[error("this token is no longer valid; the call was not placed")]
     NotInForce,
     /// A person must say yes first.
-    #[error("this needs a person's approval ({approval}); the call is {call_id}")]
+    #[error("call {call_id} needs a person's approval ({approval})")]
     Pending {
         /// The call.
         call_id: CallId,
@@ -218,7 +218,7 @@ pub(crate) fn only_one(hub: &Hub, caller: &Caller, packs: &[&str]) -> Result<Arc
     };
     match (all.len(), all.pop()) {
         (1, Some(one)) => Ok(one),
-        (0, _) => Err(AskError::Bad(format!("no agent has {what}; name an agent"))),
+        (0, _) => Err(AskError::Bad(format!("no agent has {what}; name one as `agent`"))),
         (n, _) => Err(AskError::Bad(format!("{n} agents have {what}; name one as `agent`"))),
     }
 }

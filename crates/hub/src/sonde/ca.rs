@@ -38,10 +38,10 @@ pub enum CaError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The request of an agent.
-    #[error("the certificate request cannot be used: {0}")]
+    #[error("invalid certificate request: {0}")]
     Request(String),
     /// Making it.
-    #[error("a certificate could not be made: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Make(#[from] rcgen::Error),
 }
 
@@ -107,7 +107,7 @@ impl Ca {
     /// the agent enrolled under, the use is a client's.
     pub fn certify(&self, name: &str, csr_pem: &str) -> Result<Issued, CaError> {
         if csr_pem.len() > MAX_CSR {
-            return Err(CaError::Request(format!("it is over {MAX_CSR} bytes")));
+            return Err(CaError::Request(format!("it is larger than {MAX_CSR} bytes")));
         }
         // Reading it checks its own signature: the asker has the private key.
         let request =
@@ -160,7 +160,7 @@ impl Signer for Ca {
             Ok(signature) => STANDARD.encode(signature),
             Err(why) => {
                 // An unsigned message is refused by whoever expects a signature; it does no harm.
-                tracing::error!(%why, "a message could not be signed");
+                tracing::error!(%why, "cannot sign a message");
                 String::new()
             }
         }

@@ -126,7 +126,7 @@ fn read_folder(folder: &Path) -> Vec<Known> {
                     .iter()
                     .any(|k| matches!(k, Known::Good { runbook: other, .. } if other.category == runbook.category));
                 if twice {
-                    bad(&path, format!("another file has the category {} already", runbook.category))
+                    bad(&path, format!("another file already has the category {}", runbook.category))
                 } else {
                     Known::Good { from: path.display().to_string(), runbook: Box::new(runbook) }
                 }
@@ -197,7 +197,7 @@ pub async fn diagnose<'a>(
             Whom::Chosen(name) => {
                 let sonde = ask::find(hub, caller, name).await?.0;
                 if !packs.iter().all(|pack| sonde.has_pack(pack)) {
-                    let message = format!("the selected {} does not have what '{short}' asks for", sonde.id);
+                    let message = format!("the selected {} lacks the probes of '{short}'", sonde.id);
                     return Err(AskError::Bad(format!("{message}; name another as `agent`")));
                 }
                 sonde
@@ -232,7 +232,7 @@ pub async fn diagnose<'a>(
             if more > 0 {
                 known.push(format!("and {more} more"));
             }
-            Err(AskError::Bad(format!("there is no runbook '{short}' here: there are {}", known.join(", "))))
+            Err(AskError::Bad(format!("no runbook '{short}' here; there are {}", known.join(", "))))
         }
         (n, _) => Err(AskError::Bad(format!("{n} agents bring a runbook '{short}'; name one as `agent`"))),
     }
@@ -278,7 +278,7 @@ pub(super) async fn run(
     {
         // Nothing at all was allowed: the caller is told so, not handed an empty result.
         let first = results.into_iter().find_map(|r| r.refused);
-        return Err(first.unwrap_or(AskError::Busy("nothing could be asked")));
+        return Err(first.unwrap_or(AskError::Busy("no probe could be run")));
     }
     let findings = judge(runbook, told, &values, &results);
     Ok(report(runbook, &sonde.name, &results, findings, started.elapsed()))
@@ -299,8 +299,8 @@ struct Ran {
     late: bool,
 }
 
-const MORE_THAN_LOOKS: &str = "it does more than look: ask for it by itself, with `probe`";
-const NEEDS_A_PERSON: &str = "it needs a person's approval: ask for it by itself, with `probe`";
+const MORE_THAN_LOOKS: &str = "it does more than look; call it on its own with `probe`";
+const NEEDS_A_PERSON: &str = "it needs a person's approval; call it on its own with `probe`";
 
 /// Why a probe is not asked for, if it is not.
 fn left_out(hub: &Hub, caller: &Caller, sonde: &SondeAgent, probe: &str, only_look: bool) -> Option<&'static str> {
@@ -349,7 +349,7 @@ async fn run_step(
     }
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return Ran { late: true, ..failed("timeout", "the runbook's time was over before this probe began".into()) };
+        return Ran { late: true, ..failed("timeout", "the runbook ran out of time before this probe began".into()) };
     }
     let params = RawValue::from_string(Value::Object(params).to_string()).ok();
     let ask = ProbeAsk { agent: Some(&sonde.wire_id), probe: &probe, params, timeout: Some(left), requested_by: id };

@@ -126,7 +126,7 @@ async fn remember(hub: &Hub, sonde: &Arc<SondeAgent>, names_requests: bool) {
         Err(NotChanged::No(never)) => match never {},
         Err(NotChanged::Store(why)) => {
             sonde.state().facts.names_requests = true;
-            tracing::error!(%why, "what an agent can do was not kept");
+            tracing::error!(%why, "cannot store an agent's capabilities");
         }
     }
 }
@@ -159,7 +159,7 @@ impl Tunnel<'_> {
                     Err(SocketError::Broken(error)) => {
                         if let Some(note) = self.hub.tells_of(&self.agent.id) {
                             let note = note.words();
-                            tracing::warn!(agent = %self.agent.id, %error, note, "an agent's connection was closed");
+                            tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
                         }
                         return Some((error.close_code(), "protocol error"));
                     }
@@ -229,7 +229,7 @@ impl Tunnel<'_> {
 
     fn not_sent(&self) -> Failure {
         let label = self.sonde.label();
-        let message = format!("Agent '{label}' did not read in time what it was sent: the probe did not go out");
+        let message = format!("Agent '{label}' did not read in time; the probe was not sent");
         Failure::new(code::TIMEOUT, message)
     }
 
@@ -247,7 +247,7 @@ impl Tunnel<'_> {
                 }
                 Output::Overdue => self.hub.agents.set_overdue(self.agent, self.link.id, true),
                 Output::Close(close) => {
-                    tracing::info!(agent = %self.agent.id, name = self.sonde.name, why = close.reason(), "an agent is gone");
+                    tracing::info!(agent = %self.agent.id, name = self.sonde.name, why = close.reason(), "an agent disconnected");
                     return Some((close.code(), close.reason()));
                 }
             }
@@ -288,13 +288,13 @@ impl Tunnel<'_> {
             self.pings_unanswered = 0;
         }
         if self.pings_unanswered >= 2 {
-            tracing::info!(agent = %self.agent.id, "an agent's socket is half-open");
+            tracing::info!(agent = %self.agent.id, "an agent does not answer pings");
             return Some((1001, "no answer to pings"));
         }
         if socket.backlog() == 0 {
             self.stalled_at = None;
         } else if self.stalled_at == Some(socket.progress()) {
-            tracing::info!(agent = %self.agent.id, "an agent does not read what it is sent");
+            tracing::info!(agent = %self.agent.id, "an agent does not read its connection");
             return Some((1001, "not reading"));
         } else {
             self.stalled_at = Some(socket.progress());
@@ -320,7 +320,7 @@ impl Tunnel<'_> {
             WsEvent::Pong(_) => return None,
             WsEvent::Skipped(skipped) => {
                 self.hub.metrics.dropped("arriving_frames", 1);
-                tracing::warn!(agent = %self.agent.id, bytes = skipped.size, "there was no room for an agent's message");
+                tracing::warn!(agent = %self.agent.id, bytes = skipped.size, "no memory for an agent's message");
                 return Some(Some(NO_ROOM));
             }
             WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
@@ -345,7 +345,7 @@ impl Tunnel<'_> {
             Event::Reply(frame) => {
                 if let Some(note) = self.hub.tells_of(&self.agent.id) {
                     let note = note.words();
-                    tracing::info!(agent = %self.agent.id, reply = frame, note, "a message of an agent was not taken");
+                    tracing::info!(agent = %self.agent.id, reply = frame, note, "rejected a message of an agent");
                 }
                 // A peer that is not reading is not told again and again.
                 if socket.backlog() < HIGH_WATER {
@@ -392,7 +392,7 @@ impl Tunnel<'_> {
         };
         serde_json::value::to_raw_value(&shown)
             .map(Into::into)
-            .map_err(|why| Failure::new(code::INTERNAL, format!("the agent's answer could not be read: {why}")))
+            .map_err(|why| Failure::new(code::INTERNAL, format!("cannot read the agent's answer: {why}")))
     }
 
     async fn on_late(&self, call: CallId, answer: &ProbeAnswer<'_>) {
@@ -412,7 +412,7 @@ impl Tunnel<'_> {
         };
         let mut record = self.record(Kind::Refusal);
         record.decision = Some(Decision::Denied);
-        let what = "an answer to a probe that this connection was not asked for";
+        let what = "ignored an answer to a probe of another connection";
         let mut detail = serde_json::json!({ "what": what, "probe": probe });
         note.tell(&mut detail);
         self.hub.note(record.detail(&detail)).await;
@@ -436,7 +436,7 @@ fn start<S: Stream>(held: Request, socket: &mut Socket<S>, session: &mut Session
         Err((why, reply)) => {
             let failure = match why {
                 StartError::Full => Failure::new(code::BUSY, TOO_MANY),
-                _ => Failure::new(code::INTERNAL, "the probe could not be started"),
+                _ => Failure::new(code::INTERNAL, "cannot send the probe"),
             };
             let _ = reply.send(Err(failure));
         }

@@ -220,7 +220,7 @@ pub async fn health_check(
     for agent in &offline {
         let shown = json!({
             "severity": "warning", "category": "connectivity", "agent": agent.name,
-            "title": format!("{} is offline", agent.name), "detail": "It has no live connection to the hub.",
+            "title": format!("{} is offline", agent.name), "detail": "It is not connected to the hub.",
             "relatedProbes": [],
         });
         findings.push((Severity::Warning, shown));

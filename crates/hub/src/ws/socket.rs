@@ -58,7 +58,7 @@ pub struct Socket<S> {
 }
 
 /// Told to who sent a large message for which there was no room, where nothing can tell them which one it was.
-pub const NO_ROOM: (u16, &str) = (1013, "no room for a message of this size; try again");
+pub const NO_ROOM: (u16, &str) = (1013, "no memory for a message of this size; try again");
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -253,7 +253,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 read => self.received += read as u64,
             }
             if self.received > self.max_received {
-                return Poll::Ready(Err(WsError::Protocol("too much before it was known who sends it").into()));
+                return Poll::Ready(Err(WsError::Protocol("too much data before authentication").into()));
             }
         }
     }

@@ -33,7 +33,7 @@ pub enum Upgraded {
 pub fn upgrade(request: &mut Request<Body>) -> Result<(Response<Body>, Upgrade), (StatusCode, &'static str)> {
     // Whatever answers to GET answers to HEAD.
     if request.method() != Method::GET {
-        return Err((StatusCode::BAD_REQUEST, "a WebSocket is opened with GET"));
+        return Err((StatusCode::BAD_REQUEST, "open a WebSocket with GET"));
     }
     let headers = request.headers();
     let has = |name, word: &str| {
@@ -42,7 +42,7 @@ pub fn upgrade(request: &mut Request<Body>) -> Result<(Response<Body>, Upgrade),
         })
     };
     if !has(header::CONNECTION, "upgrade") || !has(header::UPGRADE, "websocket") {
-        return Err((StatusCode::UPGRADE_REQUIRED, "this address speaks WebSocket only"));
+        return Err((StatusCode::UPGRADE_REQUIRED, "this path accepts only WebSocket connections"));
     }
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|v| v != "13") {
         return Err((StatusCode::BAD_REQUEST, "Sec-WebSocket-Version must be 13"));
@@ -53,7 +53,7 @@ pub fn upgrade(request: &mut Request<Body>) -> Result<(Response<Body>, Upgrade),
     };
     let accept = derive_accept_key(key.as_bytes());
     let Some(on) = request.extensions_mut().remove::<hyper::upgrade::OnUpgrade>() else {
-        return Err((StatusCode::UPGRADE_REQUIRED, "this connection cannot become a WebSocket (use HTTP/1.1)"));
+        return Err((StatusCode::UPGRADE_REQUIRED, "this connection cannot become a WebSocket; use HTTP/1.1"));
     };
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

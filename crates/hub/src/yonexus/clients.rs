@@ -170,7 +170,7 @@ impl Clients {
         }
         for identifier in allow {
             if let Err(why) = check_identifier(identifier) {
-                tracing::error!(identifier, %why, "an entry of yonexus.allow is no identifier");
+                tracing::error!(identifier, %why, "an entry of yonexus.allow is not an identifier");
                 continue;
             }
             match clients.find(identifier) {

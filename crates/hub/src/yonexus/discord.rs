@@ -73,17 +73,17 @@ impl Discord {
 /// Discord's no in words for the operator.
 fn refused(status: u16, refusal: &Refusal, header: Option<Duration>) -> NotTold {
     let words = match (status, refusal.code) {
-        (401, _) => "it does not accept the bot's token; check yonexus.discord_bot_token".into(),
+        (401, _) => "it rejects the bot's token; check yonexus.discord_bot_token".into(),
         (_, 50007) => {
             "the bot may not write to this user; they must share a server with it and allow direct messages".into()
         }
         (_, 10013) | (400, 50033 | 50035) => {
-            "there is no such user; check yonexus.discord_admin_user (a number)".to_owned()
+            "the user does not exist; check yonexus.discord_admin_user (a number)".to_owned()
         }
         (403, code) => format!("it forbids this (code {code})"),
-        (404, code) => format!("it knows no such thing (code {code}); check yonexus.discord_base_url"),
-        (429, _) => "it wants fewer messages for now".into(),
-        (500.., _) => format!("it has trouble of its own ({status})"),
+        (404, code) => format!("it has no such resource (code {code}); check yonexus.discord_base_url"),
+        (429, _) => "it limits the rate of messages".into(),
+        (500.., _) => format!("it failed ({status})"),
         (_, code) => format!("it answered {status} (code {code})"),
     };
     // The body's figure is the finer one.

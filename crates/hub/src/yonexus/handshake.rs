@@ -162,7 +162,7 @@ impl Handshake<'_> {
                 Step::Say(Answer { frames, close: rejected.then_some(closes::REJECTED) })
             }
             Err(why) => {
-                tracing::error!(client = identifier, %why, "a pairing could not be kept");
+                tracing::error!(client = identifier, %why, "cannot store a pairing");
                 let failed = answer::pair_failed(identifier, PairFailure::InternalError, request_id, at);
                 Step::Say(Answer::one(failed))
             }
@@ -257,7 +257,7 @@ impl Handshake<'_> {
                 refuse(reason)
             }
             Err(why) => {
-                tracing::error!(client = %client.identifier, %why, "a pairing could not be kept");
+                tracing::error!(client = %client.identifier, %why, "cannot store a pairing");
                 refuse(PairFailure::InternalError)
             }
         }
@@ -297,8 +297,8 @@ impl Handshake<'_> {
         let outcome = match hub.yonexus.clients.change(hub, &client, work).await {
             Ok(outcome) => outcome,
             Err(why) => {
-                tracing::error!(client = identifier, %why, "a change of trust could not be kept");
-                let message = "the hub could not keep this; try again";
+                tracing::error!(client = identifier, %why, "cannot store a change of trust");
+                let message = "the hub could not store this; try again";
                 let error = Builtin::error(request_id, at.unix(), ErrorCode::InternalError, message);
                 return Step::Say(Answer::one(error));
             }
@@ -324,7 +324,7 @@ impl Handshake<'_> {
                 let entered = record(&client, Kind::Auth, &detail("authenticated"), Some("ok"));
                 for item in [Lossy::Record(entered), seen] {
                     if let Err(why) = hub.store.enqueue(item).await {
-                        tracing::error!(%why, "a connection was not recorded");
+                        tracing::error!(%why, "cannot record a connection");
                     }
                 }
                 live::tell_watchers(hub, identifier, Status::Online, None);

@@ -58,7 +58,7 @@ pub(super) async fn run<S: Stream>(
         let seen =
             Lossy::ClientSeen { identifier: client.identifier.to_string(), liveness, at, authenticated: false };
         if let Err(why) = hub.store.enqueue(seen).await {
-            tracing::error!(%why, "a disconnection was not recorded");
+            tracing::error!(%why, "cannot record a disconnection");
         }
         tell_watchers(hub, &client.identifier, Status::Offline, Some(&reason));
     }
@@ -125,14 +125,14 @@ impl Live<'_> {
                     Ok(Some(WsEvent::Skipped(skipped))) => {
                         self.hub.metrics.dropped("arriving_frames", 1);
                         let client = &*self.client.identifier;
-                        tracing::warn!(client, bytes = skipped.size, "there was no room for a client's message");
+                        tracing::warn!(client, bytes = skipped.size, "no memory for a client's message");
                         let (code, reason) = NO_ROOM;
                         return ended(Some(Close { code, reason }));
                     }
                     Err(SocketError::Broken(error)) => {
                         if let Some(note) = tells_of(self.hub, &self.client.identifier) {
                             let (client, note) = (&*self.client.identifier, note.words());
-                            tracing::warn!(client, %error, note, "a client's connection was closed");
+                            tracing::warn!(client, %error, note, "closed a client's connection");
                         }
                         let (text, close) = broken(error, self.hub);
                         text.into_iter().for_each(|text| socket.queue_text(&text));
@@ -238,14 +238,14 @@ impl Live<'_> {
             && at.mono >= since + STALL
         {
             if socket.progress() == written {
-                tracing::info!(client = %self.client.identifier, "a client does not read what it is sent");
+                tracing::info!(client = %self.client.identifier, "a client does not read its connection");
                 return Some((None, "not reading".into()));
             }
             self.stalled = Some((socket.progress(), at.mono));
         }
         match self.session.on_tick(at)? {
             Output::Status(Status::Offline, reason) => {
-                tracing::info!(client = %self.client.identifier, reason, "a client is gone");
+                tracing::info!(client = %self.client.identifier, reason, "a client disconnected");
                 let notice = answer::disconnect_notice(&self.client.identifier, &reason, at);
                 socket.queue_text(&notice.encode());
                 Some((Some(close::TIMEOUT), reason))
@@ -271,7 +271,7 @@ impl Live<'_> {
         let identifier = self.client.identifier.to_string();
         let seen = Lossy::ClientSeen { identifier, liveness, at: at.wall, authenticated: false };
         if let Err(why) = self.hub.store.enqueue(seen).await {
-            tracing::error!(%why, "a client's liveness was not kept");
+            tracing::error!(%why, "cannot store a client's liveness");
         }
     }
 }

@@ -32,7 +32,7 @@ pub enum SendError {
     #[error("`rule`: {0}")]
     Rule(BadRule),
     /// Larger than a client takes.
-    #[error("the message is over the limit of {MAX_FRAME_AFTER} bytes")]
+    #[error("the message is larger than {MAX_FRAME_AFTER} bytes")]
     TooLarge,
     /// To nobody, or to too many.
     #[error("`to` takes 1 to {} clients", rules::MAX_TO)]
@@ -41,7 +41,7 @@ pub enum SendError {
     #[error("`keep_s` is at least 1 and at most {}", rules::MAX_KEEP_S)]
     Keep,
     /// No such client.
-    #[error("there is no client `{0}`")]
+    #[error("client `{0}` does not exist")]
     Unknown(String),
     /// The caller may not.
     #[error("{missing}")]
@@ -196,7 +196,7 @@ pub fn test(hub: &Hub, rule: &str, test: &TestRule) -> RuleTest {
                     };
                     answer.online = people.iter().filter(reads).map(|person| person.name.clone()).collect();
                 }
-                None => answer.offline.push(format!("room {room}: there is no such room")),
+                None => answer.offline.push(format!("room {room} does not exist")),
             }
         }
         Some(_) => answer.matched = true,

@@ -64,7 +64,9 @@ impl Notifiers {
         let base = &settings.yonexus.discord_base_url;
         let incomplete = token.is_some() != user.is_some();
         if incomplete {
-            tracing::warn!("yonexus.discord_bot_token and yonexus.discord_admin_user go together; one is missing");
+            tracing::warn!(
+                "yonexus.discord_bot_token and yonexus.discord_admin_user must both be set; one is missing"
+            );
         }
         let discord = token.zip(user).map(|(token, user)| Discord::new(base, token, user));
         let secret = settings.yonexus.webhook_secret.clone();
@@ -81,7 +83,7 @@ impl Notifiers {
     async fn tell(&self, http: &reqwest::Client, notice: &Notice) -> Result<String, NotTold> {
         let (mut told, mut failed, mut after) = (Vec::new(), Vec::new(), None);
         if self.incomplete {
-            failed.push("Discord: yonexus.discord_bot_token and yonexus.discord_admin_user go together".to_owned());
+            failed.push("Discord: set both yonexus.discord_bot_token and yonexus.discord_admin_user".to_owned());
         }
         if let Some(discord) = &self.discord {
             match discord.tell(http, notice).await {
@@ -193,7 +195,7 @@ async fn until_told(hub: &Hub, client: &Arc<Client>) {
                 return;
             }
             Err(not) => {
-                tracing::warn!(client = %client.identifier, why = not.why, "nobody could be told a pairing code");
+                tracing::warn!(client = %client.identifier, why = not.why, "cannot notify anybody of a pairing code");
                 pairing::notified(hub, client, notice.code.reveal(), Notification::Failed, not.why).await;
                 tokio::time::sleep(not.after.unwrap_or(pause)).await;
                 pause = (pause * 2).min(PAUSES.1);

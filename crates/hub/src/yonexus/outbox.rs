@@ -164,13 +164,13 @@ pub(super) async fn lapse(hub: &Hub) {
         Ok(0) => {}
         Ok(lapsed) => {
             hub.metrics.dropped("yonexus_outbox_expired", lapsed);
-            tracing::info!(lapsed, "messages were not fetched in time");
+            tracing::info!(lapsed, "waiting messages expired");
             match hub.store.outbox_totals().await {
                 Ok(totals) => hub.yonexus.outbox.set(totals),
-                Err(why) => tracing::error!(%why, "the outbox cannot be counted"),
+                Err(why) => tracing::error!(%why, "cannot count the outbox"),
             }
         }
-        Err(why) => tracing::error!(%why, "old messages could not be removed"),
+        Err(why) => tracing::error!(%why, "cannot delete old messages"),
     }
 }
 
@@ -191,7 +191,7 @@ impl Delivery {
         let rows = match hub.store.outbox(identifier, self.sent, BATCH, clock::now()).await {
             Ok(rows) => rows,
             Err(why) => {
-                tracing::error!(client = identifier, %why, "the outbox cannot be read");
+                tracing::error!(client = identifier, %why, "cannot read the outbox");
                 return None;
             }
         };
@@ -211,7 +211,7 @@ impl Delivery {
         self.open = None;
         if let Err(why) = hub.store.delivered(identifier, last).await {
             // It is given out again on the next connection: at least once.
-            tracing::error!(client = identifier, %why, "a delivery was not kept as such");
+            tracing::error!(client = identifier, %why, "cannot store a delivery");
             return true;
         }
         hub.yonexus.outbox.release(identifier, count, bytes);

@@ -197,7 +197,7 @@ async fn expire(hub: &Hub, client: &Arc<Client>) {
             let _ = link.push(Out::Text(failed.encode()));
         }
         Ok(_) => {}
-        Err(why) => tracing::error!(client = %client.identifier, %why, "an expired pairing was not kept as such"),
+        Err(why) => tracing::error!(client = %client.identifier, %why, "cannot store that a pairing expired"),
     }
 }
 
@@ -222,7 +222,7 @@ pub(super) async fn notified(hub: &Hub, client: &Arc<Client>, code: &str, outcom
     match told.await {
         Ok(Some((Some(link), Some(request)))) => drop(link.push(Out::Text(request.encode()))),
         Ok(_) => {}
-        Err(why) => tracing::error!(client = %client.identifier, %why, "a notification's outcome was not kept"),
+        Err(why) => tracing::error!(client = %client.identifier, %why, "cannot store a notification's outcome"),
     }
 }
 

@@ -100,7 +100,7 @@ impl RuleBook {
                 Ok(rule) => rule,
                 // Rules are checked when they are added; one that no longer reads was written by another version.
                 Err(why) => {
-                    tracing::error!(rule = row.rule, %why, "a rule of the store is not in force");
+                    tracing::error!(rule = row.rule, %why, "ignoring a stored rule that cannot be used");
                     continue;
                 }
             };
@@ -116,13 +116,13 @@ impl RuleBook {
             };
             match next.rules.register(&row.rule, action) {
                 Ok(()) => next.shown.push(rule),
-                Err(why) => tracing::error!(rule = row.rule, %why, "a rule of the store is not in force"),
+                Err(why) => tracing::error!(rule = row.rule, %why, "ignoring a stored rule that cannot be used"),
             }
         }
         let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         for (rule, processor) in programs.iter() {
             if let Err(why) = next.rules.register(rule, Action::Program(processor.clone())) {
-                tracing::error!(rule, %why, "a program's rule is not in force");
+                tracing::error!(rule, %why, "ignoring a program's rule");
             }
         }
         self.current.store(Arc::new(next));
@@ -213,13 +213,13 @@ async fn to_room(hub: &Hub, room: &str, sender: &str, message: RuleMessage<'_>) 
     let post = Post { text: message.content, rule: message.rule, sender };
     let Err(why) = rooms::post(hub, room, post).await else { return Ok(()) };
     hub.metrics.dropped("yonexus_room", 1);
-    let words = format!("room `{room}` did not get the message of rule `{}`: {why}", message.rule);
+    let words = format!("cannot post the message of rule `{}` into room `{room}`: {why}", message.rule);
     match why {
         NotPosted::NoRoom => {
             // The rule is the operator's to mend, so they are told, and the sender that it is not their fault.
             if let Some(note) = tells_of(hub, sender) {
                 let (rule, note) = (message.rule, note.words());
-                tracing::warn!(rule, room, client = sender, note, "a rule posts into a room that there is not");
+                tracing::warn!(rule, room, client = sender, note, "a rule posts into a room that does not exist");
             }
             Err((ErrorCode::ClientOffline, words))
         }
@@ -241,8 +241,8 @@ async fn to_inbox(hub: &Hub, sender: &str, message: RuleMessage<'_>) -> Outcome 
 }
 
 fn not_kept(why: &StoreError) -> (ErrorCode, String) {
-    tracing::error!(%why, "a message could not be kept");
-    (ErrorCode::InternalError, "the hub could not keep this message; send it again".into())
+    tracing::error!(%why, "cannot store a message");
+    (ErrorCode::InternalError, "the hub could not store this message; send it again".into())
 }
 
 /// What the sender of a message through the outbox is told.
@@ -250,8 +250,7 @@ fn told(rule: &str, taken: Result<outbox::Kept, StoreError>) -> Outcome {
     match taken {
         Ok(kept) if kept.full.is_empty() => Ok(()),
         Ok(kept) => {
-            let words =
-                format!("the outbox is full for {}; the message of rule `{rule}` is not kept", names(&kept.full));
+            let words = format!("the outbox for {} is full; dropped the message of rule `{rule}`", names(&kept.full));
             Err((ErrorCode::ClientOffline, words))
         }
         Err(why) => Err(not_kept(&why)),
@@ -274,7 +273,11 @@ async fn to_live(
                 reached += 1;
             }
         }
-        return if reached > 0 { Ok(()) } else { Err((ErrorCode::ClientOffline, "nobody else is connected".into())) };
+        return if reached > 0 {
+            Ok(())
+        } else {
+            Err((ErrorCode::ClientOffline, "no other client is connected".into()))
+        };
     };
     let mut missed = Vec::new();
     for name in named {

@@ -66,7 +66,7 @@ async fn work(hub: &Hub, rule: &str) {
         let rows = match hub.store.outbox(&to, 0, BATCH, clock::now()).await {
             Ok(rows) => rows,
             Err(why) => {
-                tracing::error!(rule, %why, "the outbox cannot be read");
+                tracing::error!(rule, %why, "cannot read the outbox");
                 Vec::new()
             }
         };
@@ -81,13 +81,13 @@ async fn work(hub: &Hub, rule: &str) {
                 Some(Ok(())) => {
                     pause = PAUSES.0;
                     if let Err(why) = outbox::done(hub, &to, &row).await {
-                        tracing::error!(rule, %why, "a call to a webhook was not kept as such; it is made again");
+                        tracing::error!(rule, %why, "cannot store a webhook delivery; it will be repeated");
                         tokio::time::sleep(pause).await;
                         break;
                     }
                 }
                 Some(Err(not)) => {
-                    tracing::warn!(rule, why = not.why, "a webhook did not take a message; it is tried again");
+                    tracing::warn!(rule, why = not.why, "a webhook rejected a message; trying again");
                     tokio::time::sleep(not.after.unwrap_or(pause)).await;
                     pause = (pause * 2).min(PAUSES.1);
                     break;

@@ -164,10 +164,10 @@ async fn what_does_not_fit_is_named() {
     for (body, said) in [
         (
             json!({ "name": "x", "role": "viewer", "scopes": { "agents": ["pc", 7] } }),
-            "does not fit: `scopes.agents[1]`: ",
+            "invalid body: `scopes.agents[1]`: ",
         ),
-        (json!({ "name": "x", "role": "nobody" }), "does not fit: `role`: "),
-        (json!({ "name": "x" }), "does not fit: missing field `role`"),
+        (json!({ "name": "x", "role": "nobody" }), "invalid body: `role`: "),
+        (json!({ "name": "x" }), "invalid body: missing field `role`"),
     ] {
         let refused = hub.post("/api/tokens", body).await;
         let message = refused.body["error"]["message"].as_str().unwrap_or_default();

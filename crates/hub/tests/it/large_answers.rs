@@ -43,7 +43,7 @@ async fn answers_that_nobody_reads_take_no_more_room_than_there_is() {
     let (refused, ()) = tokio::join!(call, answer(&mut agent));
     assert_eq!(refused.body["error"]["code"], "busy", "{refused:?}");
     let message = refused.body["error"]["message"].as_str().expect("a sentence");
-    assert!(message.contains("max_answer_bytes_held") && message.contains("machine has answered"), "{message}");
+    assert!(message.contains("max_answer_bytes_held") && message.contains("machine answered"), "{message}");
     let records = hub.journal("kind=call&agent=pc").await;
     assert_eq!(records.last().expect("a record")["outcome"], "busy", "{records:?}");
 

@@ -45,7 +45,7 @@ impl Log {
     fn is_bounded(&self, what: &str) {
         let lines = self.lines(what);
         assert!((60..=MOST).contains(&lines.len()), "{} lines", lines.len());
-        let counted = |line: &String| line.contains("more lines about it in this minute are only counted");
+        let counted = |line: &String| line.contains("further lines about it in this minute are only counted");
         assert!(lines.iter().any(counted), "{}", lines[0]);
     }
 }
@@ -65,7 +65,7 @@ async fn a_kenny_agent_that_breaks_off_again_and_again_does_not_fill_the_log() {
     for _ in 0..MANY {
         break_off(hub.connect("pc", key.clone()).await.socket).await;
     }
-    log.is_bounded("an agent's connection was closed");
+    log.is_bounded("closed an agent's connection");
     let other = hub.agent("other").await;
     break_off(other.socket).await;
     assert_eq!(log.lines("agent=other").len(), 1, "others have their own bound");
@@ -79,7 +79,7 @@ async fn a_sonde_agent_that_breaks_off_again_and_again_does_not_fill_the_log() {
     for _ in 0..MANY {
         break_off(join(&hub, &key, &field_register("web-1")).await.socket).await;
     }
-    log.is_bounded("an agent's connection was closed");
+    log.is_bounded("closed an agent's connection");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn odd_messages_of_a_sonde_agent_over_many_connections_do_not_fill_the_log
             agent.socket.next().await.expect("an answer");
         }
     }
-    log.is_bounded("a message of an agent was not taken");
+    log.is_bounded("rejected a message of an agent");
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn refusals_of_a_sonde_agent_do_not_fill_the_log() {
         socket.send(envelope("agent.register", None, &json!(field_register("web-2"))).to_string()).await;
         assert_eq!(socket.closed().await, Some(4001));
     }
-    log.is_bounded("a Sonde agent was refused");
+    log.is_bounded("refused a Sonde agent");
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn messages_into_a_room_that_there_is_not_do_not_fill_the_log() {
         client.send("news::hello").await;
     }
     client.settled().await;
-    log.is_bounded("a rule posts into a room that there is not");
+    log.is_bounded("a rule posts into a room that does not exist");
 }
 
 #[tokio::test]
@@ -131,9 +131,9 @@ async fn a_connection_that_takes_the_place_of_an_open_one_is_told() {
     let hub = TestHub::start().await;
     let key = hub.enrol("pc").await;
     let first = hub.connect("pc", key.clone()).await;
-    assert_eq!(log.lines("two machines have its key").len(), 0);
+    assert_eq!(log.lines("two machines have the same key").len(), 0);
     let _second = hub.connect("pc", key).await;
-    assert_eq!(log.lines("two machines have its key").len(), 1);
+    assert_eq!(log.lines("two machines have the same key").len(), 1);
     let both = hub.until("/api/journal?kind=auth&agent=pc", |page| page["records"][1].is_object()).await;
     let replaced: Vec<_> =
         both["records"].as_array().expect("a list").iter().map(|r| r["detail"]["replaced"].clone()).collect();
@@ -146,9 +146,9 @@ async fn a_sonde_connection_that_takes_the_place_of_an_open_one_is_told() {
     let log = Log::keep();
     let hub = TestHub::start().await;
     let first = enrolled(&hub, "web-1").await;
-    assert_eq!(log.lines("two machines have its key").len(), 0);
+    assert_eq!(log.lines("two machines have the same key").len(), 0);
     let second = join(&hub, &key(&first), &field_register("web-1")).await;
-    assert_eq!(log.lines("two machines have its key").len(), 1);
+    assert_eq!(log.lines("two machines have the same key").len(), 1);
     let path = format!("/api/journal?kind=auth&agent=sonde:{}", second.id);
     let both = hub.until(&path, |page| page["records"][1].is_object()).await;
     let replaced: Vec<_> =

@@ -461,9 +461,9 @@ async fn a_rule_posts_into_a_room_with_rule_and_sender_apart() {
     client.send("deploy::anyone?").await;
     let told = client.next().await;
     assert_eq!(told["payload"]["code"], "CLIENT_OFFLINE");
-    assert!(told["payload"]["message"].as_str().is_some_and(|m| m.contains("there is no such room")), "{told}");
+    assert!(told["payload"]["message"].as_str().is_some_and(|m| m.contains("room does not exist")), "{told}");
     let test = hub.post("/api/rules/deploy/test", json!({ "content": "x" })).await.body;
-    assert!(test["offline"].to_string().contains("there is no such room"));
+    assert!(test["offline"].to_string().contains("room standup does not exist"));
     assert!(hub.get("/metrics").await.body.as_str().is_some_and(|page| page.contains("yonexus_room")));
     let gone = hub.post("/api/rules", json!({ "rule": "x", "target": { "room": { "room": "standup" } } })).await;
     assert_eq!(gone.status, 400);

@@ -558,7 +558,7 @@ async fn an_agent_that_changes_with_every_connection_does_not_fill_the_journal()
     }
     let records = hub.journal("kind=trust").await;
     assert!((61..=122).contains(&records.len()), "{}", records.len());
-    let is_last = |record: &Value| record["detail"]["note"] == "more of these in this minute are only counted";
+    let is_last = |record: &Value| record["detail"]["note"] == "further ones in this minute are only counted";
     assert!(records.iter().any(is_last), "the journal says that there were more: {:?}", records.last());
     let shown = hub.get("/api/v1/agents/web-1").await.body;
     assert_eq!(shown["attestation"]["changed"]["changes"][0]["now"], "binary 129");

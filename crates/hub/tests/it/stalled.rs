@@ -48,7 +48,7 @@ async fn a_call_to_an_agent_that_does_not_read_ends_in_time_and_is_not_sent_late
     stall(&hub, "pc");
     let error = hurried(&hub, "pc", "net_config").await;
     assert_eq!(error["code"], "timeout", "{error}");
-    assert!(error["message"].as_str().is_some_and(|words| words.ends_with("did not go out")), "{error}");
+    assert!(error["message"].as_str().is_some_and(|words| words.ends_with("was not sent")), "{error}");
     let next = hub.post("/api/agents/pc/call", json!({ "tool": "fs_list" }));
     let (next, tool) = tokio::join!(next, answer_the_first(&mut agent));
     assert_eq!(tool, "fs_list", "the one that was too late would have come first");
@@ -191,7 +191,7 @@ async fn a_probe_of_an_agent_that_does_not_read_ends_in_time() {
     stall(&hub, &id);
     let error = hurried(&hub, &id, "system.disk.usage").await;
     assert_eq!(error["code"], "timeout", "{error}");
-    assert!(error["message"].as_str().is_some_and(|words| words.ends_with("did not go out")), "{error}");
+    assert!(error["message"].as_str().is_some_and(|words| words.ends_with("was not sent")), "{error}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use super::{MAX_NAME, clip};
 pub enum ErrorCode {
     /// The tool took longer than it was given.
     Timeout,
-    /// What was asked for does not exist.
+    /// The requested thing does not exist.
     NotFound,
     /// The tool ran and failed.
     ExecFailed,
@@ -93,14 +93,14 @@ impl fmt::Display for ErrorCode {
 /// `error` of a `response`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError<'a> {
-    /// What kind of failure.
+    /// The kind of failure.
     pub code: ErrorCode,
     /// In words, cut to [`MAX_ERROR_MESSAGE`](super::MAX_ERROR_MESSAGE) characters.
     pub message: Cow<'a, str>,
 }
 
 impl WireError<'_> {
-    /// What a failed response without a readable error stands for.
+    /// The error of a failed response without a readable error.
     pub(super) const UNREADABLE: WireError<'static> = WireError {
         code: ErrorCode::Internal,
         message: Cow::Borrowed("the agent reported a failure but gave no readable error"),

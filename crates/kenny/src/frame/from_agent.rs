@@ -1,4 +1,4 @@
-//! What an agent sends and a hub decodes.
+//! Frames that an agent sends and a hub decodes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +19,7 @@ const MAX_TIME: usize = 64;
 /// A frame from an agent (contract, "Frame envelope"). Unknown keys are gone, an unknown type is a value.
 #[derive(Debug)]
 pub enum AgentFrame<'a> {
-    /// Who it is.
+    /// The agent's first frame.
     Register(Box<Register<'a>>),
     /// Its signature over the transcript.
     Auth {
@@ -154,7 +154,7 @@ fn read_error(raw: &RawValue) -> Option<WireError<'_>> {
 /// A pushed snapshot (contract, "telemetry"). The sections are not looked into: 0.8 has 25, newer agents more.
 #[derive(Debug)]
 pub struct Telemetry<'a> {
-    /// Whose snapshot the agent says it is. A hub takes it only from the agent of that id.
+    /// The agent id that the snapshot claims. A hub accepts it only from that agent.
     pub agent_id: Cow<'a, str>,
     /// When it was collected, as the agent wrote it.
     pub collected_at: Cow<'a, str>,
@@ -232,15 +232,15 @@ impl<'de> Visitor<'de> for SectionsVisitor {
 /// A forwarded log event (contract, "log").
 #[derive(Debug)]
 pub struct Log<'a> {
-    /// Whose event the agent says it is.
+    /// The agent id that the event claims.
     pub agent_id: Cow<'a, str>,
     /// When, as the agent wrote it.
     pub at: Cow<'a, str>,
-    /// How grave.
+    /// The log level.
     pub level: LogLevel,
     /// The emitting module; empty if the agent sent none.
     pub target: Cow<'a, str>,
-    /// What happened.
+    /// The message.
     pub message: Cow<'a, str>,
     /// Structured values, if the event has any.
     pub fields: Option<&'a RawValue>,

@@ -1,4 +1,4 @@
-//! What a hub sends and an agent decodes.
+//! Frames that a hub sends and an agent decodes.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ pub enum HubFrame<'a> {
         /// Rules that were not: an unknown group, a missing field. Skipped and never fatal, so that a rule for newer
         /// agents does not cost this one the others.
         skipped: usize,
-        /// What may be run at all, where the hub says so.
+        /// The shell policy, if the hub sends one.
         shell: Option<ShellPolicy>,
     },
     /// Heartbeat.
@@ -63,7 +63,7 @@ impl<'a> HubFrame<'a> {
         Self::Policy { rules, skipped: 0, shell: None }
     }
 
-    /// What an agent of that dialect is told of these rules.
+    /// The rules that an agent of that dialect understands.
     pub fn policy_for(dialect: Dialect, rules: impl IntoIterator<Item = PolicyRule>) -> Self {
         Self::Policy { rules: dialect.filter(rules), skipped: 0, shell: dialect.shell() }
     }

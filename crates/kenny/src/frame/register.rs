@@ -49,7 +49,7 @@ impl<'a> Register<'a> {
     }
 }
 
-/// What an agent tells about its machine. `hostname`, `os` and `version` are the contract's; the rest newer agents add,
+/// Facts that an agent reports. `hostname`, `os` and `version` are the contract's; newer agents add the rest,
 /// and this is the one place of a `register` where the field's servers tolerate additions. Reading is lenient: a value
 /// of another type counts as absent, so that a curious `meta` never costs an agent its tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -66,7 +66,7 @@ pub struct Meta {
     /// `stable`, `dev` (since 0.17).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// What the agent can do beyond its protocol version (our own addition).
+    /// Features beyond the protocol version (our own addition).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
     /// The kill switch as it stood at connect (our own addition).

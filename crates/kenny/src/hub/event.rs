@@ -1,4 +1,4 @@
-//! What comes out of a session.
+//! The outputs of a session.
 
 use convoke_core::id::{CallId, PeerId};
 use convoke_core::secret::SecretText;
@@ -7,14 +7,14 @@ use super::{Accepted, Refusal};
 use crate::frame::{FrameError, HubFrame, Log, Register, Response, Telemetry};
 use crate::inflight::Match;
 
-/// What a step of the handshake leads to.
+/// The result of a step of the handshake.
 #[derive(Debug)]
 pub enum Step {
     /// Send this challenge.
     Challenge(HubFrame<'static>),
     /// Check this token and say so with [`HubSession::on_token_checked`](super::HubSession::on_token_checked).
     CheckToken {
-        /// Whose it should be.
+        /// The agent whose key it should be.
         agent: PeerId,
         /// The token.
         token: SecretText,
@@ -25,7 +25,7 @@ pub enum Step {
     Close(Refusal),
 }
 
-/// What a frame means.
+/// The meaning of a frame.
 #[derive(Debug)]
 pub enum Event<'a, W> {
     /// Look the agent up and call [`HubSession::on_register`](super::HubSession::on_register).
@@ -36,7 +36,7 @@ pub enum Event<'a, W> {
     Response {
         /// The response.
         response: Response<'a>,
-        /// What waited for it, if anything.
+        /// The call that waited for it, if any.
         call: Match<W>,
     },
     /// A snapshot of this agent.
@@ -49,7 +49,7 @@ pub enum Event<'a, W> {
     Alive,
     /// A frame that cannot be used. If it was the response to a waiting call, that call ends here.
     Unreadable {
-        /// What was wrong.
+        /// The error.
         why: Unreadable,
         /// The call of this link that it answers, and what waited for it.
         call: Option<(CallId, Match<W>)>,
@@ -91,7 +91,7 @@ pub enum Ignored {
     Closed,
 }
 
-/// What is due.
+/// The action that is due.
 #[derive(Debug)]
 pub enum Output<W> {
     /// Send this.

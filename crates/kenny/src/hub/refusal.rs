@@ -53,7 +53,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What the peer is told.
+    /// The close frame for the peer.
     pub const fn close(&self) -> Close {
         match self {
             Self::RegisterTimeout => Close { code: BAD_REGISTER, reason: "no register frame in time" },

@@ -1,4 +1,4 @@
-//! What the guard reads of a call: which texts, against which groups of deny rules.
+//! The texts of a call that the guard examines, and the groups of deny rules for each.
 
 use std::borrow::Cow;
 

@@ -32,7 +32,7 @@ pub enum Malformed {
         frame: &'static str,
         /// The field.
         field: &'static str,
-        /// What it was.
+        /// The value.
         value: String,
     },
 }

@@ -22,7 +22,7 @@ const MAX_GUEST_TOKEN: usize = 256;
 /// Largest `meta`: it is in every roster.
 const MAX_META: usize = 4_096;
 
-/// Who somebody turned out to be.
+/// The identity of a participant.
 struct Identity {
     id: String,
     name: Option<String>,
@@ -33,7 +33,7 @@ struct Identity {
 }
 
 impl Room {
-    /// Somebody wants in.
+    /// A connection asks to enter.
     pub(super) fn knock(
         &mut self,
         conn: Conn,
@@ -84,7 +84,7 @@ impl Room {
         self.enter(conn, now);
     }
 
-    /// Somebody who waits says something about itself.
+    /// A waiting participant announces itself.
     pub(super) fn wait_on(&mut self, conn: Conn, voice: Option<(bool, bool)>, announce: Announce) {
         let Some(peer) = self.peers.get_mut(&conn) else { return };
         if let Some((on, cam)) = voice {
@@ -94,7 +94,7 @@ impl Room {
         self.send(conn, &FromRelay::Lobby(Lobby::Waiting));
     }
 
-    /// Who somebody is by what they showed. `None`: by nothing that counts here.
+    /// Identifies a participant by its credentials. `None`: no valid ones.
     fn identify(&self, peer: &Peer, announce: &Announce, verifier: &dyn Verifier, now: Now) -> Option<Identity> {
         let room = &self.charter.name;
         let said = announce.name.as_deref().and_then(clean_name);
@@ -165,7 +165,7 @@ impl Room {
         }
     }
 
-    /// Somebody is in. An older connection of the same participant goes.
+    /// Admits a participant and closes its older connection.
     pub(super) fn enter(&mut self, conn: Conn, now: Now) {
         let Some(peer) = self.peers.get_mut(&conn) else { return };
         let waited = peer.stage == Stage::Waiting;
@@ -196,7 +196,7 @@ impl Room {
         }
     }
 
-    /// Somebody who is in says something about itself. `voice` is whether it is there, and whether it shows a camera.
+    /// An admitted participant announces itself. `voice`: whether it is in the roster, and whether it shows a camera.
     pub(super) fn announce(&mut self, conn: Conn, voice: Option<(bool, bool)>, announce: Announce, now: Now) {
         let Some(peer) = self.peers.get_mut(&conn) else { return };
         let before = shown(peer);
@@ -220,7 +220,7 @@ impl Room {
         }
     }
 
-    /// Somebody is in the roster from now on, and within hearing.
+    /// Adds a participant to the roster.
     fn appear(&mut self, conn: Conn, now: Now) {
         let Some(peer) = self.peers.get_mut(&conn) else { return };
         peer.present = true;
@@ -229,7 +229,7 @@ impl Room {
     }
 }
 
-/// What others see of somebody.
+/// The public facts of a participant.
 fn shown(peer: &Peer) -> (String, bool, Option<String>, Option<String>, Kind) {
     let meta = peer.meta.as_ref().map(|meta| meta.get().to_owned());
     (peer.name.clone(), peer.cam, peer.avatar.clone(), meta, peer.kind)
@@ -258,7 +258,7 @@ fn take_announcement(peer: &mut Peer, announce: Announce) {
     }
 }
 
-/// What the authority reads of a `meta`.
+/// The fields of a `meta` that the authority reads.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Facts {

@@ -1,4 +1,4 @@
-//! What hosts and operators do: grants, the lobby, the lock, kicking.
+//! The actions of hosts and operators: grants, the lobby, the lock, kicking.
 
 use super::{AgentKey, Conn, Event, MAX_BLOCKED, Output, Room, Stage};
 use crate::Now;
@@ -11,7 +11,7 @@ use crate::grant::Grant;
 #[error("there is no such participant in this room")]
 pub struct NoSuch;
 
-/// What was decided about somebody who waits.
+/// The decision about a waiting participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// They may come in; a kick is taken back.

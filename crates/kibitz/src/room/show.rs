@@ -1,4 +1,4 @@
-//! What is told of a room: the roster and the grants to participants, everything to operators.
+//! Views of a room: the roster and the grants for participants, everything for operators.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -8,7 +8,7 @@ use crate::Now;
 use crate::frame::{FromRelay, Member, encode_from};
 use crate::grant::{Capability, Grant};
 
-/// Where somebody stands.
+/// The standing of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// In the roster.
@@ -33,24 +33,24 @@ impl Standing {
     }
 }
 
-/// Somebody, as an operator sees them.
+/// A participant, as an operator sees them.
 #[derive(Clone, Debug)]
 pub struct Person {
     /// Their id.
     pub id: String,
-    /// What they are called.
+    /// The name.
     pub name: String,
     /// `human` or `agent`.
     pub kind: &'static str,
     /// How they got in: `key`, `invite`, `operator`, `open`.
     pub via: &'static str,
-    /// Where they stand.
+    /// The standing.
     pub standing: Standing,
     /// Whether they may moderate.
     pub is_host: bool,
     /// Whether they were kicked.
     pub is_blocked: bool,
-    /// What they may now.
+    /// The grant in force.
     pub grant: Grant,
     /// Whether somebody said so, or it is the default.
     pub is_explicit: bool,
@@ -64,7 +64,7 @@ struct Caps<'a> {
 }
 
 impl Room {
-    /// What somebody may now, with what they disclose.
+    /// The grant in force, with the disclosure.
     pub(super) fn grant_of(&self, peer: &Peer, now: Now) -> Grant {
         let grant = self.charter.grants.get(&peer.id).unwrap_or(&peer.base);
         let (backend, egress) = &peer.disclosed;
@@ -139,7 +139,7 @@ impl Room {
         self.tell_roster(now);
     }
 
-    /// Everybody that the room knows, those who are there first.
+    /// All participants that the room knows, connected ones first.
     pub fn people(&self, now: Now) -> Vec<Person> {
         let blocked = |id: &str| self.charter.blocked.iter().any(|b| b == id);
         let mut people: Vec<Person> = self

@@ -1,4 +1,4 @@
-//! Who hears what. The one place where content passes from somebody to somebody.
+//! Delivers content. This is the only place where content passes between participants.
 
 use std::time::Duration;
 
@@ -29,14 +29,14 @@ pub(super) struct KeptSchema {
     written: String,
 }
 
-/// Something that the hub says in a room, on behalf of a rule.
+/// A line that the hub says in a room, on behalf of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Post<'a> {
-    /// What.
+    /// The content.
     pub text: &'a str,
     /// By which rule.
     pub rule: &'a str,
-    /// Whose message it is.
+    /// The sending client.
     pub sender: &'a str,
 }
 
@@ -49,7 +49,7 @@ pub enum PostError {
     /// More than the lines of a post hold.
     #[error("a room takes at most {} characters at once", MAX_PARTS * MAX_CHAT)]
     TooLong,
-    /// Nobody is there who may read it.
+    /// No participant that may read it is in the room.
     #[error("nobody is there who may read it")]
     Nobody,
 }
@@ -80,7 +80,7 @@ impl NotDelivered {
 }
 
 impl Room {
-    /// Somebody who is in says something.
+    /// An admitted participant says something.
     pub(super) fn speak(
         &mut self,
         conn: Conn,
@@ -247,7 +247,7 @@ impl Room {
         }
     }
 
-    /// Who comes later gets the schemas that were published before, of those who may still speak.
+    /// Sends a new participant the schemas that were published before, of those who may still speak.
     pub(super) fn replay_schemas(&mut self, conn: Conn, now: Now) {
         let Some(peer) = self.peers.get(&conn) else { return };
         if !self.grant_of(peer, now).allows(Capability::ReadChat, now.unix()) {

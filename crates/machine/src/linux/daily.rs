@@ -26,7 +26,7 @@ pub(super) fn time_sync(facts: &Facts) -> Section {
         let contained = facts.exists("run/systemd/container") || facts.exists(".dockerenv");
         let (status, summary) = match contained {
             true => (Status::Ok, "the host keeps the clock"),
-            false => (Status::Warn, "nothing known keeps the clock (looked for chrony, ntpd, systemd)"),
+            false => (Status::Warn, "no clock synchronisation found (looked for chrony, ntpd, systemd)"),
         };
         return Section::new(status, summary)
             .with("synchronized", Value::Null)

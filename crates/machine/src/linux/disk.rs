@@ -57,7 +57,7 @@ pub(super) fn usage(facts: &Facts, _: &Map<String, Value>) -> Result<Value, Tool
 
 pub(super) fn section(facts: &Facts) -> Section {
     let Ok(volumes) = volumes(facts) else {
-        return Section::new(Status::Warn, "/proc/self/mountinfo cannot be read").with("volumes", json!([]));
+        return Section::new(Status::Warn, "cannot read /proc/self/mountinfo").with("volumes", json!([]));
     };
     let fullest = volumes.iter().max_by(|a, b| a.percent_used.total_cmp(&b.percent_used));
     let (status, summary) = match fullest {

@@ -17,7 +17,7 @@ struct Memory {
 
 pub(super) fn section(facts: &Facts) -> Section {
     let Some(memory) = facts.read("proc/meminfo").ok().and_then(|text| parse(&text)) else {
-        return Section::new(Status::Warn, "/proc/meminfo cannot be read");
+        return Section::new(Status::Warn, "cannot read /proc/meminfo");
     };
     let used = memory.total.saturating_sub(memory.available);
     let percent_used = percent(used, memory.total);

@@ -39,7 +39,7 @@ pub(super) fn config(facts: &Facts, _: &Map<String, Value>) -> Result<Value, Too
 pub(super) fn section(facts: &Facts) -> Section {
     let dns = name_servers(facts);
     let Ok(interfaces) = interfaces(facts) else {
-        return Section::new(Status::Warn, "the interfaces cannot be listed")
+        return Section::new(Status::Warn, "cannot list the interfaces")
             .with("interfaces", json!([]))
             .with("dns", dns);
     };

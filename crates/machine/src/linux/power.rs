@@ -13,7 +13,7 @@ const LONG_DAYS: u64 = 30;
 pub(super) fn uptime(facts: &Facts) -> Section {
     let up = facts.read("proc/uptime").ok().and_then(|text| parse_uptime(&text));
     let boot = facts.read("proc/stat").ok().and_then(|text| parse_boot_time(&text));
-    let Some(up) = up else { return Section::new(Status::Warn, "/proc/uptime cannot be read") };
+    let Some(up) = up else { return Section::new(Status::Warn, "cannot read /proc/uptime") };
     let days = up / 86_400;
     let status = if days >= LONG_DAYS { Status::Warn } else { Status::Ok };
     Section::new(status, format!("up {}", shown(up))).with("uptime_secs", up).with("boot_time_unix", boot)

@@ -46,7 +46,7 @@ pub(super) fn list(facts: &Facts, _: &Map<String, Value>) -> Result<Value, ToolE
 pub(super) fn section(facts: &Facts) -> Section {
     let all = processes(facts);
     if all.is_empty() {
-        return Section::new(Status::Warn, "/proc cannot be read").with("count", 0).with("processes", json!([]));
+        return Section::new(Status::Warn, "cannot read /proc").with("count", 0).with("processes", json!([]));
     }
     let busiest = &all[0];
     let summary = format!("{}, busiest {} at {:.0}%", text::process_count(all.len()), busiest.name, busiest.cpu);

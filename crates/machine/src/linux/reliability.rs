@@ -89,7 +89,7 @@ pub(super) fn section(facts: &Facts) -> Section {
         Some(json!({"total": failures.len(), "events": patterns, "truncated": truncated}))
     });
     let Some(found) = found else {
-        return Section::ok("cannot be told: there is no journal, and no log of the kernel that can be read")
+        return Section::ok("unknown: there is no journal and no readable kernel log")
             .with("stability_index", Value::Null)
             .with("recent_crashes", Value::Null)
             .with("events", json!([]));
@@ -105,12 +105,12 @@ pub(super) fn section(facts: &Facts) -> Section {
         _ => Status::Ok,
     };
     let summary = match events.first() {
-        None => format!("nothing broke in {WINDOW_DAYS} days"),
+        None => format!("no failures in {WINDOW_DAYS} days"),
         Some(most) => {
             let what = most["event_id"].as_str().unwrap_or_default().replace('_', " ");
             let source = most["source"].as_str().unwrap_or_default();
             let failures = text::count(usize::try_from(total).unwrap_or(usize::MAX), "failure");
-            format!("{failures} in {WINDOW_DAYS} days, most of all {source}: {what}")
+            format!("{failures} in {WINDOW_DAYS} days, mostly {source}: {what}")
         }
     };
     Section::new(status, summary)

@@ -19,9 +19,7 @@ use session::Session;
 pub(super) fn capture(facts: &Facts, _: &Map<String, Value>) -> Result<Value, ToolError> {
     let sessions = session::find(facts);
     if sessions.is_empty() {
-        return Err(ToolError::unsupported(
-            "nobody has a screen on this machine: no X11 display and no Wayland session",
-        ));
+        return Err(ToolError::unsupported("this machine has no X11 display and no Wayland session"));
     }
     let mut complaints = Vec::new();
     for session in &sessions {

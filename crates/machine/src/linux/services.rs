@@ -29,9 +29,7 @@ pub(super) struct Service {
 pub(super) fn list(facts: &Facts, args: &Map<String, Value>) -> Result<Value, ToolError> {
     let filter = args.get("filter").and_then(Value::as_str).unwrap_or_default().to_lowercase();
     let (_, services) = services(facts).ok_or_else(|| {
-        ToolError::unsupported(
-            "no service manager is known on this machine (looked for systemd, OpenRC, init scripts)",
-        )
+        ToolError::unsupported("found no service manager on this machine (looked for systemd, OpenRC, init scripts)")
     })?;
     let matching = |service: &Service| {
         service.name.to_lowercase().contains(&filter) || service.display.to_lowercase().contains(&filter)

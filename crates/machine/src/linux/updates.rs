@@ -30,7 +30,7 @@ pub(super) fn app_updates(facts: &Facts) -> Section {
     let Some(pending) = pending(facts) else {
         let section = match pending::manager(facts) {
             None => Section::ok("no package manager that is known"),
-            Some(manager) => Section::new(Status::Warn, format!("{manager} does not say what waits")),
+            Some(manager) => Section::new(Status::Warn, format!("{manager} does not report available packages")),
         };
         return section.with("available", Value::Null).with("packages", json!([]));
     };
@@ -67,11 +67,11 @@ pub(super) fn win_update(facts: &Facts) -> Section {
         _ if failed > 0 => (Status::Warn, format!("{} not installed properly", text::count(failed, "package"))),
         _ if security > 0 => (Status::Warn, format!("{} for security", text::count(security, "update"))),
         Some(age) if age > STALE => {
-            (Status::Warn, format!("last looked for updates {} days ago", age.as_secs() / 86_400))
+            (Status::Warn, format!("last checked for updates {} days ago", age.as_secs() / 86_400))
         }
         _ => {
             let waiting =
-                waiting.map_or_else(|| "what waits is not known".to_owned(), |(n, _)| format!("{n} waiting"));
+                waiting.map_or_else(|| "available updates are not known".to_owned(), |(n, _)| format!("{n} waiting"));
             (Status::Ok, format!("{} lately, {waiting}", text::count(recent.len(), "update")))
         }
     };

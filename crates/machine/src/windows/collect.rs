@@ -42,7 +42,7 @@ pub(super) fn section(name: &str, answer: &Value, now: Timestamp) -> Section {
             let entries = tools::autostart(answer);
             Section::ok(format!("{} entries", entries.len())).with("entries", entries)
         }
-        other => Section::new(Status::Warn, format!("{other} is no section")),
+        other => Section::new(Status::Warn, format!("{other} is not a section")),
     }
 }
 
@@ -160,7 +160,7 @@ fn defender(answer: &Value, now: Timestamp) -> Section {
             .with("action_needed", whole(answer, "threats").map(|threats| threats > 0))
     };
     if answer.is_null() {
-        return fields(Section::ok("Defender does not answer: another product may be in its place"));
+        return fields(Section::ok("Defender does not answer; another product may replace it"));
     }
     // In passive mode another product protects, and Defender is meant to be off.
     let passive = text(answer, "mode").is_some_and(|mode| mode.to_lowercase().contains("passive"));
@@ -248,7 +248,7 @@ fn battery(answer: &Value) -> Section {
 
 fn memory(answer: &Value) -> Section {
     let (Some(total), Some(free)) = (whole(answer, "total").filter(|total| *total > 0), whole(answer, "free")) else {
-        return Section::new(Status::Warn, "the memory cannot be told");
+        return Section::new(Status::Warn, "the memory is not known");
     };
     let used = total.saturating_sub(free);
     let percent = round1(used as f64 / total as f64 * 100.0);
@@ -376,7 +376,7 @@ fn os_support(answer: &Value, now: Timestamp) -> Section {
     let over = at.is_some_and(|at| at < now);
     let soon = at.is_some_and(|at| at.since(now).as_secs() <= 90 * 86_400);
     let summary = match end {
-        None => format!("{name}: how long it is supported is not known"),
+        None => format!("{name}: end of support is not known"),
         Some(end) if over => format!("{name}: support ended on {end}"),
         Some(end) => format!("{name}: supported until {end}"),
     };
@@ -453,7 +453,7 @@ fn app_updates(answer: &Value) -> Section {
 
 fn uptime(answer: &Value) -> Section {
     let (Some(boot), Some(now)) = (whole(answer, "boot"), whole(answer, "now")) else {
-        return Section::new(Status::Warn, "the time of the start cannot be told");
+        return Section::new(Status::Warn, "the start time is not known");
     };
     let up = now.saturating_sub(boot);
     let days = up / 86_400;

@@ -116,7 +116,7 @@ fn event_log(facts: &Facts, args: &Map<String, Value>) -> Result<Value, ToolErro
 fn winget(facts: &Facts, tool: &str, args: &Map<String, Value>) -> Result<Value, ToolError> {
     let id = args.get("id").and_then(Value::as_str).unwrap_or_default();
     if !id.is_empty() && !winget::is_id(id) {
-        return Err(ToolError::bad_args("id must be that of a package, such as 7zip.7zip"));
+        return Err(ToolError::bad_args("id must be the id of a package, such as 7zip.7zip"));
     }
     let script = scripts::winget(tool).ok_or_else(|| ToolError::internal("winget has no such script"))?;
     ask(facts, &script, &[("ARG_ID", id)])

@@ -65,7 +65,7 @@ pub(super) fn services(answer: &Value, filter: &str) -> Vec<Value> {
 /// `{events}`, the newest first.
 pub(super) fn events(answer: &Value, log: &str) -> Result<Value, ToolError> {
     if truth(answer, "missing") == Some(true) {
-        return Err(ToolError::not_found(format!("there is no event log {log:?}")));
+        return Err(ToolError::not_found(format!("event log {log:?} does not exist")));
     }
     let event = |event: &Value| {
         let level = match whole(event, "level") {
@@ -116,7 +116,7 @@ pub(super) fn done(answer: &Value, what: &str) -> Result<Value, ToolError> {
     match (truth(answer, "missing"), truth(answer, "ok")) {
         (Some(true), _) => Err(ToolError::not_found(format!("there is no {what}"))),
         (_, Some(true)) => Ok(json!({"ok": true})),
-        _ => Err(ToolError::failed(text(answer, "error").unwrap_or_else(|| format!("{what}: it did not work")))),
+        _ => Err(ToolError::failed(text(answer, "error").unwrap_or_else(|| format!("{what} failed")))),
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn screen(answer: &Value) -> Result<Value, ToolError> {
     }
     match answer["png"].as_str() {
         Some(png) => Ok(json!({"image_b64": png, "format": "png"})),
-        None => Err(ToolError::failed("the desktop gave no picture")),
+        None => Err(ToolError::failed("the desktop returned no picture")),
     }
 }
 

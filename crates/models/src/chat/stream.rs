@@ -16,7 +16,7 @@ pub(crate) fn read(
         return Ok(true);
     }
     let chunk: Value = serde_json::from_str(data)
-        .map_err(|why| ModelError::Malformed { provider, message: format!("a chunk is no JSON: {why}") })?;
+        .map_err(|why| ModelError::Malformed { provider, message: format!("a chunk is not JSON: {why}") })?;
     take(provider, &chunk, draft, sink)?;
     Ok(false)
 }
@@ -29,7 +29,7 @@ pub(crate) fn read_whole(
     sink: &mut dyn Sink,
 ) -> Result<(), ModelError> {
     let whole: Value = serde_json::from_slice(body)
-        .map_err(|why| ModelError::Malformed { provider, message: format!("the answer is no JSON: {why}") })?;
+        .map_err(|why| ModelError::Malformed { provider, message: format!("the answer is not JSON: {why}") })?;
     take(provider, &whole, draft, sink)?;
     if whole["choices"].as_array().is_none_or(Vec::is_empty) {
         let message = "the answer has no choices".to_owned();

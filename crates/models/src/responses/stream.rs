@@ -17,7 +17,7 @@ pub(crate) fn read(
         return Ok(false);
     }
     let event: Value = serde_json::from_str(data)
-        .map_err(|why| ModelError::Malformed { provider, message: format!("an event is no JSON: {why}") })?;
+        .map_err(|why| ModelError::Malformed { provider, message: format!("an event is not JSON: {why}") })?;
     match text(&event, "type").unwrap_or(name) {
         "response.created" | "response.in_progress" => origin(&event["response"], draft),
         "response.output_text.delta" | "response.refusal.delta" => {
@@ -75,7 +75,7 @@ pub(crate) fn read_whole(
 ) -> Result<(), ModelError> {
     let malformed = |message: String| ModelError::Malformed { provider, message };
     let response: Value =
-        serde_json::from_slice(body).map_err(|why| malformed(format!("the answer is no JSON: {why}")))?;
+        serde_json::from_slice(body).map_err(|why| malformed(format!("the answer is not JSON: {why}")))?;
     if response["error"].is_object() {
         return Err(failure(provider, &response["error"]));
     }

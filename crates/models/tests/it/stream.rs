@@ -306,7 +306,7 @@ async fn malformed_events_are_told_and_asked_for_again() {
     let (done, events) = ask(&client(&server, ProviderKind::OpenAi)).await;
     assert_eq!(done.unwrap().text, "ok");
     let Event::Retry(retry) = &events[0] else { panic!("{events:?}") };
-    assert!(retry.error.contains("an event is no JSON"), "{}", retry.error);
+    assert!(retry.error.contains("an event is not JSON"), "{}", retry.error);
 }
 
 #[tokio::test]
@@ -319,7 +319,7 @@ async fn nobody_at_the_address_is_told_in_words() {
     let fast = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
     let client = Client::new(Http::new(), provider, Arc::new(Fixed(Credentials::None))).with_retry(fast);
     let words = ask(&client).await.0.unwrap_err().error.to_string();
-    assert!(words.starts_with("Local request failed after 3 attempts: Local cannot be reached: "), "{words}");
+    assert!(words.starts_with("Local request failed after 3 attempts: cannot reach Local: "), "{words}");
     for bad in ["localhost:11434", "ftp://x", "not a url"] {
         let provider = Provider::at(ProviderKind::Local, bad);
         let client = Client::new(Http::new(), provider, Arc::new(Fixed(Credentials::None)));

@@ -28,7 +28,7 @@ enum Part {
 impl Run {
     /// Reads and checks the `run` of a probe.
     pub(super) fn read(run: &Value, spec: &ProbeSpec) -> Result<Self, String> {
-        let Some(map) = run.as_object() else { return Err("`run` must say its `command`".into()) };
+        let Some(map) = run.as_object() else { return Err("`run` must have a `command`".into()) };
         if let Some(other) = map.keys().find(|key| !["command", "output"].contains(&key.as_str())) {
             return Err(format!("`run` has no `{other}`: it has `command` and `output`"));
         }
@@ -47,7 +47,7 @@ impl Run {
         }
         let program = PathBuf::from(program);
         if !program.is_absolute() {
-            return Err("the program must be named by its whole path".into());
+            return Err("the program must be an absolute path".into());
         }
         guard::check_program(&program)?;
         let arguments = arguments.iter().map(|text| parts(text, spec)).collect::<Result<_, _>>()?;
@@ -89,7 +89,7 @@ fn parts(text: &str, spec: &ProbeSpec) -> Result<Vec<Part>, String> {
         let name = &after[1..close];
         let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if is_name {
-            let param = spec.params.get(name).ok_or_else(|| format!("`{{{name}}}` is no parameter of it"))?;
+            let param = spec.params.get(name).ok_or_else(|| format!("`{{{name}}}` is not a parameter of it"))?;
             fits(name, param, parts.is_empty() && before.is_empty())?;
             push(&mut parts, before);
             parts.push(Part::Param(name.to_owned()));

@@ -16,7 +16,7 @@ pub(super) fn check_program(path: &Path) -> Result<(), String> {
     let found = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let is_file = std::fs::metadata(path).map_err(|why| found(&why))?.is_file();
     if !is_file {
-        return Err(found(&"it is no program"));
+        return Err(found(&"it is not a program"));
     }
     check_all(path).map_err(|why| found(&why))
 }
@@ -31,12 +31,12 @@ fn check_all(path: &Path) -> Result<(), String> {
     for (depth, part) in real.ancestors().enumerate() {
         let meta = std::fs::metadata(part).map_err(|why| format!("{}: {why}", part.display()))?;
         if meta.uid() != 0 && meta.uid() != me {
-            return Err(format!("{} belongs to somebody else than root and this agent's user", part.display()));
+            return Err(format!("{} must belong to root or this agent's user", part.display()));
         }
         // In a directory like /tmp others can make files, but not replace this one.
         let guarded = depth > 0 && meta.mode() & STICKY != 0;
         if meta.mode() & WRITE_BY_OTHERS != 0 && !guarded {
-            return Err(format!("{} can be written by others than its owner (chmod go-w)", part.display()));
+            return Err(format!("others than its owner can write {} (chmod go-w)", part.display()));
         }
     }
     Ok(())
@@ -44,5 +44,5 @@ fn check_all(path: &Path) -> Result<(), String> {
 
 #[cfg(not(unix))]
 fn check_all(_: &Path) -> Result<(), String> {
-    Err("packs of one's own are read on Unix only: who can write a file cannot be told here".into())
+    Err("packs of your own work on Unix only: this platform does not show who can write a file".into())
 }

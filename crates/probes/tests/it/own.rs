@@ -98,7 +98,7 @@ async fn what_others_can_write_is_not_loaded_and_not_run() {
     for (path, usual) in [(&file, 0o644), (&owner.packs(), 0o755), (&owner.dir.path().join("depth"), 0o755)] {
         for open in [0o020, 0o002] {
             mode(path, usual | open);
-            refused("written by others");
+            refused("others than its owner can write");
         }
         mode(path, usual);
     }
@@ -131,9 +131,9 @@ fn what_is_wrong_with_a_pack_is_said() {
     check(&|p| p["version"] = "1".into(), "x.y.z");
     check(&|p| p["probes"][0]["run"] = Value::Null, "`command`");
     check(&|p| p["probes"][0]["run"]["command"] = "depth --all".into(), "list");
-    check(&|p| p["probes"][0]["run"]["command"][0] = "depth".into(), "whole path");
+    check(&|p| p["probes"][0]["run"]["command"][0] = "depth".into(), "an absolute path");
     check(&|p| p["probes"][0]["run"]["command"][0] = "/nowhere/depth".into(), "/nowhere/depth");
-    check(&|p| p["probes"][0]["run"]["command"][1] = "{other}".into(), "no parameter");
+    check(&|p| p["probes"][0]["run"]["command"][1] = "{other}".into(), "not a parameter");
     check(&|p| p["probes"][0]["run"]["shell"] = true.into(), "`shell`");
     check(&|p| p["probes"][0]["run"]["output"] = "xml".into(), "json or text");
     check(&|p| p["probes"][0]["params"]["queue"]["required"] = false.into(), "required");

@@ -1,11 +1,11 @@
-//! What comes out of a session.
+//! The outputs of a session.
 
 use uuid::Uuid;
 
 use crate::probe::Answer;
 use crate::register::{BadRegister, Register};
 
-/// What a message was.
+/// The meaning of a message.
 #[derive(Debug)]
 pub enum Event<W> {
     /// A registration: decide on it, then `accept` or `refuse`.
@@ -14,7 +14,7 @@ pub enum Event<W> {
     BadRegistration {
         /// The field's bare error frame.
         bare: String,
-        /// What is wrong, and in which shape.
+        /// The error, in the peer's format.
         bad: BadRegister,
     },
     /// The agent lives.
@@ -23,7 +23,7 @@ pub enum Event<W> {
     Answered {
         /// Which.
         request: Uuid,
-        /// Who waited.
+        /// The waiting caller.
         waiter: W,
         /// With what.
         answer: Box<Answer<'static>>,
@@ -32,19 +32,19 @@ pub enum Event<W> {
     TooLarge {
         /// Which.
         request: Uuid,
-        /// Who waited.
+        /// The waiting caller.
         waiter: W,
     },
     /// An answer to a request that ended without one.
     Late {
         /// Which.
         request: Uuid,
-        /// What it was.
+        /// The answer.
         answer: Box<Answer<'static>>,
     },
     /// An answer to nothing that was asked on this link.
     Stranger {
-        /// What it claims to be about.
+        /// The probe that it names.
         probe: String,
     },
     /// Something that cannot be taken: send this, and go on.
@@ -58,7 +58,7 @@ pub enum Event<W> {
 /// A registration to be decided on.
 #[derive(Debug)]
 pub struct Registration {
-    /// What it says.
+    /// The registration.
     pub register: Register,
     /// Its payload in the canonical form: what a signature of it covers.
     pub payload: String,
@@ -66,7 +66,7 @@ pub struct Registration {
     pub signature: String,
 }
 
-/// What is due.
+/// The action that is due.
 #[derive(Debug)]
 pub enum Output<W> {
     /// A request's deadline has come.

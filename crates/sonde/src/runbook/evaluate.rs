@@ -14,16 +14,16 @@ const MAX_SHOWN: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
     /// In one line.
     pub title: String,
     /// In more.
     pub detail: String,
-    /// What to do.
+    /// The remediation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<String>,
-    /// Where it comes from.
+    /// The probes that it comes from.
     pub related_probes: Vec<String>,
 }
 
@@ -35,10 +35,10 @@ impl Finding {
     }
 }
 
-/// What one probe of a step came to.
+/// The outcome of one probe of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
-    /// What its result is called.
+    /// The name of its result.
     pub name: &'a str,
     /// Its data, or its error's text.
     pub result: Result<&'a Value, &'a str>,

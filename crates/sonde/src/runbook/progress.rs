@@ -13,7 +13,7 @@ use crate::params::{self, ParamError};
 pub struct Planned {
     /// The step it is of, by its name.
     pub step: String,
-    /// What its result is called: the step's name, with `:element` where the step runs for each of a list.
+    /// The name of its result: the step's name, with `:element` if the step runs for each element of a list.
     pub name: String,
     /// Which probe.
     pub probe: String,
@@ -21,11 +21,11 @@ pub struct Planned {
     pub params: Map<String, Value>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug)]
 pub struct Progress<'a> {
     runbook: &'a Runbook,
-    /// What the asker said, and what steps found out.
+    /// The caller's parameters, and those that steps found.
     values: Map<String, Value>,
     /// Steps that are to be planned yet.
     open: Vec<&'a Step>,
@@ -60,7 +60,7 @@ impl Runbook {
 }
 
 impl<'a> Progress<'a> {
-    /// What can run now. When it is nothing and nothing is awaited, the run is over.
+    /// The probes that can run now. When there are none and no answer is awaited, the run is over.
     pub fn ready(&mut self) -> Vec<Planned> {
         let mut ready = Vec::new();
         // A step that comes to nothing may let another come to something.
@@ -198,7 +198,7 @@ impl<'a> Progress<'a> {
         self.told.push(Finding::new(Severity::Info, title, step.name()));
     }
 
-    /// What the run itself has to tell, and the parameters as they are now.
+    /// The run's own findings, and the present parameters.
     pub fn into_told(self) -> (Vec<Finding>, Map<String, Value>) {
         (self.told, self.values)
     }

@@ -193,7 +193,7 @@ pub(super) fn lapse(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<PeerId>> {
         let mut record = Draft::new(now, Kind::Enrol);
         record.who = Some("hub".into());
         record.target = Some(agent.as_str().into());
-        tx.append(&record.detail(&json!({ "what": "the invitation ran out" })))?;
+        tx.append(&record.detail(&json!({ "what": "the enrolment token expired" })))?;
     }
     Ok(lapsed)
 }

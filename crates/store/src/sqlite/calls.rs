@@ -31,7 +31,7 @@ fn call_row(row: &Row<'_>, key: &DataKey) -> Result<CallRow> {
     // What cannot be opened is this call's loss, and not every other's: it cannot run.
     let args = sealed.and_then(|sealed| {
         let opened = key.open(&args_purpose(id, target.as_str(), &tool), &sealed);
-        opened.inspect_err(|_| tracing::error!(call = %id, "the arguments of a kept call cannot be opened")).ok()
+        opened.inspect_err(|_| tracing::error!(call = %id, "cannot open the arguments of a kept call")).ok()
     });
     Ok(CallRow {
         id,
@@ -174,7 +174,7 @@ pub(super) fn start(tx: &mut Tx<'_>, id: CallId) -> Result<()> {
         .query_row([id], |row| Ok((named(row, 0, CallState::parse)?, row.get(1)?)))
         .optional()?;
     let Some((state, approval)) = found else {
-        return Err(StoreError::Conflict("there is no such call".into()));
+        return Err(StoreError::Conflict("the call does not exist".into()));
     };
     let approval = approval.as_deref().and_then(ApprovalState::parse);
     match (state, approval) {
@@ -229,7 +229,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, id: CallId, outcome: &str, record: &Draft)
             .prepare_cached("SELECT EXISTS (SELECT 1 FROM calls WHERE id = ?1)")?
             .query_row([raw], |row| row.get(0))?;
         if done {
-            return Err(StoreError::Conflict("the call has its outcome already".into()));
+            return Err(StoreError::Conflict("the call already has an outcome".into()));
         }
     }
     tx.append(record)?;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 fn misfit(row: &Row<'_>, column: usize, kind: Type) -> Error {
     let name = row.as_ref().column_name(column).unwrap_or("?").to_owned();
-    Error::FromSqlConversionFailure(column, kind, format!("the column {name} holds what it cannot").into())
+    Error::FromSqlConversionFailure(column, kind, format!("the column {name} has an invalid value").into())
 }
 
 pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp> {

@@ -108,7 +108,7 @@ fn migrate_to(conn: &mut Connection, target: u32) -> Result<()> {
         tx.commit()?;
         // A new database is not news.
         if found > 0 {
-            tracing::info!(schema = step + 1, "the database was brought to a newer schema");
+            tracing::info!(schema = step + 1, "migrated the database to a newer schema");
         }
     }
     Ok(())

@@ -111,8 +111,8 @@ impl WalKeeper {
             self.is_gone = true;
             tracing::error!(
                 log = %self.log.display(),
-                "the write-ahead log was removed or replaced by another program; from now on it is copied into \
-                 the database after each commit, which is slow: stop the hub and start it again"
+                "another program removed or replaced the write-ahead log; the hub now copies it into the \
+                 database after each commit, which is slow: restart the hub"
             );
         }
     }
@@ -151,9 +151,6 @@ fn copy(conn: &Connection) {
     let copied = conn.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)").and_then(|mut s| s.query_row([], |_| Ok(())));
     if let Err(error) = copied {
         // The data is safe in the log; the next look tries again.
-        tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            "the write-ahead log could not be copied into the database"
-        );
+        tracing::warn!(error = &error as &dyn std::error::Error, "cannot copy the write-ahead log into the database");
     }
 }

@@ -68,7 +68,7 @@ async fn ask(web: &Web, url: &Url, query: &str, results: i64) -> Result<String, 
     });
     let request = web.pool()?.post(url.clone()).header("accept", "application/json, text/event-stream").json(&call);
     let mut response =
-        request.send().await.map_err(|why| format!("the search server cannot be reached: {}", causes(why)))?;
+        request.send().await.map_err(|why| format!("cannot reach the search server: {}", causes(why)))?;
     let status = response.status();
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|why| format!("the answer broke off: {}", causes(why)))? {

@@ -1,4 +1,4 @@
-//! What holds for every payload, not only for those an agent should send.
+//! Properties that hold for every payload, not only for valid ones.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;

@@ -131,7 +131,7 @@ async fn call(
     let targets = reached(hub, asker, tool.name, targets).await;
     let budget = (hub.settings.mcp.max_result_bytes / targets.len().max(1)).max(LEAST_BUDGET);
     let total = targets.len();
-    let Ok(text) = to_raw_value(&args) else { return render::error("bad_args", "the arguments cannot be written") };
+    let Ok(text) = to_raw_value(&args) else { return render::error("bad_args", "cannot serialise the arguments") };
     let over = AtomicUsize::new(0);
     let waiting = Waiting { hub, caller: &asker.caller, approvals: Mutex::default() };
     let closed = asker.session.as_deref().map(|session| hub.mcp.closed(session)).unwrap_or_default();
@@ -213,7 +213,7 @@ impl Waiting<'_> {
         self.hub.tasks.spawn(async move {
             for approval in approvals {
                 if let Err(why) = calls::take_back(&hub, &caller, approval).await {
-                    tracing::error!(%approval, %why, "a call that its client gave up still waits for a person");
+                    tracing::error!(%approval, %why, "cannot end a waiting call that its client gave up");
                 }
             }
         });
@@ -280,11 +280,11 @@ impl Asked {
         let (agents, tag) = (args.remove("agents"), args.remove("tag"));
         let timeout = seconds(args.remove("timeout_s"))?;
         if let Some(unknown) = args.keys().next() {
-            return Err(format!("there is no argument `{}`", &unknown[..unknown.floor_char_boundary(100)]));
+            return Err(format!("unknown argument `{}`", &unknown[..unknown.floor_char_boundary(100)]));
         }
         let targets: BTreeSet<String> = match (given(&agents), given(&tag)) {
             (true, false) => serde_json::from_value(agents.unwrap_or_default())
-                .map_err(|_| "`agents` must be a list of agents' ids")?,
+                .map_err(|_| "`agents` must be a list of agent ids")?,
             (false, true) => {
                 let Some(Value::String(tag)) = tag else { return Err("`tag` must be a text".into()) };
                 tagged(hub, asker, &tag)
@@ -292,10 +292,10 @@ impl Asked {
             _ => return Err("name the machines with either `agents` or `tag`".into()),
         };
         if targets.is_empty() {
-            return Err("there is no such machine within this token's reach".into());
+            return Err("no machine within this token's scopes matches".into());
         }
         if targets.len() > MAX_TARGETS {
-            return Err(format!("{} machines are more than one call may have ({MAX_TARGETS})", targets.len()));
+            return Err(format!("{} machines are more than one call may target ({MAX_TARGETS})", targets.len()));
         }
         Ok(Self { tool, args: call_args, targets, timeout })
     }

@@ -215,7 +215,7 @@ async fn what_is_not_quite_right_is_told_as_the_protocol_has_it() {
                 let forged = client.ask(method, json!({ "cursor": cursor })).await;
                 let error = &forged.last()["error"];
                 let said = (error["code"].as_i64(), error["message"].as_str());
-                assert_eq!(said, (Some(-32602), Some("no list has given this cursor")), "{method}: {forged:?}");
+                assert_eq!(said, (Some(-32602), Some("the cursor is not valid")), "{method}: {forged:?}");
             }
             assert!(client.ask(method, json!({ "cursor": null })).await.result().is_object());
         }

@@ -63,12 +63,12 @@ async fn wrong_arguments_are_told_so_that_a_model_can_mend_them() {
         ("fs_read", json!({ "agent": 7, "path": "/" }), "`agent` must be"),
         ("fs_read", json!({ "agent": "nobody", "path": "/" }), "there is no agent `nobody`"),
         ("net_config", json!({ "agent": "pc", "timeout_s": 0 }), "`timeout_s`"),
-        ("list_agents", json!({ "limit": "x" }), "do not fit: `limit`: "),
+        ("list_agents", json!({ "limit": "x" }), "invalid arguments: `limit`: "),
         ("call_agents", json!({ "tool": "nothing", "agents": ["pc"] }), "`tool` must be"),
         ("call_agents", json!({ "tool": "net_config" }), "either `agents` or `tag`"),
         ("call_status", json!({ "call_id": "x" }), "`call_id` must be"),
         ("call_cancel", json!({ "call_id": "x" }), "`call_id` must be"),
-        ("call_cancel", json!({ "call": "x" }), "do not fit"),
+        ("call_cancel", json!({ "call": "x" }), "invalid arguments"),
     ] {
         let reply = client.call(tool, args).await;
         assert_eq!(reply.result()["isError"], true, "{tool} {reply:?}");

@@ -128,9 +128,9 @@ async fn rules_are_checked_kept_in_order_and_tried_without_sending() {
         (json!({ "rule": "a", "target": { "clients": { "keep_s": 0 } } }), "keep_s"),
         (json!({ "rule": "a", "target": { "clients": { "with_id": true } } }), "with_id"),
         (json!({ "rule": "a", "target": { "webhook": { "url": "ftp://x" } } }), "http://"),
-        (json!({ "rule": "a", "target": { "webhook": { "url": "https://bob:hush@x" } } }), "without a user"),
-        (json!({ "rule": "a", "target": { "webhook": { "url": "https://bob@x" } } }), "without a user"),
-        (json!({ "rule": "a", "target": { "room": { "room": "x" } } }), "there is no room `x`"),
+        (json!({ "rule": "a", "target": { "webhook": { "url": "https://bob:hush@x" } } }), "must not contain a user"),
+        (json!({ "rule": "a", "target": { "webhook": { "url": "https://bob@x" } } }), "must not contain a user"),
+        (json!({ "rule": "a", "target": { "room": { "room": "x" } } }), "room `x` does not exist"),
     ] {
         let reply = hub.post("/api/rules", bad.clone()).await;
         assert_eq!(reply.status, 400, "{bad}");

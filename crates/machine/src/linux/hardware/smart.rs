@@ -27,10 +27,10 @@ struct Disk {
 pub(in crate::linux) fn section(facts: &Facts) -> Section {
     let names = disks(facts);
     if names.is_empty() {
-        return Section::ok("no disk that could be asked").with("disks", json!([]));
+        return Section::ok("no disk with SMART").with("disks", json!([]));
     }
     if facts.program("smartctl").is_none() {
-        let summary = format!("{} not asked: smartctl is not installed", text::count(names.len(), "disk"));
+        let summary = format!("{} not checked: smartctl is not installed", text::count(names.len(), "disk"));
         return Section::ok(summary).with("disks", json!(unasked(facts, &names)));
     }
     let mut found = Vec::new();
@@ -47,7 +47,9 @@ pub(in crate::linux) fn section(facts: &Facts) -> Section {
     let (status, summary) = match failing.first() {
         Some(disk) => (Status::Crit, format!("{} ({}) is about to fail", disk.device, disk.model)),
         None if worn > 0 => (Status::Warn, format!("{} worn out", text::count(worn, "disk"))),
-        None if healthy == 0 => (Status::Ok, format!("{}, none tells its health", text::count(found.len(), "disk"))),
+        None if healthy == 0 => {
+            (Status::Ok, format!("{}, none reports its health", text::count(found.len(), "disk")))
+        }
         None => (Status::Ok, format!("{} healthy", text::count(healthy, "disk"))),
     };
     Section::new(status, summary).with("disks", json!(found))

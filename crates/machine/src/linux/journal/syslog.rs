@@ -25,7 +25,7 @@ pub(super) fn events(facts: &Facts, log: &Log, count: usize) -> Result<Vec<Event
         None => {
             let looked: Vec<_> = files.iter().map(|file| format!("/{file}")).collect();
             return Err(ToolError::unsupported(format!(
-                "this machine keeps no such log (there is no journal, and none of {})",
+                "this machine has no such log (no journal, and none of {})",
                 looked.join(", ")
             )));
         }
@@ -42,7 +42,7 @@ pub(super) fn events(facts: &Facts, log: &Log, count: usize) -> Result<Vec<Event
 fn kernel_buffer(facts: &Facts) -> Result<Vec<Event>, ToolError> {
     let output = facts
         .command("dmesg", &["--decode", "--time-format=iso", "--nopager"])
-        .ok_or_else(|| ToolError::unsupported("this machine keeps no log of its kernel that can be read"))?
+        .ok_or_else(|| ToolError::unsupported("this machine has no readable kernel log"))?
         .map_err(|error| tools::exec_error(&error))?;
     if !output.success() {
         return Err(ToolError::failed(format!("dmesg: {}", text::one_line(&output.stderr, 300))));

@@ -61,7 +61,7 @@ pub(in crate::linux) fn adapter_reset(facts: &Facts, args: &Map<String, Value>) 
     let name = tools::text(args, "name")?;
     check_name(name)?;
     if !facts.exists(&format!("sys/class/net/{name}")) {
-        return Err(ToolError::not_found(format!("there is no network adapter {name}")));
+        return Err(ToolError::not_found(format!("network adapter {name} does not exist")));
     }
     if name == "lo" {
         return Err(ToolError::bad_args("lo is the loopback, which is not reset"));
@@ -92,7 +92,7 @@ pub(in crate::linux) fn adapter_reset(facts: &Facts, args: &Map<String, Value>) 
 fn check_name(name: &str) -> Result<(), ToolError> {
     let plain = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
     let fits = (1..=15).contains(&name.len()) && name.chars().all(plain) && !name.starts_with(['-', '.']);
-    if fits { Ok(()) } else { Err(ToolError::bad_args("name must be that of a network adapter, such as eth0")) }
+    if fits { Ok(()) } else { Err(ToolError::bad_args("name must be the name of a network adapter, such as eth0")) }
 }
 
 fn is_networkds(facts: &Facts, name: &str) -> bool {

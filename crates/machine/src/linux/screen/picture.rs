@@ -70,7 +70,7 @@ pub(super) fn fit(png: Vec<u8>, cap: usize) -> Result<Vec<u8>, String> {
 }
 
 fn decode(file: &[u8]) -> Result<Pixels, String> {
-    let unreadable = |error: png::DecodingError| format!("the desktop's picture cannot be read: {error}");
+    let unreadable = |error: png::DecodingError| format!("cannot read the desktop's picture: {error}");
     let mut decoder =
         png::Decoder::new_with_limits(std::io::Cursor::new(file), png::Limits { bytes: 512 * 1024 * 1024 });
     decoder.set_transformations(png::Transformations::normalize_to_color8());

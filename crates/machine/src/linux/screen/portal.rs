@@ -45,7 +45,7 @@ pub(super) fn capture(facts: &Facts, bus: &str, owner: u32) -> Result<Vec<u8>, S
             remove(facts, &file, owner);
             Ok(png)
         }
-        (0, None) => Err("the desktop named no picture".to_owned()),
+        (0, None) => Err("the desktop returned no picture".to_owned()),
         (1, _) => Err("the person at the machine refused".to_owned()),
         (code, _) => Err(format!("the desktop took no picture (answer {code})")),
     }
@@ -93,7 +93,7 @@ fn read(file: &Path, owner: u32) -> io::Result<Vec<u8>> {
     }
     let mut png = Vec::new();
     opened.take(MAX_FILE as u64).read_to_end(&mut png)?;
-    if png.starts_with(b"\x89PNG") { Ok(png) } else { Err(io::Error::other("the desktop's file is no PNG")) }
+    if png.starts_with(b"\x89PNG") { Ok(png) } else { Err(io::Error::other("the desktop's file is not a PNG")) }
 }
 
 fn remove(facts: &Facts, file: &Path, owner: u32) {

@@ -29,7 +29,7 @@ pub(in crate::linux) fn section(facts: &Facts) -> Section {
             (Status::Warn, "/ is not encrypted, and this machine is portable".to_owned())
         }
         Some(_) => (Status::Ok, "/ is not encrypted".to_owned()),
-        None => (Status::Ok, "the disk below / cannot be told".to_owned()),
+        None => (Status::Ok, "cannot determine the disk below /".to_owned()),
     };
     Section::new(status, summary).with("volumes", json!(volumes))
 }

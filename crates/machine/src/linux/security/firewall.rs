@@ -21,8 +21,8 @@ pub(in crate::linux) fn section(facts: &Facts) -> Section {
     let on: Vec<_> = profiles.iter().filter(|profile| profile.enabled == Some(true)).map(|p| p.name).collect();
     let unknown = profiles.iter().any(|profile| profile.enabled.is_none());
     let (status, summary) = match (on.as_slice(), unknown) {
-        ([], true) => (Status::Ok, "cannot be told without root".to_owned()),
-        ([], false) => (Status::Warn, "no firewall is known to filter what comes in".to_owned()),
+        ([], true) => (Status::Ok, "not known without root".to_owned()),
+        ([], false) => (Status::Warn, "found no firewall that filters incoming traffic".to_owned()),
         (on, _) => (Status::Ok, format!("on: {}", on.join(", "))),
     };
     Section::new(status, summary).with("profiles", json!(profiles))

@@ -46,7 +46,7 @@ pub(super) fn over_dbus(facts: &Facts) -> Option<Vec<Service>> {
     let (units, files) = match facts.wait(async { tokio::time::timeout(BUS_TIME, ask).await }) {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => {
-            tracing::debug!(%error, "the system bus does not tell the services");
+            tracing::debug!(%error, "the system bus does not list the services");
             return None;
         }
         Err(_) => return None,

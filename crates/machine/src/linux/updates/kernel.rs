@@ -15,7 +15,7 @@ pub(in crate::linux) fn reboot_pending(facts: &Facts) -> Section {
         names.dedup();
         names.truncate(20);
         reasons.push(match names.is_empty() {
-            true => "the system asks for it".to_owned(),
+            true => "the system requires it".to_owned(),
             false => format!("updated: {}", names.join(", ")),
         });
     }

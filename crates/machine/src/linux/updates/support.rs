@@ -107,7 +107,7 @@ pub(in crate::linux) fn os_support(facts: &Facts) -> Section {
         }
         (Some(_), Some(end)) => (Status::Ok, Some(false), format!("{name}: supported until {end}")),
         _ if rolling => (Status::Ok, Some(false), format!("{name}: a rolling release")),
-        _ => (Status::Ok, None, format!("{name}: how long it is supported is not known")),
+        _ => (Status::Ok, None, format!("{name}: end of support is not known")),
     };
     Section::new(status, summary)
         .with("name", name)
