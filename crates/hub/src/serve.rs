@@ -1,6 +1,5 @@
 //! The listener: accepts connections, within a bound, plain or TLS, and serves HTTP/1.1 on them.
 
-pub(crate) mod reader;
 mod tls;
 
 use std::convert::Infallible;
@@ -21,11 +20,11 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::tls::tls;
 
-use self::reader::Reader;
-use crate::http::{self, Router};
-use crate::hub::Hub;
-use crate::sonde::ca::fingerprint;
-use crate::sonde::listen::Client;
+use convoke_doors::reader::Reader;
+use convoke_doors::{self as http, Router};
+use convoke_gate::hub::Hub;
+use convoke_wires::sonde::ca::fingerprint;
+use convoke_wires::sonde::listen::Client;
 
 /// How long a client may take over a request's head (the pause between two requests counts), and over a TLS handshake.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);

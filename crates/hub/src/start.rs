@@ -16,16 +16,19 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::agents::Agents;
-use crate::clock;
-use crate::http;
-use crate::hub::{Hub, Parts};
-use crate::link::Close;
-use crate::operators::{FIRST_TOKEN, Operators};
-use crate::policy::Policy;
 use crate::serve;
-use crate::settings::Settings;
-use crate::sonde::registry::Registry;
+use convoke_gate::agents::Agents;
+use convoke_gate::clock;
+use convoke_gate::hub::{Hub, Parts};
+use convoke_gate::link::Close;
+use convoke_gate::operators::{FIRST_TOKEN, Operators};
+use convoke_gate::part;
+use convoke_gate::policy::Policy;
+use convoke_gate::settings::Settings;
+use convoke_mcp::Sessions;
+use convoke_wires::{Wires, rooms, sonde, yonexus};
+
+use crate::tools::TOOLS;
 
 /// The first operator token, sealed, so that `--reveal-token` and the local command line can find it again.
 pub const OPERATOR_TOKEN_SECRET: &str = "operator_token";
@@ -92,7 +95,7 @@ pub struct Running {
     /// Where the mutual-TLS listener for Sonde agents is, if there is one.
     pub sonde_tls: Option<SocketAddr>,
     /// The operator token: only on the first start of a data directory, and until somebody was shown it
-    /// ([`Hub::token_was_shown`]).
+    /// ([`note_token_shown`]).
     pub first_token: Option<SecretText>,
     serving: tokio::task::JoinHandle<()>,
     upkeep: tokio::task::JoinHandle<()>,
@@ -135,9 +138,10 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let parts = Parts {
         agents: Agents::load(store.agents().await?),
         operators: Operators::load(store.tokens().await?),
-        yonexus: crate::yonexus::Yonexus::load(&*store, &settings).await?,
-        rooms: crate::rooms::Rooms::load(&*store, &settings).await?,
-        sonde: Registry::load(store.sonde_agents().await?, store.sonde_tokens().await?),
+        adapters: convoke_wires::adapters(),
+        parts: part::Parts::default()
+            .with(Arc::new(convoke_wires::State::load(&*store, &settings).await?))
+            .with(Arc::new(Sessions::new(&settings, &TOOLS))),
         policy: Policy::new(store.deny_rules().await?, store.confirm_rules().await?),
         settings,
         store,
@@ -148,19 +152,20 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         tls: acceptor.is_some(),
     };
     let hub = Hub::new(parts);
-    crate::calls::recover(&hub).await?;
+    convoke_gate::calls::recover(&hub).await?;
     let started = Draft::new(clock::now(), Kind::Hub)
         .detail(&json!({ "what": "started", "version": env!("CARGO_PKG_VERSION") }));
     hub.store.append(started).await?;
     if hub.settings.kenny.allow_token_auth {
         tracing::warn!("kenny.allow_token_auth is on: agents may connect with a bearer token instead of a signature");
     }
-    crate::yonexus::resume(&hub);
-    let router = http::doors(&hub).router();
-    let mutual = crate::sonde::listen::bind(&hub).await.map_err(StartError::SondeTls)?;
+    let wires = Wires::of(&hub);
+    yonexus::resume(&wires);
+    let router = crate::doors(&hub).router();
+    let mutual = sonde::listen::bind(&wires).await.map_err(StartError::SondeTls)?;
     let sonde_tls = mutual.as_ref().map(|(_, _, address)| *address);
     let mutual = mutual.map(|(listener, acceptor, _)| {
-        let router = crate::sonde::listen::doors(&hub).router();
+        let router = sonde::listen::doors(&wires).router();
         let tls = serve::Tls { acceptor, mutual: true };
         tokio::spawn(serve::serve(hub.clone(), listener, router, Some(tls)))
     });
@@ -274,6 +279,8 @@ async fn unshown(store: &dyn Store, operators: &Operators) -> Result<Option<Secr
 
 /// What happens by the clock: lapsed approvals every second; counts and checkpoints every minute.
 async fn upkeep(hub: Hub) {
+    let wires = Wires::of(&hub);
+    let sessions = Sessions::of(&hub);
     let mut seconds: u64 = 0;
     let mut before = clock::now();
     let mut tick = tokio::time::interval(Duration::from_secs(1));
@@ -285,14 +292,14 @@ async fn upkeep(hub: Hub) {
         }
         let now = clock::now();
         for token in hub.operators.lapsed(before, now) {
-            crate::calls::withdraw_unsent(&hub, token);
+            convoke_gate::calls::withdraw_unsent(&hub, token);
         }
         before = now;
-        crate::calls::expire_due(&hub).await;
-        crate::calls::settle_owed(&hub).await;
-        crate::yonexus::tick(&hub).await;
-        crate::rooms::tick(&hub).await;
-        hub.mcp.tidy(|tokens| hub.operators.in_force(tokens, clock::now()));
+        convoke_gate::calls::expire_due(&hub).await;
+        convoke_gate::calls::settle_owed(&hub).await;
+        yonexus::tick(&wires).await;
+        rooms::tick(&wires).await;
+        sessions.tidy(|tokens| hub.operators.in_force(tokens, clock::now()));
         seconds += 1;
         if seconds.is_multiple_of(SEEN_EVERY_S) {
             note_seen(&hub, seconds / SEEN_EVERY_S).await;
@@ -309,7 +316,7 @@ async fn upkeep(hub: Hub) {
             if let Err(why) = hub.store.checkpoint(now).await {
                 tracing::error!(%why, "cannot sign the end of the journal");
             }
-            crate::yonexus::tidy(&hub).await;
+            yonexus::tidy(&wires).await;
         }
     }
 }
@@ -382,11 +389,9 @@ async fn prune(hub: &Hub) {
     }
 }
 
-impl Hub {
-    /// The first operator's token has reached somebody: later starts keep it to themselves.
-    pub async fn token_was_shown(&self) -> Result<(), StoreError> {
-        self.store.put_secret(TOKEN_SHOWN_SECRET, &SecretBytes::new(b"yes")).await
-    }
+/// The first operator's token has reached somebody: later starts keep it to themselves.
+pub async fn note_token_shown(hub: &Hub) -> Result<(), StoreError> {
+    hub.store.put_secret(TOKEN_SHOWN_SECRET, &SecretBytes::new(b"yes")).await
 }
 
 impl Running {
@@ -411,22 +416,24 @@ impl Running {
         for agent in hub.agents.list(None).iter() {
             hub.agents.close_link(agent, Close::Stopping);
         }
-        crate::yonexus::stop(&hub);
-        crate::rooms::stop(&hub);
+        let wires = Wires::of(&hub);
+        yonexus::stop(&wires);
+        rooms::stop(&wires);
         // Their calls end as interrupted and are recorded before the store closes.
         let _ = tokio::time::timeout(Duration::from_secs(5), hub.tasks.wait()).await;
         if let Some(guest) = guest {
             guest.await;
         }
-        hub.mcp.close_all().await;
+        let sessions = Sessions::of(&hub);
+        sessions.close_all().await;
         // Streams end by themselves now, with what they still have to say; whose client does not read is cut off.
         let mut serving = serving;
         if tokio::time::timeout(LAST_WORDS, &mut serving).await.is_err() {
-            hub.mcp.break_off();
+            sessions.break_off();
             let _ = tokio::time::timeout(LAST_WORDS / 4, &mut serving).await;
             serving.abort();
         }
-        crate::calls::settle_owed(&hub).await;
+        convoke_gate::calls::settle_owed(&hub).await;
         let now = clock::now();
         for record in hub.strangers.drain(now) {
             hub.note(record).await;
@@ -449,7 +456,7 @@ mod tests {
     use convoke_store::{LogFilter, LogRow, Lossy};
 
     use super::*;
-    use crate::settings::Sources;
+    use convoke_gate::settings::Sources;
 
     #[tokio::test]
     async fn a_stop_does_not_wait_until_all_that_is_old_is_gone() {

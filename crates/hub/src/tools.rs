@@ -3,20 +3,12 @@
 
 use std::sync::LazyLock;
 
-use crate::kenny::tools::{Catalogue, ManyTools};
-use crate::mcp::{HubTools, Tools};
-use crate::sonde::tools::SondeTools;
-use crate::yonexus::tools::RuleTools;
+use convoke_mcp::{HubTools, Tools, Toolset};
 
 /// Every tool.
 pub static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
-    Tools::new(vec![
-        Box::new(HubTools),
-        Box::new(ManyTools),
-        Box::new(RuleTools),
-        Box::new(SondeTools),
-        Box::new(Catalogue),
-    ])
+    let own: Box<dyn Toolset> = Box::new(HubTools);
+    Tools::new(std::iter::once(own).chain(convoke_wires::toolsets()).collect())
 });
 
 #[cfg(test)]
@@ -26,8 +18,8 @@ mod tests {
     use convoke_kenny::tools as kenny;
 
     use super::*;
-    use crate::mcp::Need;
-    use crate::mcp::toolset::AGENT;
+    use convoke_mcp::Need;
+    use convoke_mcp::toolset::AGENT;
 
     fn names(role: Role, scopes: &str) -> Vec<&'static str> {
         let scopes: Scopes = serde_json::from_str(scopes).expect("scopes");

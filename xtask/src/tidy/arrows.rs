@@ -1,6 +1,7 @@
 //! The arrows between crates: dependencies point down only.
 //!
-//! `convoke, convoke-agent → cli → hub, client, endpoint, coder, sim → probes, room → dial, store, api → files → the protocol crates → core`. A protocol
+//! `convoke, convoke-agent → cli → hub, client, endpoint, coder, sim → http, wires → mcp → doors → gate, probes, room → dial,
+//! store, api → files → the protocol crates → core`. A protocol
 //! crate knows nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are
 //! what lets the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
 
@@ -28,14 +29,19 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-toolbox", 3),
     ("convoke-probes", 4),
     ("convoke-room", 4),
-    ("convoke-hub", 5),
-    ("convoke-client", 5),
-    ("convoke-endpoint", 5),
-    ("convoke-coder", 5),
-    ("convoke-sim", 5),
-    ("convoke-cli", 6),
-    ("convoke", 7),
-    ("convoke-agent", 7),
+    ("convoke-gate", 4),
+    ("convoke-doors", 5),
+    ("convoke-mcp", 6),
+    ("convoke-http", 7),
+    ("convoke-wires", 7),
+    ("convoke-hub", 8),
+    ("convoke-client", 8),
+    ("convoke-endpoint", 8),
+    ("convoke-coder", 8),
+    ("convoke-sim", 8),
+    ("convoke-cli", 9),
+    ("convoke", 10),
+    ("convoke-agent", 10),
 ];
 
 /// The highest level whose crates do no input or output, and have no clock and no randomness.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use convoke_core::secret::SecretText;
-use convoke_hub::hub::Hub;
+use convoke_hub::Hub;
 use convoke_hub::{OPERATOR_TOKEN_SECRET, Running, StartError, clock};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -133,7 +133,9 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         let (hub, is_first) = (running.hub.clone(), running.first_token.is_some());
         let shown = async move {
             if told.await.is_ok() && is_first {
-                hub.token_was_shown().await.context("cannot record that the operator token was shown")?;
+                convoke_hub::note_token_shown(&hub)
+                    .await
+                    .context("cannot record that the operator token was shown")?;
             }
             anyhow::Ok(())
         };

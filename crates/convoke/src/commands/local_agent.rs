@@ -11,7 +11,7 @@ use convoke_endpoint::address::HubAddress;
 use convoke_endpoint::config::Identity;
 use convoke_endpoint::state::StateDir;
 use convoke_hub::Adopted;
-use convoke_hub::hub::Hub;
+use convoke_hub::Hub;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

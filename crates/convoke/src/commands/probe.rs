@@ -87,7 +87,7 @@ pub(crate) async fn runbook(verb: Verb<'_>, command: RunbookCommand) -> Result<E
 fn check(verb: Verb<'_>, files: &[PathBuf]) -> Result<Exit> {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     for file in files {
-        match convoke_hub::sonde::diagnose::read_file(file) {
+        match convoke_hub::read_runbook(file) {
             Ok(runbook) => good.push(runbook),
             Err(why) => bad.push(format!("{}: {why}", file.display())),
         }

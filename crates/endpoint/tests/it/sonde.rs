@@ -85,7 +85,7 @@ async fn enrol_and_come_back_by_certificate_over_mutual_tls() {
     let dir = tempfile::tempdir().expect("a directory");
     let hub = start(&dir.path().join("hub"), &[("sonde.tls_listen", "127.0.0.1:0")]).await;
     let ca = dir.path().join("ca.pem");
-    let authority = hub.hub.sonde.ca(&*hub.hub.store).await.expect("a CA");
+    let authority = convoke_hub::Wires::of(&hub.hub).sonde.ca(&*hub.hub.store).await.expect("a CA");
     std::fs::write(&ca, &authority.cert_pem).expect("writes");
     let url = format!("https://localhost:{}", hub.sonde_tls.expect("listens").port());
     let state = StateDir::new(dir.path().join("agent"));

@@ -214,7 +214,7 @@ async fn one_idempotency_key_sent_many_times_at_once_is_one_call_and_answers_all
 async fn a_kept_call_that_a_killed_hub_left_is_told_to_have_been_interrupted() {
     let mut hub = TestHub::start().await;
     hub.enrol("pc").await;
-    let (id, now) = (CallId::new(uuid::Uuid::now_v7()), convoke_hub::clock::now());
+    let (id, now) = (CallId::new(uuid::Uuid::now_v7()), convoke_gate::clock::now());
     let caller = hub.get("/api/tokens").await.body["tokens"][0]["id"].as_str().expect("an id").parse::<TokenId>();
     let row = CallRow {
         id,

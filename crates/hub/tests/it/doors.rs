@@ -3,7 +3,6 @@
 use convoke_core::grant::Right;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::time::Timestamp;
-use convoke_hub::http;
 use serde_json::json;
 
 use crate::sonde;
@@ -19,7 +18,7 @@ fn fill(path: &str) -> String {
 async fn every_door_but_the_public_ones_refuses_a_stranger() {
     let hub = TestHub::start().await;
     hub.enrol("pc").await;
-    for door in http::doors(hub.hub()).list() {
+    for door in convoke_hub::doors(hub.hub()).list() {
         let reply = hub.request(door.method.as_str(), &fill(door.path), None, Some(json!({}))).await;
         match door.right {
             Right::Public => assert_eq!(reply.status, 200, "{door:?}"),
@@ -49,7 +48,7 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
     let _box = sonde::join(&hub, &enrolment, &sonde::contract_register("box")).await;
     // The record of its arrival comes from its own task, and must not be counted among the refusals.
     hub.until("/api/journal?kind=auth", |page| page["records"].as_array().is_some_and(|r| !r.is_empty())).await;
-    for door in http::doors(hub.hub()).list() {
+    for door in convoke_hub::doors(hub.hub()).list() {
         let body = match door.path {
             "/api/agents/{id}/call" => json!({ "tool": "shell_exec", "args": { "command": "uptime" } }),
             "/api/v1/probe" => json!({ "agent": "box", "probe": "own.thing" }),
@@ -268,7 +267,7 @@ async fn unknown_addresses_and_methods_have_the_one_shape_of_errors() {
 async fn the_openapi_document_names_every_door_of_the_api() {
     let hub = TestHub::start().await;
     let document = hub.get("/api/openapi.json").await.body;
-    for door in http::doors(hub.hub()).list() {
+    for door in convoke_hub::doors(hub.hub()).list() {
         let in_document = !document["paths"][door.path][door.method.as_str().to_lowercase()].is_null();
         let documented = door.path.starts_with("/api/") && door.path != "/api/openapi.json";
         assert!(in_document || !documented, "{door:?} is not in the document");

@@ -85,7 +85,7 @@ async fn answers_that_come_at_once_take_turns() {
         let piece =
             |bytes: &[u8], kind, is_last| Message::Frame(Frame::message(bytes.to_vec(), OpCode::Data(kind), is_last));
         slow.socket.0.send(piece(&start[..rest], Data::Text, false)).await.expect("is sent");
-        let arrivals = &hub.hub().arrivals;
+        let arrivals = &convoke_wires::Wires::of(hub.hub()).arrivals;
         while arrivals.held() == 0 {
             tokio::task::yield_now().await;
         }
@@ -114,7 +114,7 @@ async fn answers_that_come_at_once_take_turns() {
         assert_eq!(told.body["result"]["content"].as_str().map(str::len), Some(SIZE));
     }
     let given_back = async {
-        while hub.hub().arrivals.held() > 0 {
+        while convoke_wires::Wires::of(hub.hub()).arrivals.held() > 0 {
             tokio::task::yield_now().await;
         }
     };

@@ -7,8 +7,8 @@ use convoke_core::door::Door;
 use convoke_core::id::TokenId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::time::Timestamp;
-use convoke_hub::calls::{self, Ask, PlaceError};
-use convoke_hub::operators::Caller;
+use convoke_gate::calls::{self, Ask, PlaceError};
+use convoke_gate::operators::Caller;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

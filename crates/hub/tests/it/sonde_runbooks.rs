@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::sonde::{Joined, field_register, join, token};
 use convoke_core::door::Door;
 use convoke_core::secret::TokenHash;
-use convoke_hub::calls::{self, Ask, Placed};
-use convoke_hub::operators::Caller;
+use convoke_gate::calls::{self, Ask, Placed};
+use convoke_gate::operators::Caller;
 use serde_json::value::RawValue;
 
 use crate::support::{TOKEN, TestHub};

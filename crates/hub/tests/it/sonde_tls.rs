@@ -47,7 +47,7 @@ impl Secure {
 
 async fn ca(hub: &TestHub) -> CertificateDer<'static> {
     let hub = hub.hub();
-    hub.sonde.ca(&*hub.store).await.expect("a CA").cert_der()
+    convoke_wires::Wires::of(hub).sonde.ca(&*hub.store).await.expect("a CA").cert_der()
 }
 
 /// Knocks at the listener, trusting its CA, with this certificate and this bearer.

@@ -1,7 +1,7 @@
 //! Calls that wait at the hub, for an agent that does not read or for another call: they end in time, and what is too
 //! late, or was asked by who may not any more, is not sent.
 
-use convoke_hub::link::Command;
+use convoke_gate::link::Command;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 

@@ -57,7 +57,7 @@ impl TestHub {
     }
 
     /// The hub itself.
-    pub fn hub(&self) -> &convoke_hub::hub::Hub {
+    pub fn hub(&self) -> &convoke_gate::hub::Hub {
         &self.running.as_ref().expect("runs").hub
     }
 

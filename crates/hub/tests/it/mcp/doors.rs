@@ -2,14 +2,14 @@
 //! The list is the server's own: a tool without a case here does not compile or does not pass.
 
 use convoke_core::effect::Effect;
-use convoke_hub::mcp::Need;
 use convoke_hub::tools::TOOLS;
+use convoke_mcp::Need;
 use serde_json::{Value, json};
 
 use super::client::{Mcp, arguments};
 use crate::support::{TOKEN, TestHub};
 
-fn full(entry: &convoke_hub::mcp::Entry) -> Value {
+fn full(entry: &convoke_mcp::Entry) -> Value {
     let schema = Value::Object((*entry.tool.input_schema).clone());
     let mut args = arguments(&schema);
     if let Need::Call(_) = entry.need {

@@ -1,5 +1,6 @@
 //! Sessions and tokens: whose they are, and how much they may use.
 
+use convoke_mcp::Sessions;
 use serde_json::{Value, json};
 
 use super::client::{Mcp, OLD};
@@ -37,7 +38,7 @@ async fn sessions_are_bounded_and_end_with_their_token() {
     assert_eq!(second.ask("tools/list", json!({})).await.status, 404, "the longest unused of its token went");
     assert!(!first.tools().await.is_empty() && !third.tools().await.is_empty());
     let theirs = Mcp::open(&hub, &bot).await;
-    assert_eq!(hub.hub().mcp.count(), 3);
+    assert_eq!(Sessions::of(hub.hub()).count(), 3);
     let full = Mcp::stateless(&hub, &bot).initialize().await;
     assert_eq!(full.status, 503, "no place for one more, and none of its own to give up: {full:?}");
     assert!(!Mcp::stateless(&hub, &bot).tools().await.is_empty(), "who needs no session is not concerned");
@@ -48,7 +49,7 @@ async fn sessions_are_bounded_and_end_with_their_token() {
     let path = format!("/api/tokens/{}", id.as_str().expect("an id"));
     assert_eq!(hub.request("DELETE", &path, Some(TOKEN), None).await.status, 200);
     assert_eq!(theirs.ask("tools/list", json!({})).await.status, 401);
-    assert_eq!(hub.hub().mcp.count(), 2);
+    assert_eq!(Sessions::of(hub.hub()).count(), 2);
 }
 
 #[tokio::test]
@@ -67,7 +68,7 @@ async fn whatever_else_it_says_who_opens_a_session_is_counted_and_owns_it() {
         let answer = client.post(&message).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         opened.push(Mcp { session: answer.session, ..client });
-        assert!(hub.hub().mcp.count() <= 2, "it has no more than it may");
+        assert!(Sessions::of(hub.hub()).count() <= 2, "it has no more than it may");
     }
     let ping = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     assert_eq!(opened[8].post(&ping).await.status, 202, "the last one is its own");
@@ -97,7 +98,7 @@ async fn a_session_whose_client_was_gone_before_it_knew_is_the_tokens_all_the_sa
     for _ in 0..4 {
         Mcp::open(&hub, TOKEN).await;
     }
-    assert!(hub.hub().mcp.count() <= 8);
+    assert!(Sessions::of(hub.hub()).count() <= 8);
 }
 
 #[tokio::test]
@@ -213,7 +214,7 @@ async fn what_a_session_keeps_of_its_client_is_bounded() {
     let greedy = Mcp { capabilities, ..Mcp::stateless(&hub, TOKEN) };
     let refused = greedy.initialize().await;
     assert_eq!((refused.status, &refused.last()["error"]["code"]), (400, &json!(-32602)), "{refused:?}");
-    assert_eq!(hub.hub().mcp.count(), 0);
+    assert_eq!(Sessions::of(hub.hub()).count(), 0);
     let client = Mcp::open(&hub, TOKEN).await;
     for uri in [format!("convoke://journal/{}5", "0".repeat(100_000)), "convoke://journal/+5".into()] {
         let refused = client.ask("resources/subscribe", json!({ "uri": uri })).await;
@@ -260,7 +261,7 @@ async fn a_session_whose_token_has_lapsed_ends() {
     assert_eq!(stream.status(), 200);
     let end = tokio::time::timeout(PATIENCE, stream.text()).await;
     assert!(end.is_ok(), "the stream ends with the token");
-    assert_eq!(hub.hub().mcp.count(), 0);
+    assert_eq!(Sessions::of(hub.hub()).count(), 0);
 }
 
 #[tokio::test]

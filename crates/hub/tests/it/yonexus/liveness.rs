@@ -34,7 +34,7 @@ async fn silence_makes_a_client_unstable_then_offline_and_watchers_are_told() {
     let view = hub.client_view("quiet").await;
     assert_eq!(view["liveness"], "offline");
     let last_seen = view["last_seen"].as_str().and_then(Timestamp::parse).expect("a time");
-    let silent = convoke_hub::clock::now().since(last_seen);
+    let silent = convoke_gate::clock::now().since(last_seen);
     assert!(silent.as_secs_f64() > 2.5, "last seen when it was last heard, {silent:?} ago");
     let mut statuses = Vec::new();
     while statuses.last().map(String::as_str) != Some("offline") {

@@ -1,5 +1,6 @@
 //! Rule messages: where they go.
 
+use convoke_wires::Wires;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ async fn the_inbox_keeps_what_clients_send_as_they_sent_it() {
     let after = messages[0]["id"].as_i64().expect("an id");
     let rest = hub.get(&format!("/api/messages?after={after}")).await.body;
     assert_eq!(rest["messages"].as_array().map(Vec::len), Some(1));
-    assert_eq!(hub.hub().yonexus.metrics.unmatched.get(), 1, "counted, and no error to the sender");
+    assert_eq!(Wires::of(hub.hub()).yonexus.metrics.unmatched.get(), 1, "counted, and no error to the sender");
     let narrow = hub.token("narrow", "viewer", json!({ "agents": ["yonexus:other"] })).await;
     let seen = hub.request("GET", "/api/messages", Some(&narrow), None).await.body;
     assert_eq!(seen["messages"].as_array().map(Vec::len), Some(0));
@@ -71,7 +72,8 @@ async fn a_message_to_a_hundred_clients_is_made_into_a_frame_once() {
     for receiver in &mut receivers {
         assert_eq!(receiver.text().await, "news::to all of you");
     }
-    let metrics = &hub.hub().yonexus.metrics;
+    let yonexus = Wires::of(hub.hub()).yonexus;
+    let metrics = &yonexus.metrics;
     assert_eq!((metrics.frames.get(), metrics.handed.get()), (1, 100));
 }
 
@@ -159,7 +161,8 @@ async fn a_programs_own_processor_sees_the_message_with_its_sender() {
     let hub = TestHub::start().await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&seen);
-    let rules = &hub.hub().yonexus.rules;
+    let yonexus = Wires::of(hub.hub()).yonexus;
+    let rules = &yonexus.rules;
     rules.register("mine", move |text| keep.lock().expect("whole").push(text.to_owned())).expect("free");
     assert!(rules.register("mine", |_| {}).is_err());
     assert!(rules.register("builtin", |_| {}).is_err());

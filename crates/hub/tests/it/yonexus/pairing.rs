@@ -1,5 +1,6 @@
 //! Pairing by a person.
 
+use convoke_wires::Wires;
 use serde_json::json;
 
 use crate::support::{TOKEN, TestHub};
@@ -116,7 +117,7 @@ async fn a_code_whose_time_is_over_is_told_and_of_no_use() {
     client.next().await;
     let code = hub.code("client-a").await;
     {
-        let known = hub.hub().yonexus.clients.find("client-a").expect("known");
+        let known = Wires::of(hub.hub()).yonexus.clients.find("client-a").expect("known");
         let mut state = known.state();
         state.record.pairing.as_mut().expect("under way").expires_at = super::now().wall;
     }

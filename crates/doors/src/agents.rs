@@ -1,0 +1,103 @@
+//! Agents as every door shows them, and only those within the caller's reach.
+
+use std::sync::Arc;
+
+use convoke_api::agents::{Agent as AgentView, AgentList, AgentQuery};
+use convoke_core::id::{PeerId, Protocol};
+use convoke_core::journal::{Decision, Draft, Kind};
+use convoke_gate::agents::Agent;
+use convoke_gate::clock;
+use convoke_gate::hub::Hub;
+use convoke_gate::operators::Caller;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::ApiError;
+use crate::extract::limit;
+use crate::keeper::record_refusal;
+
+/// The agent, if there is one and it is within the caller's reach.
+pub async fn in_reach(hub: &Hub, caller: &Caller, id: &str) -> Result<Arc<Agent>, ApiError> {
+    let agent = hub.agents.find(id);
+    let tags = agent.as_ref().map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
+    // Reach is checked first: a token for one tag must not learn which other agents exist.
+    if let Err(missing) = caller.token.grant.check_reach(id, &tags) {
+        record_refusal(hub, caller, "an agent out of reach", PeerId::parse(id).is_ok().then_some(id)).await;
+        return Err(ApiError::forbidden(&missing));
+    }
+    agent.ok_or_else(|| ApiError::no_agent(id))
+}
+
+/// An agent within a caller's reach, in the turn of who changes it. Looked for when the turn has come: who was before may
+/// have removed it, and another may have its name now.
+pub async fn in_turn<'a>(
+    hub: &'a Hub,
+    caller: &Caller,
+    id: &str,
+) -> Result<(Arc<Agent>, tokio::sync::MutexGuard<'a, ()>), ApiError> {
+    let turn = hub.agents.turn(id).await;
+    Ok((in_reach(hub, caller, id).await?, turn))
+}
+
+/// The agents within a caller's reach that a query asks for.
+pub fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<AgentList, ApiError> {
+    let limit = limit(query.limit)? as usize;
+    let protocol = match query.protocol.as_deref() {
+        None => None,
+        Some(name) => Some(
+            Protocol::parse(name)
+                .ok_or_else(|| ApiError::bad_request("`protocol` must be kenny, sonde or yonexus"))?,
+        ),
+    };
+    let mut agents = Vec::new();
+    let mut next = None;
+    for agent in hub.agents.list(query.after.as_deref()).iter() {
+        let state = agent.state();
+        let wanted = caller.token.grant.scopes.reaches(agent.id.as_str(), &state.tags)
+            && protocol.is_none_or(|p| p == agent.id.protocol())
+            && query.tag.as_ref().is_none_or(|tag| state.tags.contains(tag))
+            && query.online.is_none_or(|online| online == state.is_online());
+        drop(state);
+        if !wanted {
+            continue;
+        }
+        if agents.len() == limit {
+            next = agents.last().map(|last: &AgentView| last.id.clone());
+            break;
+        }
+        agents.push(view(agent));
+    }
+    Ok(AgentList { agents, next })
+}
+
+pub fn view(agent: &Agent) -> AgentView {
+    let state = agent.state();
+    AgentView {
+        id: agent.id.as_str().into(),
+        protocol: agent.id.protocol().name().into(),
+        online: state.is_online(),
+        trust: state.trust,
+        liveness: state.presence().liveness(),
+        health: state.overall.name().into(),
+        meta: state.meta.clone(),
+        protocol_version: state.protocol_version.as_deref().map(Into::into),
+        remote_control: state.remote_control,
+        auth: state.auth.map(|a| a.name().into()),
+        tags: state.tags.to_vec(),
+        last_seen: state.last_seen(),
+        connected_at: state.since.filter(|_| state.is_online()),
+        offline_since: state.since.filter(|_| !state.is_online()),
+        enrolled_at: state.enrolled_at,
+        key_fingerprint: state.public_key.as_ref().map(|key| hex::encode(Sha256::digest(key.as_bytes()))),
+    }
+}
+
+/// A record of a change that an operator made.
+pub fn change_record(caller: &Caller, kind: Kind, target: &str, what: &str) -> Draft {
+    let mut record = Draft::new(clock::now(), kind).detail(&json!({ "what": what }));
+    record.who = Some(caller.token.name.clone());
+    record.door = Some(caller.door);
+    record.target = Some(target.into());
+    record.decision = Some(Decision::Allowed);
+    record
+}

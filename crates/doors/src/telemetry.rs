@@ -1,0 +1,72 @@
+//! Telemetry as every door shows it, of agents within the caller's reach.
+
+use convoke_api::fleet::Snapshot;
+use convoke_core::json;
+use convoke_gate::fleet;
+use convoke_gate::hub::Hub;
+use convoke_gate::operators::Caller;
+use convoke_store::SnapshotRow;
+use serde_json::value::RawValue;
+
+use crate::ApiError;
+use crate::agents::in_reach;
+use crate::error::clip;
+
+async fn latest(hub: &Hub, caller: &Caller, id: &str) -> Result<SnapshotRow, ApiError> {
+    let agent = in_reach(hub, caller, id).await?;
+    let row = hub.store.latest_snapshot(&agent.id).await?;
+    row.ok_or_else(|| ApiError::not_found(format!("agent {id} has not sent telemetry yet")))
+}
+
+/// What an agent wrote, for any program to read.
+pub fn raw(text: String) -> Result<Box<RawValue>, ApiError> {
+    RawValue::from_string(text).map(json::tamed).map_err(|_| ApiError::internal())
+}
+
+/// One member of a JSON object, as its exact text.
+fn member(object: &str, name: &str) -> Option<Box<RawValue>> {
+    let mut map: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_str(object).ok()?;
+    map.remove(name)
+}
+
+/// The latest telemetry of an agent within a caller's reach.
+pub async fn latest_snapshot(
+    hub: &Hub,
+    caller: &Caller,
+    id: String,
+    section: Option<&str>,
+) -> Result<Snapshot, ApiError> {
+    let row = latest(hub, caller, &id).await?;
+    let (overall, _) = fleet::statuses(&row.health);
+    let (body, health) = match section {
+        None => (raw(row.body)?, raw(row.health)?),
+        Some(section) => {
+            let missing = || ApiError::not_found(format!("the latest snapshot has no section `{}`", clip(section)));
+            let body = member(&row.body, section).ok_or_else(missing)?;
+            let health = member(&row.health, section).ok_or_else(missing)?;
+            let name = serde_json::to_string(section).map_err(|_| ApiError::internal())?;
+            (raw(format!("{{{name}:{}}}", body.get()))?, raw(format!("{{{name}:{}}}", health.get()))?)
+        }
+    };
+    Ok(Snapshot {
+        agent_id: id,
+        collected_at: row.collected_at,
+        received_at: row.received_at.to_string(),
+        overall: overall.name().into(),
+        health,
+        snapshot: body,
+    })
+}
+
+/// The latest verdict on an agent within a caller's reach.
+pub async fn latest_health(hub: &Hub, caller: &Caller, id: &str) -> Result<serde_json::Value, ApiError> {
+    let row = latest(hub, caller, id).await?;
+    let (overall, _) = fleet::statuses(&row.health);
+    let sections: serde_json::Value = serde_json::from_str(&row.health).map_err(|_| ApiError::internal())?;
+    Ok(serde_json::json!({
+        "agent_id": id,
+        "overall": overall.name(),
+        "collected_at": row.collected_at,
+        "sections": sections,
+    }))
+}

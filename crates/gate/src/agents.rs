@@ -1,0 +1,439 @@
+//! The agents the hub knows: who they are, whether they are there, how they do. All in memory, written through to
+//! the store, so that a look at the fleet reads no disk.
+
+pub mod budget;
+
+use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use convoke_core::health::{Os, Overall};
+use convoke_core::id::{LinkId, PeerId};
+use convoke_core::peer::{Presence, Trust, TrustEvent};
+use convoke_core::time::Timestamp;
+use convoke_store::AgentRow;
+use ed25519_dalek::VerifyingKey;
+use foldhash::fast::RandomState;
+use serde_json::value::RawValue;
+
+use crate::fleet::Verdict;
+use crate::link::{Close, Command, Link};
+
+/// How a link authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthWay {
+    /// Both sides signed.
+    Signature,
+    /// A bearer token: the legacy one, or one for enrolment.
+    Token,
+    /// Its own API key.
+    ApiKey,
+    /// A certificate of the hub's CA.
+    Certificate,
+}
+
+impl AuthWay {
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Token => "token",
+            Self::ApiKey => "api_key",
+            Self::Certificate => "certificate",
+        }
+    }
+}
+
+/// One agent.
+#[derive(Debug)]
+pub struct Agent {
+    /// Its id.
+    pub id: PeerId,
+    state: Mutex<AgentState>,
+}
+
+/// What changes about an agent.
+#[derive(Debug)]
+pub struct AgentState {
+    /// Status per section as JSON text, ready to be put into a fleet view.
+    pub sections: Option<Box<str>>,
+    /// The worst of its sections.
+    pub overall: Overall,
+    /// Whether it has a link.
+    online: bool,
+    /// Its system, as it said.
+    pub os: Os,
+    /// Whether remote control is on at the endpoint, as it said.
+    pub remote_control: Option<bool>,
+    /// How the present link authenticated.
+    pub auth: Option<AuthWay>,
+    /// Its trust.
+    pub trust: Trust,
+    link: Option<Arc<Link>>,
+    /// Its tags, sorted.
+    pub tags: Arc<[String]>,
+    /// Its bound key, unpacked once and not at every handshake.
+    pub public_key: Option<Arc<VerifyingKey>>,
+    /// What it said of itself.
+    pub meta: Option<Box<RawValue>>,
+    /// The protocol version it spoke.
+    pub protocol_version: Option<Box<str>>,
+    /// When its key was bound.
+    pub enrolled_at: Option<Timestamp>,
+    /// When it was last seen, as far as it was noted: a link that lives knows better ([`Self::last_seen`]).
+    pub last_seen: Option<Timestamp>,
+    /// Since when it has been linked, or since when not.
+    pub since: Option<Timestamp>,
+    /// Which link speaks for it.
+    presence: Presence,
+}
+
+impl Agent {
+    /// A peer that is kept elsewhere, as the gate looks at peers: by its id, without tags and without a link.
+    pub fn elsewhere(id: PeerId) -> Arc<Self> {
+        Arc::new(new_agent(id))
+    }
+
+    /// Its state. Never held across an await.
+    pub fn state(&self) -> MutexGuard<'_, AgentState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its link, if it has one.
+    pub fn link(&self) -> Option<Arc<Link>> {
+        self.state().link.clone()
+    }
+}
+
+impl AgentState {
+    /// Which link speaks for the agent.
+    pub const fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
+    /// Whether it has a link.
+    pub const fn is_online(&self) -> bool {
+        self.online
+    }
+
+    /// When its last frame came.
+    pub fn last_seen(&self) -> Option<Timestamp> {
+        self.last_seen.max(self.link.as_ref().and_then(|link| link.last_heard()))
+    }
+
+    /// Another link, or none any more; answers the one before.
+    fn set_link(&mut self, link: Option<Arc<Link>>) -> Option<Arc<Link>> {
+        self.online = link.is_some();
+        std::mem::replace(&mut self.link, link)
+    }
+}
+
+/// How many agents' trust may change at once, if they are lucky.
+const TURNS: usize = 256;
+
+#[derive(Debug)]
+struct Turns(Box<[tokio::sync::Mutex<()>]>, RandomState);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(std::iter::repeat_with(tokio::sync::Mutex::default).take(TURNS).collect(), RandomState::default())
+    }
+}
+
+/// All agents.
+#[derive(Debug, Default)]
+pub struct Agents {
+    known: RwLock<Known>,
+    /// Held by whoever changes an agent's trust, from before it is kept until it is in force; by the hash of its id.
+    turns: Turns,
+    next_link: AtomicU64,
+    online: AtomicUsize,
+}
+
+/// The same agents twice: a call looks one up by its id, a page lists them in order.
+#[derive(Debug, Default)]
+struct Known {
+    by_id: HashMap<PeerId, Arc<Agent>, RandomState>,
+    /// Shared with whoever looks at it, and copied when it changes meanwhile: many look, and hardly anybody comes or goes.
+    in_order: Arc<Vec<Arc<Agent>>>,
+}
+
+impl Known {
+    fn insert(&mut self, agent: &Arc<Agent>) {
+        self.by_id.insert(agent.id.clone(), Arc::clone(agent));
+        let in_order = Arc::make_mut(&mut self.in_order);
+        match position(in_order, agent.id.as_str()) {
+            Ok(at) => in_order[at] = Arc::clone(agent),
+            Err(at) => in_order.insert(at, Arc::clone(agent)),
+        }
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Arc<Agent>> {
+        if let Ok(at) = position(&self.in_order, id) {
+            Arc::make_mut(&mut self.in_order).remove(at);
+        }
+        self.by_id.remove(id)
+    }
+}
+
+/// Where an agent is among those in order, or where it belongs.
+fn position(in_order: &[Arc<Agent>], id: &str) -> Result<usize, usize> {
+    in_order.binary_search_by(|agent| agent.id.as_str().cmp(id))
+}
+
+/// Agents by id, as they were when someone asked.
+#[derive(Clone, Debug)]
+pub struct InOrder {
+    all: Arc<Vec<Arc<Agent>>>,
+    from: usize,
+}
+
+impl Deref for InOrder {
+    type Target = [Arc<Agent>];
+
+    fn deref(&self) -> &[Arc<Agent>] {
+        &self.all[self.from..]
+    }
+}
+
+impl Agents {
+    /// Starts from what is stored.
+    pub fn load(rows: Vec<AgentRow>) -> Self {
+        let agents = Self::default();
+        {
+            let mut known = agents.known.write().unwrap_or_else(PoisonError::into_inner);
+            for row in rows {
+                known.insert(&Arc::new(from_row(row)));
+            }
+        }
+        agents
+    }
+
+    /// The turn of one who changes this agent's trust: what two put into memory must be in the order in which the store
+    /// has it.
+    pub async fn turn(&self, id: &str) -> tokio::sync::MutexGuard<'_, ()> {
+        let Turns(turns, hasher) = &self.turns;
+        let at = usize::try_from(hasher.hash_one(id) % TURNS as u64).unwrap_or_default();
+        turns[at].lock().await
+    }
+
+    /// One agent.
+    pub fn find(&self, id: &str) -> Option<Arc<Agent>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.get(id).cloned()
+    }
+
+    /// One agent, made if it is new.
+    pub fn find_or_add(&self, id: &PeerId) -> Arc<Agent> {
+        if let Some(agent) = self.find(id.as_str()) {
+            return agent;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Looked at again under the lock: two handshakes of one new agent must end with the same entry.
+        if let Some(agent) = known.by_id.get(id) {
+            return Arc::clone(agent);
+        }
+        let agent = Arc::new(new_agent(id.clone()));
+        known.insert(&agent);
+        agent
+    }
+
+    /// Forgets an agent; its link is closed.
+    pub fn remove(&self, id: &str) -> Option<Arc<Agent>> {
+        let agent = {
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            known.remove(id)?
+        };
+        self.close_link(&agent, Close::Revoked);
+        Some(agent)
+    }
+
+    /// All agents after `after`, by id.
+    pub fn list(&self, after: Option<&str>) -> InOrder {
+        let all = Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner).in_order);
+        let from = after.map_or(0, |after| position(&all, after).map_or_else(|next| next, |there| there + 1));
+        InOrder { all, from }
+    }
+
+    /// Shows an agent as its snapshot was judged.
+    pub fn show(&self, agent: &Agent, verdict: &Verdict, now: Timestamp) {
+        let mut state = agent.state();
+        state.last_seen = Some(now);
+        state.overall = verdict.overall;
+        state.remote_control = verdict.remote_control.or(state.remote_control);
+        if state.sections.as_deref() != Some(&*verdict.sections) {
+            state.sections = Some(verdict.sections.as_str().into());
+        }
+    }
+
+    /// How many agents are known.
+    pub fn count(&self) -> usize {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.len()
+    }
+
+    /// How many have a link.
+    pub fn online(&self) -> usize {
+        self.online.load(Ordering::Relaxed)
+    }
+
+    /// An invitation ran out unused.
+    pub fn invitation_lapsed(&self, agent: &str) {
+        if let Some(agent) = self.find(agent) {
+            let mut state = agent.state();
+            state.trust = state.trust.after(TrustEvent::Lapsed);
+        }
+    }
+
+    /// A number for a new link, larger than any before.
+    pub fn next_link(&self) -> LinkId {
+        LinkId(self.next_link.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// A link has authenticated: it speaks for the agent from now on, and an older one is closed. False when a newer
+    /// one already does, or when the agent's trust has gone meanwhile (`check` looks at the state under the lock).
+    pub fn linked(
+        &self,
+        agent: &Agent,
+        link: &Arc<Link>,
+        update: impl FnOnce(&mut AgentState),
+        check: impl FnOnce(&AgentState) -> bool,
+    ) -> bool {
+        let mut state = agent.state();
+        if !check(&state) {
+            return false;
+        }
+        let Ok(replaced) = state.presence.linked(link.id) else { return false };
+        let old = state.set_link(Some(Arc::clone(link)));
+        update(&mut state);
+        drop(state);
+        if replaced.is_none() {
+            self.online.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(old) = old {
+            let _ = old.push(Command::Close(Close::Replaced));
+        }
+        true
+    }
+
+    /// A link was heard.
+    pub fn heard(&self, agent: &Agent, link: LinkId, at: Timestamp) {
+        let mut state = agent.state();
+        if state.link.as_ref().is_some_and(|present| present.id == link) {
+            state.last_seen = state.last_seen.max(Some(at));
+        }
+    }
+
+    /// A link has ended, and was last heard then. True when it was the present one, so that the agent is offline now.
+    pub fn ended(&self, agent: &Agent, link: LinkId, last_seen: Option<Timestamp>) -> bool {
+        let mut state = agent.state();
+        if !state.presence.ended(link) {
+            return false;
+        }
+        let ended = state.set_link(None);
+        state.since = Some(crate::clock::now());
+        state.auth = None;
+        state.last_seen = state.last_seen.max(last_seen);
+        drop(state);
+        drop(ended);
+        self.online.fetch_sub(1, Ordering::Relaxed);
+        true
+    }
+
+    /// The link is overdue, or heard again.
+    pub fn set_overdue(&self, agent: &Agent, link: LinkId, overdue: bool) {
+        agent.state().presence.set_overdue(link, overdue);
+    }
+
+    /// Closes an agent's link at once: it is offline from this moment, not when the socket gets around to it.
+    pub fn close_link(&self, agent: &Agent, why: Close) {
+        let link = agent.state().link.clone();
+        if let Some(link) = link {
+            let _ = link.push(Command::Close(why));
+            self.ended(agent, link.id, None);
+        }
+    }
+}
+
+fn new_agent(id: PeerId) -> Agent {
+    let state = AgentState {
+        trust: Trust::Unpaired,
+        public_key: None,
+        tags: Arc::default(),
+        meta: None,
+        protocol_version: None,
+        os: Os::Other,
+        remote_control: None,
+        enrolled_at: None,
+        last_seen: None,
+        since: None,
+        auth: None,
+        presence: Presence::OFFLINE,
+        link: None,
+        online: false,
+        overall: Overall::Unknown,
+        sections: None,
+    };
+    Agent { id, state: Mutex::new(state) }
+}
+
+fn from_row(row: AgentRow) -> Agent {
+    let agent = new_agent(row.id);
+    {
+        let mut state = agent.state();
+        state.trust = row.trust;
+        state.public_key = row.public_key.and_then(|key| VerifyingKey::from_bytes(&key).ok()).map(Arc::new);
+        state.tags = row.tags.into();
+        if let Some(meta) = row.meta.as_deref().map(convoke_kenny::frame::Meta::read) {
+            state.os = os_named(&meta.os);
+            state.remote_control = meta.remote_control.map(|r| r.is_enabled());
+        }
+        state.meta = row.meta;
+        state.protocol_version = row.protocol_version.map(Into::into);
+        state.enrolled_at = row.enrolled_at;
+        state.last_seen = row.last_seen;
+        if let Some(health) = row.health {
+            let (overall, sections) = crate::fleet::statuses(&health);
+            state.overall = overall;
+            state.sections = sections.map(Into::into);
+        }
+    }
+    agent
+}
+
+/// The system of that name.
+pub fn os_named(name: &str) -> Os {
+    match name {
+        "windows" => Os::Windows,
+        "linux" => Os::Linux,
+        "macos" => Os::Macos,
+        _ => Os::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(agents: &[Arc<Agent>]) -> Vec<&str> {
+        agents.iter().map(|agent| agent.id.as_str()).collect()
+    }
+
+    #[test]
+    fn they_are_listed_in_order_from_anywhere_and_a_list_stays_as_it_was() {
+        let agents = Agents::default();
+        for id in ["pc-3", "pc-1", "pc-10", "pc-2", "pc-1"] {
+            agents.find_or_add(&id.parse().expect("an id"));
+        }
+        let all = agents.list(None);
+        assert_eq!(ids(&all), ["pc-1", "pc-10", "pc-2", "pc-3"]);
+        for (after, left) in [("a", 4), ("pc-1", 3), ("pc-11", 2), ("pc-2", 1), ("pc-3", 0), ("z", 0)] {
+            assert_eq!(ids(&agents.list(Some(after))), ids(&all)[4 - left..], "{after}");
+        }
+        assert!(agents.remove("pc-10").is_some() && agents.remove("pc-10").is_none());
+        agents.find_or_add(&"pc-0".parse().expect("an id"));
+        assert_eq!(ids(&agents.list(None)), ["pc-0", "pc-1", "pc-2", "pc-3"]);
+        assert_eq!(ids(&all), ["pc-1", "pc-10", "pc-2", "pc-3"], "whoever looks sees what was there");
+        assert_eq!(agents.count(), 4);
+    }
+}

@@ -1,0 +1,150 @@
+//! After a stop that was no stop: what waited waits again, what was approved runs, what was under way is told to have
+//! been interrupted. Every intent gets its outcome.
+
+use std::sync::Arc;
+
+use convoke_core::approval::{Approval, ApprovalState};
+use convoke_core::call::{CallState, code};
+use convoke_core::effect::Effect;
+use convoke_core::journal::{Draft, Kind, Phase};
+use convoke_store::{CallRow, StoreError};
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::planned::record_of_row;
+use super::{Call, Done, approve};
+use crate::clock;
+use crate::hub::Hub;
+
+/// What became of a call when the hub stopped.
+pub const INTERRUPTED: &str = "the hub stopped before the agent answered; the agent may have finished";
+
+/// What became of one that was not sent.
+const NOT_SENT: &str = "the hub stopped before the call was sent";
+/// What is told of a call that waited in a store which went back to an earlier time.
+const RESTORED: &str = "the hub started from older data (a restored backup or an accepted damaged log), and the call may \
+                        have run since; place it again if it has not";
+/// What is told of a call whose end was lost.
+const UNRECORDED: &str = "the outcome could not be recorded; the agent may have finished";
+
+/// Picks up what a hub before this one left behind.
+pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
+    let text = told(code::INTERRUPTED, INTERRUPTED);
+    for mut intent in hub.store.open_intents().await? {
+        intent.kind = Kind::Call;
+        intent.at = clock::now();
+        intent.phase = Some(Phase::Outcome);
+        intent.outcome = Some(code::INTERRUPTED.into());
+        match intent.call_id {
+            Some(id) if hub.store.call(id).await?.is_some() => hub.store.finish_call(id, &text, intent).await?,
+            _ => hub.store.append(intent).await.map(drop)?,
+        }
+    }
+    // What waited in a backup, or before what a damaged log has lost, may have run since, and nobody here can know.
+    let restored = hub.store.is_restored().await?;
+    // What was approved has no intent until it is sent, and without approval what only looks has none at all.
+    for row in hub.store.stranded_calls().await? {
+        if restored {
+            end(hub, &row, code::INTERRUPTED, RESTORED).await?;
+            continue;
+        }
+        // What a person has said yes to can still be done.
+        if hub.store.unuse_approval(row.id, approve::given_back(hub, &row)).await? {
+            continue;
+        }
+        let looks = approve::effect_of(hub, &row) == Effect::Observe;
+        end(hub, &row, code::INTERRUPTED, if looks { INTERRUPTED } else { NOT_SENT }).await?;
+    }
+    if restored {
+        let ended = approve::end_open(hub, RESTORED).await?;
+        let started =
+            Draft::new(clock::now(), Kind::Hub).detail(&json!({ "what": "started from data of an earlier time" }));
+        hub.store.settle_restored(started).await?;
+        tracing::warn!(ended, "the hub started from older data; ended the calls that waited in it");
+    }
+    for (approval, row) in all(hub, ApprovalState::Pending).await? {
+        let call = hub.calls.revive(&row);
+        call.set_approval(approval.id, approval.expires_at);
+        hub.calls.wait_for(approval.id, row.caller, approval.expires_at);
+    }
+    for (approval, _) in all(hub, ApprovalState::Approved).await? {
+        // With its arguments, which it runs with.
+        let Some((approval, row)) = hub.store.approval(approval.id).await? else { continue };
+        let call = hub.calls.revive(&row);
+        call.set_approval(approval.id, approval.expires_at);
+        call.set_state(CallState::Running);
+        start_when_there(hub, approval, row, call);
+    }
+    Ok(())
+}
+
+/// A call that the store has, as it stands. What runs or waits is known here, so one that has no end and is not known is
+/// one whose outcome could not be recorded: nobody will end it, and who waited for it would wait for ever.
+pub async fn of_row(hub: &Hub, row: CallRow) -> Result<Arc<Call>, StoreError> {
+    if let Some(call) = hub.calls.find(row.id) {
+        return Ok(call);
+    }
+    if row.state == CallState::Done {
+        return Ok(hub.calls.revive(&row));
+    }
+    let is_stranded = hub.store.stranded_calls().await?.iter().any(|stranded| stranded.id == row.id);
+    let ended = if is_stranded { end(hub, &row, code::INTERNAL, UNRECORDED).await } else { Ok(()) };
+    // It may have ended a moment before, by itself or because another asked for it.
+    let row = hub.store.call(row.id).await?.unwrap_or(row);
+    if row.state != CallState::Done {
+        ended?;
+    }
+    Ok(hub.calls.revive(&row))
+}
+
+/// Ends a kept call that nobody runs.
+async fn end(hub: &Hub, row: &CallRow, code: &'static str, message: &str) -> Result<(), StoreError> {
+    let mut record = record_of_row(hub, row, Kind::Call);
+    record.phase = Some(Phase::Outcome);
+    record.outcome = Some(code.into());
+    hub.store.finish_call(row.id, &told(code, message), record).await
+}
+
+/// The end of a call as the store keeps it.
+fn told(code: &'static str, message: &str) -> String {
+    Done { message: Some(message.to_owned()), ..Done::new(code) }.to_json()
+}
+
+/// Nobody is connected yet to a hub that starts: an approved call waits for its machine, as long as its approval holds.
+fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>) {
+    let mut news = hub.changes.watch();
+    let task_hub = hub.clone();
+    hub.tasks.spawn(async move {
+        let hub = task_hub;
+        let lapses = approval.expires_at.since(clock::now());
+        let adapter = hub.adapters.of(&row.target);
+        // One that is gone is told so at once.
+        let is_there =
+            || adapter.target(&hub, &row.target).is_none_or(|target| adapter.check_online(&target).is_ok());
+        let coming = async {
+            // Whatever the news is, and if some were missed.
+            while !is_there() && !matches!(news.recv().await, Err(RecvError::Closed)) {}
+        };
+        tokio::select! {
+            () = coming => {}
+            () = tokio::time::sleep(lapses) => {}
+            // The next start picks it up.
+            () = hub.stopping.cancelled() => return,
+        }
+        approve::start(&hub, approval, row, call);
+    });
+}
+
+/// All approvals in a state, with their calls but without the arguments of those: there may be many, and all of the latter
+/// together would be too large. The store gives a page at a time, however many are asked for.
+pub(super) async fn all(hub: &Hub, state: ApprovalState) -> Result<Vec<(Approval, CallRow)>, StoreError> {
+    let mut found: Vec<(Approval, CallRow)> = Vec::new();
+    loop {
+        let last = found.last().map(|(approval, _)| approval.id);
+        let page = hub.store.approvals_without_args(state, last, u32::MAX).await?;
+        if page.is_empty() {
+            return Ok(found);
+        }
+        found.extend(page);
+    }
+}

@@ -1,0 +1,23 @@
+//! The gate as it runs, and what every door shares: calls, approvals, policy, links, the registry of agents, tokens,
+//! settings. It knows no protocol and no HTTP: protocols come as [`calls::Adapter`]s, and what other crates keep beside
+//! the gate comes as a [`part::Part`].
+
+pub mod adopt;
+pub mod agents;
+pub mod answers;
+pub mod calls;
+pub mod changes;
+pub mod clock;
+pub mod fleet;
+pub mod hub;
+pub mod key;
+pub mod link;
+pub mod metrics;
+pub mod operators;
+pub mod part;
+pub mod policy;
+pub mod settings;
+pub mod strangers;
+
+pub use adopt::Adopted;
+pub use hub::Hub;

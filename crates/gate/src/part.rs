@@ -1,0 +1,60 @@
+//! What crates above the gate keep beside it: a part is made before the hub, and found again by its type.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use convoke_core::id::{PeerId, TokenId};
+use prometheus_client::registry::Registry;
+
+/// A number that is read when someone asks: its name, what it counts, its value.
+pub type Gauge = (&'static str, &'static str, u64);
+
+/// State of a crate above the gate, and what it must hear of.
+pub trait Part: Any + Debug + Send + Sync {
+    /// Its counters.
+    fn register(&self, registry: &mut Registry) {
+        let _ = registry;
+    }
+
+    /// Its numbers, read now.
+    fn gauges(&self) -> Vec<Gauge> {
+        Vec::new()
+    }
+
+    /// A token is out of force.
+    fn token_revoked(&self, token: TokenId) {
+        let _ = token;
+    }
+
+    /// An agent was removed.
+    fn agent_removed(&self, agent: &PeerId) {
+        let _ = agent;
+    }
+}
+
+/// All parts.
+#[derive(Debug, Default)]
+pub struct Parts(Vec<Arc<dyn Part>>);
+
+impl Parts {
+    /// With one more.
+    #[must_use]
+    pub fn with(mut self, part: Arc<dyn Part>) -> Self {
+        self.0.push(part);
+        self
+    }
+
+    /// The part of this type.
+    pub fn of<T: Part>(&self) -> Option<Arc<T>> {
+        self.0.iter().find_map(|part| {
+            let part: Arc<dyn Any + Send + Sync> = Arc::clone(part) as _;
+            part.downcast().ok()
+        })
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Part>> {
+        self.0.iter()
+    }
+}

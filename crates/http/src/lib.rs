@@ -1,0 +1,54 @@
+//! The HTTP API: agents, calls, approvals, policy, tokens, the journal, the fleet, and what operators of the hub look at.
+//!
+//! It knows no protocol: what is particular to one is in the crate of the wires.
+
+pub mod agents;
+pub mod approvals;
+pub mod calls;
+pub mod fleet;
+pub mod operations;
+pub mod policy;
+pub mod record;
+pub mod tokens;
+
+use axum::http::Method;
+use convoke_core::grant::Right;
+use convoke_doors::Doors;
+
+/// Opens the API's doors, each with the right it needs.
+#[rustfmt::skip]
+pub fn open(doors: Doors) -> Doors {
+    use Right::{Approve, Call, Policy, Public, Tokens, Trust, View};
+    doors
+        .open(Method::GET, "/", Public, operations::front_page)
+        .open(Method::GET, "/healthz", Public, operations::healthz)
+        .open(Method::GET, "/readyz", Public, operations::readyz)
+        .open(Method::GET, "/metrics", View, operations::metrics)
+        .open(Method::GET, "/api/hub", View, operations::about)
+        .open(Method::GET, "/api/agents", View, agents::list)
+        .open(Method::GET, "/api/agents/{id}", View, agents::show)
+        .open(Method::PATCH, "/api/agents/{id}", Trust, agents::patch)
+        .open(Method::DELETE, "/api/agents/{id}", Trust, agents::remove)
+        .open(Method::POST, "/api/agents/{id}/revoke", Trust, agents::revoke)
+        .open_for_calls(Method::POST, calls::PATH, Call, calls::call)
+        .open(Method::GET, "/api/agents/{id}/snapshot", View, fleet::snapshot)
+        .open(Method::GET, "/api/agents/{id}/snapshots", View, fleet::history)
+        .open(Method::GET, "/api/agents/{id}/health", View, fleet::health)
+        .open(Method::GET, "/api/fleet", View, fleet::overview)
+        .open(Method::GET, "/api/calls/{id}", View, calls::show)
+        .open(Method::DELETE, "/api/calls/{id}", View, calls::take_back)
+        .open(Method::GET, "/api/approvals", View, approvals::list)
+        .open(Method::POST, "/api/approvals/{id}", Approve, approvals::decide)
+        .open(Method::GET, "/api/policy/rules", View, policy::deny_rules)
+        .open(Method::POST, "/api/policy/rules", Policy, policy::put_deny_rule)
+        .open(Method::DELETE, "/api/policy/rules/{rule}", Policy, policy::delete_deny_rule)
+        .open(Method::GET, "/api/policy/confirm", View, policy::confirm_rules)
+        .open(Method::POST, "/api/policy/confirm", Policy, policy::put_confirm_rule)
+        .open(Method::DELETE, "/api/policy/confirm/{id}", Policy, policy::delete_confirm_rule)
+        .open(Method::GET, "/api/tokens", Tokens, tokens::list)
+        .open(Method::POST, "/api/tokens", Tokens, tokens::mint)
+        .open(Method::DELETE, "/api/tokens/{id}", Tokens, tokens::revoke)
+        .open(Method::GET, "/api/journal", View, record::journal)
+        .open(Method::GET, "/api/journal/checkpoints", View, record::checkpoints)
+        .open(Method::GET, "/api/logs", View, record::logs)
+}

@@ -1,0 +1,87 @@
+//! What operators of the hub itself look at.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use serde_json::json;
+
+use convoke_doors::extract::{By, Json};
+use convoke_gate::hub::Hub;
+use convoke_gate::metrics::in_text_format;
+
+/// `/`: a plain page that says what is running and how to connect.
+pub async fn front_page(State(hub): State<Hub>) -> Response<Body> {
+    let page = include_str!("front_page.html")
+        .replace("{{version}}", env!("CARGO_PKG_VERSION"))
+        .replace("{{base}}", &escape(&hub.base_url()))
+        .replace("{{key}}", &escape(&hub.public_key()));
+    let mut response = Response::new(Body::from(page));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    let policy =
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// `/healthz`: the process is alive.
+pub async fn healthz() -> Json<serde_json::Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+/// `/readyz`: it can take calls: not stopping, and the store commits.
+pub async fn readyz(State(hub): State<Hub>) -> Response<Body> {
+    let store = hub.store.stats();
+    let why = if hub.stopping.is_cancelled() {
+        Some("stopping")
+    } else if store.failing {
+        Some("the store fails to commit")
+    } else if store.queued >= store.queue_limit {
+        Some("the store's queue is full")
+    } else {
+        None
+    };
+    match why {
+        None => Json(json!({ "status": "ready" })).into_response(),
+        Some(why) => {
+            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "not ready", "why": why }))).into_response()
+        }
+    }
+}
+
+/// `/metrics`: OpenMetrics for whoever asks for it, as Prometheus does, and Prometheus' text format for the rest.
+pub async fn metrics(State(hub): State<Hub>, _: By, headers: HeaderMap) -> Response<Body> {
+    let mut page = hub.metrics.render(&hub.gauges());
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kind = if accepted.any(|value| value.contains("application/openmetrics-text")) {
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    } else {
+        page = in_text_format(&page);
+        "text/plain; version=0.0.4; charset=utf-8"
+    };
+    let mut response = Response::new(Body::from(page));
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+#[utoipa::path(get, path = "/api/hub", responses((status = 200)), tag = "hub")]
+/// What this hub is: its id, version, public key and what is switched on.
+pub async fn about(State(hub): State<Hub>, _: By) -> Json<serde_json::Value> {
+    let token_auth = hub.settings.kenny.allow_token_auth;
+    Json(json!({
+        "hub_id": hub.store.hub_id(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "http": hub.base_url(),
+        "kenny_public_key": hub.public_key(),
+        "kenny_token_auth": token_auth,
+        "agents": hub.agents.count(),
+        "online": hub.agents.online(),
+    }))
+}

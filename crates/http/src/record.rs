@@ -1,0 +1,92 @@
+//! The journal and the logs over HTTP.
+
+use axum::extract::State;
+use convoke_api::record::{CheckpointPage, CheckpointQuery, JournalPage, JournalQuery, LogEntry, LogPage, LogQuery};
+use convoke_core::id::PeerId;
+use convoke_store::{LogFilter, LogRow};
+use serde_json::value::RawValue;
+
+use convoke_doors::ApiError;
+use convoke_doors::extract::{By, Json, QueryOf, limit};
+use convoke_doors::journal::{asked_about, journal_page, visible};
+use convoke_gate::hub::Hub;
+
+#[utoipa::path(get, path = "/api/journal", params(JournalQuery), responses((status = 200, body = JournalPage)), tag = "record")]
+/// The journal, in order.
+pub async fn journal(
+    State(hub): State<Hub>,
+    By(caller): By,
+    QueryOf(query): QueryOf<JournalQuery>,
+) -> Result<Json<JournalPage>, ApiError> {
+    journal_page(&hub, &caller, query, None).await.map(Json)
+}
+
+#[utoipa::path(get, path = "/api/journal/checkpoints", params(CheckpointQuery), responses((status = 200, body = CheckpointPage)), tag = "record")]
+/// The hub's signatures under the journal, in order.
+pub async fn checkpoints(
+    State(hub): State<Hub>,
+    _: By,
+    QueryOf(query): QueryOf<CheckpointQuery>,
+) -> Result<Json<CheckpointPage>, ApiError> {
+    let limit = limit(query.limit)?;
+    let checkpoints = hub.store.checkpoints(query.after, limit).await?;
+    let next = (checkpoints.len() == limit as usize).then(|| checkpoints.last().map(|c| c.seq)).flatten();
+    Ok(Json(CheckpointPage { checkpoints, next }))
+}
+
+#[utoipa::path(get, path = "/api/logs", params(LogQuery), responses((status = 200, body = LogPage)), tag = "record")]
+/// Log lines, in order of arrival.
+pub async fn logs(
+    State(hub): State<Hub>,
+    By(caller): By,
+    QueryOf(query): QueryOf<LogQuery>,
+) -> Result<Json<LogPage>, ApiError> {
+    let limit = limit(query.limit)?;
+    let agent = query.agent.map(|id| PeerId::parse(&id)).transpose();
+    let agent = agent.map_err(|why| ApiError::bad_request(format!("`agent`: {why}")))?;
+    const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+    if query.level.as_deref().is_some_and(|l| !LEVELS.contains(&l)) {
+        return Err(ApiError::bad_request("`level` must be error, warn, info, debug or trace"));
+    }
+    asked_about(&hub, &caller, agent.as_ref().map(PeerId::as_str)).await?;
+    let filter = LogFilter { agent, level: query.level, after: query.after, limit };
+    let mut rows = hub.store.logs(filter).await?;
+    let is_full = rows.len() == limit as usize;
+    let is_cut = cut_to_size(&mut rows);
+    let next = (is_full || is_cut).then(|| rows.last().map(|r| r.id)).flatten();
+    let entries = rows
+        .into_iter()
+        .filter(|row| visible(&hub, &caller, row.agent.as_ref().map(PeerId::as_str)))
+        .map(entry)
+        .collect();
+    Ok(Json(LogPage { entries, next }))
+}
+
+/// A page of log lines ends with so many bytes of them: agents write long ones, and pages that are not read wait in memory.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Leaves as many lines as a page holds, and one at the least. Whether there were more.
+fn cut_to_size(rows: &mut Vec<LogRow>) -> bool {
+    let mut size = 0;
+    let fits = rows.iter().take_while(|row| {
+        let before = size;
+        size += row.message.len() + row.target.len() + row.fields.as_ref().map_or(0, String::len);
+        before == 0 || size <= PAGE_BYTES
+    });
+    let (count, all) = (fits.count(), rows.len());
+    rows.truncate(count);
+    count < all
+}
+
+fn entry(row: LogRow) -> LogEntry {
+    LogEntry {
+        id: row.id,
+        at: row.at,
+        agent: row.agent.map(|a| a.as_str().into()),
+        source: row.source,
+        level: row.level,
+        target: row.target,
+        message: row.message,
+        fields: row.fields.and_then(|text| RawValue::from_string(text).ok()),
+    }
+}

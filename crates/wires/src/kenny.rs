@@ -1,0 +1,290 @@
+//! The kenny door: `/agent/ws`. Drives [`convoke_kenny::hub::HubSession`] over a socket.
+
+pub mod adapter;
+pub mod downloads;
+pub mod enrol_routes;
+mod live;
+mod logs;
+mod telemetry;
+pub mod tools;
+pub mod update_routes;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use convoke_core::door::Door;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::json;
+use convoke_core::peer::Trust;
+use convoke_core::secret::SecretText;
+use convoke_kenny::frame::Register;
+use convoke_kenny::hub::{Accepted, Event, HubConfig, HubSession, MAX_HANDSHAKE_FRAME, Proof, Refusal, Step};
+use convoke_store::Lossy;
+use ed25519_dalek::VerifyingKey;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::Wires;
+use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use convoke_gate::agents::budget::Record;
+use convoke_gate::agents::{Agent, AuthWay, os_named};
+use convoke_gate::clock;
+use convoke_gate::link::{Answer, Link};
+
+type Waiter = tokio::sync::oneshot::Sender<Answer>;
+type Session = HubSession<Waiter>;
+
+/// Serves one connection, from its first byte to its last.
+pub async fn serve<S: Stream>(hub: Wires, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
+    let mut socket = Socket::new(io, &read, MAX_HANDSHAKE_FRAME);
+    let mut session = Session::new(config(&hub), hub.mono());
+    // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
+    let accepted = Box::pin(handshake(&hub, &mut socket, &mut session)).await;
+    drop(place);
+    match accepted {
+        Ok(accepted) => enter(hub, socket, session, accepted, address).await,
+        Err(Ended::Refused(refusal, claimed)) => {
+            let claimed = claimed.unwrap_or_default();
+            // Anyone can cause it, as often as they like: one a minute is told of each address, all are counted.
+            if hub.strangers.refused(address, Door::Wire) {
+                tracing::warn!(%address, ?claimed, %refusal, "refused an agent; further refusals of this address in this minute are only counted");
+            } else {
+                tracing::debug!(%address, ?claimed, %refusal, "refused an agent");
+            }
+            hub.metrics.refused("wire", "stranger");
+            let close = refusal.close();
+            socket.say_goodbye(close.code, close.reason).await;
+        }
+        Err(Ended::Broken(code)) => {
+            hub.strangers.refused(address, Door::Wire);
+            hub.metrics.refused("wire", "stranger");
+            socket.say_goodbye(code, "protocol error").await;
+        }
+        // A farewell is returned.
+        Err(Ended::Left(code)) => socket.say_goodbye(code.unwrap_or(1000), "").await,
+        Err(Ended::Gone) => {}
+    }
+}
+
+fn config(hub: &Wires) -> HubConfig {
+    HubConfig {
+        heartbeat: hub.settings.kenny.heartbeat_s,
+        max_frame_bytes: hub.settings.kenny.max_frame_bytes,
+        max_in_flight: hub.settings.kenny.max_in_flight,
+        allow_token_auth: hub.settings.kenny.allow_token_auth,
+        ..HubConfig::default()
+    }
+}
+
+/// Longest part of an id that nobody has proved to have that is told.
+pub const MAX_CLAIMED: usize = 64;
+
+enum Ended {
+    /// And which agent it says that it is.
+    Refused(Refusal, Option<String>),
+    Broken(u16),
+    /// With this code, if with any.
+    Left(Option<u16>),
+    Gone,
+}
+
+async fn handshake<S: Stream>(
+    hub: &Wires,
+    socket: &mut Socket<S>,
+    session: &mut Session,
+) -> Result<Box<Accepted>, Ended> {
+    let mut claimed = None;
+    loop {
+        let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
+        let event = tokio::select! {
+            event = socket.next() => event,
+            () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
+                for output in session.on_tick(hub.mono()) {
+                    if let convoke_kenny::hub::Output::Close(refusal) = output {
+                        return Err(Ended::Refused(refusal, claimed));
+                    }
+                }
+                continue;
+            }
+            () = hub.stopping.cancelled() => return Err(Ended::Broken(convoke_kenny::close::GOING_AWAY)),
+        };
+        let text = match event {
+            Ok(WsEvent::Text(text)) => text,
+            Ok(WsEvent::Ping(payload)) => {
+                socket.queue_pong(&payload);
+                continue;
+            }
+            // A stranger's message is small, and never skipped.
+            Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
+            // Frames are text: a binary first message is no register.
+            Ok(WsEvent::Binary(_)) => "not a text frame".to_owned(),
+            Ok(WsEvent::Close(code)) => return Err(Ended::Left(code)),
+            Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
+            Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
+        };
+        let step = match session.on_text(&text, hub.mono()) {
+            Event::Register(register) => {
+                claimed = Some(register.agent_id.chars().take(MAX_CLAIMED).collect());
+                on_register(hub, session, &register).await
+            }
+            Event::Accepted(accepted) => return Ok(accepted),
+            Event::Close(refusal) => return Err(Ended::Refused(refusal, claimed)),
+            _ => continue,
+        };
+        match step {
+            Step::Challenge(frame) => socket.queue_text(&frame.encode()),
+            Step::Accepted(accepted) => return Ok(accepted),
+            Step::Close(refusal) => return Err(Ended::Refused(refusal, claimed)),
+            Step::CheckToken { .. } => return Err(Ended::Refused(Refusal::BadToken, claimed)),
+        }
+    }
+}
+
+async fn on_register(hub: &Wires, session: &mut Session, register: &Register<'_>) -> Step {
+    let stored: Vec<VerifyingKey> =
+        hub.agents.find(&register.agent_id).and_then(|agent| trusted_key(&agent)).into_iter().collect();
+    match session.on_register(register, clock::random(), &hub.key, &stored, hub.mono()) {
+        Step::CheckToken { agent, token } => {
+            let valid = token_is_valid(hub, &agent, &token).await;
+            session.on_token_checked(valid, hub.mono())
+        }
+        step => step,
+    }
+}
+
+fn trusted_key(agent: &Agent) -> Option<VerifyingKey> {
+    let state = agent.state();
+    (state.trust == Trust::Trusted).then(|| state.public_key.as_deref().copied()).flatten()
+}
+
+/// The legacy path: a token from the settings, or an enrolment token that is still alive.
+async fn token_is_valid(hub: &Wires, agent: &convoke_core::id::PeerId, token: &SecretText) -> bool {
+    // An agent that has bound a key proves itself by it: a token that lies about somewhere must not do in its place.
+    let known = hub.agents.find(agent.as_str());
+    if known.is_some_and(|agent| agent.state().trust == Trust::Revoked || agent.state().public_key.is_some()) {
+        return false;
+    }
+    let presented = token.hash();
+    let mut listed = hub.settings.kenny.agent_tokens.iter();
+    let listed = listed.any(|listed| listed.agent == *agent && listed.token.hash().matches(&presented));
+    if listed {
+        let _turn = hub.agents.turn(agent.as_str()).await;
+        let is_kept = hub.store.ensure_agent(agent, clock::now()).await.is_ok();
+        if is_kept {
+            hub.agents.find_or_add(agent);
+        }
+        return is_kept;
+    }
+    hub.store.enrol_token_valid(agent, &presented, None, clock::now()).await.unwrap_or(false)
+}
+
+/// The agent has proved itself: it speaks for its id from now on.
+async fn enter<S: Stream>(
+    hub: Wires,
+    mut socket: Socket<S>,
+    session: Session,
+    accepted: Box<Accepted>,
+    address: IpAddr,
+) {
+    // Whoever was let in was known: not found any more means removed meanwhile.
+    let Some(agent) = hub.agents.find(accepted.agent.as_str()) else {
+        socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        return;
+    };
+    let link = Link::new(hub.agents.next_link());
+    let now = clock::now();
+    let auth = match accepted.proof {
+        Proof::Signature(_) => AuthWay::Signature,
+        Proof::Token => AuthWay::Token,
+    };
+    let version = accepted.protocol.map(|p| p.to_string());
+    // It stands among what others say of themselves, on pages that have to be read.
+    let meta_raw = accepted.meta_raw.map(json::tamed);
+    let (mut is_news, mut replaces) = (true, false);
+    let entered = hub.agents.linked(
+        &agent,
+        &link,
+        |state| {
+            let meta = |raw: &Option<Box<RawValue>>| raw.as_ref().map(|m| m.get().to_owned());
+            is_news = meta(&state.meta) != meta(&meta_raw) || state.protocol_version.as_deref() != version.as_deref();
+            state.meta.clone_from(&meta_raw);
+            state.protocol_version = version.as_deref().map(Into::into);
+            state.os = os_named(&accepted.meta.os);
+            state.remote_control = accepted.meta.remote_control.map(|r| r.is_enabled());
+            state.since = Some(now);
+            state.last_seen = Some(now);
+            state.auth = Some(auth);
+        },
+        // Looked at again under the lock: a revocation during the handshake must not be outrun.
+        |state| {
+            replaces = state.is_online();
+            match accepted.proof {
+                Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key.as_deref() == Some(&key),
+                // And so must the binding of a key, from which on no bearer stands for the agent.
+                Proof::Token => state.trust != Trust::Revoked && state.public_key.is_none(),
+            }
+        },
+    );
+    if !entered {
+        socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        return;
+    }
+    if replaces && let Some(note) = hub.tells_of(&agent.id) {
+        let note = note.words();
+        tracing::info!(
+            agent = %agent.id, %address, note,
+            "a new connection of the agent replaced an open one; if this repeats, two machines have the same key"
+        );
+    }
+    if auth == AuthWay::Token
+        && let Some(note) = hub.tells_of(&agent.id)
+    {
+        tracing::warn!(agent = %agent.id, note = note.words(), "an agent connected with a legacy bearer token; enrol it");
+    }
+    hub.metrics.handshakes.inc();
+    hub.changes.agent(&agent.id);
+    socket.let_in(hub.settings.kenny.max_frame_bytes.saturating_mul(2), &hub.arrivals);
+    let mut record = Draft::new(now, Kind::Auth);
+    record.who = Some(format!("agent:{}", agent.id));
+    record.door = Some(Door::Wire);
+    record.target = Some(agent.id.as_str().into());
+    record.outcome = Some("ok".into());
+    let mut detail = json!({
+        "address": address.to_string(),
+        "auth": auth.name(),
+        "protocol": version,
+    });
+    if replaces {
+        detail["replaced"] = true.into();
+    }
+    let record = hub.budgets.keep(&agent.id, Record::Connection, now.millis()).map(|note| {
+        note.tell(&mut detail);
+        Lossy::Record(record.detail(&detail))
+    });
+    if record.is_none() {
+        hub.metrics.dropped("connection_records", 1);
+    }
+    // An agent that reconnects mostly says what it said before; the time is kept when the link ends.
+    let hello = meta_raw.filter(|_| is_news).map(|meta| (meta, version));
+    let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
+    for item in [record, seen].into_iter().flatten() {
+        if let Err(why) = hub.store.enqueue(item).await {
+            tracing::error!(%why, "cannot record a connection");
+        }
+    }
+    let (dialect, link_id) = (accepted.dialect, link.id);
+    let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &link, dialect).await;
+    // First out of the registry, so that nothing new is sent here; then every call that waited learns of it.
+    if hub.agents.ended(&agent, link_id, Some(last_seen)) {
+        hub.changes.agent(&agent.id);
+        let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
+        if let Err(why) = hub.store.enqueue(seen).await {
+            tracing::error!(%why, "cannot record a disconnection");
+        }
+    }
+    drop(Arc::clone(&link));
+    if let Some(close) = close {
+        socket.say_goodbye(close.code, close.reason).await;
+    }
+}

@@ -1,0 +1,151 @@
+//! Rooms on the relay: `/rooms/<name>/ws`. Drives [`convoke_kibitz::room::Room`] over sockets, keeps what it decides, and
+//! posts into it what a Yonexus rule sends there.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`live`] | a room that runs: the authority under a lock, and its connections' queues |
+//! | `link` | the hub's end of a connection: a bounded queue |
+//! | `serve` | a connection, from its first byte to its last |
+//! | [`manage`] | what operators do: make, grant, kick, invite, keys |
+//! | `sign` | the room's own key, and whose signatures count |
+
+pub mod adapter;
+mod link;
+pub mod live;
+pub mod manage;
+pub mod routes;
+mod serve;
+mod sign;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use convoke_kibitz::Now;
+use convoke_kibitz::close;
+use convoke_kibitz::room::{Charter, Limits, Post, PostError};
+use convoke_store::{RoomRow, Store, StoreError};
+
+use crate::Wires;
+use convoke_gate::clock;
+use convoke_gate::operators::throttle::Throttle;
+use convoke_gate::settings::Settings;
+
+pub use live::LiveRoom;
+pub use serve::{Guest, serve};
+
+/// Credentials that do not count which an address may show in a minute.
+const MAX_FAILURES: u32 = 60;
+/// Connections at one room's door that are not in.
+const MAX_OUTSIDE: usize = 64;
+
+/// All rooms.
+#[derive(Debug)]
+pub struct Rooms {
+    all: RwLock<BTreeMap<String, Arc<LiveRoom>>>,
+    /// The turn of one who makes a room: there may be so many, however many are asked for at once.
+    making: tokio::sync::Mutex<()>,
+    limits: Limits,
+    next: AtomicU64,
+    /// Failures per address.
+    pub throttle: Throttle,
+}
+
+impl Rooms {
+    /// Starts from what is stored.
+    pub async fn load(store: &dyn Store, settings: &Settings) -> Result<Self, StoreError> {
+        let limits = Limits {
+            participants: settings.rooms.max_participants,
+            outside: MAX_OUTSIDE,
+            frames_per_second: settings.rooms.frames_per_second,
+        };
+        let mut all = BTreeMap::new();
+        for row in store.rooms().await? {
+            let name = row.name.clone();
+            match Self::read(row, limits) {
+                Ok(room) => drop(all.insert(name, Arc::new(room))),
+                // Written by another version, or damaged: the others open, and this one is not lost.
+                Err(why) => tracing::error!(room = name, why, "cannot open a stored room"),
+            }
+        }
+        let (all, next, throttle) = (RwLock::new(all), AtomicU64::new(1), Throttle::new(MAX_FAILURES));
+        Ok(Self { all, making: tokio::sync::Mutex::default(), limits, next, throttle })
+    }
+
+    fn read(row: RoomRow, limits: Limits) -> Result<LiveRoom, String> {
+        let charter: Charter = serde_json::from_str(&row.body).map_err(|why| why.to_string())?;
+        let key = sign::RoomKey::open(&row.key).ok_or("cannot read its key")?;
+        // No clock yet: grants are looked at for their end from the first tick on.
+        let now = Now { wall: clock::now(), mono: std::time::Duration::ZERO };
+        Ok(LiveRoom::new(charter, key, row.created_at, limits, now))
+    }
+
+    /// A room by its name.
+    pub fn find(&self, name: &str) -> Option<Arc<LiveRoom>> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// All rooms after this name.
+    pub fn list(&self, after: Option<&str>) -> Vec<Arc<LiveRoom>> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter()
+            .filter(|(name, _)| after.is_none_or(|after| name.as_str() > after))
+            .map(|(_, r)| r.clone())
+            .collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.all.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// How many participants are in them.
+    pub fn present(&self) -> usize {
+        self.list(None).iter().map(|room| room.present()).sum()
+    }
+}
+
+/// Both clocks of the hub.
+pub fn now(hub: &Wires) -> Now {
+    Now { wall: clock::now(), mono: hub.mono() }
+}
+
+/// How a room is named among peers, in records and in scopes.
+pub fn peer(name: &str) -> String {
+    format!("room:{name}")
+}
+
+/// Why nothing was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotPosted {
+    /// There is no such room (any more).
+    #[error("room does not exist")]
+    NoRoom,
+    /// The room did not take it.
+    #[error(transparent)]
+    Refused(#[from] PostError),
+}
+
+/// Says something in a room on behalf of a rule. Answers how many heard it.
+pub async fn post(hub: &Wires, room: &str, post: Post<'_>) -> Result<usize, NotPosted> {
+    let room = hub.rooms.find(room).ok_or(NotPosted::NoRoom)?;
+    let (done, after) = room.with(now(hub), |room| room.post(post, now(hub)));
+    after.settle(hub, &room).await;
+    Ok(done?)
+}
+
+/// What is due, every second.
+pub async fn tick(hub: &Wires) {
+    for room in hub.rooms.list(None) {
+        let ((), after) = room.with(now(hub), |room| room.on_tick(now(hub)));
+        after.settle(hub, &room).await;
+    }
+}
+
+/// The hub stops: everyone is told, and closed.
+pub fn stop(hub: &Wires) {
+    for room in hub.rooms.list(None) {
+        let words = "the hub is stopping; connect again shortly";
+        let ((), _) = room.with(now(hub), |room| room.close_all("stopping", words, close::SHUTTING_DOWN));
+    }
+}

@@ -1,0 +1,359 @@
+//! Rooms over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use convoke_api::rooms::{
+    Admit, AgentKeyView, GrantChange, GrantView, InviteView, Kick, NewAgentKey, NewInvite, NewRoom, ParticipantView,
+    RoomAudit, RoomList, RoomQuery, RoomView,
+};
+use convoke_api::yonexus::Target;
+use convoke_core::time::Timestamp;
+use convoke_kibitz::admission::{AgentKey, MAX_KEYS, MAX_LABEL};
+use convoke_kibitz::grant::{Capability, Grant, Kind};
+use convoke_kibitz::key::PublicKey;
+use convoke_kibitz::name;
+use convoke_kibitz::room::{Decision, Person};
+use serde_json::json;
+
+use crate::Wires;
+use crate::rooms::manage::{self, Plan, RoomError};
+use crate::rooms::{LiveRoom, now, peer};
+use convoke_doors::ApiError;
+use convoke_doors::error::clip;
+use convoke_doors::extract::{By, Json, PathOf, QueryOf, limit};
+use convoke_doors::keeper::record_refusal;
+use convoke_gate::clock;
+use convoke_gate::operators::Caller;
+
+/// How long an invite is good for when nobody says.
+const INVITE_S: u64 = 86_400;
+/// Longest that an invite may be good for.
+const MAX_INVITE_S: u64 = 366 * 86_400;
+/// Longest name on an invite, in characters.
+const MAX_NAME: usize = 80;
+
+impl From<RoomError> for ApiError {
+    fn from(why: RoomError) -> Self {
+        match why {
+            RoomError::Exists
+            | RoomError::TooMany
+            | RoomError::KeyExists
+            | RoomError::TooManyKeys
+            | RoomError::TooManyGrants => Self::conflict(why.to_string()),
+            RoomError::Gone | RoomError::NoSuch | RoomError::NoKey => Self::not_found(why.to_string()),
+            RoomError::NotAPoint => Self::bad_request(format!("`key`: {why}")),
+            RoomError::Crypto => Self::internal(),
+            RoomError::Store(why) => why.into(),
+        }
+    }
+}
+
+/// The room, if there is one and it is within the caller's reach.
+async fn in_reach(hub: &Wires, caller: &Caller, named: &str) -> Result<Arc<LiveRoom>, ApiError> {
+    let normal = name::normal(named);
+    let room = normal.as_deref().unwrap_or_default();
+    if let Err(missing) = caller.token.grant.check_reach::<String>(&peer(room), &[]) {
+        record_refusal(hub, caller, "a room out of reach", normal.as_deref().map(peer).as_deref()).await;
+        return Err(ApiError::forbidden(&missing));
+    }
+    hub.rooms.find(room).ok_or_else(|| no_room(named))
+}
+
+/// There is no such room.
+pub fn no_room(name: &str) -> ApiError {
+    ApiError::not_found(format!("room `{}` does not exist", clip(name)))
+        .hint("`convoke room list` shows all rooms; `convoke room create NAME` creates one")
+}
+
+fn grant_view(grant: &Grant, explicit: bool) -> GrantView {
+    let (perceive, act): (Vec<_>, Vec<_>) = grant.named().partition(|c| c.perceives());
+    let names = |list: Vec<Capability>| list.into_iter().map(|c| c.name().to_owned()).collect();
+    GrantView {
+        perceive: names(perceive),
+        act: names(act),
+        expires_at: grant.expires_at.map(|at| Timestamp::from_millis(at.saturating_mul(1000))),
+        explicit,
+        backend: grant.backend.clone(),
+        egress: grant.egress,
+    }
+}
+
+fn participant(person: Person) -> ParticipantView {
+    ParticipantView {
+        grant: grant_view(&person.grant, person.is_explicit),
+        id: person.id,
+        name: person.name,
+        kind: person.kind.into(),
+        via: person.via.into(),
+        state: person.standing.name().into(),
+        host: person.is_host,
+        kicked: person.is_blocked,
+    }
+}
+
+/// A room at a glance.
+fn brief(hub: &Wires, room: &LiveRoom) -> RoomView {
+    room.look(|live| {
+        let charter = live.charter();
+        let key = |(participant, key): (String, &AgentKey)| AgentKeyView {
+            thumbprint: key.key.thumbprint(),
+            participant,
+            label: key.label.clone(),
+        };
+        RoomView {
+            name: room.name.clone(),
+            transport: "relay".into(),
+            open: charter.open,
+            lobby: charter.lobby,
+            locked: charter.locked,
+            created_at: room.created_at,
+            relay: manage::relay(hub, &room.name),
+            present: live.present(),
+            agent_keys: live.key_holders().map(key).collect(),
+            participants: None,
+            audit: None,
+            link: None,
+            manifest: None,
+            host_invite: None,
+        }
+    })
+}
+
+/// All about a room.
+fn whole(hub: &Wires, room: &LiveRoom) -> RoomView {
+    let mut view = brief(hub, room);
+    let (people, audit) = room.look(|room| {
+        let line = |line: &convoke_kibitz::room::AuditLine| RoomAudit {
+            at: line.at,
+            participant: line.participant.clone(),
+            kind: line.kind.into(),
+            detail: line.detail.clone(),
+        };
+        (room.people(now(hub)), room.audit().map(line).collect())
+    });
+    view.participants = Some(people.into_iter().map(participant).collect());
+    view.audit = Some(audit);
+    view.manifest = manage::manifest(room);
+    view.link = Some(manage::link(hub, room, view.manifest.as_deref()));
+    view
+}
+
+#[utoipa::path(get, path = "/api/rooms", params(RoomQuery), responses((status = 200, body = RoomList)), tag = "rooms")]
+/// The rooms.
+pub async fn list(
+    State(hub): State<Wires>,
+    By(caller): By,
+    QueryOf(query): QueryOf<RoomQuery>,
+) -> Result<Json<RoomList>, ApiError> {
+    let limit = limit(query.limit)? as usize;
+    let scopes = &caller.token.grant.scopes;
+    let (mut rooms, mut next) = (Vec::<RoomView>::new(), None);
+    for room in hub.rooms.list(query.after.as_deref()) {
+        if !scopes.reaches::<String>(&peer(&room.name), &[]) {
+            continue;
+        }
+        if rooms.len() == limit {
+            next = rooms.last().map(|last| last.name.clone());
+            break;
+        }
+        rooms.push(brief(&hub, &room));
+    }
+    Ok(Json(RoomList { rooms, next }))
+}
+
+#[utoipa::path(post, path = "/api/rooms", request_body = NewRoom, responses((status = 200, body = RoomView), (status = 409)), tag = "rooms")]
+/// Make a room. The answer has an invite for its host, shown once.
+pub async fn create(
+    State(hub): State<Wires>,
+    By(caller): By,
+    Json(body): Json<NewRoom>,
+) -> Result<Json<RoomView>, ApiError> {
+    match body.transport.as_deref() {
+        None | Some("relay") => {}
+        Some("mesh") => {
+            return Err(ApiError::bad_request("`transport`: this hub supports only the relay, not WebRTC")
+                .hint("leave `transport` out, or say `relay`"));
+        }
+        Some(_) => return Err(ApiError::bad_request("`transport` is `relay`")),
+    }
+    let named = name::normal(&body.name)
+        .ok_or_else(|| ApiError::bad_request("`name` needs a letter from a to z or a digit"))?;
+    if let Err(missing) = caller.token.grant.check_reach::<String>(&peer(&named), &[]) {
+        record_refusal(&hub, &caller, "a room out of reach", Some(&peer(&named))).await;
+        return Err(ApiError::forbidden(&missing));
+    }
+    if body.agent_keys.len() > MAX_KEYS {
+        return Err(ApiError::bad_request(format!("`agent_keys` takes at most {MAX_KEYS} keys")));
+    }
+    let agent_keys = body.agent_keys.into_iter().map(agent_key).collect::<Result<Vec<_>, _>>()?;
+    let (open, lobby) = (body.open.unwrap_or(false), body.lobby.unwrap_or(false));
+    let plan = Plan { name: named, open, lobby, agent_keys };
+    let (room, host_invite) = manage::create(&hub, &caller, plan).await?;
+    Ok(Json(RoomView { host_invite: Some(host_invite), ..whole(&hub, &room) }))
+}
+
+fn agent_key(new: NewAgentKey) -> Result<AgentKey, ApiError> {
+    let key = PublicKey::from_jwk(&new.key.to_string()).map_err(|why| ApiError::bad_request(why.to_string()))?;
+    let caps = new.caps.map(|caps| granted(&caps, &Grant::default_of(Kind::Agent))).transpose()?;
+    if new.label.as_ref().is_some_and(|l| l.chars().count() > MAX_LABEL || l.chars().any(char::is_control)) {
+        return Err(ApiError::bad_request(format!("`label` takes at most {MAX_LABEL} characters, on one line")));
+    }
+    Ok(AgentKey { key, caps, label: new.label.filter(|label| !label.trim().is_empty()) })
+}
+
+/// A grant as somebody wrote it, on top of what there is.
+fn granted(change: &GrantChange, before: &Grant) -> Result<Grant, ApiError> {
+    let side = |list: &Option<Vec<String>>, perceives: bool| -> Result<Vec<Capability>, ApiError> {
+        let Some(list) = list else { return Ok(before.named().filter(|c| c.perceives() == perceives).collect()) };
+        let known = |name: &String| {
+            let found = Capability::parse(name).filter(|c| c.perceives() == perceives);
+            found.ok_or_else(|| {
+                let all = Capability::ALL.iter().filter(|c| c.perceives() == perceives).map(|c| c.name());
+                let (field, all) = (if perceives { "perceive" } else { "act" }, all.collect::<Vec<_>>().join(", "));
+                ApiError::bad_request(format!("`{field}` does not take `{}`; it takes {all}", clip(name)))
+            })
+        };
+        list.iter().map(known).collect()
+    };
+    let (perceive, act) = (side(&change.perceive, true)?, side(&change.act, false)?);
+    // Whole seconds on the wire: up, so that a grant does not end before it was said to.
+    let expires_at = change.expires_at.map(|at| at.millis().saturating_add(999).div_euclid(1000));
+    Ok(Grant::of(perceive.into_iter().chain(act)).until(expires_at))
+}
+
+#[utoipa::path(get, path = "/api/rooms/{room}", params(("room" = String, Path)), responses((status = 200, body = RoomView), (status = 404)), tag = "rooms")]
+/// One room: who is there, who may what, its log, its link and its manifest.
+pub async fn show(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+) -> Result<Json<RoomView>, ApiError> {
+    Ok(Json(whole(&hub, &*in_reach(&hub, &caller, &room).await?)))
+}
+
+#[utoipa::path(delete, path = "/api/rooms/{room}", params(("room" = String, Path)), responses((status = 200), (status = 404)), tag = "rooms")]
+/// Remove a room. Everybody in it is told; the journal stays. The answer names the rules that still post into it.
+pub async fn remove(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    manage::remove(&hub, &caller, &room).await?;
+    let posts =
+        |rule: &convoke_api::yonexus::Rule| matches!(&rule.target, Target::Room { room: to } if *to == room.name);
+    let rules: Vec<String> = hub.yonexus.rules.list().into_iter().filter(posts).map(|rule| rule.rule).collect();
+    Ok(Json(json!({ "ok": true, "room": room.name, "rules": rules })))
+}
+
+#[utoipa::path(patch, path = "/api/rooms/{room}/grants/{participant}", params(("room" = String, Path), ("participant" = String, Path)),
+    request_body = GrantChange, responses((status = 200, body = ParticipantView), (status = 404)), tag = "rooms")]
+/// Set what somebody may. In force at once, and kept.
+pub async fn grant(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf((room, id)): PathOf<(String, String)>,
+    Json(body): Json<GrantChange>,
+) -> Result<Json<ParticipantView>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    let before = find(&hub, &room, &id)?;
+    let grant = match body {
+        GrantChange { default: true, perceive: None, act: None, expires_at: None } => None,
+        GrantChange { default: true, .. } => {
+            return Err(ApiError::bad_request("`default` cannot be combined with other fields"));
+        }
+        GrantChange { perceive: None, act: None, expires_at: None, .. } => {
+            return Err(ApiError::bad_request("name what to change: `perceive`, `act`, `expires_at` or `default`"));
+        }
+        change => Some(granted(&change, &before.grant)?),
+    };
+    manage::set_grant(&hub, &caller, &room, &id, grant).await?;
+    // One who is away and has nothing of its own any more is nobody.
+    let after = find(&hub, &room, &id).unwrap_or(Person { grant: Grant::none(), is_explicit: false, ..before });
+    Ok(Json(participant(after)))
+}
+
+fn find(hub: &Wires, room: &LiveRoom, id: &str) -> Result<Person, ApiError> {
+    let people = room.look(|room| room.people(now(hub)));
+    people.into_iter().find(|person| person.id == id).ok_or_else(|| {
+        ApiError::not_found(format!("participant `{}` does not exist in room `{}`", clip(id), room.name))
+            .hint(format!("`convoke room show {}` has the ids", room.name))
+    })
+}
+
+#[utoipa::path(post, path = "/api/rooms/{room}/kick", params(("room" = String, Path)), request_body = Kick, responses((status = 200, body = ParticipantView), (status = 404)), tag = "rooms")]
+/// Remove somebody and keep them out, until they are admitted again.
+pub async fn kick(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+    Json(body): Json<Kick>,
+) -> Result<Json<ParticipantView>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    find(&hub, &room, &body.participant)?;
+    manage::kick(&hub, &caller, &room, &body.participant).await?;
+    Ok(Json(participant(find(&hub, &room, &body.participant)?)))
+}
+
+#[utoipa::path(post, path = "/api/rooms/{room}/admit", params(("room" = String, Path)), request_body = Admit, responses((status = 200), (status = 404)), tag = "rooms")]
+/// Let in who waits in the lobby, or turn them away. Yes also takes back a kick.
+pub async fn admit(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+    Json(body): Json<Admit>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    let decision = if body.admit { Decision::Admit } else { Decision::Deny };
+    manage::decide(&hub, &caller, &room, &body.participant, decision).await?;
+    Ok(Json(json!({ "ok": true, "participant": body.participant, "admitted": body.admit })))
+}
+
+#[utoipa::path(post, path = "/api/rooms/{room}/invites", params(("room" = String, Path)), request_body = NewInvite, responses((status = 200, body = InviteView), (status = 404)), tag = "rooms")]
+/// Make an invite: whoever has it gets in under its name.
+pub async fn invite(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+    Json(body): Json<NewInvite>,
+) -> Result<Json<InviteView>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    let named = body.name.trim();
+    if named.is_empty() || named.chars().count() > MAX_NAME || named.chars().any(char::is_control) {
+        return Err(ApiError::bad_request(format!("`name` takes 1 to {MAX_NAME} characters, on one line")));
+    }
+    let seconds = body.expires_in_s.unwrap_or(INVITE_S);
+    if seconds == 0 || seconds > MAX_INVITE_S {
+        return Err(ApiError::bad_request(format!("`expires_in_s` is at least 1 and at most {MAX_INVITE_S}")));
+    }
+    let expires_at = clock::now().after(Duration::from_secs(seconds));
+    let invite = manage::invite(&hub, &caller, &room, named, body.host, expires_at).await?;
+    Ok(Json(InviteView { invite, expires_at }))
+}
+
+#[utoipa::path(post, path = "/api/rooms/{room}/keys", params(("room" = String, Path)), request_body = NewAgentKey, responses((status = 200, body = RoomView), (status = 409)), tag = "rooms")]
+/// Let the holder of a key in, with what they may.
+pub async fn add_key(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+    Json(body): Json<NewAgentKey>,
+) -> Result<Json<RoomView>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    manage::add_key(&hub, &caller, &room, agent_key(body)?).await?;
+    Ok(Json(whole(&hub, &room)))
+}
+
+#[utoipa::path(delete, path = "/api/rooms/{room}/keys/{key}", params(("room" = String, Path), ("key" = String, Path)), responses((status = 200, body = RoomView), (status = 404)), tag = "rooms")]
+/// Take a key off the list: its holder is out at once.
+pub async fn remove_key(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf((room, key)): PathOf<(String, String)>,
+) -> Result<Json<RoomView>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    manage::remove_key(&hub, &caller, &room, &key).await?;
+    Ok(Json(whole(&hub, &room)))
+}

@@ -1,0 +1,347 @@
+//! The Sonde door: `/ws/agent`, on the main port and on the mutual-TLS listener. Drives
+//! [`convoke_sonde::hub::HubSession`] over a socket.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`registry`] | agents by name, key and certificate; enrolment tokens |
+//! | [`ca`] | the hub's own CA |
+//! | [`admit`] | who may register as whom |
+//! | [`change`] | changes of what is known of an agent |
+//! | [`live`] | a registered link |
+//! | [`cache`] | results for a short while |
+//! | [`ask`] | probes for callers |
+//! | [`diagnose`] | runbooks for callers |
+//! | [`overview`] | what there is to ask |
+//! | [`listen`] | the mutual-TLS listener |
+
+pub mod adapter;
+mod admit;
+pub mod ask;
+pub mod ca;
+pub mod cache;
+pub mod change;
+pub mod diagnose;
+pub mod listen;
+mod live;
+pub mod overview;
+pub mod registry;
+pub mod routes;
+pub mod tools;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use convoke_core::door::Door;
+use convoke_core::journal::{Draft, Kind};
+use convoke_core::peer::Trust;
+use convoke_sonde::builtin as packs;
+use convoke_sonde::hub::{Close, Event, HubConfig, HubSession, Output, Registration};
+use convoke_sonde::register::Dialect;
+use convoke_store::Lossy;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::Wires;
+use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use admit::Admitted;
+use ca::{Ca, CaError};
+use convoke_gate::agents::budget::Record;
+use convoke_gate::agents::{AuthWay, os_named};
+use convoke_gate::clock;
+use convoke_gate::link::{Answer, Link};
+use registry::{Registry, SondeAgent};
+
+type Waiter = oneshot::Sender<Answer>;
+type Session = HubSession<Waiter>;
+
+/// Keys that are made at once for agents that cannot make their own: each takes a processor for a while.
+const KEYS_AT_ONCE: usize = 2;
+/// Refused registrations with one enrolment token that are recorded one by one; the rest are counted.
+const MAX_TOKEN_REFUSALS: u32 = 20;
+
+/// What the hub knows of Sonde.
+#[derive(Debug)]
+pub struct Sonde {
+    /// Agents and tokens.
+    pub registry: Registry,
+    /// Results for a short while.
+    pub cache: cache::Cache,
+    ca: OnceCell<Arc<Ca>>,
+    keys: Semaphore,
+}
+
+impl Sonde {
+    /// From what is stored.
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, cache: cache::Cache::default(), ca: OnceCell::new(), keys: Semaphore::new(KEYS_AT_ONCE) }
+    }
+
+    /// The hub's CA: read, or made when it is first needed.
+    pub async fn ca(&self, store: &dyn convoke_store::Store) -> Result<Arc<Ca>, CaError> {
+        self.ca.get_or_try_init(|| async { Ca::load_or_make(store).await.map(Arc::new) }).await.cloned()
+    }
+}
+
+/// How someone came to the door.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// From where.
+    pub address: IpAddr,
+    /// With what.
+    pub credential: Credential,
+    /// Whether over the mutual-TLS listener.
+    pub mutual_tls: bool,
+}
+
+/// What someone came with. Nobody gets as far as a socket without one.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// A live enrolment token as the bearer.
+    Token(convoke_core::secret::TokenHash),
+    /// An agent's API key.
+    Key(Arc<SondeAgent>),
+    /// An agent's certificate.
+    Certificate(Arc<SondeAgent>),
+}
+
+/// Whether a bearer or a certificate lets someone in, and as what.
+pub fn credential(
+    hub: &Wires,
+    bearer: Option<&convoke_core::secret::SecretText>,
+    certificate: Option<[u8; 32]>,
+) -> Option<Credential> {
+    let trusted = |agent: &Arc<SondeAgent>| {
+        hub.agents.find(agent.id.as_str()).is_some_and(|a| a.state().trust == Trust::Trusted)
+    };
+    if let Some(fingerprint) = certificate {
+        // A certificate that is no agent's, or whose agent is revoked, is refused whatever else comes with it.
+        return hub.sonde.registry.of_cert(&fingerprint).filter(trusted).map(Credential::Certificate);
+    }
+    let hash = bearer?.hash();
+    if let Some(agent) = hub.sonde.registry.of_key(&hash) {
+        return trusted(&agent).then_some(Credential::Key(agent));
+    }
+    hub.sonde.registry.token_is_live(&hash, clock::now()).then_some(Credential::Token(hash))
+}
+
+/// Serves one connection, from its first byte to its last.
+pub async fn serve<S: Stream>(hub: Wires, io: S, read: Vec<u8>, arrival: Arrival, place: OwnedSemaphorePermit) {
+    let config = config(&hub);
+    let mut socket = Socket::new(io, &read, config.max_register_frame);
+    let mut session = Session::new(config, hub.mono());
+    let registered = Box::pin(register(&hub, &mut socket, &mut session, &arrival)).await;
+    drop(place);
+    match registered {
+        Ok(admitted) => enter(hub, socket, session, *admitted, arrival).await,
+        Err(Ended::Close(close)) => socket.say_goodbye(close.code(), close.reason()).await,
+        Err(Ended::Broken(code)) => socket.say_goodbye(code, "protocol error").await,
+        Err(Ended::Gone) => {}
+    }
+}
+
+fn config(hub: &Wires) -> HubConfig {
+    HubConfig {
+        heartbeat: hub.settings.sonde.heartbeat_s,
+        max_frame: hub.settings.sonde.max_frame_bytes,
+        max_in_flight: hub.settings.sonde.max_in_flight,
+        ..HubConfig::default()
+    }
+}
+
+enum Ended {
+    Close(Close),
+    Broken(u16),
+    Gone,
+}
+
+async fn register<S: Stream>(
+    hub: &Wires,
+    socket: &mut Socket<S>,
+    session: &mut Session,
+    arrival: &Arrival,
+) -> Result<Box<Admitted>, Ended> {
+    loop {
+        let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
+        let event = tokio::select! {
+            event = socket.next() => event,
+            () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
+                for output in session.on_tick(hub.mono()) {
+                    if let Output::Close(close) = output {
+                        return Err(Ended::Close(close));
+                    }
+                }
+                continue;
+            }
+            () = hub.stopping.cancelled() => return Err(Ended::Close(Close::GoingAway)),
+        };
+        let text = match event {
+            Ok(WsEvent::Text(text)) => text,
+            Ok(WsEvent::Binary(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
+            Ok(WsEvent::Ping(payload)) => {
+                socket.queue_pong(&payload);
+                continue;
+            }
+            // A stranger's message is small, and never skipped.
+            Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
+            Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
+            Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
+        };
+        match session.on_text(&text, hub.mono()) {
+            Event::Register(registration) => {
+                let Registration { register, .. } = &*registration;
+                let (dialect, name) = (register.dialect, register.name.clone());
+                match admit::admit(hub, arrival, *registration).await {
+                    Ok(admitted) => return Ok(Box::new(admitted)),
+                    Err(reason) => {
+                        refused(hub, arrival, &name, &reason).await;
+                        socket.queue_text(&session.refuse(dialect, &reason, clock::uuid(), clock::now()));
+                        return Err(Ended::Close(Close::Refused));
+                    }
+                }
+            }
+            Event::BadRegistration { bare, bad } => {
+                refused(hub, arrival, "", &bad.what).await;
+                socket.queue_text(&bare);
+                if bad.dialect == Dialect::Contract {
+                    let reason = format!("Invalid registration data: {}", bad.what);
+                    socket.queue_text(&session.refuse(bad.dialect, &reason, clock::uuid(), clock::now()));
+                }
+                return Err(Ended::Close(Close::Refused));
+            }
+            Event::Reply(frame) => socket.queue_text(&frame),
+            Event::Close(close) => return Err(Ended::Close(close)),
+            _ => {}
+        }
+    }
+}
+
+/// A refusal is recorded: nobody gets as far as a registration without a valid token, key or certificate. A token lives
+/// for minutes and may be tried again and again, so what one of them leaves behind is bounded.
+async fn refused(hub: &Wires, arrival: &Arrival, name: &str, reason: &str) {
+    hub.metrics.refused("wire", "known");
+    let mut detail = json!({
+        "what": "registration", "name": name, "reason": reason, "address": arrival.address.to_string(),
+    });
+    let mut record = Draft::new(clock::now(), Kind::Refusal);
+    record.door = Some(Door::Wire);
+    record.decision = Some(convoke_core::journal::Decision::Denied);
+    let note = match &arrival.credential {
+        Credential::Token(token) => {
+            if hub.sonde.registry.token_refused(token) > MAX_TOKEN_REFUSALS {
+                hub.metrics.dropped("token_refusals", 1);
+                return;
+            }
+            record.who = Some(format!("enrolment token {}", registry::token_label(token)));
+            record.target = hub.sonde.registry.of_name(name).map(|agent| agent.id.as_str().into());
+            None
+        }
+        Credential::Key(agent) | Credential::Certificate(agent) => {
+            let Some(note) = hub.budgets.keep(&agent.id, Record::Refusal, record.at.millis()) else {
+                hub.metrics.dropped("refusal_records", 1);
+                return;
+            };
+            note.tell(&mut detail);
+            record.who = Some(format!("agent:{}", agent.id));
+            record.target = Some(agent.id.as_str().into());
+            note.words()
+        }
+    };
+    tracing::info!(address = %arrival.address, name, reason, note, "refused a Sonde agent");
+    hub.note(record.detail(&detail)).await;
+}
+
+/// The agent is who it says: it speaks for its id from now on.
+async fn enter<S: Stream>(
+    hub: Wires,
+    mut socket: Socket<S>,
+    mut session: Session,
+    admitted: Admitted,
+    arrival: Arrival,
+) {
+    let Admitted { sonde, member, ack, version, meta, os } = admitted;
+    // Whoever was let in was known: not found any more means removed meanwhile.
+    let Some(agent) = hub.agents.find(sonde.id.as_str()) else {
+        socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
+        return;
+    };
+    let link = Link::new(hub.agents.next_link());
+    let now = clock::now();
+    let auth = match arrival.credential {
+        Credential::Token(_) => AuthWay::Token,
+        Credential::Key(_) => AuthWay::ApiKey,
+        Credential::Certificate(_) => AuthWay::Certificate,
+    };
+    let (mut is_news, mut replaces) = (true, false);
+    let entered = hub.agents.linked(
+        &agent,
+        &link,
+        |state| {
+            is_news = state.meta.as_ref().map(|m| m.get()) != Some(meta.get())
+                || state.protocol_version.as_deref() != Some(version.as_str());
+            state.meta = Some(meta.clone());
+            state.protocol_version = Some(version.as_str().into());
+            state.os = os_named(&os);
+            state.since = Some(now);
+            state.last_seen = Some(now);
+            state.auth = Some(auth);
+        },
+        // Looked at again under the lock: a revocation or a new enrolment, which makes a new entry, must not be outrun.
+        |state| {
+            replaces = state.is_online();
+            let known = hub.sonde.registry.find(&sonde.id);
+            state.trust == Trust::Trusted && known.is_some_and(|known| Arc::ptr_eq(&known, &sonde))
+        },
+    );
+    if !entered {
+        socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
+        return;
+    }
+    if replaces && let Some(note) = hub.tells_of(&agent.id) {
+        let (address, note) = (arrival.address, note.words());
+        tracing::info!(
+            agent = %agent.id, name = sonde.name, %address, note,
+            "a new connection of the agent replaced an open one; if this repeats, two machines have the same key"
+        );
+    }
+    hub.metrics.handshakes.inc();
+    hub.changes.agent(&agent.id);
+    socket.let_in(hub.settings.sonde.max_frame_bytes.saturating_mul(2), &hub.arrivals);
+    socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
+    let mut record = Draft::new(now, Kind::Auth);
+    record.who = Some(format!("agent:{}", agent.id));
+    record.door = Some(Door::Wire);
+    record.target = Some(agent.id.as_str().into());
+    record.outcome = Some("ok".into());
+    let mut detail = json!({
+        "address": arrival.address.to_string(), "auth": auth.name(), "name": sonde.name, "version": version,
+    });
+    if replaces {
+        detail["replaced"] = true.into();
+    }
+    let hello: Option<(Box<RawValue>, Option<String>)> = is_news.then(|| (meta, Some(version.clone())));
+    let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
+    let record = hub.budgets.keep(&agent.id, Record::Connection, now.millis()).map(|note| {
+        note.tell(&mut detail);
+        Lossy::Record(record.detail(&detail))
+    });
+    if record.is_none() {
+        hub.metrics.dropped("connection_records", 1);
+    }
+    for item in [record, seen].into_iter().flatten() {
+        if let Err(why) = hub.store.enqueue(item).await {
+            tracing::error!(%why, "cannot record a connection");
+        }
+    }
+    let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
+    if hub.agents.ended(&agent, link.id, Some(last_seen)) {
+        hub.changes.agent(&agent.id);
+        let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
+        if let Err(why) = hub.store.enqueue(seen).await {
+            tracing::error!(%why, "cannot record a disconnection");
+        }
+    }
+    if let Some((code, reason)) = close {
+        socket.say_goodbye(code, reason).await;
+    }
+}

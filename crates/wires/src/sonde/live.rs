@@ -1,0 +1,453 @@
+//! A registered link: probes out, answers and heartbeats in.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_core::call::code;
+use convoke_core::door::Door;
+use convoke_core::id::CallId;
+use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::time::Timestamp;
+use convoke_sonde::ack::UpdateAvailable;
+use convoke_sonde::hub::{Close, Event, Output};
+use convoke_sonde::json;
+use convoke_sonde::pending::StartError;
+use convoke_sonde::probe::{Answer as ProbeAnswer, Status};
+use convoke_sonde::version::is_newer;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::Session;
+use super::change::{self, NotChanged};
+use super::registry::SondeAgent;
+use crate::Wires;
+use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
+use convoke_gate::agents::Agent;
+use convoke_gate::agents::budget::Record;
+use convoke_gate::calls::INTERRUPTED;
+use convoke_gate::clock;
+use convoke_gate::link::{Answer, Close as LinkClose, Command, Failure, Link, Request};
+
+/// Bytes that may wait to be written before no more commands are taken.
+const HIGH_WATER: usize = 256 * 1024;
+
+/// What a caller is told when an agent has enough to do.
+const TOO_MANY: &str = "too many probes are under way on this agent";
+
+/// Codes of failures that the agent itself answered with.
+pub const PROBE_ERROR: &str = "probe_error";
+/// It did not finish in time, by its own clock.
+pub const PROBE_TIMEOUT: &str = "probe_timeout";
+/// Its own ceiling forbids it.
+pub const PROBE_UNAUTHORIZED: &str = "probe_unauthorized";
+
+struct Tunnel<'a> {
+    hub: &'a Wires,
+    agent: &'a Arc<Agent>,
+    sonde: &'a Arc<SondeAgent>,
+    link: &'a Arc<Link>,
+    next_ping: Duration,
+    /// When its last message came.
+    last_heard: Duration,
+    /// WebSocket pings since anything at all was read: a half-open socket answers none.
+    pings_unanswered: u32,
+    /// Bytes written when a backlog was first seen.
+    stalled_at: Option<u64>,
+    /// Probes that wait for another of the same name: the session says which. At most `sonde.max_in_flight`.
+    held: VecDeque<Request>,
+}
+
+type Goodbye = Option<(u16, &'static str)>;
+
+/// Runs the link until it ends. Returns what to tell the peer, if it is still there, and when it was last heard.
+pub(super) async fn run<S: Stream>(
+    hub: &Wires,
+    socket: &mut Socket<S>,
+    mut session: Session,
+    agent: &Arc<Agent>,
+    sonde: &Arc<SondeAgent>,
+    link: &Arc<Link>,
+    version: &str,
+) -> (Goodbye, Timestamp) {
+    if let Some(latest) = hub.settings.sonde.latest_agent_version.as_deref()
+        && is_newer(latest, version)
+    {
+        let update = UpdateAvailable { latest_version: latest.into(), current_version: version.into() };
+        if let Some(frame) = session.update_available(&update, clock::uuid(), clock::now()) {
+            socket.queue_text(&frame);
+        }
+    }
+    let interval = hub.settings.sonde.heartbeat_s;
+    let mut tunnel = Tunnel {
+        hub,
+        agent,
+        sonde,
+        link,
+        next_ping: hub.mono() + interval,
+        last_heard: hub.mono(),
+        pings_unanswered: 0,
+        stalled_at: None,
+        held: VecDeque::new(),
+    };
+    let end = tunnel.drive(socket, &mut session).await;
+    let gone = || match &end {
+        Some((_, reason)) if *reason == Close::GoingAway.reason() => Failure::new(code::INTERRUPTED, INTERRUPTED),
+        _ => Failure::new(code::DISCONNECTED, format!("Agent '{}' disconnected", sonde.label())),
+    };
+    for held in tunnel.held.drain(..) {
+        let _ = held.reply.send(Err(gone()));
+    }
+    for command in link.end() {
+        command.fail(gone());
+    }
+    let names_requests = session.names_requests();
+    for (_, waiter) in session.end() {
+        let _ = waiter.send(Err(gone()));
+    }
+    let last_seen = hub.wall(tunnel.last_heard);
+    remember(hub, sonde, names_requests).await;
+    (end, last_seen)
+}
+
+/// An agent that named a request once is never again given the first match, not even after a restart of the hub.
+async fn remember(hub: &Wires, sonde: &Arc<SondeAgent>, names_requests: bool) {
+    if !names_requests || sonde.state().facts.names_requests {
+        return;
+    }
+    let kept = change::facts(hub, sonde, |facts| {
+        facts.names_requests = true;
+        Ok::<_, Infallible>(None)
+    });
+    match kept.await {
+        Ok(()) | Err(NotChanged::Gone) => {}
+        Err(NotChanged::No(never)) => match never {},
+        Err(NotChanged::Store(why)) => {
+            sonde.state().facts.names_requests = true;
+            tracing::error!(%why, "cannot store an agent's capabilities");
+        }
+    }
+}
+
+impl Tunnel<'_> {
+    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
+        let sleep = tokio::time::sleep_until(Instant::now());
+        tokio::pin!(sleep);
+        loop {
+            let has_room = socket.backlog() < HIGH_WATER;
+            let held = self.held.iter().map(|held| held.deadline);
+            let waiting = if has_room { None } else { self.link.next_deadline() };
+            let deadlines = session.next_deadline().into_iter().chain(held).chain(waiting);
+            let deadline = deadlines.fold(self.next_ping, Duration::min);
+            let due: Instant = self.hub.instant(deadline).into();
+            // A tick that comes too early costs nothing; setting the timer anew for every probe does.
+            if due < sleep.deadline() || sleep.is_elapsed() {
+                sleep.as_mut().reset(due);
+            }
+            tokio::select! {
+                event = socket.next_or_room(HIGH_WATER) => match event {
+                    Ok(None) => {}
+                    Ok(Some(event)) => {
+                        self.pings_unanswered = 0;
+                        if let Some(end) = self.on_event(event, socket, session).await {
+                            return end;
+                        }
+                        self.release(socket, session);
+                    }
+                    Err(SocketError::Broken(error)) => {
+                        if let Some(note) = self.hub.tells_of(&self.agent.id) {
+                            let note = note.words();
+                            tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
+                        }
+                        return Some((error.close_code(), "protocol error"));
+                    }
+                    Err(SocketError::Ended | SocketError::Io(_)) => return None,
+                },
+                command = self.link.next(has_room, deadline) => {
+                    let Some(command) = command else { continue };
+                    let now = self.hub.mono();
+                    if let Some(close) = self.on_command(command, now, socket, session) {
+                        return Some((close.code(), close.reason()));
+                    }
+                    while socket.backlog() < HIGH_WATER {
+                        let Some(command) = self.link.pop() else { break };
+                        if let Some(close) = self.on_command(command, now, socket, session) {
+                            return Some((close.code(), close.reason()));
+                        }
+                    }
+                }
+                () = &mut sleep => {
+                    if let Some(end) = self.on_tick(socket, session) {
+                        return Some(end);
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_command<S: Stream>(
+        &mut self,
+        command: Command,
+        now: Duration,
+        socket: &mut Socket<S>,
+        session: &mut Session,
+    ) -> Option<Close> {
+        match command {
+            overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
+            Command::Call(held) => {
+                let waits = |held: &Request| self.held.iter().any(|other| other.tool == held.tool);
+                if !session.must_wait(&held.tool) && !waits(&held) {
+                    start(held, socket, session);
+                } else if self.held.len() < self.hub.settings.sonde.max_in_flight {
+                    self.held.push_back(held);
+                } else {
+                    let _ = held.reply.send(Err(Failure::new(code::BUSY, TOO_MANY)));
+                }
+            }
+            Command::Forget(id) => {
+                self.held.retain(|held| held.id != id);
+                drop(session.cancel(id.uuid()));
+            }
+            Command::Withdraw(id, why) => {
+                if let Some(held) =
+                    self.held.iter().position(|held| held.id == id).and_then(|at| self.held.remove(at))
+                {
+                    let _ = held.reply.send(Err(why));
+                }
+            }
+            Command::Send(frame) => socket.queue_text(&frame),
+            // Deny rules are the hub's own here: the protocol has no frame for them.
+            Command::PolicyChanged => {}
+            Command::Close(LinkClose::Replaced) => return Some(Close::Replaced),
+            Command::Close(LinkClose::Revoked) => return Some(Close::Revoked),
+            Command::Close(LinkClose::Stopping) => return Some(Close::GoingAway),
+        }
+        None
+    }
+
+    fn not_sent(&self) -> Failure {
+        let label = self.sonde.label();
+        let message = format!("Agent '{label}' did not read in time; the probe was not sent");
+        Failure::new(code::TIMEOUT, message)
+    }
+
+    fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
+        let now = self.hub.mono();
+        for overdue in self.link.take_overdue(now) {
+            overdue.fail(self.not_sent());
+        }
+        for output in session.on_tick(now) {
+            match output {
+                Output::Expired(id, waiter) => {
+                    let message =
+                        format!("Agent '{}' did not answer in time ({id}); it may still finish", self.sonde.label());
+                    let _ = waiter.send(Err(Failure::new(code::TIMEOUT, message)));
+                }
+                Output::Overdue => self.hub.agents.set_overdue(self.agent, self.link.id, true),
+                Output::Close(close) => {
+                    tracing::info!(agent = %self.agent.id, name = self.sonde.name, why = close.reason(), "an agent disconnected");
+                    return Some((close.code(), close.reason()));
+                }
+            }
+        }
+        while let Some(place) = self.held.iter().position(|held| held.deadline <= now) {
+            let Some(held) = self.held.remove(place) else { break };
+            let message = format!("Agent '{}' was still busy with another {}", self.sonde.label(), held.tool);
+            let _ = held.reply.send(Err(Failure::new(code::TIMEOUT, message)));
+        }
+        self.release(socket, session);
+        if now >= self.next_ping {
+            self.next_ping = now + self.hub.settings.sonde.heartbeat_s;
+            return self.ping(socket);
+        }
+        None
+    }
+
+    /// Sends what no longer has to wait, in its order.
+    fn release<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) {
+        // Some of it may have been taken back a moment ago. None of these is a close.
+        while let Some(command) = self.link.pop_taken_back() {
+            self.on_command(command, self.hub.mono(), socket, session);
+        }
+        let mut place = 0;
+        while let Some(held) = self.held.get(place) {
+            if session.must_wait(&held.tool) {
+                place += 1;
+            } else if let Some(held) = self.held.remove(place) {
+                start(held, socket, session);
+            }
+        }
+    }
+
+    /// Once an interval: notices a peer that is half-open or does not read.
+    fn ping<S: Stream>(&mut self, socket: &mut Socket<S>) -> Goodbye {
+        if socket.is_held_up() {
+            // What is not read cannot be heard.
+            self.pings_unanswered = 0;
+        }
+        if self.pings_unanswered >= 2 {
+            tracing::info!(agent = %self.agent.id, "an agent does not answer pings");
+            return Some((1001, "no answer to pings"));
+        }
+        if socket.backlog() == 0 {
+            self.stalled_at = None;
+        } else if self.stalled_at == Some(socket.progress()) {
+            tracing::info!(agent = %self.agent.id, "an agent does not read its connection");
+            return Some((1001, "not reading"));
+        } else {
+            self.stalled_at = Some(socket.progress());
+        }
+        self.pings_unanswered += 1;
+        socket.queue_ping();
+        None
+    }
+
+    async fn on_event<S: Stream>(
+        &mut self,
+        event: WsEvent,
+        socket: &mut Socket<S>,
+        session: &mut Session,
+    ) -> Option<Goodbye> {
+        let text = match event {
+            WsEvent::Text(text) => text,
+            WsEvent::Binary(bytes) => String::from_utf8(bytes).unwrap_or_default(),
+            WsEvent::Ping(payload) => {
+                socket.queue_pong(&payload);
+                return None;
+            }
+            WsEvent::Pong(_) => return None,
+            WsEvent::Skipped(skipped) => {
+                self.hub.metrics.dropped("arriving_frames", 1);
+                tracing::warn!(agent = %self.agent.id, bytes = skipped.size, "no memory for an agent's message");
+                return Some(Some(NO_ROOM));
+            }
+            WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
+        };
+        self.last_heard = self.hub.mono();
+        self.link.heard(clock::now());
+        match session.on_text(&text, self.last_heard) {
+            Event::Heartbeat => {
+                self.hub.agents.set_overdue(self.agent, self.link.id, false);
+                self.hub.agents.heard(self.agent, self.link.id, clock::now());
+            }
+            Event::Answered { waiter, answer, request } => {
+                let _ = waiter.send(self.answer(*answer, request));
+            }
+            Event::TooLarge { waiter, .. } => {
+                let limit = self.hub.settings.sonde.max_frame_bytes;
+                let message = format!("the answer is over the limit of {limit} bytes (sonde.max_frame_bytes)");
+                let _ = waiter.send(Err(Failure::new(code::TOO_LARGE, message)));
+            }
+            Event::Late { request, answer } => self.on_late(CallId::new(request), &answer).await,
+            Event::Stranger { probe } => self.on_stranger(&probe).await,
+            Event::Reply(frame) => {
+                if let Some(note) = self.hub.tells_of(&self.agent.id) {
+                    let note = note.words();
+                    tracing::info!(agent = %self.agent.id, reply = frame, note, "rejected a message of an agent");
+                }
+                // A peer that is not reading is not told again and again.
+                if socket.backlog() < HIGH_WATER {
+                    socket.queue_text(&frame);
+                }
+            }
+            Event::Close(close) => return Some(Some((close.code(), close.reason()))),
+            Event::Register(_) | Event::BadRegistration { .. } | Event::Ignored => {}
+        }
+        None
+    }
+
+    /// The agent's answer as callers get it: the whole response of a success, the words of a failure.
+    fn answer(&self, answer: ProbeAnswer<'static>, request: uuid::Uuid) -> Answer {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown<'a> {
+            probe: &'a str,
+            status: Status,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<&'a RawValue>,
+            duration_ms: serde_json::Number,
+            request_id: uuid::Uuid,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            metadata: Option<&'a convoke_sonde::probe::Metadata>,
+        }
+        if answer.status != Status::Success {
+            let code = match answer.status {
+                Status::Timeout => PROBE_TIMEOUT,
+                Status::Unauthorized => PROBE_UNAUTHORIZED,
+                _ => PROBE_ERROR,
+            };
+            return Err(Failure::of_peer(code, answer.error.unwrap_or_default()));
+        }
+        let data = answer.data.as_ref().map(|d| json::well_formed(d.get()).into_owned());
+        let data = data.and_then(|text| RawValue::from_string(text).ok());
+        let shown = Shown {
+            probe: &answer.probe,
+            status: answer.status,
+            data: data.as_deref(),
+            duration_ms: whole(answer.duration_ms.unwrap_or_default()),
+            request_id: request,
+            metadata: answer.metadata.as_ref(),
+        };
+        serde_json::value::to_raw_value(&shown)
+            .map(Into::into)
+            .map_err(|why| Failure::new(code::INTERNAL, format!("cannot read the agent's answer: {why}")))
+    }
+
+    async fn on_late(&self, call: CallId, answer: &ProbeAnswer<'_>) {
+        let mut record = self.record(Kind::Call);
+        record.call_id = Some(call);
+        record.phase = Some(Phase::Late);
+        record.tool = Some(answer.probe.to_string());
+        record.outcome =
+            Some(if answer.status == Status::Success { "ok".into() } else { answer.status.name().into() });
+        self.hub.note(record).await;
+    }
+
+    async fn on_stranger(&mut self, probe: &str) {
+        let Some(note) = self.hub.budgets.keep(&self.agent.id, Record::OddAnswer, clock::now().millis()) else {
+            self.hub.metrics.dropped("odd_answers", 1);
+            return;
+        };
+        let mut record = self.record(Kind::Refusal);
+        record.decision = Some(Decision::Denied);
+        let what = "ignored an answer to a probe of another connection";
+        let mut detail = serde_json::json!({ "what": what, "probe": probe });
+        note.tell(&mut detail);
+        self.hub.note(record.detail(&detail)).await;
+    }
+
+    fn record(&self, kind: Kind) -> Draft {
+        let mut record = Draft::new(clock::now(), kind);
+        record.who = Some(format!("agent:{}", self.agent.id));
+        record.door = Some(Door::Wire);
+        record.target = Some(self.agent.id.as_str().into());
+        record
+    }
+}
+
+fn start<S: Stream>(held: Request, socket: &mut Socket<S>, session: &mut Session) {
+    let Request { id, tool, args, requested_by, timeout, deadline, reply } = held;
+    let started =
+        session.request(id.uuid(), &tool, Some(&args), &requested_by, timeout, deadline, clock::now(), reply);
+    match started {
+        Ok(frame) => socket.queue_text(&frame),
+        Err((why, reply)) => {
+            let failure = match why {
+                StartError::Full => Failure::new(code::BUSY, TOO_MANY),
+                _ => Failure::new(code::INTERNAL, "cannot send the probe"),
+            };
+            let _ = reply.send(Err(failure));
+        }
+    }
+}
+
+/// A number as JavaScript would print it: whole ones without a fraction, which strict readers take for another type.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and within bounds")]
+fn whole(number: f64) -> serde_json::Number {
+    if number.fract() == 0.0 && (0.0..9e15).contains(&number) {
+        return (number as u64).into();
+    }
+    serde_json::Number::from_f64(number).unwrap_or_else(|| 0.into())
+}
