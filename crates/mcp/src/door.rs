@@ -14,7 +14,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::{Value, json};
 
 use super::peek::{Fault, Peek};
-use super::server::Server;
+use super::server::{Misfit, Server};
 use super::sessions::{Sessions, TooMany, Use, Using};
 use super::toolset::Entry;
 use super::{PATH, watch};
@@ -118,8 +118,12 @@ impl Door {
             // It goes where the request goes.
             parts.extensions.insert(place);
         }
+        let misfit = Misfit::default();
+        if session.is_none() {
+            parts.extensions.insert(misfit.clone());
+        }
         let answering = self.service.handle(Request::from_parts(parts, Full::new(body.clone())));
-        let response = match session {
+        let mut response = match session {
             Some(_) => answering.await,
             None => Sessions::of(hub)
                 .opening(caller.token.id, answering)
@@ -129,6 +133,9 @@ impl Door {
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // It finds fault with the media type, in plain text, where a body is none of the protocol's messages.
             return Ok(malformed(&Fault::unreadable(&body, peek.id, ""), false));
+        }
+        if misfit.is_one() {
+            *response.status_mut() = StatusCode::BAD_REQUEST;
         }
         drop(using);
         Ok(response.map(Body::new))

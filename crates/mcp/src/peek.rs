@@ -102,6 +102,10 @@ struct Wanted {
 impl<'a> Peek<'a> {
     /// Of the message in this body.
     pub(super) fn at(body: &'a [u8]) -> Result<Self, Fault> {
+        // A list would be taken as an object's values in their order.
+        if !body.trim_ascii_start().starts_with(b"{") {
+            return Err(Fault::unreadable(body, NO_ID, ""));
+        }
         let message: Message<'_> =
             serde_json::from_slice(body).map_err(|why| Fault::unreadable(body, NO_ID, &format!(": {why}")))?;
         let id = message.id.map(RawValue::get);

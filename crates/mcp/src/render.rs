@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use convoke_core::call::code;
-use convoke_core::id::{ApprovalId, CallId, Protocol};
+use convoke_core::id::{ApprovalId, CallId};
 use convoke_core::time::Timestamp;
 use rmcp::model::{CallToolResult, ContentBlock, ImageContent, MetaObject, TextContent};
 use serde_json::{Map, Value, json};
@@ -83,9 +83,10 @@ impl Outcome {
         let state = if done.is_ok() { "done" } else { "failed" };
         let mut outcome = Self::new(state, Some(call.target.as_str()), Some(&call.tool), Some(call.id));
         outcome.duration_ms = done.duration_ms;
-        outcome.own = call.target.protocol() == Protocol::Yonexus;
+        let tool = tools.find(&call.tool);
+        outcome.own = tool.is_some_and(|tool| (tool.own)(call));
         if done.is_ok() {
-            outcome.take_result(tools.find(&call.tool), done, budget);
+            outcome.take_result(tool, done, budget);
         } else {
             let message = done.message.as_deref().unwrap_or_default();
             let message = if done.by_agent { clip(message, MAX_MESSAGE) } else { on_one_line(message) };

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::server::Asker;
+use convoke_gate::calls::Call;
 use convoke_doors::{ApiError, extract};
 use convoke_gate::hub::Hub;
 
@@ -67,6 +68,8 @@ pub struct Entry {
     pub fits: fn(&str, &Value) -> bool,
     /// The member of a machine's answer that is a picture in base64, where there is one.
     pub picture: Option<&'static str>,
+    /// Whether the result of a call is the hub's own words, and not what a machine answered.
+    pub own: fn(&Call) -> bool,
 }
 
 impl Entry {
@@ -83,7 +86,7 @@ impl Entry {
         let doc: &'static str = Box::leak(doc.into_boxed_str());
         let mut tool = Tool::new(name, doc, object(input)).with_raw_output_schema(object(output));
         tool.annotations = Some(hints);
-        Self { name, need, tool, fits: |_, _| true, picture: None }
+        Self { name, need, tool, fits: |_, _| true, picture: None, own: |_| false }
     }
 
     /// Whether a caller may ever use it.

@@ -3,6 +3,7 @@
 
 use convoke_api::yonexus::{MessageQuery, SendMessage};
 use convoke_core::effect::Effect;
+use convoke_core::id::Protocol;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject, ToolAnnotations};
 use rmcp::service::RequestContext;
@@ -29,7 +30,10 @@ pub struct RuleTools;
 
 impl Toolset for RuleTools {
     fn tools(&self) -> Vec<Entry> {
-        entries().into()
+        let [read, mut send] = entries();
+        // Under this name a machine may have been asked for something, too.
+        send.own = |call| call.target.protocol() == Protocol::Yonexus;
+        vec![read, send]
     }
 
     fn call<'a>(&'a self, cx: Cx<'a>, request: CallToolRequestParams) -> Answering<'a> {
