@@ -21,6 +21,9 @@ const MAX_METHOD: usize = 128;
 /// text, and an empty list is two bytes long.
 const META_WEIGHT: usize = 32;
 
+/// By this in `_meta` a request says its revision, which those with sessions do not.
+const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
+
 /// Said of an id that a message does not have, or that nobody could read.
 const NO_ID: &str = "null";
 
@@ -130,6 +133,8 @@ impl<'a> Peek<'a> {
             "initialize" if body.len() > MAX_OPENING => {
                 return Err(of_params("`initialize` may have 65536 bytes".into()));
             }
+            // Without sessions there is no such method, and the SDK says so.
+            "initialize" if params.meta.is_some_and(|meta| meta.get().contains(REVISION)) => {}
             // The SDK would ask for a session.
             "initialize" if message.params.and_then(read::<InitializeRequestParams>).is_none() => {
                 return Err(of_params(
@@ -259,6 +264,9 @@ mod tests {
         };
         assert_eq!((opening(60_000), opening(MAX_OPENING)), (None, Some((-32602, "initialize".into()))));
         assert_eq!(fault(r#"{"id":1,"method":"initialize","params":{}}"#), Some((-32602, "params".into())));
+        let of_no_session =
+            r#"{"id":1,"method":"initialize","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"x"}}}"#;
+        assert_eq!(fault(of_no_session), None, "it has no such method");
     }
 
     #[test]

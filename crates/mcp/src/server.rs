@@ -100,17 +100,17 @@ fn whole(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
-/// What a method's parameters must be.
-fn parameters(method: &str) -> Option<&'static str> {
+/// What a method's parameters must be. Some methods are there within sessions alone, and one without.
+fn parameters(method: &str, in_session: bool) -> Option<&'static str> {
+    const URI: &str = "`params.uri` must be the address of a resource";
     Some(match method {
         "tools/call" => {
             "`params` must have `name` (a text), and may have `arguments` and `inputResponses` (objects), `requestState` (a \
              text) and `_meta` (an object), each once"
         }
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-            "`params.uri` must be the address of a resource"
-        }
-        "subscriptions/listen" => "`params.notifications` must be an object that says what to tell of",
+        "resources/read" => URI,
+        "resources/subscribe" | "resources/unsubscribe" if in_session => URI,
+        "subscriptions/listen" if !in_session => "`params.notifications` must be an object that says what to tell of",
         "prompts/get" => {
             "`params.name` must be the name of a prompt, and `params.arguments`, if there are any, an object of texts"
         }
@@ -377,7 +377,9 @@ impl ServerHandler for Server {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let Some(message) = parameters(&request.method) else {
+        let version = context.protocol_version();
+        let in_session = version.is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str());
+        let Some(message) = parameters(&request.method, in_session) else {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
         };
         if let Some(misfit) = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Misfit>()) {
