@@ -163,8 +163,10 @@ pub struct Tools {
 impl Tools {
     /// Puts them together. Of two of one name, the first is called.
     pub fn new(sets: Vec<Box<dyn Toolset>>) -> Self {
-        let of_set = |(n, set): (usize, &Box<dyn Toolset>)| set.tools().into_iter().map(move |entry| (n, entry));
-        let entries: Vec<_> = sets.iter().enumerate().flat_map(of_set).collect();
+        let mut entries = Vec::new();
+        for (n, set) in sets.iter().enumerate() {
+            entries.extend(set.tools().into_iter().map(|entry| (n, entry)));
+        }
         let mut by_name = HashMap::new();
         for (n, (_, entry)) in entries.iter().enumerate() {
             by_name.entry(entry.name).or_insert(n);
