@@ -201,7 +201,7 @@ async fn check_rules_hold(hub: &Hub, caller: &Caller, agent: &Agent, tags: &[Str
 }
 
 #[utoipa::path(delete, path = "/api/agents/{id}", params(("id" = String, Path)), responses((status = 200)), tag = "agents")]
-/// Remove an agent: its link is closed, its key, snapshots and logs go. The journal stays.
+/// Delete an agent: closes its link, deletes its key, snapshots and logs. The journal stays.
 pub(super) async fn remove(
     State(hub): State<Hub>,
     caller: Caller,
@@ -226,7 +226,7 @@ pub(super) async fn remove(
 }
 
 #[utoipa::path(post, path = "/api/agents/{id}/token", params(("id" = String, Path)), responses((status = 200, body = EnrolToken)), tag = "agents")]
-/// Mint a one-time enrolment token. It is shown once.
+/// Create a one-time enrolment token. It is shown once.
 pub(super) async fn mint_token(
     State(hub): State<Hub>,
     caller: Caller,
@@ -246,7 +246,7 @@ pub(super) async fn mint_token(
 }
 
 #[utoipa::path(post, path = "/api/agents/{id}/rotate-key", params(("id" = String, Path)), responses((status = 200, body = EnrolToken)), tag = "agents")]
-/// Mint a token with which the agent may bind a new key in place of the old one. The old key holds until then.
+/// Create a token with which the agent may replace its key. The old key is valid until then.
 pub(super) async fn rotate_key(
     State(hub): State<Hub>,
     caller: Caller,

@@ -16,7 +16,7 @@ use crate::hub::Hub;
 use crate::operators::Caller;
 
 #[utoipa::path(get, path = "/api/approvals", params(ApprovalQuery), responses((status = 200, body = ApprovalList)), tag = "approvals")]
-/// Calls that wait for a person, or did. Who may approve (or is an admin) sees all within reach, others their own.
+/// List calls that wait or waited for a person: all within the scopes of those who may approve, else your own.
 pub(super) async fn list(
     State(hub): State<Hub>,
     caller: Caller,
@@ -47,7 +47,7 @@ pub(super) async fn list(
 
 #[utoipa::path(post, path = "/api/approvals/{id}", params(("id" = String, Path)), request_body = Decide,
     responses((status = 200, body = Decided), (status = 403), (status = 404), (status = 409)), tag = "approvals")]
-/// Say yes or no to someone else's call.
+/// Approve or deny someone else's call.
 pub(super) async fn decide(
     State(hub): State<Hub>,
     caller: Caller,

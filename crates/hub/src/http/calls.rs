@@ -150,7 +150,7 @@ fn failure(done: &Done) -> Option<CallFailure> {
 
 #[utoipa::path(get, path = "/api/calls/{id}", params(("id" = String, Path), WaitQuery),
     responses((status = 200, body = CallStatus)), tag = "calls")]
-/// Where a call stands; with `wait_s`, its end.
+/// Show the state of a call; with `wait_s`, wait for its end.
 pub(super) async fn show(
     State(hub): State<Hub>,
     caller: Caller,

@@ -80,7 +80,7 @@ pub(crate) async fn journal_page(
 }
 
 #[utoipa::path(get, path = "/api/journal/checkpoints", params(CheckpointQuery), responses((status = 200, body = CheckpointPage)), tag = "record")]
-/// The hub's signatures under the journal, in order.
+/// List the signed checkpoints of the journal, in order.
 pub(super) async fn checkpoints(
     State(hub): State<Hub>,
     _: Caller,

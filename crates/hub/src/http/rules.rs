@@ -191,7 +191,7 @@ pub(super) async fn delete(
 }
 
 #[utoipa::path(post, path = "/api/rules/{rule}/test", params(("rule" = String, Path)), request_body = TestRule, responses((status = 200, body = RuleTest)), tag = "rules")]
-/// What would become of a message of this rule. Nothing is sent.
+/// Show where a message of this rule would go. Nothing is sent.
 pub(super) async fn test(
     State(hub): State<Hub>,
     caller: Caller,
@@ -210,7 +210,7 @@ pub(super) async fn test(
 }
 
 #[utoipa::path(get, path = "/api/messages", params(MessageQuery), responses((status = 200, body = MessagePage)), tag = "rules")]
-/// Messages in the inbox, in order of arrival.
+/// List messages in the inbox, in order of arrival.
 pub(super) async fn inbox(
     State(hub): State<Hub>,
     caller: Caller,

@@ -68,7 +68,7 @@ fn view(hub: &Hub, client: &Client) -> ClientView {
 }
 
 #[utoipa::path(get, path = "/api/yonexus/clients", params(ClientQuery), responses((status = 200, body = ClientList)), tag = "yonexus")]
-/// The clients: allow-list, trust and liveness.
+/// List the clients with trust and liveness.
 pub(super) async fn clients(
     State(hub): State<Hub>,
     caller: Caller,
@@ -106,7 +106,7 @@ pub(super) async fn allow(
 }
 
 #[utoipa::path(get, path = "/api/yonexus/clients/{identifier}", params(("identifier" = String, Path)), responses((status = 200, body = ClientView), (status = 404)), tag = "yonexus")]
-/// One client.
+/// Show one client.
 pub(super) async fn client(
     State(hub): State<Hub>,
     caller: Caller,
@@ -116,7 +116,7 @@ pub(super) async fn client(
 }
 
 #[utoipa::path(delete, path = "/api/yonexus/clients/{identifier}", params(("identifier" = String, Path)), responses((status = 200), (status = 404), (status = 409)), tag = "yonexus")]
-/// Take a client off the allow-list, with its key, its secret and what waits for it. The journal stays.
+/// Delete a client with its key, its secret and its waiting messages. The journal stays.
 pub(super) async fn remove(
     State(hub): State<Hub>,
     caller: Caller,
@@ -133,7 +133,7 @@ pub(super) async fn remove(
 }
 
 #[utoipa::path(post, path = "/api/yonexus/clients/{identifier}/revoke", params(("identifier" = String, Path)), responses((status = 200, body = ClientView), (status = 404)), tag = "yonexus")]
-/// Revoke a client: its key and secret are refused from now on and its link is closed at once.
+/// Revoke a client: refuses its key and secret from now on and closes its link.
 pub(super) async fn revoke(
     State(hub): State<Hub>,
     caller: Caller,
@@ -145,7 +145,7 @@ pub(super) async fn revoke(
 }
 
 #[utoipa::path(post, path = "/api/yonexus/clients/{identifier}/rotate-key", params(("identifier" = String, Path)), responses((status = 200, body = ClientView), (status = 404), (status = 409)), tag = "yonexus")]
-/// For an hour, let a client bind another key with a proof of its secret.
+/// Allow a client to bind a new key within an hour, with a proof of its secret.
 pub(super) async fn rotate_key(
     State(hub): State<Hub>,
     caller: Caller,
@@ -160,7 +160,7 @@ pub(super) async fn rotate_key(
 }
 
 #[utoipa::path(get, path = "/api/yonexus/pairings", responses((status = 200, body = PairingList)), tag = "yonexus")]
-/// Pairings under way. The code is there for those who may approve.
+/// List the open pairings, with codes for those who may approve.
 pub(super) async fn pairings(State(hub): State<Hub>, caller: Caller) -> Json<PairingList> {
     let may_approve = caller.token.grant.check(Right::Approve).is_ok();
     let now = clock::now();
@@ -190,7 +190,7 @@ pub(super) async fn pairings(State(hub): State<Hub>, caller: Caller) -> Json<Pai
 
 #[utoipa::path(post, path = "/api/yonexus/pairings/{identifier}", params(("identifier" = String, Path)), request_body = DecidePairing,
     responses((status = 200, body = ClientView), (status = 404)), tag = "yonexus")]
-/// Say yes or no to a pairing. Yes completes it without a code: compare the key's fingerprint first.
+/// Approve or deny a pairing. Approving completes it without a code: compare the key's fingerprint first.
 pub(super) async fn decide(
     State(hub): State<Hub>,
     caller: Caller,
