@@ -14,10 +14,10 @@ use crate::words;
 pub struct Agent {
     /// Its id.
     pub id: String,
-    /// What it speaks.
+    /// The protocol.
     #[schema(value_type = words::Protocol)]
     pub protocol: String,
-    /// Whether it has a live link.
+    /// Whether it is online.
     pub online: bool,
     /// `unpaired`, `pending`, `trusted`, `revoked`.
     #[schema(value_type = words::Trust)]
@@ -28,7 +28,7 @@ pub struct Agent {
     /// The worst of its sections.
     #[schema(value_type = words::Health)]
     pub health: String,
-    /// What it said of itself when it last connected.
+    /// The facts that it reported when it last connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub meta: Option<Box<RawValue>>,
@@ -43,15 +43,15 @@ pub struct Agent {
     pub auth: Option<String>,
     /// Tags.
     pub tags: Vec<String>,
-    /// The last frame.
+    /// When its last frame arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub last_seen: Option<Timestamp>,
-    /// Since when it has been linked.
+    /// Since when it has been online.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub connected_at: Option<Timestamp>,
-    /// Since when it has had no link, where this hub saw it go.
+    /// Since when it has been offline, if this hub saw it disconnect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub offline_since: Option<Timestamp>,
@@ -74,25 +74,25 @@ pub struct AgentList {
     pub next: Option<String>,
 }
 
-/// Which agents.
+/// A query for agents.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct AgentQuery {
-    /// Only of this protocol.
+    /// Only agents of this protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(value_type = Option<words::Protocol>, inline)]
     pub protocol: Option<String>,
-    /// Only with this tag.
+    /// Only agents with this tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Only linked ones, or only others.
+    /// Only online agents (true), or only offline ones (false).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub online: Option<bool>,
-    /// Only after this id.
+    /// Only entries after this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -100,16 +100,16 @@ pub struct AgentQuery {
 /// A one-time enrolment token, shown once.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct EnrolToken {
-    /// For whom.
+    /// The agent's id.
     pub agent_id: String,
     /// The token.
     pub token: String,
-    /// When it lapses.
+    /// When it expires.
     #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
     /// The hub's public key, which the agent pins.
     pub hub_public_key: String,
-    /// Why the token may not do what was hoped for.
+    /// A hint on what the token cannot do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -120,12 +120,12 @@ impl std::fmt::Debug for EnrolToken {
     }
 }
 
-/// An agent presents its key.
+/// An agent's enrolment.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct EnrolRequest {
     /// Standard base64 of 32 bytes.
     pub public_key: String,
-    /// The token, where it does not come as `Authorization: Bearer`.
+    /// The token, unless it is sent as `Authorization: Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -141,28 +141,28 @@ impl std::fmt::Debug for EnrolRequest {
 pub struct Enrolled {
     /// Always true.
     pub ok: bool,
-    /// Whose.
+    /// The agent's id.
     pub agent_id: String,
 }
 
-/// What may be changed about an agent.
+/// A change of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentPatch {
-    /// All its tags from now on: at most 32, each 1 to 64 letters, digits, `.`, `_`, `:` or `-`.
+    /// Its new tags, which replace all others: at most 32, each 1 to 64 letters, digits, `.`, `_`, `:` or `-`.
     pub tags: Vec<String>,
 }
 
-/// What came of an update.
+/// The result of offering an update.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct UpdateReply {
-    /// Whether the agent took it.
+    /// Whether the agent accepted it.
     pub ok: bool,
     /// The version offered.
     pub version: String,
     /// The hash of the binary offered.
     pub sha256: String,
-    /// The call it was.
+    /// The call's id.
     #[serde(flatten)]
     #[schema(value_type = CallReply)]
     pub call: serde_json::Map<String, serde_json::Value>,

@@ -17,29 +17,29 @@ pub struct ApprovalView {
     /// The call that waits.
     #[schema(value_type = String)]
     pub call_id: CallId,
-    /// Where it stands.
+    /// The state.
     #[schema(value_type = words::ApprovalState)]
     pub state: String,
-    /// Who asked.
+    /// The caller.
     pub caller: String,
-    /// Through which door.
+    /// The door.
     #[schema(value_type = words::Door)]
     pub door: String,
-    /// Whom the call goes to.
+    /// The target of the call.
     pub target: String,
-    /// What is asked.
+    /// The tool.
     pub tool: String,
-    /// With what arguments; only while it is open. As they are for who may approve and for who asked, otherwise without
+    /// The arguments, only while it is open: exact for those who may approve and for the caller, for others without
     /// secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub args: Option<Box<RawValue>>,
     /// The keyed digest of the exact arguments.
     pub args_digest: String,
-    /// When it was asked for.
+    /// When it was requested.
     #[schema(value_type = words::Time)]
     pub created_at: Timestamp,
-    /// When it lapses.
+    /// When it expires.
     #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
 }
@@ -55,36 +55,36 @@ pub struct ApprovalList {
     pub next: Option<ApprovalId>,
 }
 
-/// Which approvals.
+/// A query for approvals.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalQuery {
-    /// `pending` (when absent), `approved`, `denied`, `expired`, `used` or `all`.
+    /// `pending` (by default), `approved`, `denied`, `expired`, `used` or `all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(value_type = Option<words::ApprovalFilter>, inline)]
     pub state: Option<String>,
-    /// Only older than this one.
+    /// Only approvals older than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(value_type = Option<String>)]
     pub after: Option<ApprovalId>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// A person's answer.
+/// A person's decision.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decide {
-    /// Yes or no.
+    /// Whether to approve the call.
     pub approve: bool,
-    /// Why, for the journal.
+    /// The reason, for the journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What came of it.
+/// The result of a decision.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Decided {
     /// The approval.

@@ -8,17 +8,17 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::words;
 
-/// Ask an agent for something.
+/// Call a tool of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallRequest {
     /// The tool's name.
     pub tool: String,
-    /// Its arguments, an object.
+    /// The tool's arguments, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub args: Option<Box<RawValue>>,
-    /// Bounds the whole call, in seconds.
+    /// The time-out of the whole call, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<f64>,
     /// The same key from the same caller within a day returns the first call's outcome.
@@ -29,19 +29,19 @@ pub struct CallRequest {
 /// How a call ended, with its id.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CallReply {
-    /// Whether the agent did it.
+    /// Whether the call succeeded.
     pub ok: bool,
-    /// What it answered.
+    /// The result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub result: Option<Box<RawValue>>,
-    /// Why not.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallFailure>,
-    /// What is to be known of a call that succeeded: that its result was too large to be kept.
+    /// A note on a call that succeeded: its result was too large to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The call.
+    /// The call's id.
     #[schema(value_type = String)]
     pub call_id: CallId,
     /// From dispatch to answer.
@@ -54,57 +54,57 @@ pub struct CallReply {
 pub struct CallFailure {
     /// The agent's code, or the hub's: `offline`, `timeout`, `disconnected`, `too_large`, `busy`, `blocked`, …
     pub code: String,
-    /// A sentence.
+    /// A message for people.
     pub message: String,
 }
 
-/// A person must say yes first.
+/// The call needs a person's approval.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CallPending {
-    /// Whom to ask about what.
+    /// The approval to decide.
     pub approval: PendingApproval,
-    /// Wait on this.
+    /// The call's id, to wait for.
     #[schema(value_type = String)]
     pub call_id: CallId,
 }
 
-/// An approval that is asked for.
+/// A requested approval.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PendingApproval {
     /// Its id.
     #[schema(value_type = String)]
     pub id: ApprovalId,
-    /// When it lapses.
+    /// When it expires.
     #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CallStatus {
-    /// The call.
+    /// The call's id.
     #[schema(value_type = String)]
     pub call_id: CallId,
-    /// Where it stands.
+    /// The state.
     #[schema(value_type = words::CallState)]
     pub state: String,
-    /// Whom it goes to.
+    /// The target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// What is asked.
+    /// The tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// `ok` or the error code, once it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// What the agent answered, while the hub still has it.
+    /// The result, while the hub still has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub result: Option<Box<RawValue>>,
-    /// Why it did not succeed.
+    /// The error, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallFailure>,
-    /// What is to be known of a call that succeeded: that its result was too large to be kept.
+    /// A note on a call that succeeded: its result was too large to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// From dispatch to answer.
@@ -120,7 +120,7 @@ pub struct CallStatus {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct WaitQuery {
-    /// Answer when the call is done, or after so many seconds (at most 300).
+    /// Answer when the call is done, or after this many seconds (at most 300).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<f64>,
 }

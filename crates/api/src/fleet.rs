@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::words;
 
-/// The fleet at a glance: status per section, no payloads.
+/// The health of the fleet: status per section, no payloads.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Fleet {
     /// The worst of all agents.
@@ -25,7 +25,7 @@ pub struct Fleet {
 pub struct FleetAgent {
     /// Its id.
     pub agent_id: String,
-    /// Whether it has a live link.
+    /// Whether it is online.
     pub online: bool,
     /// The worst of its sections.
     #[schema(value_type = words::Health)]
@@ -34,15 +34,15 @@ pub struct FleetAgent {
     pub sections: BTreeMap<String, String>,
 }
 
-/// Which part of the fleet.
+/// A query for the fleet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct FleetQuery {
-    /// Only after this id.
+    /// Only entries after this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// At most so many; all when absent.
+    /// Most agents to return; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -50,11 +50,11 @@ pub struct FleetQuery {
 /// One agent's latest telemetry with the hub's verdict.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Snapshot {
-    /// Whose.
+    /// The agent's id.
     pub agent_id: String,
     /// When the agent says it collected it.
     pub collected_at: String,
-    /// When it came.
+    /// When the hub received it.
     pub received_at: String,
     /// The worst of the sections.
     #[schema(value_type = words::Health)]
@@ -67,7 +67,7 @@ pub struct Snapshot {
     pub snapshot: Box<RawValue>,
 }
 
-/// Which snapshot.
+/// A query for a snapshot.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -92,7 +92,7 @@ pub struct History {
 pub struct HistoryEntry {
     /// When the agent says it collected it.
     pub collected_at: String,
-    /// When it came.
+    /// When the hub received it.
     pub received_at: String,
     /// The worst of the sections.
     #[schema(value_type = words::Health)]
@@ -102,15 +102,15 @@ pub struct HistoryEntry {
     pub health: Box<RawValue>,
 }
 
-/// Which past snapshots.
+/// A query for past snapshots.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
-    /// Received before this time, or `next` of the page before.
+    /// Received before this time, or `next` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

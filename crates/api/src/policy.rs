@@ -35,11 +35,11 @@ pub struct ConfirmRules {
 pub struct DenyRuleShape {
     /// Its name, which a refusal tells.
     id: String,
-    /// The texts it looks at: `powershell`, `posix`, `self_protection` or `path`.
+    /// The texts that it examines: `powershell`, `posix`, `self_protection` or `path`.
     applies_to: words::AppliesTo,
     /// A pattern that means the same in Rust and in Python; matches anywhere in the text.
     pattern: String,
-    /// What the caller is told.
+    /// The reason that the caller sees.
     reason: String,
 }
 
@@ -53,7 +53,7 @@ pub struct DenyRuleShape {
 )]
 #[expect(dead_code, reason = "described, and never made")]
 pub struct ConfirmRuleShape {
-    /// Its name.
+    /// The rule's id.
     id: String,
     /// Tools, globs allowed.
     tools: Option<Vec<String>>,

@@ -18,24 +18,24 @@ pub struct JournalPage {
     pub next: Option<u64>,
 }
 
-/// Which records.
+/// A query for records.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct JournalQuery {
-    /// Only after this `seq`.
+    /// Only records after this `seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Only about this agent.
+    /// Only records about this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only of this tool.
+    /// Only records of this tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Only of this kind.
+    /// Only records of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
@@ -51,15 +51,15 @@ pub struct CheckpointPage {
     pub next: Option<u64>,
 }
 
-/// Which checkpoints.
+/// A query for checkpoints.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointQuery {
-    /// Only those of records after this `seq`.
+    /// Only checkpoints after this `seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -77,16 +77,16 @@ pub struct LogPage {
 /// One log line.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LogEntry {
-    /// Its place among all lines: pass the last one as `after` to go on from there.
+    /// The line's number: pass the last one as `after` to continue.
     pub id: i64,
-    /// When, as its source says.
+    /// The time, as its source says.
     pub at: String,
-    /// Which agent.
+    /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// `agent` or `hub`.
     pub source: String,
-    /// How loud it is.
+    /// The level.
     #[schema(value_type = words::Level)]
     pub level: String,
     /// The emitting module.
@@ -99,21 +99,21 @@ pub struct LogEntry {
     pub fields: Option<Box<RawValue>>,
 }
 
-/// Which log lines.
+/// A query for log lines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct LogQuery {
-    /// Only of this agent.
+    /// Only lines of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only at or above this level.
+    /// Only lines of this level or above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// Only after this one.
+    /// Only lines after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

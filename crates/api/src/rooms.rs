@@ -6,22 +6,22 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{object, words};
 
-/// A room to be made.
+/// A room to create.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRoom {
     /// Its name; capitals, spaces and the like become hyphens.
     pub name: String,
-    /// `relay`: content goes through the hub. The only one there is so far; also when absent.
+    /// `relay` (by default): content goes through the hub. No other value works yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
-    /// Whether anybody may come in. Absent: no.
+    /// Whether anybody may enter. Default: no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<bool>,
-    /// Whether a host decides about guests. Absent: no.
+    /// Whether a host decides about guests. Default: no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lobby: Option<bool>,
-    /// Keys of agents that may come in.
+    /// Keys of agents that may enter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_keys: Vec<NewAgentKey>,
 }
@@ -33,15 +33,15 @@ pub struct NewAgentKey {
     /// The public key, a JWK: `{"kty":"EC","crv":"P-256","x","y"}`.
     #[schema(value_type = Object)]
     pub key: serde_json::Value,
-    /// What its holder may. Absent: what every agent may, which is to read.
+    /// The holder's grant. Default: to read.
     #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     pub caps: Option<GrantChange>,
-    /// Whose it is, for people.
+    /// A label for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
-/// What somebody may from now on. A list that is absent stays as it is.
+/// A change of a grant. An absent list stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrantChange {
@@ -51,46 +51,46 @@ pub struct GrantChange {
     /// Of `send-chat`, `speak`, `act`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub act: Option<Vec<String>>,
-    /// From then on nothing of it is left. Absent: it has no end.
+    /// When the grant expires. Absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub expires_at: Option<Timestamp>,
-    /// Go back to the default instead; goes with nothing else.
+    /// Reset to the default; cannot be combined with other fields.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
 }
 
-/// What somebody may.
+/// A grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantView {
-    /// What they perceive.
+    /// What the participant may perceive.
     pub perceive: Vec<String>,
-    /// What they may do.
+    /// What the participant may do.
     pub act: Vec<String>,
-    /// From then on nothing of it is left.
+    /// When the grant expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub expires_at: Option<Timestamp>,
-    /// Whether somebody said so; else it is the default.
+    /// Whether it was set; otherwise it is the default.
     pub explicit: bool,
-    /// The model that is told what this agent perceives, as it says.
+    /// The model that sees what this agent perceives, as the agent declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// What it perceives leaves the room.
+    /// Whether what it perceives leaves the room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub egress: bool,
 }
 
-/// Somebody in a room, or known to it.
+/// A participant of a room, present or known.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ParticipantView {
-    /// Their id.
+    /// The participant's id.
     pub id: String,
-    /// What they are called.
+    /// The name.
     pub name: String,
-    /// `human` or `agent`; empty for somebody who is away and of whom nothing else is known.
+    /// `human` or `agent`; empty if unknown.
     pub kind: String,
-    /// How they got in: `key`, `invite`, `operator`, `open`.
+    /// How they entered: `key`, `invite`, `operator`, `open`.
     pub via: String,
     /// `present`, `in` (not in the roster), `waiting` or `away`.
     pub state: String,
@@ -98,18 +98,18 @@ pub struct ParticipantView {
     pub host: bool,
     /// Whether they were kicked.
     pub kicked: bool,
-    /// What they may.
+    /// The grant.
     pub grant: GrantView,
 }
 
 /// An agent key that a room knows.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AgentKeyView {
-    /// The key's name (RFC 7638).
+    /// The key's thumbprint (RFC 7638).
     pub thumbprint: String,
     /// Its holder's id in the room.
     pub participant: String,
-    /// Whose it is.
+    /// A label for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -117,14 +117,14 @@ pub struct AgentKeyView {
 /// A line of a room's own log.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RoomAudit {
-    /// When.
+    /// The time.
     #[schema(value_type = words::Time)]
     pub at: Timestamp,
-    /// About whom.
+    /// The participant.
     pub participant: String,
     /// `joined`, `left`, `blocked`, `granted`, `expired`, `admitted`, `denied`, `kicked`.
     pub kind: String,
-    /// What.
+    /// The details.
     pub detail: String,
 }
 
@@ -135,39 +135,39 @@ pub struct RoomView {
     pub name: String,
     /// `relay`.
     pub transport: String,
-    /// Whether anybody may come in.
+    /// Whether anybody may enter.
     pub open: bool,
     /// Whether a host decides about guests.
     pub lobby: bool,
-    /// Whether nobody new is let in.
+    /// Whether the room is locked.
     pub locked: bool,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = words::Time)]
     pub created_at: Timestamp,
-    /// Where participants connect.
+    /// The address for participants.
     pub relay: String,
-    /// How many are in the roster.
+    /// The number of participants in the roster.
     pub present: usize,
     /// Its agents' keys.
     pub agent_keys: Vec<AgentKeyView>,
-    /// Everybody it knows, those who are there first; only where one room is asked for.
+    /// All known participants, present ones first; only when one room is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub participants: Option<Vec<ParticipantView>>,
-    /// Its own log since the hub started, oldest first; only where one room is asked for.
+    /// The room's log since the hub started, oldest first; only when one room is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<Vec<RoomAudit>>,
-    /// The link with the room's public key and its manifest; only where one room is asked for.
+    /// The link with the room's public key and manifest; only when one room is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// The signed list of agent keys; only where one room is asked for, and where there are any.
+    /// The signed list of agent keys, if there are any; only when one room is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
-    /// An invite whose holder may moderate. Only in the answer to making the room: it lets whoever has it in.
+    /// The host's invite: its holder may enter and moderate. Only in the answer that created the room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_invite: Option<String>,
 }
 
-/// Without what lets somebody in.
+/// Without secrets.
 impl std::fmt::Debug for RoomView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RoomView").field("name", &self.name).finish_non_exhaustive()
@@ -184,57 +184,57 @@ pub struct RoomList {
     pub next: Option<String>,
 }
 
-/// Which rooms.
+/// A query for rooms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct RoomQuery {
-    /// Only after this name.
+    /// Only entries after this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// Somebody to remove.
+/// A participant to remove.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Kick {
-    /// Their id.
+    /// The participant's id.
     pub participant: String,
 }
 
-/// Yes or no to somebody who waits.
+/// A decision about a waiting participant.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Admit {
-    /// Their id.
+    /// The participant's id.
     pub participant: String,
-    /// Yes: they come in, and a kick is taken back.
+    /// Whether to admit them; also reverts a kick.
     pub admit: bool,
 }
 
-/// An invite to be made.
+/// An invite to create.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewInvite {
-    /// What its holder is called.
+    /// The holder's name.
     pub name: String,
     /// Whether its holder may moderate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host: bool,
-    /// How long it is good for; a day when absent.
+    /// How long it is valid; a day by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
 }
 
-/// An invite. Whoever has it gets in.
+/// An invite. Whoever has it may enter.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct InviteView {
     /// The invite.
     pub invite: String,
-    /// Until when it is good.
+    /// When it expires.
     #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
 }

@@ -8,16 +8,16 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{object, words};
 
-/// Mint a token.
+/// Create a token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
-    /// Who or what it is for; unique for ever, so that the journal stays unambiguous.
+    /// The token's name; a name is used only once, so that the journal stays unambiguous.
     pub name: String,
     /// `viewer`, `operator` or `admin`.
     #[schema(value_type = words::Role)]
     pub role: Role,
-    /// What narrows the role.
+    /// The scopes that narrow the role.
     #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ScopesShape>)]
     pub scopes: Option<Scopes>,
@@ -25,7 +25,7 @@ pub struct TokenRequest {
     /// another. Absent, it is a person of its own, or belongs to the owner of the token that mints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// How long it lives; for ever when absent.
+    /// How long it is valid; for ever by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
 }
@@ -60,16 +60,16 @@ pub struct TokenView {
     /// Its role.
     #[schema(value_type = words::Role)]
     pub role: Role,
-    /// What narrows it.
+    /// The scopes that narrow the role.
     #[schema(value_type = ScopesShape)]
     pub scopes: Scopes,
-    /// Whether it is good.
+    /// Whether it is valid.
     #[schema(value_type = words::TokenState)]
     pub state: String,
-    /// When it was minted.
+    /// When it was created.
     #[schema(value_type = words::Time)]
     pub created_at: Timestamp,
-    /// When it lapses.
+    /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub expires_at: Option<Timestamp>,
@@ -89,20 +89,20 @@ pub struct TokenList {
     pub next: Option<String>,
 }
 
-/// Which tokens.
+/// A query for tokens.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct TokenQuery {
-    /// Only after this name.
+    /// Only entries after this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// What narrows a token; a list that is absent narrows nothing.
+/// The scopes of a token; an absent list narrows nothing.
 #[derive(Clone, Debug, ToSchema)]
 #[schema(as = Scopes)]
 #[expect(dead_code, reason = "described, and never made")]
@@ -115,11 +115,11 @@ struct ScopesShape {
     agents: Option<Vec<String>>,
     /// Agents by tag, globs allowed.
     tags: Option<Vec<String>>,
-    /// Whether the holder may decide on others' pending calls; absent means no.
+    /// Whether it may approve others' waiting calls; no by default.
     approve: Option<bool>,
     /// Most calls in a minute, through all doors together.
     calls_per_minute: Option<u32>,
-    /// Most calls under way at once.
+    /// Most calls at once.
     concurrent_calls: Option<u32>,
 }
 

@@ -27,27 +27,27 @@ macro_rules! words {
 }
 
 words! {
-    /// What a token may do.
+    /// The role of a token.
     Role: grant::Role::ALL.map(grant::Role::name);
-    /// Whether a peer is trusted.
+    /// The trust in a peer.
     Trust: peer::Trust::ALL.map(peer::Trust::name);
-    /// Whether a peer is there.
+    /// The liveness of a peer.
     Liveness: peer::Liveness::ALL.map(peer::Liveness::name);
-    /// What a call does to a machine.
+    /// The effect of a call.
     Effect: effect::Effect::ALL.map(effect::Effect::name);
-    /// Where a call came in.
+    /// The door of a call.
     Door: door::Door::ALL.map(door::Door::name);
-    /// What a peer speaks.
+    /// The protocol of a peer.
     Protocol: id::Protocol::ALL.map(id::Protocol::name);
-    /// What a deny rule is held against.
+    /// The texts that a deny rule examines.
     AppliesTo: guard::AppliesTo::ALL.map(guard::AppliesTo::name);
-    /// Where an approval stands.
+    /// The state of an approval.
     ApprovalState: Approvals::ALL.map(Approvals::name);
     /// The same, or any.
     ApprovalFilter: Approvals::ALL.map(Approvals::name).into_iter().chain(["all"]);
-    /// Where a call stands.
+    /// The state of a call.
     CallState: Calls::ALL.map(Calls::name);
-    /// How a machine is; `unknown` before its first snapshot.
+    /// The health of a machine; `unknown` before its first snapshot.
     Health: ["unknown"].into_iter().chain(Status::ALL.map(Status::name));
     /// Whether a token is good.
     TokenState: ["active", "expired", "revoked"];

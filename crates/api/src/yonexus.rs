@@ -29,10 +29,10 @@ pub struct ClientView {
     /// SHA-256 of its public key, for comparing by eye.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_fingerprint: Option<String>,
-    /// Where it is connected from.
+    /// The address it is connected from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Since when it has been linked.
+    /// Since when it has been online.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub connected_at: Option<Timestamp>,
@@ -40,7 +40,7 @@ pub struct ClientView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub paired_at: Option<Timestamp>,
-    /// When it last proved itself.
+    /// When it last authenticated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub last_auth: Option<Timestamp>,
@@ -51,7 +51,7 @@ pub struct ClientView {
     /// Why its trust was reset, until it pairs again: `nonce_collision` or `rate_limited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<String>,
-    /// It may bind another key until then.
+    /// Until when it may bind another key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub rotation_until: Option<Timestamp>,
@@ -69,18 +69,18 @@ pub struct ClientList {
     pub next: Option<String>,
 }
 
-/// Which clients.
+/// A query for clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ClientQuery {
-    /// Only linked ones, or only others.
+    /// Only online clients (true), or only offline ones (false).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub online: Option<bool>,
-    /// Only after this identifier.
+    /// Only clients after this identifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -93,30 +93,30 @@ pub struct AllowClient {
     pub identifier: String,
 }
 
-/// A pairing under way.
+/// An open pairing.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct PairingView {
-    /// Whose.
+    /// The client's identifier.
     pub identifier: String,
     /// SHA-256 of the key that is being paired.
     pub key_fingerprint: String,
     /// Where the client connected from.
     pub address: String,
-    /// When it began.
+    /// When it started.
     #[schema(value_type = words::Time)]
     pub created_at: Timestamp,
     /// How long ago that is.
     pub age_s: u64,
-    /// When the code's time is over.
+    /// When the code expires.
     #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
     /// `pending`, `sent` or `failed`.
     pub notification: String,
-    /// How the administrator was told, or why not.
+    /// How the administrator was notified, or why not.
     pub notified: String,
-    /// Wrong codes so far; five burn it.
+    /// Wrong codes so far; after five the code is void.
     pub wrong_codes: u8,
-    /// An operator has said yes, and the client has not come back for it yet.
+    /// An operator approved it, and the client has not connected again yet.
     pub approved: bool,
     /// Whether the client is connected and waits.
     pub connected: bool,
@@ -131,36 +131,36 @@ impl std::fmt::Debug for PairingView {
     }
 }
 
-/// All pairings under way.
+/// All open pairings.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PairingList {
     /// The oldest first.
     pub pairings: Vec<PairingView>,
 }
 
-/// Yes or no to a pairing.
+/// A decision about a pairing.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecidePairing {
-    /// Yes: the pairing is completed without a code. No: it is over.
+    /// Whether to complete the pairing without a code, or end it.
     pub approve: bool,
 }
 
-/// A rule: which messages, and what becomes of them.
+/// A rule: which messages, and their target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// The rule identifier, matched exactly.
     pub rule: String,
-    /// Where its messages go.
+    /// The target of its messages.
     pub target: Target,
 }
 
-/// Where a rule's messages go.
+/// The target of a rule's messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Target {
-    /// Kept for operators and assistants to read.
+    /// The inbox, for operators and assistants.
     Inbox {},
     /// To other clients.
     Clients(ToClients),
@@ -177,16 +177,16 @@ pub enum Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToClients {
-    /// These; absent for all but the sender.
+    /// The receiving clients; absent for all but the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
     /// Put the sender and `::` before the content.
     #[serde(default)]
     pub with_sender: bool,
-    /// Put the message's id and `::` before that: whoever is away may get a message twice, and tells by its id.
+    /// Put the message's id and `::` before that, to recognise a message that is delivered twice.
     #[serde(default)]
     pub with_id: bool,
-    /// Keep messages for clients that are away, for so many seconds. Absent: the sender is told that they are.
+    /// Seconds to keep messages for clients that are away. Absent: the sender is told that they are away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_s: Option<u64>,
 }
@@ -195,9 +195,9 @@ pub struct ToClients {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToWebhook {
-    /// Where messages are posted.
+    /// The address to post messages to.
     pub url: String,
-    /// What the calls are signed with. Taken, never shown.
+    /// The secret that signs the requests. Never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     /// How long it is tried, in seconds; a day when absent.
@@ -253,7 +253,7 @@ pub struct RuleTest {
 pub struct MessageView {
     /// Its id.
     pub id: i64,
-    /// When it came.
+    /// When the hub received it.
     #[schema(value_type = words::Time)]
     pub at: Timestamp,
     /// The rule identifier.
@@ -282,10 +282,10 @@ pub struct MessageQuery {
     /// Only of this rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Only after this id.
+    /// Only entries after this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// At most so many (1 to 1000, 100 when absent).
+    /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

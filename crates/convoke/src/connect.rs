@@ -204,8 +204,8 @@ mod tests {
     #[test]
     fn what_is_no_token_is_told_before_anyone_is_asked() {
         for bad in ["t\n", "a b", "ü", "\u{1b}"] {
-            check(&global(None, Some(bad), false), None, None, Err("--token has a line break"));
-            check(&global(None, None, false), None, Some(bad), Err("CONVOKE_TOKEN has a line break"));
+            check(&global(None, Some(bad), false), None, None, Err("--token is not a token"));
+            check(&global(None, None, false), None, Some(bad), Err("CONVOKE_TOKEN is not a token"));
         }
     }
 

@@ -15,7 +15,7 @@ use convoke_gate::calls::{self, DecideError};
 use convoke_gate::hub::Hub;
 
 #[utoipa::path(get, path = "/api/approvals", params(ApprovalQuery), responses((status = 200, body = ApprovalList)), tag = "approvals")]
-/// Calls that wait for a person, or did. Who may approve (or is an admin) sees all within reach, others their own.
+/// List calls that wait or waited for a person: all within the scopes of those who may approve, else your own.
 pub async fn list(
     State(hub): State<Hub>,
     By(caller): By,
@@ -46,7 +46,7 @@ pub async fn list(
 
 #[utoipa::path(post, path = "/api/approvals/{id}", params(("id" = String, Path)), request_body = Decide,
     responses((status = 200, body = Decided), (status = 403), (status = 404), (status = 409)), tag = "approvals")]
-/// Say yes or no to someone else's call.
+/// Approve or deny someone else's call.
 pub async fn decide(
     State(hub): State<Hub>,
     By(caller): By,

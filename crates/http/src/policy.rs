@@ -15,7 +15,7 @@ use convoke_gate::link::Command;
 use convoke_gate::operators::Caller;
 
 #[utoipa::path(get, path = "/api/policy/rules", responses((status = 200, body = DenyRules)), tag = "policy")]
-/// The deny rules in force.
+/// List the deny rules.
 pub async fn deny_rules(State(hub): State<Hub>, _: By) -> Json<DenyRules> {
     let operator = hub.policy.current().deny.clone();
     Json(DenyRules { builtin: Guard::builtin_rules().to_vec(), operator })
@@ -30,7 +30,7 @@ fn record(caller: &Caller, what: &str, rule: &str, body: &serde_json::Value) -> 
 }
 
 #[utoipa::path(post, path = "/api/policy/rules", request_body = DenyRuleShape, responses((status = 200)), tag = "policy")]
-/// Add a deny rule, or replace one of the same id. Built-in rules can be neither replaced nor weakened.
+/// Add a deny rule, or replace the rule with the same id. Built-in rules cannot be replaced.
 pub async fn put_deny_rule(
     State(hub): State<Hub>,
     By(caller): By,
@@ -82,13 +82,13 @@ async fn put_in_force(hub: &Hub) -> Result<(), ApiError> {
 }
 
 #[utoipa::path(get, path = "/api/policy/confirm", responses((status = 200, body = ConfirmRules)), tag = "policy")]
-/// The confirm rules in force.
+/// List the confirm rules.
 pub async fn confirm_rules(State(hub): State<Hub>, _: By) -> Json<ConfirmRules> {
     Json(ConfirmRules { rules: hub.policy.current().confirm.clone() })
 }
 
 #[utoipa::path(post, path = "/api/policy/confirm", request_body = ConfirmRuleShape, responses((status = 200)), tag = "policy")]
-/// Add a confirm rule, or replace one of the same id: calls that match it need a person.
+/// Add a confirm rule, or replace the rule with the same id: calls that match it need a person.
 pub async fn put_confirm_rule(
     State(hub): State<Hub>,
     By(caller): By,

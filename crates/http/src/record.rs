@@ -22,7 +22,7 @@ pub async fn journal(
 }
 
 #[utoipa::path(get, path = "/api/journal/checkpoints", params(CheckpointQuery), responses((status = 200, body = CheckpointPage)), tag = "record")]
-/// The hub's signatures under the journal, in order.
+/// List the signed checkpoints of the journal, in order.
 pub async fn checkpoints(
     State(hub): State<Hub>,
     _: By,

@@ -24,7 +24,7 @@ const MAX_TOKENS: usize = 10_000;
 const MAX_SCOPE_LIST: usize = 100;
 
 #[utoipa::path(get, path = "/api/tokens", params(TokenQuery), responses((status = 200, body = TokenList)), tag = "tokens")]
-/// Tokens by name, without their secrets.
+/// List tokens by name, without their secrets.
 pub async fn list(
     State(hub): State<Hub>,
     _: By,
@@ -50,7 +50,7 @@ pub async fn list(
 }
 
 #[utoipa::path(post, path = "/api/tokens", request_body = TokenRequest, responses((status = 200, body = TokenMinted), (status = 409)), tag = "tokens")]
-/// Mint a token. It is shown once.
+/// Create a token. It is shown once.
 pub async fn mint(
     State(hub): State<Hub>,
     By(caller): By,
@@ -158,7 +158,7 @@ fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
 }
 
 #[utoipa::path(delete, path = "/api/tokens/{id}", params(("id" = String, Path)), responses((status = 200), (status = 404), (status = 409)), tag = "tokens")]
-/// Revoke a token: it is refused from this moment on. Not the last one with which others can be let in.
+/// Revoke a token: it is refused at once. The last one that can create tokens and approve cannot be revoked.
 pub async fn revoke(
     State(hub): State<Hub>,
     By(caller): By,

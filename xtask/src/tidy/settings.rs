@@ -16,7 +16,7 @@ struct Listing {
 }
 
 const HUB: Listing = Listing {
-    table: "crates/hub/src/settings/table.rs",
+    table: "crates/gate/src/settings/table.rs",
     page: "docs/settings.md",
     section: None,
     defined: in_groups,

@@ -100,7 +100,7 @@ fn a_certificate_that_would_be_refused_is_found_by_the_check() {
     for (cert, key, why) in [
         (cert.as_str(), other.as_str(), "does not belong to the key"),
         (&none, &key, "it contains no certificate"),
-        (&cert, &none, "there is no private key in it"),
+        (&cert, &none, "it contains no private key"),
         (&cert, &sealed, "is encrypted"),
         (folder, &key, folder),
     ] {

@@ -87,8 +87,8 @@ fn what_works_on_files_here_takes_no_hubs_address() {
     let hub = Hub::start();
     let file = hub.beside("never").display().to_string();
     for verb in [&["keys", "rotate"][..], &["backup", "create", &file], &["audit", "verify"]] {
-        hub.run(&[verb, &["--hub", "http://127.0.0.1:1"]].concat()).code(2).notes("asks no hub --hub");
-        hub.run(&[verb, &["--token", "x"]].concat()).code(2).notes("asks no hub --token");
+        hub.run(&[verb, &["--hub", "http://127.0.0.1:1"]].concat()).code(2).notes("remove --hub");
+        hub.run(&[verb, &["--token", "x"]].concat()).code(2).notes("remove --token");
     }
     let data = hub.data().display().to_string();
     let elsewhere =

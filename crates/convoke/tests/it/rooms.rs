@@ -10,7 +10,7 @@ use crate::yonexus::{client, pair};
 fn what_a_client_sends_by_a_rule_is_seen_in_the_room() {
     let hub = Hub::start();
     hub.run(&["rules", "add", "deploy", "--room", "standup"]).code(1).notes("room `standup` does not exist");
-    hub.run(&["room", "create", "Standup"]).ok().says("the room `standup` is there");
+    hub.run(&["room", "create", "Standup"]).ok().says("created room `standup`");
     hub.run(&["room", "create", "standup"]).code(1).notes("already");
     hub.run(&["rules", "add", "deploy", "--room", "Standup"]).ok();
     hub.run(&["rules", "list"]).ok().says("room standup");

@@ -47,7 +47,7 @@ echo broken >/srv/broken && chmod 755 /srv/broken && mv /srv/broken /opt/convoke
 restart() { systemctl restart convoke-agent || true; }
 until_connected restart
 cmp /opt/test/convoke /opt/convoke-agent/bin/convoke
-c agent logs | grep 'was undone'
+c agent logs | grep 'undid an update'
 c agent uninstall
 systemctl is-active convoke-agent && exit 1
 test ! -e /opt/convoke-agent && test -e /var/lib/convoke-agent/convoke-agent.key

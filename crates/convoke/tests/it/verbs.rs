@@ -216,7 +216,7 @@ fn tokens_are_minted_narrowed_and_revoked() {
     hub.run_as(&token, &["tokens", "list"]).code(1).notes("forbidden");
     hub.run(&["tokens", "revoke", "anna"]).ok().says("anna is revoked");
     hub.run_as(&token, &["agents", "list"]).code(1).notes("is not valid");
-    hub.run(&["tokens", "revoke", "nobody"]).code(1).notes("no token `nobody`");
+    hub.run(&["tokens", "revoke", "nobody"]).code(1).notes("token `nobody` does not exist");
     // As with every other name that the hub does not know.
     hub.run(&["agents", "show", "nobody"]).code(1);
 }
@@ -228,7 +228,7 @@ fn what_the_command_line_lacks_is_told_as_json_to_a_program() {
         ("--json tokens create n --role boss", "operator"),
         ("call pc fs_list --timeout 0 --json", "--timeout"),
         ("agents --json", "requires a subcommand"),
-        ("--json agents", "missing"),
+        ("--json agents", "no command"),
         ("agents lst --json", "list"),
         ("agent run --json --nope", "--nope"),
     ] {

@@ -226,7 +226,7 @@ mod tests {
             assert_eq!(read.recv().expect("a line"), format!("{number:02}\n"));
         }
         let missing = read.recv().expect("a line");
-        assert!(missing.contains("10 lines of the log are missing here"), "{missing}");
+        assert!(missing.contains("10 log lines are missing here"), "{missing}");
         assert_eq!(read.recv().expect("a line"), "21\n");
         drop(last);
     }

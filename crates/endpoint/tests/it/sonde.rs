@@ -127,7 +127,7 @@ async fn a_hub_that_froze_is_noticed_and_tried_again() {
             frozen.push(socket);
         }
         // Before it came again it told why.
-        assert!(status(&state).problem.is_none_or(|why| why.contains("silent")));
+        assert!(status(&state).problem.is_none_or(|why| why.contains("pings")));
     })
     .await;
     let nobody = Running { alone: false, ..ALONE };

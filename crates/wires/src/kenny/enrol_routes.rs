@@ -31,7 +31,7 @@ use super::MAX_CLAIMED;
 #[utoipa::path(post, path = "/api/agents/{id}/token", params(("id" = String, Path)), responses((status = 200, body = EnrolToken)), tag = "agents")]
 /// Mint a one-time enrolment token. It is shown once.
 pub async fn mint_token(
-    State(hub): State<Hub>,
+    State(hub): State<Wires>,
     By(caller): By,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<EnrolToken>, ApiError> {
@@ -51,7 +51,7 @@ pub async fn mint_token(
 #[utoipa::path(post, path = "/api/agents/{id}/rotate-key", params(("id" = String, Path)), responses((status = 200, body = EnrolToken)), tag = "agents")]
 /// Mint a token with which the agent may bind a new key in place of the old one. The old key holds until then.
 pub async fn rotate_key(
-    State(hub): State<Hub>,
+    State(hub): State<Wires>,
     By(caller): By,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<EnrolToken>, ApiError> {
@@ -61,7 +61,7 @@ pub async fn rotate_key(
 }
 
 async fn mint(
-    hub: &Hub,
+    hub: &Wires,
     caller: &Caller,
     peer: &PeerId,
     trust: Trust,
@@ -91,7 +91,7 @@ async fn mint(
     responses((status = 200, body = Enrolled), (status = 400), (status = 401), (status = 403), (status = 409), (status = 429)), tag = "agents")]
 /// An agent presents its key with its one-time token.
 pub async fn enrol(
-    State(hub): State<Hub>,
+    State(hub): State<Wires>,
     From(address): From,
     headers: HeaderMap,
     PathOf(id): PathOf<String>,
@@ -183,7 +183,7 @@ pub async fn enrol(
 }
 
 /// Someone with a good token was not enrolled.
-async fn record_no(hub: &Hub, peer: &PeerId, key: &VerifyingKey, address: IpAddr, why: &str) {
+async fn record_no(hub: &Wires, peer: &PeerId, key: &VerifyingKey, address: IpAddr, why: &str) {
     let now = clock::now();
     hub.metrics.refused(Door::Http.name(), "known");
     let Some(note) = hub.budgets.keep(peer, Record::Refusal, now.millis()) else {

@@ -141,7 +141,7 @@ fn whole(hub: &Wires, room: &LiveRoom) -> RoomView {
 }
 
 #[utoipa::path(get, path = "/api/rooms", params(RoomQuery), responses((status = 200, body = RoomList)), tag = "rooms")]
-/// The rooms.
+/// List the rooms.
 pub async fn list(
     State(hub): State<Wires>,
     By(caller): By,
@@ -224,7 +224,7 @@ fn granted(change: &GrantChange, before: &Grant) -> Result<Grant, ApiError> {
 }
 
 #[utoipa::path(get, path = "/api/rooms/{room}", params(("room" = String, Path)), responses((status = 200, body = RoomView), (status = 404)), tag = "rooms")]
-/// One room: who is there, who may what, its log, its link and its manifest.
+/// Show one room with its participants, grants, log, link and manifest.
 pub async fn show(
     State(hub): State<Wires>,
     By(caller): By,
@@ -234,7 +234,7 @@ pub async fn show(
 }
 
 #[utoipa::path(delete, path = "/api/rooms/{room}", params(("room" = String, Path)), responses((status = 200), (status = 404)), tag = "rooms")]
-/// Remove a room. Everybody in it is told; the journal stays. The answer names the rules that still post into it.
+/// Delete a room. Its participants are told; the journal stays. The answer names the rules that still post into it.
 pub async fn remove(
     State(hub): State<Wires>,
     By(caller): By,
@@ -250,7 +250,7 @@ pub async fn remove(
 
 #[utoipa::path(patch, path = "/api/rooms/{room}/grants/{participant}", params(("room" = String, Path), ("participant" = String, Path)),
     request_body = GrantChange, responses((status = 200, body = ParticipantView), (status = 404)), tag = "rooms")]
-/// Set what somebody may. In force at once, and kept.
+/// Change a participant's grant, at once and permanently.
 pub async fn grant(
     State(hub): State<Wires>,
     By(caller): By,
@@ -284,7 +284,7 @@ fn find(hub: &Wires, room: &LiveRoom, id: &str) -> Result<Person, ApiError> {
 }
 
 #[utoipa::path(post, path = "/api/rooms/{room}/kick", params(("room" = String, Path)), request_body = Kick, responses((status = 200, body = ParticipantView), (status = 404)), tag = "rooms")]
-/// Remove somebody and keep them out, until they are admitted again.
+/// Remove a participant and keep them out until they are admitted again.
 pub async fn kick(
     State(hub): State<Wires>,
     By(caller): By,
@@ -298,7 +298,7 @@ pub async fn kick(
 }
 
 #[utoipa::path(post, path = "/api/rooms/{room}/admit", params(("room" = String, Path)), request_body = Admit, responses((status = 200), (status = 404)), tag = "rooms")]
-/// Let in who waits in the lobby, or turn them away. Yes also takes back a kick.
+/// Admit a participant who waits in the lobby, or turn them away. Admitting also reverts a kick.
 pub async fn admit(
     State(hub): State<Wires>,
     By(caller): By,
@@ -312,7 +312,7 @@ pub async fn admit(
 }
 
 #[utoipa::path(post, path = "/api/rooms/{room}/invites", params(("room" = String, Path)), request_body = NewInvite, responses((status = 200, body = InviteView), (status = 404)), tag = "rooms")]
-/// Make an invite: whoever has it gets in under its name.
+/// Create an invite: whoever has it may enter under its name.
 pub async fn invite(
     State(hub): State<Wires>,
     By(caller): By,
@@ -334,7 +334,7 @@ pub async fn invite(
 }
 
 #[utoipa::path(post, path = "/api/rooms/{room}/keys", params(("room" = String, Path)), request_body = NewAgentKey, responses((status = 200, body = RoomView), (status = 409)), tag = "rooms")]
-/// Let the holder of a key in, with what they may.
+/// Admit the holder of a key, with a grant.
 pub async fn add_key(
     State(hub): State<Wires>,
     By(caller): By,

@@ -72,7 +72,7 @@ where
 pub struct ProbeAsk<'a> {
     /// By name or id; absent when there is only one that can be meant.
     pub agent: Option<&'a str>,
-    /// Fully qualified.
+    /// The full name of the probe.
     pub probe: &'a str,
     /// A JSON object.
     pub params: Option<Box<RawValue>>,

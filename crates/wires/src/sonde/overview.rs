@@ -80,7 +80,7 @@ pub fn packs(hub: &Wires, caller: &Caller) -> Value {
     json!({ "packs": packs })
 }
 
-/// Which agent can be asked for what.
+/// The probes and runbooks of each agent.
 pub async fn capabilities(hub: &Wires, caller: &Caller, tags: &[String]) -> Value {
     let runbooks = usable(hub).await;
     let mut brought = std::collections::BTreeMap::new();

@@ -43,12 +43,12 @@ impl std::convert::From<AskError> for ApiError {
 #[derive(Debug, Deserialize, Default, utoipa::ToSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MintBody {
-    /// The only name it is good for.
+    /// The only name it is valid for.
     name: Option<String>,
 }
 
 #[utoipa::path(post, path = "/api/v1/enrollment-tokens", request_body = MintBody, responses((status = 200)), tag = "sonde")]
-/// Mint a one-time enrolment token for a Sonde agent. It is shown once.
+/// Create a one-time enrolment token for a Sonde agent. It is shown once.
 pub async fn mint(
     State(hub): State<Wires>,
     By(caller): By,
@@ -81,8 +81,8 @@ pub async fn mint(
 }
 
 #[utoipa::path(get, path = "/api/v1/enrollment-tokens", responses((status = 200)), tag = "sonde")]
-/// The enrolment tokens and what became of them; never the tokens themselves.
-pub async fn tokens(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
+/// List the enrolment tokens with their states, without the tokens themselves.
+pub async fn tokens(State(hub): State<Wires>, caller: Caller) -> Json<Value> {
     let now = clock::now();
     // Whose name a token bears, or who used it.
     let about = |t: &SondeTokenRow| {
@@ -111,21 +111,21 @@ pub async fn tokens(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
     Json(json!({ "tokens": tokens }))
 }
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Deserialize, utoipa::ToSchema)]
 pub struct ProbeBody {
-    /// By name or id; may be left out when only one agent has the pack.
+    /// The agent, by name or id; may be omitted when only one agent has the pack.
     agent: Option<String>,
-    /// Fully qualified.
+    /// The full name of the probe.
     probe: String,
     /// A JSON object.
     #[schema(value_type = Object)]
     params: Option<Box<RawValue>>,
-    /// Milliseconds for the whole probe; 30000 when nothing is said.
+    /// Milliseconds for the whole probe; 30000 by default.
     timeout: Option<f64>,
 }
 
 #[utoipa::path(post, path = "/api/v1/probe", request_body = ProbeBody, responses((status = 200), (status = 202), (status = 400), (status = 403)), tag = "sonde")]
-/// Run a probe. An agent's own failure is a response with its status; that nobody answered is an error.
+/// Run a probe. A failure of the agent is a response with its status; no answer is an error.
 pub async fn probe(
     State(hub): State<Wires>,
     By(caller): By,
@@ -163,11 +163,11 @@ fn pending(error: AskError) -> Result<Response<Body>, ApiError> {
     }
 }
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Deserialize, utoipa::ToSchema)]
 pub struct DiagnoseBody {
-    /// By name or id; may be left out when only one agent has what the runbook asks for.
+    /// The agent, by name or id; may be omitted when only one agent has the runbook's probes.
     agent: Option<String>,
-    /// Which runbook.
+    /// The runbook.
     category: String,
     /// The runbook's parameters.
     #[schema(value_type = Object)]
@@ -200,13 +200,13 @@ fn split(tags: Option<&str>) -> Vec<String> {
 }
 
 #[utoipa::path(get, path = "/api/v1/agents", params(TagQuery), responses((status = 200)), tag = "sonde")]
-/// The Sonde agents within the caller's reach.
+/// List the Sonde agents within the caller's scopes.
 pub async fn agents(State(hub): State<Wires>, By(caller): By, QueryOf(query): QueryOf<TagQuery>) -> Json<Value> {
     Json(overview::agents(&hub, &caller, &split(query.tags.as_deref())))
 }
 
 #[utoipa::path(get, path = "/api/v1/agents/{id}", params(("id" = String, Path)), responses((status = 200)), tag = "sonde")]
-/// One Sonde agent, by name or id.
+/// Show one Sonde agent, by name or id.
 pub async fn agent(
     State(hub): State<Wires>,
     By(caller): By,
@@ -220,13 +220,13 @@ pub async fn agent(
 }
 
 #[utoipa::path(get, path = "/api/v1/packs", responses((status = 200)), tag = "sonde")]
-/// The packs: built-in ones and those that agents brought.
-pub async fn packs(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
+/// List the packs: built-in ones and those of agents.
+pub async fn packs(State(hub): State<Wires>, caller: Caller) -> Json<Value> {
     Json(overview::packs(&hub, &caller))
 }
 
 #[utoipa::path(get, path = "/api/v1/capabilities", params(TagQuery), responses((status = 200)), tag = "sonde")]
-/// Which agent can be asked for what.
+/// The probes and runbooks of each agent.
 pub async fn capabilities(
     State(hub): State<Wires>,
     By(caller): By,
@@ -236,8 +236,8 @@ pub async fn capabilities(
 }
 
 #[utoipa::path(get, path = "/api/v1/runbooks", responses((status = 200)), tag = "sonde")]
-/// The runbooks, and files that are none.
-pub async fn runbooks(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
+/// List the runbooks, and files that could not be loaded.
+pub async fn runbooks(State(hub): State<Wires>, caller: Caller) -> Json<Value> {
     let mut good = Vec::new();
     let mut bad = Vec::new();
     for known in diagnose::all(&hub, &caller).await {
@@ -255,7 +255,7 @@ pub async fn runbooks(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
 }
 
 #[utoipa::path(get, path = "/api/v1/ca", responses((status = 200)), tag = "sonde")]
-/// The certificate of the CA that Sonde agents trust.
+/// Show the certificate of the CA that Sonde agents trust.
 pub async fn ca(State(hub): State<Wires>, _: By) -> Result<Json<Value>, ApiError> {
     let ca = hub.sonde.ca(&*hub.store).await.map_err(|why| {
         tracing::error!(%why, "cannot create or read the CA");
@@ -267,7 +267,7 @@ pub async fn ca(State(hub): State<Wires>, _: By) -> Result<Json<Value>, ApiError
 #[derive(Debug, Deserialize, Default, utoipa::ToSchema)]
 #[serde(default)]
 pub struct HealthBody {
-    /// Only this agent; all when nothing is said.
+    /// Only this agent; all by default.
     agent: Option<String>,
     /// Only these runbooks.
     categories: Vec<String>,

@@ -68,7 +68,7 @@ fn view(hub: &Wires, client: &Client) -> ClientView {
 }
 
 #[utoipa::path(get, path = "/api/yonexus/clients", params(ClientQuery), responses((status = 200, body = ClientList)), tag = "yonexus")]
-/// The clients: allow-list, trust and liveness.
+/// List the clients with trust and liveness.
 pub async fn clients(
     State(hub): State<Wires>,
     By(caller): By,
@@ -106,7 +106,7 @@ pub async fn allow(
 }
 
 #[utoipa::path(get, path = "/api/yonexus/clients/{identifier}", params(("identifier" = String, Path)), responses((status = 200, body = ClientView), (status = 404)), tag = "yonexus")]
-/// One client.
+/// Show one client.
 pub async fn client(
     State(hub): State<Wires>,
     By(caller): By,
@@ -116,7 +116,7 @@ pub async fn client(
 }
 
 #[utoipa::path(delete, path = "/api/yonexus/clients/{identifier}", params(("identifier" = String, Path)), responses((status = 200), (status = 404), (status = 409)), tag = "yonexus")]
-/// Take a client off the allow-list, with its key, its secret and what waits for it. The journal stays.
+/// Delete a client with its key, its secret and its waiting messages. The journal stays.
 pub async fn remove(
     State(hub): State<Wires>,
     By(caller): By,
@@ -133,7 +133,7 @@ pub async fn remove(
 }
 
 #[utoipa::path(post, path = "/api/yonexus/clients/{identifier}/revoke", params(("identifier" = String, Path)), responses((status = 200, body = ClientView), (status = 404)), tag = "yonexus")]
-/// Revoke a client: its key and secret are refused from now on and its link is closed at once.
+/// Revoke a client: refuses its key and secret from now on and closes its link.
 pub async fn revoke(
     State(hub): State<Wires>,
     By(caller): By,
@@ -145,7 +145,7 @@ pub async fn revoke(
 }
 
 #[utoipa::path(post, path = "/api/yonexus/clients/{identifier}/rotate-key", params(("identifier" = String, Path)), responses((status = 200, body = ClientView), (status = 404), (status = 409)), tag = "yonexus")]
-/// For an hour, let a client bind another key with a proof of its secret.
+/// Allow a client to bind a new key within an hour, with a proof of its secret.
 pub async fn rotate_key(
     State(hub): State<Wires>,
     By(caller): By,
@@ -160,8 +160,8 @@ pub async fn rotate_key(
 }
 
 #[utoipa::path(get, path = "/api/yonexus/pairings", responses((status = 200, body = PairingList)), tag = "yonexus")]
-/// Pairings under way. The code is there for those who may approve.
-pub async fn pairings(State(hub): State<Wires>, By(caller): By) -> Json<PairingList> {
+/// List the open pairings, with codes for those who may approve.
+pub async fn pairings(State(hub): State<Wires>, caller: Caller) -> Json<PairingList> {
     let may_approve = caller.token.grant.check(Right::Approve).is_ok();
     let now = clock::now();
     let view = |client: &Arc<Client>| {
@@ -190,7 +190,7 @@ pub async fn pairings(State(hub): State<Wires>, By(caller): By) -> Json<PairingL
 
 #[utoipa::path(post, path = "/api/yonexus/pairings/{identifier}", params(("identifier" = String, Path)), request_body = DecidePairing,
     responses((status = 200, body = ClientView), (status = 404)), tag = "yonexus")]
-/// Say yes or no to a pairing. Yes completes it without a code: compare the key's fingerprint first.
+/// Approve or deny a pairing. Approving completes it without a code: compare the key's fingerprint first.
 pub async fn decide(
     State(hub): State<Wires>,
     By(caller): By,

@@ -190,7 +190,7 @@ pub async fn delete(
 }
 
 #[utoipa::path(post, path = "/api/rules/{rule}/test", params(("rule" = String, Path)), request_body = TestRule, responses((status = 200, body = RuleTest)), tag = "rules")]
-/// What would become of a message of this rule. Nothing is sent.
+/// Show where a message of this rule would go. Nothing is sent.
 pub async fn test(
     State(hub): State<Wires>,
     By(caller): By,
@@ -209,7 +209,7 @@ pub async fn test(
 }
 
 #[utoipa::path(get, path = "/api/messages", params(MessageQuery), responses((status = 200, body = MessagePage)), tag = "rules")]
-/// Messages in the inbox, in order of arrival.
+/// List messages in the inbox, in order of arrival.
 pub async fn inbox(
     State(hub): State<Wires>,
     By(caller): By,
