@@ -497,6 +497,10 @@ fn picture(value: &mut Value, member: &str) -> Picture {
 mod tests {
     use super::*;
 
+    /// The hub's own: these tests need no protocol.
+    static TOOLS: std::sync::LazyLock<Tools> =
+        std::sync::LazyLock::new(|| Tools::new(vec![Box::new(crate::HubTools)]));
+
     #[test]
     fn a_machine_cannot_speak_as_the_hub() {
         assert_eq!(plain_code("timeout"), "timeout");
@@ -543,7 +547,7 @@ mod tests {
             duration_ms: None,
             by_agent: false,
         };
-        Outcome::ended(&crate::tools::TOOLS, &call, &done, 1000)
+        Outcome::ended(&TOOLS, &call, &done, 1000)
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Asker {
 impl Server {
     /// The server of a hub.
     pub(super) fn new(hub: Hub) -> Self {
-        let instructions = hub.mcp.tools.instructions(INSTRUCTIONS.0, INSTRUCTIONS.1);
+        let instructions = Sessions::of(&hub).tools.instructions(INSTRUCTIONS.0, INSTRUCTIONS.1);
         Self { hub, instructions: instructions.into() }
     }
 }

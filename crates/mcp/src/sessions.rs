@@ -563,7 +563,10 @@ impl SessionManager for Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::TOOLS;
+
+    /// The hub's own: these tests need no protocol.
+    static TOOLS: std::sync::LazyLock<Tools> =
+        std::sync::LazyLock::new(|| Tools::new(vec![Box::new(crate::HubTools)]));
     use convoke_gate::clock;
     use convoke_gate::settings::Sources;
 

@@ -18,8 +18,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::server::Asker;
-use convoke_gate::calls::Call;
 use convoke_doors::{ApiError, extract};
+use convoke_gate::calls::Call;
 use convoke_gate::hub::Hub;
 
 /// The argument that names an agent.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::Wires;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use convoke_api::agents::{EnrolRequest, EnrolToken, Enrolled};
@@ -18,7 +19,6 @@ use convoke_doors::{ApiError, From};
 use convoke_gate::agents::AuthWay;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::clock;
-use convoke_gate::hub::Hub;
 use convoke_gate::link::Close;
 use convoke_gate::operators::Caller;
 use convoke_store::EnrolOutcome;

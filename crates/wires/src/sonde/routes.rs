@@ -82,7 +82,7 @@ pub async fn mint(
 
 #[utoipa::path(get, path = "/api/v1/enrollment-tokens", responses((status = 200)), tag = "sonde")]
 /// List the enrolment tokens with their states, without the tokens themselves.
-pub async fn tokens(State(hub): State<Wires>, caller: Caller) -> Json<Value> {
+pub async fn tokens(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
     let now = clock::now();
     // Whose name a token bears, or who used it.
     let about = |t: &SondeTokenRow| {
@@ -111,7 +111,7 @@ pub async fn tokens(State(hub): State<Wires>, caller: Caller) -> Json<Value> {
     Json(json!({ "tokens": tokens }))
 }
 
-#[derive(Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub struct ProbeBody {
     /// The agent, by name or id; may be omitted when only one agent has the pack.
     agent: Option<String>,
@@ -163,7 +163,7 @@ fn pending(error: AskError) -> Result<Response<Body>, ApiError> {
     }
 }
 
-#[derive(Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub struct DiagnoseBody {
     /// The agent, by name or id; may be omitted when only one agent has the runbook's probes.
     agent: Option<String>,
@@ -221,7 +221,7 @@ pub async fn agent(
 
 #[utoipa::path(get, path = "/api/v1/packs", responses((status = 200)), tag = "sonde")]
 /// List the packs: built-in ones and those of agents.
-pub async fn packs(State(hub): State<Wires>, caller: Caller) -> Json<Value> {
+pub async fn packs(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
     Json(overview::packs(&hub, &caller))
 }
 
@@ -237,7 +237,7 @@ pub async fn capabilities(
 
 #[utoipa::path(get, path = "/api/v1/runbooks", responses((status = 200)), tag = "sonde")]
 /// List the runbooks, and files that could not be loaded.
-pub async fn runbooks(State(hub): State<Wires>, caller: Caller) -> Json<Value> {
+pub async fn runbooks(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
     let mut good = Vec::new();
     let mut bad = Vec::new();
     for known in diagnose::all(&hub, &caller).await {

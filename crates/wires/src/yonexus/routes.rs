@@ -161,7 +161,7 @@ pub async fn rotate_key(
 
 #[utoipa::path(get, path = "/api/yonexus/pairings", responses((status = 200, body = PairingList)), tag = "yonexus")]
 /// List the open pairings, with codes for those who may approve.
-pub async fn pairings(State(hub): State<Wires>, caller: Caller) -> Json<PairingList> {
+pub async fn pairings(State(hub): State<Wires>, By(caller): By) -> Json<PairingList> {
     let may_approve = caller.token.grant.check(Right::Approve).is_ok();
     let now = clock::now();
     let view = |client: &Arc<Client>| {
