@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::audit::{self, Export, Verdict};
-use crate::interface::{JournalFilter, Store};
 use crate::sqlite::{OpenOptions, SqliteStore};
+use crate::{Calls, Journal, JournalFilter, Store};
 use crate::{backup, keys};
 
 const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);
@@ -251,7 +251,8 @@ async fn killed_with(calls: u128) -> tempfile::TempDir {
     store.append(Draft { phase: Some(Phase::Intent), ..outcome(1) }).await.expect("appends");
     let hub_id = store.hub_id();
     store.close().await.expect("closes");
-    let (chain, _) = journal::end(&Connection::open(dir.path().join("hub.db")).expect("opens"), hub_id).expect("reads");
+    let (chain, _) =
+        journal::end(&Connection::open(dir.path().join("hub.db")).expect("opens"), hub_id).expect("reads");
     let mut tail = Tail::behind(chain);
     for call in 1..=calls {
         let before = *tail.chain.head();
