@@ -120,8 +120,9 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let options = OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, ..OpenOptions::new(&data) };
     // Opening reads, migrates and locks: not on the runtime's threads.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await;
-    let store = Arc::new(opened.map_err(|_| StartError::Key("opening the store panicked"))??);
+    let store = opened.map_err(|_| StartError::Key("opening the store panicked"))??;
     let key = store.hub_key().clone();
+    let store: Arc<dyn Store> = Arc::new(store);
     // Bound before anything is announced, after the store is locked: two hubs on one directory never both listen.
     let listener = TcpListener::bind(address).await.map_err(|why| StartError::Listen { address, why })?;
     let listen = listener.local_addr().map_err(|why| StartError::Listen { address, why })?;

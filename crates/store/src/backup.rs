@@ -1,6 +1,6 @@
 //! Backups: one file, made while the hub runs.
 //!
-//! A backup is a copy of the database (an ordinary SQLite file) with a manifest after it and, at the very end, the
+//! A backup is a dump of the engine (a whole database file) with a manifest after it and, at the very end, the
 //! manifest's SHA-256, its length and a mark. The manifest has the copy's length and hash, so that a damaged file is
 //! found before anything is restored from it. The data key is left out unless a passphrase is given; then it is in the manifest,
 //! sealed under that passphrase.
@@ -15,19 +15,17 @@ use convoke_core::id::HubId;
 use convoke_core::journal::{Expected, Summary};
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::Result;
 use crate::audit::{self, Verdict};
+use crate::engine::{self, CURRENT_SCHEMA, Engine, mark_restored, open_dump};
 use crate::error::StoreError;
 use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent};
-use crate::interface::Result;
 use crate::keys;
 use crate::seal::DataKey;
-use crate::sqlite::{
-    CURRENT_SCHEMA, RESTORED, join_old_tail, meta, now, open_readable, refuse_damaged_log, schema_version, set_meta,
-};
+use crate::store::now;
 use key::WrappedKey;
 
 /// The version of the format.
@@ -81,17 +79,11 @@ pub fn create(
     passphrase: Option<&SecretText>,
     data_key: Option<&SecretBytes>,
 ) -> Result<Manifest> {
-    let paths = Paths::existing(dir)?;
-    // It would be a backup without what is behind the damage, and nothing in it would say so.
-    refuse_damaged_log(&paths.wal)?;
-    join_old_tail(&paths)?;
-    let Some(passphrase) = passphrase else { return copy(&paths, to, None) };
-    let conn = open_readable(&paths.db)?;
-    schema_version(&conn)?;
-    let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
-    drop(conn);
-    let key = keys::peek(&paths, data_key, &key_id)?;
-    copy(&paths, to, Some((&key, passphrase)))
+    let engine = engine::at(dir)?;
+    let Some(passphrase) = passphrase else { return copy(&*engine, to, None) };
+    let key_id = engine.view()?.key_id()?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
+    let key = keys::peek(&Paths::new(dir), data_key, &key_id)?;
+    copy(&*engine, to, Some((&key, passphrase)))
 }
 
 /// A restored data directory.
@@ -181,8 +173,8 @@ pub fn verify(file: &Path) -> Result<(Manifest, Summary)> {
     Ok((manifest, summary))
 }
 
-/// Copies a database into the new backup `to`, and checks the result.
-pub(crate) fn copy(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
+/// Dumps an engine's data into the new backup `to`, and checks the result.
+pub(crate) fn copy(engine: &dyn Engine, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
     if to.exists() {
         return Err(StoreError::Exists(to.to_owned()));
     }
@@ -192,7 +184,7 @@ pub(crate) fn copy(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)
     // What an earlier attempt left behind.
     let _ = fs::remove_file(&partial);
     drop(create_private(&partial)?);
-    let made = write_backup(paths, &partial, key).and_then(|manifest| verify(&partial).map(|_| manifest));
+    let made = write_backup(engine, &partial, key).and_then(|manifest| verify(&partial).map(|_| manifest));
     let manifest = match made {
         Ok(manifest) => manifest,
         Err(error) => {
@@ -213,32 +205,25 @@ pub(crate) fn copy(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)
     Ok(manifest)
 }
 
-fn write_backup(paths: &Paths, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
-    let conn = open_readable(&paths.db)?;
-    schema_version(&conn)?;
-    let text = to.to_str().ok_or_else(|| bad(to, "its name is not UTF-8"))?;
-    // A copy of one moment, while writers go on; without free pages, so that nothing deleted is in it.
-    conn.execute("VACUUM INTO ?1", [text])?;
-    drop(conn);
+fn write_backup(engine: &dyn Engine, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
+    engine.dump(to)?;
     let mut file = OpenOptions::new().read(true).write(true).open(to).map_err(|e| StoreError::io("open", to, e))?;
     let io = |e| StoreError::io("write", to, e);
     let (db_bytes, db_sha256) = hash(&mut file, to)?;
-    let facts = open_immutable(to)?;
-    let key_id = meta(&facts, "key_id")?.ok_or_else(|| StoreError::Corrupt("the key's id is missing".into()))?;
-    let hub_id = meta(&facts, "hub_id")?.and_then(|text| text.parse().ok());
+    let dump = open_dump(to)?;
+    let key_id = dump.key_id()?.ok_or_else(|| StoreError::Corrupt("the key's id is missing".into()))?;
     let manifest = Manifest {
         convoke_backup: FORMAT,
         created_at: now(),
-        hub_id: hub_id.ok_or_else(|| StoreError::Corrupt("the hub's id is missing".into()))?,
-        schema: schema_version(&facts)?,
+        hub_id: dump.hub_id()?,
+        schema: dump.schema()?,
         db_bytes,
         db_sha256,
-        journal_seq: facts.query_row("SELECT coalesce(max(seq), 0) FROM journal", [], |row| row.get::<_, i64>(0))?
-            as u64,
+        journal_seq: dump.last_seq()?,
         data_key: key.map(|(key, passphrase)| WrappedKey::seal(key, passphrase, &key_id)).transpose()?,
         key_id,
     };
-    drop(facts);
+    drop(dump);
     let manifest_bytes = serde_json::to_vec(&manifest).expect("plain fields serialise");
     let length = u32::try_from(manifest_bytes.len()).expect("a manifest is a few hundred bytes");
     file.write_all(&manifest_bytes)
@@ -295,48 +280,17 @@ fn copy_db(from: &Path, to: &Path, manifest: &Manifest) -> Result<()> {
         .map_err(|e| StoreError::io("write", to, e))
 }
 
-/// Notes in the database that it comes from a backup: the hub that starts there must not take up what waited then.
-fn mark_restored(db: &Path) -> Result<()> {
-    set_meta(&open_alone(db)?, RESTORED, &now().to_string())
-}
-
-/// Opens a database that nobody else has. What is interrupted is begun again: nothing needs to be undone, and nothing shall
-/// lie beside it.
-fn open_alone(db: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(db, flags)?;
-    conn.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
-    Ok(conn)
-}
-
 /// Checks the database in `file`, with or without a manifest behind it.
 fn check_db(file: &Path, manifest: &Manifest) -> Result<Summary> {
-    let conn = open_immutable(file)?;
+    let dump = open_dump(file)?;
     let expected = Expected { hub_id: Some(manifest.hub_id), ..Expected::default() };
-    match audit::verify_db(&conn, expected)? {
+    match audit::verify_view(&*dump, expected)? {
         Verdict::Good(summary) if summary.last_seq == manifest.journal_seq => Ok(summary),
         Verdict::Good(_) => Err(bad(file, "its journal does not end where its manifest says")),
         Verdict::Bad(finding) => Err(bad(file, &format!("its journal does not hold: {finding}"))),
         Verdict::Damaged { why, .. } => Err(bad(file, &why)),
         Verdict::DamagedLog(damage) => Err(bad(file, &damage.to_string())),
     }
-}
-
-/// Opens a database that nobody writes, leaving nothing beside it.
-fn open_immutable(path: &Path) -> Result<Connection> {
-    let text = path.to_str().ok_or_else(|| bad(path, "its name is not UTF-8"))?;
-    let mut uri = String::from("file:");
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b':' | b'\\' => {
-                uri.push(byte.into())
-            }
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri.push_str("?immutable=1");
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Ok(Connection::open_with_flags(uri, flags)?)
 }
 
 /// Length and SHA-256 of what is left to read.

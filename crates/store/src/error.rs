@@ -1,10 +1,9 @@
 //! What can go wrong, one variant per thing an operator can act on. No text here carries a secret.
 
 use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use crate::sqlite::LogDamage;
 
 /// Why the store could not do what it was asked. `Clone`, because one failed commit answers many callers.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -194,54 +193,22 @@ impl StoreError {
     }
 }
 
-impl From<rusqlite::Error> for StoreError {
-    fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::Error as E;
-        use rusqlite::ErrorCode as Code;
-        match &error {
-            E::SqliteFailure(failure, _) => match failure.code {
-                Code::DiskFull => Self::DiskFull,
-                Code::SystemIoFailure if is_after_the_write(failure.extended_code) => {
-                    Self::NotSynced(Arc::new(error))
-                }
-                Code::DatabaseCorrupt | Code::NotADatabase => Self::Corrupt(error.to_string()),
-                Code::ConstraintViolation => Self::Conflict("this is already there".into()),
-                Code::SystemIoFailure | Code::CannotOpen | Code::PermissionDenied | Code::ReadOnly => {
-                    Self::Io { what: "read or write the database".into(), source: Arc::new(error) }
-                }
-                _ => Self::Internal(Arc::new(error)),
-            },
-            E::FromSqlConversionFailure(..) | E::InvalidColumnType(..) | E::IntegralValueOutOfRange(..) => {
-                Self::Corrupt(error.to_string())
-            }
-            _ => Self::Internal(Arc::new(error)),
-        }
-    }
+/// What is wrong with a write-ahead log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogDamage {
+    /// The first frame that cannot be read, counted from 1. None where it is the log's header, and so nothing can be read.
+    pub frame: Option<u64>,
+    /// The commits, from there on, that cannot be read.
+    pub commits: u64,
 }
 
-/// Whether a commit may stand in the log whole though it failed: the sync comes after the last byte of it was written.
-const fn is_after_the_write(extended_code: i32) -> bool {
-    use rusqlite::ffi;
-    matches!(extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
-}
-
-#[cfg(test)]
-mod tests {
-    use rusqlite::ffi;
-
-    use super::*;
-
-    #[test]
-    fn a_sync_that_failed_is_told_from_a_write_that_did() {
-        let error = |code| StoreError::from(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
-        for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_DIR_FSYNC] {
-            let unsure = error(code);
-            assert!(!unsure.has_changed_nothing() && unsure.is_of_the_storage(), "{unsure:?}");
-            assert!(unsure.to_string().contains("not known"), "{unsure}");
+impl fmt::Display for LogDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.frame {
+            Some(frame) => write!(f, "frame {frame} of it is damaged")?,
+            None => write!(f, "its header is damaged")?,
         }
-        for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_READ, ffi::SQLITE_FULL, ffi::SQLITE_READONLY] {
-            let sure = error(code);
-            assert!(sure.has_changed_nothing() && sure.is_of_the_storage(), "{sure:?}");
-        }
+        write!(f, ", so that {} commit", self.commits)?;
+        write!(f, "{} from there on cannot be read", if self.commits == 1 { "" } else { "s" })
     }
 }

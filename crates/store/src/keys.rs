@@ -7,21 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use convoke_core::door::Door;
-use convoke_core::id::CallId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::{SecretBytes, SecretText};
-use rusqlite::{Connection, params};
 use serde_json::json;
-use uuid::Uuid;
 
+use crate::Result;
+use crate::engine;
 use crate::error::StoreError;
-use crate::files::{DirLock, Paths, sync_parent, write_private};
-use crate::interface::Result;
+use crate::files::{Paths, sync_parent, write_private};
 use crate::seal::DataKey;
-use crate::sqlite::{
-    OldTail, append_alone, args_purpose, hub_id, meta, migrate, now, open_writable, refuse_damaged_log,
-    reseal_clients, reseal_rooms, reseal_rules, schema_version, secret_purpose, set_meta,
-};
+use crate::store::now;
 
 /// Names the environment in messages.
 const ENVIRONMENT: &str = "CONVOKE_DATA_KEY";
@@ -47,19 +42,11 @@ pub struct Rotated {
 /// Seals everything anew. `current` is the key in force when it does not come from the file, `new` the next one when
 /// it should not go to the file. The hub must not be running.
 pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretBytes>) -> Result<Rotated> {
-    let paths = Paths::existing(dir)?;
-    let _lock = DirLock::take(&paths)?;
-    refuse_damaged_log(&paths.wal)?;
-    let mut conn = open_writable(&paths.db)?;
-    let key_id = if schema_version(&conn)? == 0 { None } else { meta(&conn, "key_id")? };
-    let old = load(&paths, current, &key_id.ok_or_else(|| StoreError::NoData(dir.to_owned()))?)?;
+    let paths = Paths::new(dir);
+    let mut data = engine::at(dir)?.take()?;
+    let old = load(&paths, current, &data.key_id()?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?)?;
     // What is sealed is where the newest schema has it, and the record of the rotation comes after all others.
-    let tail = OldTail::read(&conn, &paths, false)?;
-    migrate(&mut conn)?;
-    tail.join(&mut conn, &paths)?;
-    // What is replaced is wiped in the file. The old key may be known to others, and is kept beside it for backups: it must
-    // not open anything in it any more.
-    conn.pragma_update(None, "secure_delete", "ON")?;
+    data.migrate()?;
     // Before anything else: whatever happens from here on, what is in the file stays on the disk.
     let (old_key, other_key) = match keep(&paths, current.is_none() || new.is_none())? {
         Some((id, kept)) if id == old.id() => (Some(kept), None),
@@ -74,15 +61,13 @@ pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretByte
             key
         }
     };
-    let values = reseal(&mut conn, &old, &next)?;
+    let values = data.reseal(&old, &next, &|values| record(&old, &next, values))?;
     if new.is_none() {
         adopt_next(&paths)?;
     } else if current.is_none() {
         // Its values are sealed with the new one now; left behind, it would only be taken for the right key.
         remove(&paths.key)?;
     }
-    // The log still has the old pages.
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(Rotated { values, in_file: new.is_none(), old_key, other_key })
 }
 
@@ -103,38 +88,6 @@ fn keep(paths: &Paths, is_replaced: bool) -> Result<Option<(String, PathBuf)>> {
     remove(&kept)?;
     write_key(&kept, &key)?;
     Ok(Some((key.id(), kept)))
-}
-
-/// Everything that is sealed, the key's id, and the record of it, in one transaction.
-fn reseal(conn: &mut Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
-    let tx = conn.transaction()?;
-    let secrets: Vec<(String, Vec<u8>)> = tx
-        .prepare("SELECT name, sealed FROM secrets")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    for (name, sealed) in &secrets {
-        let purpose = secret_purpose(name);
-        let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
-        tx.execute("UPDATE secrets SET sealed = ?2 WHERE name = ?1", params![name, value])?;
-    }
-    let calls: Vec<([u8; 16], String, String, Vec<u8>)> = tx
-        .prepare("SELECT id, target, tool, args FROM calls WHERE args IS NOT NULL")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    for (id, target, tool, sealed) in &calls {
-        let purpose = args_purpose(CallId::new(Uuid::from_bytes(*id)), target, tool);
-        // What could not be opened before cannot be after.
-        let Ok(args) = old.open(&purpose, sealed) else { continue };
-        let value = new.seal(&purpose, args.reveal())?;
-        tx.execute("UPDATE calls SET args = ?2 WHERE id = ?1", params![id, value])?;
-    }
-    let others = reseal_clients(&tx, old, new)? + reseal_rules(&tx, old, new)? + reseal_rooms(&tx, old, new)?;
-    set_meta(&tx, "key_id", &new.id())?;
-    let values = secrets.len() + calls.len() + others;
-    let hub_id = hub_id(&tx)?.ok_or_else(|| StoreError::Corrupt("the hub's id is missing".into()))?;
-    append_alone(&tx, hub_id, &record(old, new, values))?;
-    tx.commit()?;
-    Ok(values)
 }
 
 /// The ids tell nothing about the keys; with them a backup's key is found in the record.

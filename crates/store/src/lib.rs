@@ -6,20 +6,29 @@
 
 pub mod audit;
 pub mod backup;
+mod calls;
+mod engine;
 mod error;
 mod files;
-mod interface;
+mod journal;
 pub mod keys;
+mod messages;
+mod peers;
+mod people;
 mod rooms;
 mod seal;
-mod sonde;
 mod sqlite;
-mod yonexus;
+mod store;
+mod telemetry;
 
-pub use error::StoreError;
+pub use calls::*;
+pub use error::{LogDamage, StoreError};
 pub use files::{Holder, Paths, holder};
-pub use interface::*;
-pub use rooms::{RoomRow, RoomStore};
-pub use sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
-pub use sqlite::{LogDamage, OpenOptions, SqliteStore, peek_secret};
-pub use yonexus::*;
+pub use journal::*;
+pub use messages::*;
+pub use peers::*;
+pub use people::*;
+pub use rooms::{RoomRow, Rooms};
+pub use sqlite::{OpenOptions, SqliteStore, peek_secret};
+pub use store::*;
+pub use telemetry::*;

@@ -5,7 +5,7 @@ use convoke_core::journal::Draft;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 
-use crate::interface::Result;
+use crate::store::Result;
 
 /// A room as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +20,9 @@ pub struct RoomRow {
     pub created_at: Timestamp,
 }
 
-/// Where the hub keeps rooms.
+/// Rooms.
 #[async_trait]
-pub trait RoomStore: Send + Sync {
+pub trait Rooms: Send + Sync {
     /// All rooms, by name.
     async fn rooms(&self) -> Result<Vec<RoomRow>>;
     /// Keeps a new room. False when there is one of that name; then nothing is recorded.

@@ -1,26 +1,28 @@
 //! SQLite behind the interface: one writer thread, a few readers, everything in one data directory.
 
+mod admin;
 mod agents;
 mod calls;
 mod clients;
 mod damage;
+mod data_dir;
+mod error;
 mod journal;
 mod messages;
-mod methods;
 mod old_tail;
-mod operators;
+mod outbox;
+mod peers;
+mod people;
 mod queue;
 mod readers;
 mod rooms;
 mod row;
 mod schema;
 mod shm;
-mod skip;
 mod sonde;
 mod telemetry;
 mod wal;
 mod writer;
-mod yonexus;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -29,44 +31,32 @@ use std::sync::Arc;
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::id::HubId;
 use convoke_core::secret::SecretBytes;
-use convoke_core::time::Timestamp;
 use ed25519_dalek::SigningKey;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
+use crate::Result;
 use crate::error::StoreError;
 use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent, touch_private};
-use crate::interface::Result;
 use crate::keys;
 use crate::seal::{DataKey, random};
+use crate::store::now;
+use old_tail::OldTail;
 use queue::Queue;
 use readers::Readers;
-use skip::Filling;
 use wal::WalKeeper;
 use writer::Writer;
 
-pub use damage::LogDamage;
-
-pub(crate) use calls::args_purpose;
-pub(crate) use clients::reseal as reseal_clients;
-pub(crate) use damage::{find as find_log_damage, refuse as refuse_damaged_log};
-pub(crate) use journal::{Raw, append_alone, checkpoints, walk};
-pub(crate) use messages::reseal as reseal_rules;
-pub(crate) use old_tail::{OldTail, join_offline as join_old_tail};
-pub(crate) use operators::secret_purpose;
-pub(crate) use rooms::reseal as reseal_rooms;
-pub(crate) use schema::{
-    CURRENT as CURRENT_SCHEMA, migrate, open_readable, open_writable, version as schema_version,
-};
-pub(crate) use skip::{Bits, Value, block_ended_by, kept as kept_bits, kept_too_soon};
+pub(crate) use data_dir::{DataDir, mark_restored, open_dump};
+pub(crate) use schema::CURRENT as CURRENT_SCHEMA;
 
 /// The secret under which the hub's own key is kept.
 const HUB_KEY: &str = "hub_key";
 /// Its public half, in the open, for exports.
 const PUBLIC_KEY: &str = "hub_public_key";
 /// Since when the database is of an earlier time, a backup's or one before a damage, and no hub has started on it.
-pub(crate) const RESTORED: &str = "restored_at";
+const RESTORED: &str = "restored_at";
 
 /// How to open a data directory.
 #[derive(Clone, Debug)]
@@ -158,7 +148,7 @@ impl SqliteStore {
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db, &paths.wal)?;
         let signer_of_writer = Arc::clone(&signer);
-        let writer = Writer { conn, chain, signed, filling: Filling::default(), signer: signer_of_writer, wal, lock };
+        let writer = Writer { conn, chain, signed, signer: signer_of_writer, wal, lock };
         let queue = writer.start(options.queue_limit)?;
         let readers = Readers::new(paths.db.clone(), options.readers);
         Ok(Self { hub_id, paths, key: Arc::new(key), signer, queue, readers })
@@ -232,24 +222,24 @@ fn note_accepted(conn: &Connection, accepting: &Path) -> Result<()> {
 }
 
 /// A fact about the store itself.
-pub(crate) fn meta(conn: &Connection, name: &str) -> Result<Option<String>> {
+fn meta(conn: &Connection, name: &str) -> Result<Option<String>> {
     Ok(conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0)).optional()?)
 }
 
 /// Whose directory this is, once a hub has started in it.
-pub(crate) fn hub_id(conn: &Connection) -> Result<Option<HubId>> {
+fn hub_id(conn: &Connection) -> Result<Option<HubId>> {
     let parsed = meta(conn, "hub_id")?.map(|text| text.parse());
     parsed.transpose().map_err(|_| StoreError::Corrupt("the hub's id is malformed".into()))
 }
 
 /// The public half of the hub's key, as the last start left it.
-pub(crate) fn hub_public_key(conn: &Connection) -> Result<Option<[u8; 32]>> {
+fn hub_public_key(conn: &Connection) -> Result<Option<[u8; 32]>> {
     let mut key = [0; 32];
     let text = meta(conn, PUBLIC_KEY)?;
     Ok(text.and_then(|text| hex::decode_to_slice(text, &mut key).ok()).map(|()| key))
 }
 
-pub(crate) fn set_meta(conn: &Connection, name: &str, value: &str) -> Result<()> {
+fn set_meta(conn: &Connection, name: &str, value: &str) -> Result<()> {
     conn.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![name, value])?;
     Ok(())
 }
@@ -261,7 +251,7 @@ fn initialise(conn: &mut Connection, key: &DataKey) -> Result<HubId> {
     set_meta(&tx, "hub_id", &hub_id.to_string())?;
     set_meta(&tx, "key_id", &key.id())?;
     set_meta(&tx, "created_at", &now().to_string())?;
-    operators::put_rule(&tx, &ConfirmRule::default_rule())?;
+    people::put_rule(&tx, &ConfirmRule::default_rule())?;
     tx.commit()?;
     Ok(hub_id)
 }
@@ -269,9 +259,9 @@ fn initialise(conn: &mut Connection, key: &DataKey) -> Result<HubId> {
 /// The hub's key: the one that is kept, or at the first start the one from outside, or a new one. Agents know the hub by it,
 /// so another never takes its place.
 fn signer(conn: &mut Connection, key: &DataKey, from_outside: Option<&SecretBytes>) -> Result<SigningKey> {
-    let purpose = secret_purpose(HUB_KEY);
+    let purpose = people::secret_purpose(HUB_KEY);
     let known = meta(conn, PUBLIC_KEY)?;
-    let kept = match operators::sealed_secret(conn, HUB_KEY)? {
+    let kept = match people::sealed_secret(conn, HUB_KEY)? {
         Some(sealed) => Some(signing_key(&key.open(&purpose, &sealed)?)?),
         None => None,
     };
@@ -287,7 +277,7 @@ fn signer(conn: &mut Connection, key: &DataKey, from_outside: Option<&SecretByte
     }
     if kept.as_ref() != Some(&signer) {
         let tx = conn.transaction()?;
-        operators::put_sealed_secret(&tx, HUB_KEY, &key.seal(&purpose, signer.as_bytes())?)?;
+        people::put_sealed_secret(&tx, HUB_KEY, &key.seal(&purpose, signer.as_bytes())?)?;
         set_meta(&tx, PUBLIC_KEY, &public_key)?;
         tx.commit()?;
     }
@@ -301,12 +291,6 @@ fn signing_key(seed: &SecretBytes) -> Result<SigningKey> {
     Ok(SigningKey::from_bytes(&seed))
 }
 
-/// The time, for what nobody passed one in for.
-pub(crate) fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
 /// A sealed secret by name, read without taking the directory; a hub may be running.
 pub fn peek_secret(dir: &Path, name: &str, data_key: Option<&SecretBytes>) -> Result<Option<SecretBytes>> {
     let paths = Paths::existing(dir)?;
@@ -314,8 +298,8 @@ pub fn peek_secret(dir: &Path, name: &str, data_key: Option<&SecretBytes>) -> Re
     schema::version(&conn)?;
     let key_id = meta(&conn, "key_id")?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
     let key = keys::peek(&paths, data_key, &key_id)?;
-    match operators::sealed_secret(&conn, name)? {
-        Some(sealed) => Ok(Some(key.open(&secret_purpose(name), &sealed)?)),
+    match people::sealed_secret(&conn, name)? {
+        Some(sealed) => Ok(Some(key.open(&people::secret_purpose(name), &sealed)?)),
         None => Ok(None),
     }
 }

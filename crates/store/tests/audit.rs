@@ -6,7 +6,7 @@ use convoke_core::id::CallId;
 use convoke_core::journal::{Anchor, Draft, Expected, Finding, Kind, record_hash};
 use convoke_core::time::Timestamp;
 use convoke_store::audit::{self, Export, Verdict};
-use convoke_store::{OpenOptions, SqliteStore, Store};
+use convoke_store::{Journal as _, OpenOptions, SqliteStore, Store as _, Telemetry as _};
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -77,10 +77,6 @@ async fn each_change_of_a_row_is_found_and_named() {
         ("UPDATE checkpoints SET signature = zeroblob(64) WHERE seq = 600", Some(600)),
         ("UPDATE checkpoints SET hash = zeroblob(32) WHERE seq = 600", Some(600)),
         ("UPDATE checkpoints SET signature = x'00' WHERE seq = 600", None),
-        ("UPDATE journal_skips SET bits = zeroblob(2048) WHERE block = 1", Some(1_024)),
-        ("DELETE FROM journal_skips", Some(512)),
-        ("INSERT INTO journal_skips VALUES (2, zeroblob(2048))", Some(1_025)),
-        ("INSERT INTO journal_skips VALUES (9, zeroblob(2048))", Some(4_609)),
         ("UPDATE meta SET value = '00000000-0000-0000-0000-000000000001' WHERE name = 'hub_id'", Some(1)),
     ] {
         let dir = filled().await;
@@ -110,11 +106,7 @@ async fn an_end_cut_off_with_its_checkpoint_is_found_by_what_was_kept_elsewhere(
     let dir = filled().await;
     let Verdict::Good(whole) = verify(dir.path()) else { panic!("untouched") };
     let conn = db(dir.path());
-    conn.execute_batch(
-        "DELETE FROM journal WHERE seq > 900; DELETE FROM checkpoints WHERE seq > 900;
-         DELETE FROM journal_skips WHERE block > 0;",
-    )
-    .expect("cuts");
+    conn.execute_batch("DELETE FROM journal WHERE seq > 900; DELETE FROM checkpoints WHERE seq > 900").expect("cuts");
     assert!(verify(dir.path()).is_good(), "alone, it cannot be told");
     let kept = Anchor { seq: whole.last_seq, hash: whole.last_hash };
     let expected = Expected { kept: vec![kept], ..Expected::default() };

@@ -6,7 +6,7 @@ use std::path::Path;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
-use convoke_store::{OpenOptions, SqliteStore, Store, StoreError, audit, backup};
+use convoke_store::{Journal as _, OpenOptions, SqliteStore, Store as _, StoreError, audit, backup};
 
 fn record() -> Draft {
     Draft::new(Timestamp::from_millis(0), Kind::Hub)

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::time::Timestamp;
-use convoke_store::{OpenOptions, SqliteStore, Store as _, audit};
+use convoke_store::{Journal as _, OpenOptions, SqliteStore, Store as _, audit};
 
 /// Opens the database for writing, looks at it and closes it, as a person with a database browser does.
 const LOOK: &str = "

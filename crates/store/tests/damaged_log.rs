@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use convoke_core::journal::{Draft, Expected, Kind};
 use convoke_core::time::Timestamp;
 use convoke_store::audit::{self, Verdict};
-use convoke_store::{OpenOptions, SqliteStore, Store, StoreError, backup, keys};
+use convoke_store::{Calls as _, Journal as _, OpenOptions, SqliteStore, Store as _, StoreError, backup, keys};
 
 const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);
 const PAGE: usize = 8192;

@@ -13,8 +13,8 @@ use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
 use convoke_store::audit::{self, Verdict};
 use convoke_store::{
-    CallRow, ClientRow, JournalFilter, OpenOptions, PairingRow, RoomRow, RoomStore as _, RuleRow, SqliteStore, Store,
-    StoreError, YonexusStore as _, keys,
+    CallRow, Calls as _, ClientRow, Journal as _, JournalFilter, Messages as _, OpenOptions, PairingRow, RoomRow,
+    Rooms as _, RuleRow, SqliteStore, Store as _, StoreError, keys,
 };
 use ed25519_dalek::SigningKey;
 use serde_json::json;

@@ -10,7 +10,9 @@ use convoke_core::guard::{AppliesTo, Rule};
 use convoke_core::id::CallId;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_core::time::Timestamp;
-use convoke_store::{JournalFilter, OpenOptions, SqliteStore, Store, audit};
+use convoke_store::{
+    Calls as _, Journal as _, JournalFilter, OpenOptions, People as _, SqliteStore, Store as _, audit,
+};
 use uuid::Uuid;
 
 const DIR: &str = "CONVOKE_KILL_TEST_DIR";

@@ -7,8 +7,8 @@ use convoke_core::secret::SecretText;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use crate::Result;
 use crate::error::StoreError;
-use crate::interface::Result;
 use crate::seal::{DataKey, random};
 
 /// What a new backup uses: 64 MiB, 3 passes. A guesser pays this for each guess.

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::row::{self, maybe_blob, maybe_raw, maybe_time, named, peer, time};
 use super::telemetry;
 use super::writer::Tx;
-use crate::interface::{AgentRow, EnrolOutcome, EnrolToken, Result};
+use crate::{AgentRow, EnrolOutcome, EnrolToken, Result};
 
 /// All agents, each with the health of its latest snapshot.
 pub(super) fn all(conn: &Connection) -> Result<Vec<AgentRow>> {

@@ -1,25 +1,128 @@
 //! Calls that outlive their request, and the approvals some of them wait for.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use convoke_core::approval::{Approval, ApprovalState, Binding};
 use convoke_core::call::CallState;
 use convoke_core::door::Door;
-use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
+use convoke_core::id::{ApprovalId, CallId, HubId, PeerId, TokenId};
 use convoke_core::journal::Draft;
 use convoke_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::row::{named, peer, time, uuid};
-use super::writer::Tx;
+use super::writer::{SMALL, Tx};
+use super::{RESTORED, SqliteStore, journal, meta};
 use crate::error::StoreError;
-use crate::interface::{APPROVALS_BYTES, ApprovalMove, CallRow, Reservation, Result};
 use crate::seal::DataKey;
+use crate::{APPROVALS_BYTES, ApprovalMove, CallEnd, CallRow, Calls, Reservation, Result};
+
+#[async_trait]
+impl Calls for SqliteStore {
+    async fn put_call(
+        &self,
+        call: CallRow,
+        approval: Option<Approval>,
+        record: Option<Draft>,
+    ) -> Result<Reservation> {
+        let key = Arc::clone(&self.key);
+        let purpose = args_purpose(call.id, call.target.as_str(), &call.tool);
+        let args = call.args.as_ref().map(|args| key.seal(&purpose, args.reveal())).transpose()?;
+        let weight = SMALL + 2 * args.as_ref().map_or(0, Vec::len);
+        let keep = move |tx: &mut Tx<'_>| put(tx, &call, args.as_deref(), approval.as_ref(), record.as_ref(), &key);
+        self.queue.run(weight, keep).await
+    }
+
+    async fn call(&self, id: CallId) -> Result<Option<CallRow>> {
+        let key = Arc::clone(&self.key);
+        self.readers.read(move |conn| call(conn, id, &key)).await
+    }
+
+    async fn move_approval(&self, moved: ApprovalMove) -> Result<bool> {
+        self.queue.run(SMALL, move |tx| move_approval(tx, &moved)).await
+    }
+
+    async fn end_approval(&self, moved: ApprovalMove, call: CallEnd) -> Result<bool> {
+        let end = move |tx: &mut Tx<'_>| {
+            let has_moved = move_approval(tx, &moved)?;
+            if has_moved {
+                finish(tx, call.id, &call.outcome, &call.record)?;
+            }
+            Ok(has_moved)
+        };
+        self.queue.run(2 * SMALL, end).await
+    }
+
+    async fn start_call(&self, id: CallId) -> Result<()> {
+        self.queue.run(SMALL, move |tx| start(tx, id)).await
+    }
+
+    async fn unuse_approval(&self, call: CallId, record: Draft) -> Result<bool> {
+        self.queue.run(SMALL, move |tx| unuse(tx, call, &record)).await
+    }
+
+    async fn finish_call(&self, id: CallId, outcome: &str, record: Draft) -> Result<()> {
+        let outcome = outcome.to_owned();
+        self.queue.run(SMALL + outcome.len(), move |tx| finish(tx, id, &outcome, &record)).await
+    }
+
+    async fn approvals(
+        &self,
+        state: Option<ApprovalState>,
+        after: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<(Approval, CallRow)>> {
+        let key = Arc::clone(&self.key);
+        let which = state.map_or(Which::All, Which::In);
+        self.readers.read(move |conn| approvals(conn, &which, after, limit, &key)).await
+    }
+
+    async fn approvals_without_args(
+        &self,
+        state: ApprovalState,
+        after: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<(Approval, CallRow)>> {
+        let key = Arc::clone(&self.key);
+        let which = Which::InWithoutArgs(state);
+        self.readers.read(move |conn| approvals(conn, &which, after, limit, &key)).await
+    }
+
+    async fn approval(&self, id: ApprovalId) -> Result<Option<(Approval, CallRow)>> {
+        let key = Arc::clone(&self.key);
+        self.readers.read(move |conn| Ok(approvals(conn, &Which::One(id), None, 1, &key)?.pop())).await
+    }
+
+    async fn stranded_calls(&self) -> Result<Vec<CallRow>> {
+        let key = Arc::clone(&self.key);
+        let hub_id = self.hub_id;
+        self.readers.read(move |conn| stranded(conn, hub_id, &key)).await
+    }
+
+    async fn open_intents(&self) -> Result<Vec<Draft>> {
+        let hub_id = self.hub_id;
+        self.readers.read(move |conn| journal::open_intents(conn, hub_id)).await
+    }
+
+    async fn is_restored(&self) -> Result<bool> {
+        self.readers.read(|conn| Ok(meta(conn, RESTORED)?.is_some())).await
+    }
+
+    async fn settle_restored(&self, record: Draft) -> Result<()> {
+        let settle = move |tx: &mut Tx<'_>| {
+            tx.conn.execute("DELETE FROM meta WHERE name = ?1", [RESTORED])?;
+            tx.append(&record).map(drop)
+        };
+        self.queue.run(SMALL, settle).await
+    }
+}
 
 const MAX_PAGE: u32 = 10_000;
 
 /// What a call's arguments are sealed for: this tool of this target, and no other that someone writes beside them.
-pub(crate) fn args_purpose(id: CallId, target: &str, tool: &str) -> String {
+pub(super) fn args_purpose(id: CallId, target: &str, tool: &str) -> String {
     format!("call-args:{id}\0{target}\0{tool}")
 }
 
@@ -92,7 +195,11 @@ pub(super) fn put(
         }
     }
     tx.conn
-        .prepare_cached("INSERT INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)")?
+        .prepare_cached(
+            "INSERT INTO calls (id, caller, idempotency_key, target, tool, args_digest, door, timeout_ms, state,
+                created_at, keep_until, args, outcome, hub_id, requested_by)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        )?
         .execute(params![
             call.id.uuid().into_bytes(),
             call.caller.uuid().into_bytes(),
@@ -107,6 +214,7 @@ pub(super) fn put(
             call.keep_until.millis(),
             args,
             call.outcome,
+            tx.hub_id().to_string(),
             call.requested_by,
         ])?;
     if let Some(approval) = approval {
@@ -290,15 +398,15 @@ pub(super) fn approvals(
     Ok(found)
 }
 
-/// Calls that have not ended and wait for nobody.
-pub(super) fn stranded(conn: &Connection, key: &DataKey) -> Result<Vec<CallRow>> {
+/// This hub's calls that have not ended and wait for nobody.
+pub(super) fn stranded(conn: &Connection, hub_id: HubId, key: &DataKey) -> Result<Vec<CallRow>> {
     let sql = format!(
         "SELECT {CALL} FROM calls c LEFT JOIN approvals a ON a.call = c.id
-         WHERE c.state <> 'done' AND (a.state IS NULL OR a.state NOT IN ('pending', 'approved'))
+         WHERE c.hub_id = ?1 AND c.state <> 'done' AND (a.state IS NULL OR a.state NOT IN ('pending', 'approved'))
          ORDER BY c.created_at"
     );
     let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query([hub_id.to_string()])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(call_row(row, key)?);

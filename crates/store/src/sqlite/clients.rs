@@ -8,13 +8,13 @@ use rusqlite::{Connection, params};
 
 use super::row::{blob, maybe_blob, maybe_time, named, time};
 use super::writer::Tx;
+use crate::Result;
 use crate::error::StoreError;
-use crate::interface::Result;
 use crate::seal::DataKey;
-use crate::yonexus::{ClientRow, PairingRow};
+use crate::{ClientRow, PairingRow};
 
 /// What a client's sealed values are sealed for.
-pub(crate) fn client_purpose(identifier: &str, what: &str) -> String {
+pub(super) fn client_purpose(identifier: &str, what: &str) -> String {
     format!("client:{identifier}:{what}")
 }
 
@@ -117,7 +117,9 @@ pub(super) fn put(tx: &mut Tx<'_>, client: &SealedClient, record: Option<&Draft>
     // An upsert and no replacement: that would take the pairing along before it is looked at.
     tx.conn
         .prepare_cached(
-            "INSERT INTO clients VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+            "INSERT INTO clients (identifier, listed, trust, public_key, secret, old_secrets, pause_until, rotation_until,
+                reset, created_at, paired_at, last_auth, last_seen, liveness)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
              ON CONFLICT (identifier) DO UPDATE SET listed = excluded.listed, trust = excluded.trust,
                 public_key = excluded.public_key, secret = excluded.secret, old_secrets = excluded.old_secrets,
                 pause_until = excluded.pause_until, rotation_until = excluded.rotation_until,
@@ -174,30 +176,31 @@ pub(super) fn remove(tx: &mut Tx<'_>, identifier: &str, record: &Draft) -> Resul
     if gone == 0 {
         return Ok(false);
     }
-    super::messages::forget(tx, identifier)?;
+    super::outbox::forget(tx, identifier)?;
     tx.append(record)?;
     Ok(true)
 }
 
 /// A client was heard of; one that was removed meanwhile is left out.
 pub(super) fn seen(
-    conn: &Connection,
+    tx: &Tx<'_>,
     identifier: &str,
     liveness: Liveness,
     at: Timestamp,
     authenticated: bool,
 ) -> Result<()> {
-    conn.prepare_cached(
-        "UPDATE clients SET liveness = ?2, last_seen = max(ifnull(last_seen, 0), ?3),
-                last_auth = CASE WHEN ?4 THEN max(ifnull(last_auth, 0), ?3) ELSE last_auth END
+    tx.conn
+        .prepare_cached(
+            "UPDATE clients SET liveness = ?2, last_seen = max(ifnull(last_seen, 0), ?3),
+                last_auth = CASE WHEN ?4 THEN max(ifnull(last_auth, 0), ?3) ELSE last_auth END, hub_id = ?5
          WHERE identifier = ?1",
-    )?
-    .execute(params![identifier, liveness.name(), at.millis(), authenticated])?;
+        )?
+        .execute(params![identifier, liveness.name(), at.millis(), authenticated, tx.hub_id().to_string()])?;
     Ok(())
 }
 
 /// Seals everything of the clients anew. Answers how many values there were.
-pub(crate) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
+pub(super) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
     let mut count = 0;
     for (table, id, column, what) in [
         ("clients", "identifier", "secret", "secret"),

@@ -11,13 +11,12 @@
 //!   break. A commit is synced before the next frame is written; so a frame that continues a commit proves that this
 //!   commit was whole once.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::error::StoreError;
-use crate::interface::Result;
+use crate::Result;
+use crate::error::{LogDamage, StoreError};
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -35,29 +34,11 @@ const LEFT_BY_FAILED_SYNCS: u64 = 32;
 /// not there yet, before frames that already were, looks like damage once, and starting over moves everything.
 const READINGS: usize = 3;
 
-/// What is wrong with a write-ahead log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogDamage {
-    /// The first frame that cannot be read, counted from 1. None where it is the log's header, and so nothing can be read.
-    pub frame: Option<u64>,
-    /// The commits, from there on, that cannot be read.
-    pub commits: u64,
-    salts: [u8; 8],
-}
-
-impl fmt::Display for LogDamage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.frame {
-            Some(frame) => write!(f, "frame {frame} of it is damaged")?,
-            None => write!(f, "its header is damaged")?,
-        }
-        write!(f, ", so that {} commit", self.commits)?;
-        write!(f, "{} from there on cannot be read", if self.commits == 1 { "" } else { "s" })
-    }
-}
+/// A damage, and the salts of the log's round: another round is another log.
+type Seen = (LogDamage, [u8; 8]);
 
 /// The damage in the write-ahead log at `path`, if there is any. Reads only; a hub may be running.
-pub(crate) fn find(path: &Path) -> Result<Option<LogDamage>> {
+pub(super) fn find(path: &Path) -> Result<Option<LogDamage>> {
     let mut found = None;
     for reading in 0..READINGS {
         let log = match File::open(path) {
@@ -69,24 +50,24 @@ pub(crate) fn find(path: &Path) -> Result<Option<LogDamage>> {
         else {
             return Ok(None);
         };
-        let is_same = found.is_none_or(|found: LogDamage| (found.frame, found.salts) == (seen.frame, seen.salts));
+        let is_same = found.is_none_or(|(damage, salts): Seen| (damage.frame, salts) == (seen.0.frame, seen.1));
         if reading > 0 && !is_same {
             return Ok(None);
         }
         found = Some(seen);
     }
-    Ok(found)
+    Ok(found.map(|(damage, _)| damage))
 }
 
 /// Opening is refused where the log is damaged: SQLite would write over what is behind the damage.
-pub(crate) fn refuse(path: &Path) -> Result<()> {
+pub(super) fn refuse(path: &Path) -> Result<()> {
     match find(path)? {
         Some(damage) => Err(StoreError::DamagedLog { file: path.to_owned(), damage }),
         None => Ok(()),
     }
 }
 
-fn read(mut log: impl Read + Seek) -> io::Result<Option<LogDamage>> {
+fn read(mut log: impl Read + Seek) -> io::Result<Option<Seen>> {
     let mut bytes = [0; HEADER];
     if !fill(&mut log, &mut bytes)? {
         return Ok(None);
@@ -98,7 +79,7 @@ fn read(mut log: impl Read + Seek) -> io::Result<Option<LogDamage>> {
 }
 
 /// Walks to the first frame that cannot be read, and looks whether commits stand behind it that were whole once.
-fn behind_a_break(frames: &mut Frames<impl Read>, header: &Header) -> io::Result<Option<LogDamage>> {
+fn behind_a_break(frames: &mut Frames<impl Read>, header: &Header) -> io::Result<Option<Seen>> {
     let mut sum = header.sum;
     let mut at = 0;
     let (mut before, should_be) = loop {
@@ -125,12 +106,12 @@ fn behind_a_break(frames: &mut Frames<impl Read>, header: &Header) -> io::Result
         before = frame;
     }
     let is_damage = is_proven || commits > LEFT_BY_FAILED_SYNCS;
-    Ok(is_damage.then_some(LogDamage { frame: Some(at), commits, salts: header.salts }))
+    Ok(is_damage.then_some((LogDamage { frame: Some(at), commits }, header.salts)))
 }
 
 /// SQLite takes a log with a bad header for an empty one. It is synced before the first frame is written, so that frames
 /// which continue each other are a log that was damaged. Of what the header says, nothing can be relied on.
-fn behind_a_bad_header(mut log: impl Read + Seek, header: &[u8; HEADER]) -> io::Result<Option<LogDamage>> {
+fn behind_a_bad_header(mut log: impl Read + Seek, header: &[u8; HEADER]) -> io::Result<Option<Seen>> {
     for order in [Order::Little, Order::Big] {
         for page_size in PAGE_SIZES.map(|power| 1 << power) {
             log.seek(SeekFrom::Start(HEADER as u64))?;
@@ -154,7 +135,7 @@ fn behind_a_bad_header(mut log: impl Read + Seek, header: &[u8; HEADER]) -> io::
                 before = frame;
             }
             if let Some(salts) = salts.filter(|_| commits > 0) {
-                return Ok(Some(LogDamage { frame: None, commits, salts }));
+                return Ok(Some((LogDamage { frame: None, commits }, salts)));
             }
         }
     }

@@ -1,16 +1,41 @@
 //! The journal's rows: appending, signing, reading by filter.
 
+use async_trait::async_trait;
 use convoke_core::id::HubId;
-use convoke_core::journal::{Chain, Checkpoint, Draft, GENESIS, Hash, Phase, Sealed, shown};
+use convoke_core::journal::{Chain, Checkpoint, Draft, GENESIS, Hash, Kind, Phase, Sealed, shown};
 use convoke_core::time::Timestamp;
 use ed25519_dalek::SigningKey;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::value::RawValue;
 
+use super::SqliteStore;
 use super::row::{blob, time};
-use super::skip;
+use super::writer::SMALL;
+use crate::engine;
 use crate::error::StoreError;
-use crate::interface::{JournalFilter, JournalRow, Result};
+use crate::{Journal, JournalFilter, JournalRow, Result};
+
+#[async_trait]
+impl Journal for SqliteStore {
+    async fn append(&self, record: Draft) -> Result<u64> {
+        self.queue.append(record).await
+    }
+
+    async fn journal(&self, filter: JournalFilter) -> Result<Vec<JournalRow>> {
+        self.readers.read(move |conn| read(conn, &filter)).await
+    }
+
+    async fn checkpoint(&self, now: Timestamp) -> Result<()> {
+        // Goes through the writer even when there is nothing to sign: its commit shows a store that failed and can
+        // write again.
+        self.queue.run(SMALL, move |tx| tx.sign(now)).await
+    }
+
+    async fn checkpoints(&self, after: Option<u64>, limit: u32) -> Result<Vec<Checkpoint>> {
+        let hub_id = self.hub_id;
+        self.readers.read(move |conn| checkpoints(conn, hub_id, after.unwrap_or(0), limit)).await
+    }
+}
 
 /// Most records one read answers.
 const MAX_PAGE: u32 = 10_000;
@@ -22,7 +47,7 @@ pub(super) fn weight(draft: &Draft) -> usize {
 }
 
 /// Puts a sealed record into the table, and keeps the list of open intents true.
-pub(super) fn put(conn: &Connection, filling: &mut skip::Filling, sealed: &Sealed, draft: &Draft) -> Result<()> {
+pub(super) fn put(conn: &Connection, hub_id: HubId, sealed: &Sealed, draft: &Draft) -> Result<()> {
     let call_id = draft.call_id.map(|id| id.uuid().into_bytes());
     conn.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
         sealed.seq as i64,
@@ -35,32 +60,22 @@ pub(super) fn put(conn: &Connection, filling: &mut skip::Filling, sealed: &Seale
     ])?;
     match (draft.phase, call_id) {
         (Some(Phase::Intent), Some(id)) => {
-            conn.prepare_cached("INSERT OR REPLACE INTO open_intents VALUES (?1, ?2)")?
-                .execute(params![id, sealed.seq as i64])?;
+            conn.prepare_cached("INSERT OR REPLACE INTO open_intents (call_id, seq, hub_id) VALUES (?1, ?2, ?3)")?
+                .execute(params![id, sealed.seq as i64, hub_id.to_string()])?;
         }
         (Some(Phase::Outcome), Some(id)) => {
             conn.prepare_cached("DELETE FROM open_intents WHERE call_id = ?1")?.execute(params![id])?;
         }
         _ => {}
     }
-    let columns = skip::Value::of(
-        Some(draft.kind.name().as_bytes()),
-        draft.target.as_deref().map(str::as_bytes),
-        draft.tool.as_deref().map(str::as_bytes),
-        call_id.as_ref().map(|id| &id[..]),
-    );
-    let known = filling.add(sealed.seq, columns);
-    if skip::block_ended_by(sealed.seq).is_some() {
-        skip::keep(conn, sealed.seq, known)?;
-    }
     Ok(())
 }
 
 /// Appends a record where no writer has the directory, in whatever transaction there is.
-pub(crate) fn append_alone(conn: &Connection, hub_id: HubId, draft: &Draft) -> Result<u64> {
+pub(super) fn append_alone(conn: &Connection, hub_id: HubId, draft: &Draft) -> Result<u64> {
     let (mut chain, _) = end(conn, hub_id)?;
     let sealed = chain.seal(draft);
-    put(conn, &mut skip::Filling::default(), &sealed, draft)?;
+    put(conn, hub_id, &sealed, draft)?;
     Ok(sealed.seq)
 }
 
@@ -70,10 +85,10 @@ pub(super) fn join(conn: &mut Connection, records: &[Sealed]) -> Result<()> {
         return Ok(());
     }
     let tx = conn.transaction()?;
-    let mut filling = skip::Filling::default();
+    let hub_id = super::hub_id(&tx)?.ok_or_else(|| StoreError::Corrupt("the hub's id is missing".into()))?;
     for sealed in records {
         let draft: Draft = serde_json::from_str(&sealed.body).map_err(|_| damaged(sealed.seq))?;
-        put(&tx, &mut filling, sealed, &draft)?;
+        put(&tx, hub_id, sealed, &draft)?;
     }
     Ok(tx.commit()?)
 }
@@ -105,7 +120,7 @@ pub(super) fn end(conn: &Connection, hub_id: HubId) -> Result<(Chain, u64)> {
 }
 
 /// The last record's place and hash.
-pub(crate) fn last(conn: &Connection) -> Result<(u64, Hash)> {
+pub(super) fn last(conn: &Connection) -> Result<(u64, Hash)> {
     let last = conn
         .query_row("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1", [], |row| {
             Ok((row.get::<_, i64>(0)? as u64, blob(row, 1)?))
@@ -114,34 +129,48 @@ pub(crate) fn last(conn: &Connection) -> Result<(u64, Hash)> {
     Ok(last.unwrap_or((0, GENESIS)))
 }
 
-/// Records in order. With a filter, blocks of records that cannot have what is asked for are passed over.
+/// Records in order, by the index of the filter that leaves the fewest.
 pub(super) fn read(conn: &Connection, filter: &JournalFilter) -> Result<Vec<JournalRow>> {
-    let limit = filter.limit.min(MAX_PAGE) as usize;
+    let after = i64::try_from(filter.after.unwrap_or(0)).unwrap_or(i64::MAX);
+    let limit = filter.limit.min(MAX_PAGE);
     let call_id = filter.call_id.map(|id| id.uuid().into_bytes());
-    let mut statement = conn.prepare_cached(
-        "SELECT seq, hash, body FROM journal WHERE seq > ?1 AND seq <= ?2 AND (?3 IS NULL OR target = ?3)
-         AND (?4 IS NULL OR tool = ?4) AND (?5 IS NULL OR kind = ?5) AND (?6 IS NULL OR call_id = ?6)
-         ORDER BY seq LIMIT ?7",
-    )?;
+    let call_id = call_id.as_ref().map(|id| &id[..]);
+    let kind = filter.kind.as_deref();
+    let is_rare_kind = kind.is_some_and(|kind| kind != Kind::Call.name());
+    let index = match filter {
+        JournalFilter { call_id: Some(_), .. } => "INDEXED BY journal_call",
+        JournalFilter { agent: Some(_), .. } => "INDEXED BY journal_target",
+        JournalFilter { tool: Some(_), .. } => "INDEXED BY journal_tool",
+        _ if is_rare_kind => "INDEXED BY journal_kind",
+        _ => "NOT INDEXED",
+    };
+    let mut sql = format!("SELECT seq, hash, body FROM journal {index} WHERE seq > ?");
+    let mut values: Vec<&dyn rusqlite::ToSql> = vec![&after];
+    let filters: [(bool, &str, &dyn rusqlite::ToSql); 4] = [
+        (call_id.is_some(), "call_id", &call_id),
+        (filter.agent.is_some(), "target", &filter.agent),
+        (filter.tool.is_some(), "tool", &filter.tool),
+        (kind.is_some(), "kind", &kind),
+    ];
+    for (_, column, value) in filters.into_iter().filter(|(is_set, ..)| *is_set) {
+        sql.push_str(&format!(" AND {column} = ?"));
+        values.push(value);
+    }
+    if is_rare_kind {
+        // An index of some rows is used only where the statement itself says that it needs no others.
+        sql.push_str(" AND kind <> 'call'");
+    }
+    sql.push_str(" ORDER BY seq LIMIT ?");
+    values.push(&limit);
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(&values[..])?;
     let mut records = Vec::new();
-    skip::ranges(conn, filter, |after, last| {
-        let mut rows = statement.query(params![
-            i64::try_from(after).unwrap_or(i64::MAX),
-            i64::try_from(last).unwrap_or(i64::MAX),
-            filter.agent,
-            filter.tool,
-            filter.kind,
-            call_id.as_ref().map(|id| &id[..]),
-            (limit - records.len()) as i64,
-        ])?;
-        while let Some(row) = rows.next()? {
-            let seq = row.get::<_, i64>(0)? as u64;
-            let body = row.get_ref(2)?.as_str().map_err(|_| damaged(seq))?;
-            let json = RawValue::from_string(shown(body, &blob(row, 1)?)).map_err(|_| damaged(seq))?;
-            records.push(JournalRow { seq, json });
-        }
-        Ok(records.len() < limit)
-    })?;
+    while let Some(row) = rows.next()? {
+        let seq = row.get::<_, i64>(0)? as u64;
+        let body = row.get_ref(2)?.as_str().map_err(|_| damaged(seq))?;
+        let json = RawValue::from_string(shown(body, &blob(row, 1)?)).map_err(|_| damaged(seq))?;
+        records.push(JournalRow { seq, json });
+    }
     Ok(records)
 }
 
@@ -149,11 +178,12 @@ fn damaged(seq: u64) -> StoreError {
     StoreError::Corrupt(format!("journal record {seq} is no record any more; run `convoke audit verify`"))
 }
 
-/// The drafts of calls that were announced and never ended.
-pub(super) fn open_intents(conn: &Connection) -> Result<Vec<Draft>> {
-    let mut statement = conn
-        .prepare_cached("SELECT j.seq, j.body FROM open_intents o JOIN journal j ON j.seq = o.seq ORDER BY j.seq")?;
-    let mut rows = statement.query([])?;
+/// The drafts of this hub's calls that were announced and never ended.
+pub(super) fn open_intents(conn: &Connection, hub_id: HubId) -> Result<Vec<Draft>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT j.seq, j.body FROM open_intents o JOIN journal j ON j.seq = o.seq WHERE o.hub_id = ?1 ORDER BY j.seq",
+    )?;
+    let mut rows = statement.query([hub_id.to_string()])?;
     let mut drafts = Vec::new();
     while let Some(row) = rows.next()? {
         let body = row.get_ref(1)?.as_str().ok();
@@ -164,7 +194,7 @@ pub(super) fn open_intents(conn: &Connection) -> Result<Vec<Draft>> {
 }
 
 /// Checkpoints in order, after that of record `after`.
-pub(crate) fn checkpoints(conn: &Connection, hub_id: HubId, after: u64, limit: u32) -> Result<Vec<Checkpoint>> {
+pub(super) fn checkpoints(conn: &Connection, hub_id: HubId, after: u64, limit: u32) -> Result<Vec<Checkpoint>> {
     let mut statement = conn.prepare_cached(
         "SELECT seq, hash, at, public_key, signature FROM checkpoints WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     )?;
@@ -182,25 +212,13 @@ pub(crate) fn checkpoints(conn: &Connection, hub_id: HubId, after: u64, limit: u
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// A row as it lies in the table, for whoever checks it.
-#[derive(Debug)]
-pub(crate) struct Raw<'a> {
-    pub(crate) seq: i64,
-    pub(crate) hash: &'a [u8],
-    pub(crate) body: &'a [u8],
-    pub(crate) kind: Option<&'a [u8]>,
-    pub(crate) target: Option<&'a [u8]>,
-    pub(crate) tool: Option<&'a [u8]>,
-    pub(crate) call_id: Option<&'a [u8]>,
-}
-
 /// Walks all rows in order until `each` says stop.
-pub(crate) fn walk(conn: &Connection, mut each: impl FnMut(Raw<'_>) -> Result<bool>) -> Result<()> {
+pub(super) fn walk(conn: &Connection, each: &mut dyn FnMut(engine::Row<'_>) -> Result<bool>) -> Result<()> {
     let mut statement =
         conn.prepare("SELECT seq, hash, body, kind, target, tool, call_id FROM journal NOT INDEXED ORDER BY seq")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let raw = Raw {
+        let raw = engine::Row {
             seq: row.get(0)?,
             hash: bytes(row, 1).unwrap_or_default(),
             body: bytes(row, 2).unwrap_or_default(),

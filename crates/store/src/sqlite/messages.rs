@@ -1,212 +1,100 @@
-//! Rules, the inbox, and what waits for clients that are away.
+//! Clients, rules, the inbox and the outbox behind [`Messages`].
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use convoke_core::id::TokenId;
 use convoke_core::journal::Draft;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, params};
 
-use super::row::time;
-use super::writer::Tx;
-use crate::interface::Result;
-use crate::seal::DataKey;
-use crate::yonexus::{MessageFilter, MessageRow, OutboxRow, OutboxTotal, RuleRow};
+use super::clients::SealedClient;
+use super::writer::{SMALL, Tx};
+use super::{SqliteStore, clients, outbox, people};
+use crate::Result;
+use crate::{ClientRow, MessageFilter, MessageRow, Messages, OutboxRow, OutboxTotal, RuleRow};
 
-/// What a rule's secret is sealed for.
-pub(crate) fn rule_purpose(rule: &str) -> String {
-    format!("rule:{rule}")
-}
-
-pub(super) fn rules(conn: &Connection, key: &DataKey) -> Result<Vec<RuleRow>> {
-    let mut statement = conn.prepare_cached("SELECT id, body, secret FROM rules ORDER BY place")?;
-    let rows = statement.query_map([], |row| {
-        let sealed: Option<Vec<u8>> = row.get(2)?;
-        Ok((RuleRow { rule: row.get(0)?, body: row.get(1)?, secret: None }, sealed))
-    })?;
-    rows.map(|row| {
-        let (mut rule, sealed) = row?;
-        rule.secret = sealed.map(|sealed| key.open(&rule_purpose(&rule.rule), &sealed)).transpose()?;
-        Ok(rule)
-    })
-    .collect()
-}
-
-/// A rule that is replaced keeps its place.
-pub(super) fn put_rule(tx: &mut Tx<'_>, rule: &RuleRow, sealed: Option<&[u8]>, record: &Draft) -> Result<()> {
-    tx.conn
-        .prepare_cached(
-            "INSERT INTO rules (id, body, secret) VALUES (?1, ?2, ?3)
-             ON CONFLICT (id) DO UPDATE SET body = excluded.body, secret = excluded.secret",
-        )?
-        .execute(params![rule.rule, rule.body, sealed])?;
-    tx.append(record)?;
-    Ok(())
-}
-
-pub(super) fn delete_rule(tx: &mut Tx<'_>, rule: &str, record: &Draft) -> Result<bool> {
-    let gone = tx.conn.prepare_cached("DELETE FROM rules WHERE id = ?1")?.execute([rule])?;
-    if gone > 0 {
-        tx.append(record)?;
+#[async_trait]
+impl Messages for SqliteStore {
+    async fn clients(&self) -> Result<Vec<ClientRow>> {
+        let key = Arc::clone(&self.key);
+        self.readers.read(move |conn| clients::all(conn, &key)).await
     }
-    Ok(gone > 0)
-}
 
-pub(super) fn put_message(tx: &mut Tx<'_>, message: &MessageRow, most: u64) -> Result<i64> {
-    tx.conn
-        .prepare_cached("INSERT INTO messages (at, rule, sender, content) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![message.at.millis(), message.rule, message.sender, message.content])?;
-    let id = tx.conn.last_insert_rowid();
-    // Ids have no gaps but those of what was pruned by age, so this keeps `most` at the most.
-    let oldest = id.saturating_sub(i64::try_from(most).unwrap_or(i64::MAX));
-    tx.conn.prepare_cached("DELETE FROM messages WHERE id <= ?1")?.execute([oldest])?;
-    Ok(id)
-}
-
-pub(super) fn messages(conn: &Connection, filter: &MessageFilter) -> Result<Vec<MessageRow>> {
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok(MessageRow {
-            id: row.get(0)?,
-            at: time(row, 1)?,
-            rule: row.get(2)?,
-            sender: row.get(3)?,
-            content: row.get(4)?,
-        })
-    };
-    let after = filter.after.unwrap_or(0);
-    let rows = match &filter.rule {
-        Some(rule) => conn
-            .prepare_cached(
-                "SELECT id, at, rule, sender, content FROM messages WHERE rule = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
-            )?
-            .query_map(params![rule, after, filter.limit], read)?
-            .collect::<rusqlite::Result<_>>()?,
-        None => conn
-            .prepare_cached("SELECT id, at, rule, sender, content FROM messages WHERE id > ?1 ORDER BY id LIMIT ?2")?
-            .query_map(params![after, filter.limit], read)?
-            .collect::<rusqlite::Result<_>>()?,
-    };
-    Ok(rows)
-}
-
-pub(super) fn put_outbox(tx: &mut Tx<'_>, message: &OutboxRow, destinations: &[String]) -> Result<i64> {
-    tx.conn
-        .prepare_cached(
-            "INSERT INTO outbox (created_at, expires_at, rule, sender, with_id, content)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![
-            message.created_at.millis(),
-            message.expires_at.millis(),
-            message.rule,
-            message.sender,
-            message.with_id,
-            message.content
-        ])?;
-    let id = tx.conn.last_insert_rowid();
-    let mut insert = tx.conn.prepare_cached("INSERT OR IGNORE INTO deliveries VALUES (?1, ?2)")?;
-    for destination in destinations {
-        insert.execute(params![destination, id])?;
+    async fn put_client(&self, client: ClientRow, record: Option<Draft>) -> Result<()> {
+        let sealed = SealedClient::new(&self.key, client)?;
+        self.queue.run(SMALL, move |tx| clients::put(tx, &sealed, record.as_ref())).await
     }
-    Ok(id)
-}
 
-pub(super) fn outbox(
-    conn: &Connection,
-    destination: &str,
-    after: i64,
-    limit: u32,
-    now: Timestamp,
-) -> Result<Vec<OutboxRow>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT o.id, o.created_at, o.expires_at, o.rule, o.sender, o.with_id, o.content
-         FROM deliveries d JOIN outbox o ON o.id = d.message
-         WHERE d.destination = ?1 AND d.message > ?2 AND o.expires_at > ?4 ORDER BY d.message LIMIT ?3",
-    )?;
-    let rows = statement.query_map(params![destination, after, limit, now.millis()], |row| {
-        Ok(OutboxRow {
-            id: row.get(0)?,
-            created_at: time(row, 1)?,
-            expires_at: time(row, 2)?,
-            rule: row.get(3)?,
-            sender: row.get(4)?,
-            with_id: row.get(5)?,
-            content: row.get(6)?,
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-pub(super) fn delivered(tx: &mut Tx<'_>, destination: &str, up_to: i64) -> Result<()> {
-    let gone: Vec<i64> = tx
-        .conn
-        .prepare_cached("DELETE FROM deliveries WHERE destination = ?1 AND message <= ?2 RETURNING message")?
-        .query_map(params![destination, up_to], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    drop_delivered(tx, &gone)
-}
-
-/// Messages that nobody waits for any more.
-fn drop_delivered(tx: &Tx<'_>, messages: &[i64]) -> Result<()> {
-    let mut delete = tx.conn.prepare_cached(
-        "DELETE FROM outbox WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE message = ?1)",
-    )?;
-    for id in messages {
-        delete.execute([id])?;
+    async fn remove_client(&self, identifier: &str, record: Draft) -> Result<bool> {
+        let identifier = identifier.to_owned();
+        self.queue.run(SMALL, move |tx| clients::remove(tx, &identifier, &record)).await
     }
-    Ok(())
-}
 
-/// A destination is gone.
-pub(super) fn forget(tx: &mut Tx<'_>, destination: &str) -> Result<()> {
-    delivered(tx, destination, i64::MAX)
-}
-
-pub(super) fn totals(conn: &Connection) -> Result<Vec<OutboxTotal>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT d.destination, count(*), sum(length(CAST(o.content AS BLOB)))
-         FROM deliveries d JOIN outbox o ON o.id = d.message GROUP BY d.destination",
-    )?;
-    let rows = statement.query_map([], |row| {
-        let number = |column| row.get::<_, i64>(column).map(|n| u64::try_from(n).unwrap_or(0));
-        Ok(OutboxTotal { destination: row.get(0)?, count: number(1)?, bytes: number(2)? })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// Takes away a piece of what has lapsed. Answers how many deliveries went with it, and whether there is more.
-pub(super) fn lapse(tx: &mut Tx<'_>, now: Timestamp, inbox_before: Option<Timestamp>) -> Result<(u64, bool)> {
-    const PIECE: i64 = 500;
-    let expired: Vec<i64> = tx
-        .conn
-        .prepare_cached("SELECT id FROM outbox WHERE expires_at <= ?1 LIMIT ?2")?
-        .query_map(params![now.millis(), PIECE], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut lapsed = 0;
-    for id in &expired {
-        lapsed += tx.conn.prepare_cached("DELETE FROM deliveries WHERE message = ?1")?.execute([id])?;
-        tx.conn.prepare_cached("DELETE FROM outbox WHERE id = ?1")?.execute([id])?;
+    async fn rules(&self) -> Result<Vec<RuleRow>> {
+        let key = Arc::clone(&self.key);
+        self.readers.read(move |conn| outbox::rules(conn, &key)).await
     }
-    let mut old = 0;
-    if let Some(before) = inbox_before {
-        old = tx
-            .conn
-            .prepare_cached(
-                "DELETE FROM messages WHERE id IN (SELECT id FROM messages WHERE at < ?1 ORDER BY id LIMIT ?2)",
-            )?
-            .execute(params![before.millis(), PIECE])?;
-    }
-    let more = expired.len() as i64 == PIECE || old as i64 == PIECE;
-    Ok((lapsed as u64, more))
-}
 
-/// Seals the rules' secrets anew. Answers how many there were.
-pub(crate) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
-    let values: Vec<(String, Vec<u8>)> = conn
-        .prepare("SELECT id, secret FROM rules WHERE secret IS NOT NULL")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    for (rule, sealed) in &values {
-        let purpose = rule_purpose(rule);
-        let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
-        conn.execute("UPDATE rules SET secret = ?2 WHERE id = ?1", params![rule, value])?;
+    async fn put_rule(&self, rule: RuleRow, record: Draft) -> Result<()> {
+        let purpose = outbox::rule_purpose(&rule.rule);
+        let sealed = rule.secret.as_ref().map(|secret| self.key.seal(&purpose, secret.reveal())).transpose()?;
+        let weight = SMALL + rule.body.len();
+        self.queue.run(weight, move |tx| outbox::put_rule(tx, &rule, sealed.as_deref(), &record)).await
     }
-    Ok(values.len())
+
+    async fn delete_rule(&self, rule: &str, record: Draft) -> Result<bool> {
+        let rule = rule.to_owned();
+        self.queue.run(SMALL, move |tx| outbox::delete_rule(tx, &rule, &record)).await
+    }
+
+    async fn put_message(&self, message: MessageRow, most: u64) -> Result<i64> {
+        let weight = SMALL + message.content.len();
+        self.queue.run(weight, move |tx| outbox::put_message(tx, &message, most)).await
+    }
+
+    async fn messages(&self, filter: MessageFilter) -> Result<Vec<MessageRow>> {
+        self.readers.read(move |conn| outbox::messages(conn, &filter)).await
+    }
+
+    async fn put_outbox(&self, message: OutboxRow, destinations: Vec<String>) -> Result<i64> {
+        let weight = SMALL + message.content.len() + 64 * destinations.len();
+        self.queue.run(weight, move |tx| outbox::put_outbox(tx, &message, &destinations)).await
+    }
+
+    async fn put_outbox_of(&self, by: TokenId, message: OutboxRow, to: Vec<String>) -> Result<Option<i64>> {
+        let weight = SMALL + message.content.len() + 64 * to.len();
+        let keep = move |tx: &mut Tx<'_>| match people::is_revoked(tx.conn, by)? {
+            true => Ok(None),
+            false => outbox::put_outbox(tx, &message, &to).map(Some),
+        };
+        self.queue.run(weight, keep).await
+    }
+
+    async fn outbox(&self, destination: &str, after: i64, limit: u32, now: Timestamp) -> Result<Vec<OutboxRow>> {
+        let destination = destination.to_owned();
+        let hub_id = self.hub_id;
+        self.readers.read(move |conn| outbox::outbox(conn, hub_id, &destination, after, limit, now)).await
+    }
+
+    async fn delivered(&self, destination: &str, up_to: i64) -> Result<()> {
+        let destination = destination.to_owned();
+        self.queue.run(SMALL, move |tx| outbox::delivered(tx, &destination, up_to)).await
+    }
+
+    async fn outbox_totals(&self) -> Result<Vec<OutboxTotal>> {
+        let hub_id = self.hub_id;
+        self.readers.read(move |conn| outbox::totals(conn, hub_id)).await
+    }
+
+    async fn lapse(&self, now: Timestamp, inbox_before: Option<Timestamp>) -> Result<u64> {
+        let mut lapsed = 0;
+        loop {
+            // In pieces, so that others get their turn between them.
+            let (piece, more) = self.queue.run(SMALL, move |tx| outbox::lapse(tx, now, inbox_before)).await?;
+            lapsed += piece;
+            if !more {
+                return Ok(lapsed);
+            }
+        }
+    }
 }

@@ -19,9 +19,9 @@ use rusqlite::Connection;
 use sha2::{Digest as _, Sha256};
 
 use super::{begin_accepting, damage, damaged_name, journal, schema};
+use crate::Result;
 use crate::error::StoreError;
 use crate::files::{DirLock, Paths, sync_parent};
-use crate::interface::Result;
 
 const FILE_MARK: &[u8; 8] = b"cvktail0";
 const FRAME_MARK: &[u8; 8] = b"cvktailF";
@@ -31,7 +31,7 @@ const LENGTH: usize = 1_025 * PAGE;
 
 /// What an earlier version left for the journal.
 #[derive(Debug, Default)]
-pub(crate) struct OldTail {
+pub(super) struct OldTail {
     /// The records that the database does not have yet.
     records: Vec<Sealed>,
     /// What becomes of the file.
@@ -53,7 +53,7 @@ enum Leftover {
 
 impl OldTail {
     /// Reads the file and changes nothing. Damage is an error, unless the operator accepts it.
-    pub(crate) fn read(conn: &Connection, paths: &Paths, accept_damage: bool) -> Result<Self> {
+    pub(super) fn read(conn: &Connection, paths: &Paths, accept_damage: bool) -> Result<Self> {
         let Some(bytes) = read_file(&paths.tail)? else { return Ok(Self::default()) };
         let (own, end) = match schema::version(conn)? {
             0 => (None, (0, [0; 32])),
@@ -82,7 +82,7 @@ impl OldTail {
     }
 
     /// Commits the records to the journal, and only then removes the file, or keeps it under another name.
-    pub(crate) fn join(self, conn: &mut Connection, paths: &Paths) -> Result<()> {
+    pub(super) fn join(self, conn: &mut Connection, paths: &Paths) -> Result<()> {
         if let Leftover::Accepted(_) = &self.file {
             begin_accepting(paths)?;
         }
@@ -107,7 +107,7 @@ impl OldTail {
 }
 
 /// Joins the file of a hub that was stopped, before somebody reads its database without starting a hub.
-pub(crate) fn join_offline(paths: &Paths) -> Result<()> {
+pub(super) fn join_offline(paths: &Paths) -> Result<()> {
     if !paths.tail.exists() {
         return Ok(());
     }

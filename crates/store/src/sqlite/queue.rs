@@ -1,7 +1,8 @@
 //! The queue between the callers and the writer thread: bounded, in order, and taken in groups.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+mod line;
+
+use std::sync::{self, Arc};
 use std::time::Duration;
 
 use convoke_core::journal::Draft;
@@ -9,8 +10,9 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::journal;
 use super::writer::{Numbers, Op, Request, Tx};
+use crate::Result;
 use crate::error::StoreError;
-use crate::interface::Result;
+use line::{Item, Line};
 
 /// How long a group that nobody waits for gathers, unless an urgent change arrives: each commit costs a sync.
 const LINGER: Duration = Duration::from_millis(5);
@@ -34,8 +36,7 @@ struct CallersEnd(Arc<Shared>);
 
 impl Drop for CallersEnd {
     fn drop(&mut self) {
-        self.0.state().closed = true;
-        self.0.arrived.notify_one();
+        self.0.line.close();
     }
 }
 
@@ -49,8 +50,7 @@ pub(super) struct Incoming {
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
-    arrived: Condvar,
+    line: Line<Queued>,
     /// Free KiB.
     space: Semaphore,
     /// What a change takes of the space at least, so that their number is bounded too.
@@ -58,19 +58,17 @@ struct Shared {
     limit: usize,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Queued>,
-    /// How many of them a caller waits for.
-    urgent: usize,
-    closed: bool,
-}
-
 #[derive(Debug)]
 struct Queued {
     op: Op,
     bytes: usize,
     kib: usize,
+}
+
+impl Item for Queued {
+    fn is_urgent(&self) -> bool {
+        self.op.is_urgent()
+    }
 }
 
 /// What goes into one transaction.
@@ -83,13 +81,8 @@ pub(super) struct Group {
 /// A queue for at most `limit` changes, and its two ends.
 pub(super) fn queue(limit: usize, numbers: Arc<Numbers>) -> (Queue, Incoming) {
     let limit = limit.clamp(1, QUEUE_KIB);
-    let shared = Arc::new(Shared {
-        state: Mutex::default(),
-        arrived: Condvar::new(),
-        space: Semaphore::new(QUEUE_KIB),
-        least_kib: QUEUE_KIB / limit,
-        limit,
-    });
+    let shared =
+        Arc::new(Shared { line: Line::new(), space: Semaphore::new(QUEUE_KIB), least_kib: QUEUE_KIB / limit, limit });
     let callers = CallersEnd(Arc::clone(&shared));
     (Queue { shared: Arc::new(callers), numbers }, Incoming { shared, linger: LINGER })
 }
@@ -102,7 +95,7 @@ impl Queue {
         let permit = shared.space.acquire_many(u32::try_from(kib).unwrap_or(u32::MAX)).await;
         // The writer gives it back when it takes the change.
         permit.map_err(|_| StoreError::Closed)?.forget();
-        shared.push(Queued { op, bytes, kib })
+        shared.line.push(Queued { op, bytes, kib }).map_err(|_| StoreError::Closed)
     }
 
     /// Makes a change and waits until it is committed. A queued change is made even if its caller stops waiting.
@@ -130,7 +123,7 @@ impl Queue {
 
     /// How many changes wait for the writer.
     pub(super) fn waiting(&self) -> usize {
-        self.shared.0.state().waiting.len()
+        self.shared.0.line.len()
     }
 
     pub(super) fn limit(&self) -> usize {
@@ -138,57 +131,26 @@ impl Queue {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, queued: Queued) -> Result<()> {
-        let mut state = self.state();
-        if state.closed {
-            return Err(StoreError::Closed);
-        }
-        state.urgent += usize::from(queued.op.is_urgent());
-        state.waiting.push_back(queued);
-        drop(state);
-        self.arrived.notify_one();
-        Ok(())
-    }
-}
-
 impl Incoming {
     /// Waits for the next group. None when no caller is left and everything was taken.
     pub(super) fn next_group(&mut self) -> Option<Group> {
-        let is_idle = |state: &mut State| state.waiting.is_empty() && !state.closed;
-        let state = self.shared.arrived.wait_while(self.shared.state(), is_idle);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        if state.urgent == 0 {
-            let is_small =
-                |state: &mut State| state.urgent == 0 && !state.closed && state.waiting.len() < MAX_GROUP / 2;
-            let waited = self.shared.arrived.wait_timeout_while(state, self.linger, is_small);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        let (mut group, mut kib) = (Group::default(), 0);
-        while group.ops.len() < MAX_GROUP && group.bytes < MAX_GROUP_BYTES {
-            let Some(next) = state.waiting.pop_front() else { break };
-            state.urgent -= usize::from(next.op.is_urgent());
-            group.bytes += next.bytes;
-            kib += next.kib;
-            group.ops.push(next.op);
-        }
-        drop(state);
-        self.shared.space.add_permits(kib);
-        (!group.ops.is_empty()).then_some(group)
+        let (mut count, mut bytes) = (0, 0);
+        let taken = self.shared.line.take(self.linger, MAX_GROUP / 2, |next| {
+            let fits = count < MAX_GROUP && bytes < MAX_GROUP_BYTES;
+            (count, bytes) = (count + 1, bytes + next.bytes);
+            fits
+        });
+        self.shared.space.add_permits(taken.iter().map(|queued| queued.kib).sum());
+        let bytes = taken.iter().map(|queued| queued.bytes).sum();
+        let ops: Vec<Op> = taken.into_iter().map(|queued| queued.op).collect();
+        (!ops.is_empty()).then_some(Group { ops, bytes })
     }
 }
 
 impl Drop for Incoming {
     /// Refuses what is still queued: a dropped change answers [`StoreError::Closed`].
     fn drop(&mut self) {
-        let mut state = self.shared.state();
-        state.closed = true;
-        let refused = std::mem::take(&mut state.waiting);
-        drop(state);
+        let refused = self.shared.line.end();
         self.shared.space.close();
         drop(refused);
     }
@@ -202,7 +164,7 @@ mod tests {
     use convoke_core::time::Timestamp;
 
     use super::*;
-    use crate::interface::Lossy;
+    use crate::Lossy;
 
     fn patient() -> (Queue, Incoming) {
         let (queue, mut incoming) = queue(100, Arc::default());
@@ -211,7 +173,7 @@ mod tests {
     }
 
     fn push(queue: &Queue, op: Op) {
-        queue.shared.0.push(Queued { op, bytes: 1, kib: 0 }).expect("takes it");
+        queue.shared.0.line.push(Queued { op, bytes: 1, kib: 0 }).expect("takes it");
     }
 
     fn lossy() -> Op {

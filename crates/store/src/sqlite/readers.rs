@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::schema;
+use crate::Result;
 use crate::error::StoreError;
-use crate::interface::Result;
 
 /// A bounded set of read connections, opened when first needed.
 #[derive(Clone, Debug)]

@@ -8,13 +8,10 @@ use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::row::time;
-use super::writer::Tx;
-use crate::interface::Result;
-use crate::rooms::{RoomRow, RoomStore};
+use super::writer::{SMALL, Tx};
+use crate::Result;
 use crate::seal::DataKey;
-
-/// About how much a change holds besides its body.
-const SMALL: usize = 1_024;
+use crate::{RoomRow, Rooms};
 
 /// What a room's key is sealed for.
 fn purpose(room: &str) -> String {
@@ -22,7 +19,7 @@ fn purpose(room: &str) -> String {
 }
 
 #[async_trait]
-impl RoomStore for SqliteStore {
+impl Rooms for SqliteStore {
     async fn rooms(&self) -> Result<Vec<RoomRow>> {
         let key = Arc::clone(&self.key);
         self.readers.read(move |conn| all(conn, &key)).await
@@ -88,7 +85,7 @@ fn remove(tx: &mut Tx<'_>, name: &str, record: &Draft) -> Result<bool> {
 }
 
 /// Seals the rooms' keys anew. Answers how many there were.
-pub(crate) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
+pub(super) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
     let values: Vec<(String, Vec<u8>)> = conn
         .prepare("SELECT name, key FROM rooms")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?

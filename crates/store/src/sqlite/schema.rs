@@ -5,9 +5,9 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::Result;
 use crate::error::StoreError;
 use crate::files::create_private;
-use crate::interface::Result;
 
 /// Every step from an empty file on, in order. A step that was released is never changed; a new one is added.
 const MIGRATIONS: &[&str] = &[
@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_sonde.sql"),
     include_str!("migrations/0005_rooms.sql"),
     include_str!("migrations/0006_retired_keys.sql"),
+    include_str!("migrations/0007_hub_id.sql"),
     include_str!("migrations/0008_owners.sql"),
 ];
 
@@ -29,7 +30,7 @@ pub(crate) const CURRENT: u32 = MIGRATIONS.len() as u32;
 const WAL_FILE_LIMIT: u32 = 32 << 20;
 
 /// Opens the database for writing, and makes it if it is not there.
-pub(crate) fn open_writable(path: &Path) -> Result<Connection> {
+pub(super) fn open_writable(path: &Path) -> Result<Connection> {
     // SQLite would make it readable for everyone; the files beside it take over its rights. One that is there is not opened here:
     // whoever closes a file gives up all locks of the process on it, and those of connections that are open already are all
     // that keeps other programs from taking themselves for the last one, and the log away.
@@ -57,7 +58,7 @@ pub(crate) fn open_writable(path: &Path) -> Result<Connection> {
 }
 
 /// Opens the database for reading, beside a hub that writes or alone.
-pub(crate) fn open_readable(path: &Path) -> Result<Connection> {
+pub(super) fn open_readable(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags)?;
     conn.execute_batch("PRAGMA busy_timeout = 10000")?;
@@ -67,14 +68,18 @@ pub(crate) fn open_readable(path: &Path) -> Result<Connection> {
     if is_readable(&conn).is_err() && !Path::new(&wal).exists() {
         // Reading makes files beside a database with a log of its own, where there is none and none may be made: of a hub
         // that has stopped, on a disk that is only read. Then there is nobody who writes, either.
-        let name: String = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-        let uri = format!("file:{name}?immutable=1");
-        conn = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
+        conn = Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
     }
     conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;")?;
     keep_plans(&conn)?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
+}
+
+/// Names a database that nobody writes: reading it leaves nothing beside it.
+pub(super) fn immutable_uri(path: &Path) -> String {
+    let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{name}?immutable=1")
 }
 
 /// Without this SQLite may look at the values that a statement is run with to plan it better, and for that parses it anew
@@ -85,7 +90,7 @@ fn keep_plans(conn: &Connection) -> Result<()> {
 }
 
 /// The schema the database has; 0 for an empty file. An error when it is newer than this program.
-pub(crate) fn version(conn: &Connection) -> Result<u32> {
+pub(super) fn version(conn: &Connection) -> Result<u32> {
     let found = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if found > CURRENT {
         return Err(StoreError::NewerSchema { found, known: CURRENT });
@@ -94,7 +99,7 @@ pub(crate) fn version(conn: &Connection) -> Result<u32> {
 }
 
 /// Brings the database to the current schema.
-pub(crate) fn migrate(conn: &mut Connection) -> Result<()> {
+pub(super) fn migrate(conn: &mut Connection) -> Result<()> {
     migrate_to(conn, CURRENT)
 }
 
@@ -186,8 +191,36 @@ mod tests {
     }
 
     #[test]
+    fn step_7_names_the_hub_of_what_was_there() {
+        check(
+            7,
+            "INSERT INTO meta VALUES ('hub_id', 'this one');
+             INSERT INTO calls (id, caller, target, tool, args_digest, door, state, created_at, keep_until)
+                VALUES (x'01', x'02', 'pc', 'fs_list', '', 'http', 'waiting', 1, 2);
+             INSERT INTO open_intents VALUES (x'01', 1);
+             INSERT INTO outbox (created_at, expires_at, rule, sender, with_id, content) VALUES (1, 2, 'r', 's', 0, 'c');
+             INSERT INTO agents (id, trust, created_at) VALUES ('pc', 'trusted', 1);
+             INSERT INTO agent_marks SELECT num, 5, NULL FROM agents;
+             INSERT INTO journal VALUES (1, x'00', 'call', 'pc', 'fs_list', x'01', '{}');",
+            "SELECT count(*) = 4 AND min(hub_id) = 'this one' AND max(hub_id) = 'this one' FROM
+                (SELECT hub_id FROM calls UNION ALL SELECT hub_id FROM open_intents UNION ALL SELECT hub_id FROM outbox
+                 UNION ALL SELECT hub_id FROM agent_marks)",
+        );
+    }
+
+    #[test]
+    fn step_8_keeps_tokens_without_an_owner() {
+        check(
+            8,
+            "INSERT INTO tokens VALUES (x'01', 'alex', x'02', 'admin', '{}', 1, NULL, NULL, NULL);",
+            "SELECT (SELECT owner IS NULL FROM tokens WHERE name = 'alex')
+                AND (SELECT count(requested_by) = 0 FROM calls)",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 6, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 8, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

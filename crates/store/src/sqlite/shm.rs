@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
+use crate::Result;
 #[cfg(target_os = "linux")]
 use crate::error::StoreError;
-use crate::interface::Result;
 
 /// As much as a log of 16,000 pages needs, which is eight times as long as it gets while the database keeps up.
 #[cfg(target_os = "linux")]

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::row::{blob, maybe_blob, maybe_time, peer, time};
 use super::writer::Tx;
-use crate::interface::Result;
-use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
+use crate::Result;
+use crate::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
 pub(super) fn agents(conn: &Connection) -> Result<Vec<SondeAgentRow>> {
     let mut statement = conn.prepare_cached(

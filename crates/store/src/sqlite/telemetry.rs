@@ -1,12 +1,36 @@
 //! What may be lost with the last moment (snapshots, logs, last-seen times), and how long it is kept.
 
+use async_trait::async_trait;
 use convoke_core::id::PeerId;
 use convoke_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::SqliteStore;
 use super::row::{named, time};
-use super::writer::Tx;
-use crate::interface::{Before, LogFilter, LogRow, Lossy, Result, SnapshotRow};
+use super::writer::{Op, Tx};
+use crate::{Before, LogFilter, LogRow, Lossy, Result, SnapshotRow, Telemetry};
+
+#[async_trait]
+impl Telemetry for SqliteStore {
+    async fn latest_snapshot(&self, agent: &PeerId) -> Result<Option<SnapshotRow>> {
+        let agent = agent.clone();
+        self.readers.read(move |conn| Ok(snapshots(conn, &agent, None, 1)?.pop())).await
+    }
+
+    async fn snapshots(&self, agent: &PeerId, before: Option<Before>, limit: u32) -> Result<Vec<SnapshotRow>> {
+        let agent = agent.clone();
+        self.readers.read(move |conn| snapshots(conn, &agent, before, limit)).await
+    }
+
+    async fn logs(&self, filter: LogFilter) -> Result<Vec<LogRow>> {
+        self.readers.read(move |conn| logs(conn, &filter)).await
+    }
+
+    async fn enqueue(&self, item: Lossy) -> Result<()> {
+        let weight = weight(&item);
+        self.queue.send(Op::Lossy(Box::new(item)), weight).await
+    }
+}
 
 /// Most rows one read answers.
 const MAX_PAGE: u32 = 10_000;
@@ -40,14 +64,14 @@ pub(super) fn take(tx: &mut Tx<'_>, item: &Lossy) -> Result<()> {
             }
             tx.conn
                 .prepare_cached(
-                    "INSERT INTO agent_marks (num, last_seen) SELECT num, ?2 FROM agents WHERE id = ?1
-                     ON CONFLICT (num) DO UPDATE SET last_seen = excluded.last_seen",
+                    "INSERT INTO agent_marks (num, last_seen, hub_id) SELECT num, ?2, ?3 FROM agents WHERE id = ?1
+                     ON CONFLICT (num) DO UPDATE SET last_seen = excluded.last_seen, hub_id = excluded.hub_id",
                 )?
-                .execute(params![agent.as_str(), at.millis()])?;
+                .execute(params![agent.as_str(), at.millis(), tx.hub_id().to_string()])?;
             Ok(())
         }
         Lossy::ClientSeen { identifier, liveness, at, authenticated } => {
-            super::clients::seen(tx.conn, identifier, *liveness, *at, *authenticated)
+            super::clients::seen(tx, identifier, *liveness, *at, *authenticated)
         }
         Lossy::TokenUsed(id, at) => {
             tx.conn

@@ -10,7 +10,7 @@ use convoke_core::time::Timestamp;
 
 use super::*;
 use crate::audit;
-use crate::interface::{CallRow, JournalFilter, Lossy, Store};
+use crate::{CallRow, Calls, ClientRow, Journal, JournalFilter, Lossy, Messages, OutboxRow, Peers, Store, Telemetry};
 
 fn record() -> Draft {
     let mut draft = Draft::new(Timestamp::from_millis(0), Kind::Hub);
@@ -173,6 +173,25 @@ async fn an_agent_is_removed_though_what_it_left_cannot_be_swept_away_yet() {
     store.close().await.expect("closes");
 }
 
+fn waiting_call(id: CallId) -> CallRow {
+    CallRow {
+        id,
+        caller: TokenId::new(uuid::Uuid::from_u128(9)),
+        idempotency_key: None,
+        target: PeerId::kenny("pc-1").expect("an id"),
+        tool: "shell_exec".into(),
+        args_digest: "x".into(),
+        door: Door::Http,
+        args: None,
+        timeout_ms: None,
+        requested_by: None,
+        state: CallState::Waiting,
+        outcome: None,
+        created_at: Timestamp::from_millis(0),
+        keep_until: Timestamp::from_millis(1),
+    }
+}
+
 async fn records(store: &SqliteStore) -> usize {
     store.journal(JournalFilter { limit: 10_000, ..JournalFilter::default() }).await.expect("reads").len()
 }
@@ -204,48 +223,7 @@ async fn a_change_that_fails_is_undone_alone_with_its_records() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_blocks_bits_are_true_whatever_was_undone_in_it() {
-    let about = |n: u32| {
-        let mut draft = Draft::new(Timestamp::from_millis(0), Kind::Call);
-        draft.target = Some(format!("pc-{n}"));
-        draft
-    };
-    let dir = tempfile::tempdir().expect("a directory");
-    // Undone within a block, at its very end, and at its very beginning; and a start in the middle of one.
-    for (records, undone_before, full_at) in
-        [(900_u32, [5_u32, 511, 512].as_slice(), 0), (400, &[100, 123, 124], 0), (800, &[700], 0), (1_000, &[], 700)]
-    {
-        let store = open(&dir);
-        for n in 0..records {
-            if undone_before.contains(&n) {
-                let failing = move |tx: &mut writer::Tx<'_>| {
-                    (0..3).try_for_each(|more| tx.append(&about(1_000_000 + n + more)).map(drop))?;
-                    Err::<(), _>(StoreError::Conflict("no".into()))
-                };
-                store.queue.run(0, failing).await.expect_err("fails");
-            }
-            if n > 0 && n == full_at {
-                // A group that the disk has no room for.
-                limit(&store, Some(0)).await;
-                let too_large = move |tx: &mut writer::Tx<'_>| {
-                    tx.append(&about(2_000_000))?;
-                    let mut lost = about(2_000_001);
-                    lost.who = Some("x".repeat(100_000));
-                    tx.append(&lost)
-                };
-                store.queue.run(0, too_large).await.expect_err("no room");
-                limit(&store, None).await;
-            }
-            store.enqueue(Lossy::Record(about(n))).await.expect("takes");
-        }
-        store.close().await.expect("closes");
-        let verdict = audit::verify_dir(dir.path(), Default::default()).expect("reads");
-        assert!(verdict.is_good(), "{verdict:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn filters_find_across_many_blocks() {
+async fn filters_find_among_many_records() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(&dir);
     for n in 1..=3_000_u32 {
@@ -264,18 +242,111 @@ async fn filters_find_across_many_blocks() {
     assert_eq!(find("nobody", None, 10).await, [0; 0]);
     assert_eq!(find("pc-7", Some(1_100), 2).await, [1_107, 1_157]);
     assert_eq!(find("pc-7", None, 10_000).await.len(), 60);
-    // Without its bits a block is read, not lost.
-    store
-        .queue
-        .run(0, |tx| Ok(tx.conn.execute("DELETE FROM journal_skips WHERE block IN (1, 3)", [])?))
-        .await
-        .expect("deletes");
-    assert_eq!(find("rare", None, 10).await, [700, 2_900]);
-    assert_eq!(find("pc-7", None, 10_000).await.len(), 60);
-    // And bits of a block that has not ended, or never will, hide nothing.
-    let forged = "INSERT INTO journal_skips VALUES (5, zeroblob(2048)), (9223372036854775807, zeroblob(2048))";
-    store.queue.run(0, move |tx| Ok(tx.conn.execute(forged, [])?)).await.expect("inserts");
-    assert_eq!(find("rare", None, 10).await, [700, 2_900]);
+    store.close().await.expect("closes");
+}
+
+/// Every filter by itself and with the others; each is answered by an index, or there is no need of one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_filter_finds_what_it_names() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    let id = |n: u128| CallId::new(uuid::Uuid::from_u128(n));
+    for n in 0..8_u32 {
+        let mut draft = Draft::new(Timestamp::from_millis(0), if n & 1 == 0 { Kind::Call } else { Kind::Enrol });
+        draft.target = Some(format!("pc-{}", n >> 1 & 1));
+        draft.tool = Some(format!("tool-{}", n >> 2 & 1));
+        draft.call_id = Some(id(u128::from(n % 3)));
+        store.append(draft).await.expect("appends");
+    }
+    for asked in 0..16_u32 {
+        for n in 0..8_u32 {
+            let filter = JournalFilter {
+                limit: 10,
+                after: None,
+                kind: (asked & 1 > 0).then(|| if n & 1 == 0 { "call" } else { "enrol" }.into()),
+                agent: (asked & 2 > 0).then(|| format!("pc-{}", n >> 1 & 1)),
+                tool: (asked & 4 > 0).then(|| format!("tool-{}", n >> 2 & 1)),
+                call_id: (asked & 8 > 0).then(|| id(u128::from(n % 3))),
+            };
+            let found: Vec<_> = store.journal(filter).await.expect("reads").iter().map(|r| r.seq - 1).collect();
+            let fits = |m: &u64| {
+                let m = *m as u32;
+                (m ^ n) & asked & 7 == 0 && (asked & 8 == 0 || m % 3 == n % 3)
+            };
+            assert_eq!(found, (0..8).filter(fits).collect::<Vec<_>>(), "{asked} {n}");
+        }
+    }
+    store.close().await.expect("closes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_hub_keeps_here_is_left_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir);
+    let at = Timestamp::from_millis(1);
+    let ids = [1, 2].map(|n| CallId::new(uuid::Uuid::from_u128(n)));
+    let client = |identifier: &str| ClientRow {
+        identifier: identifier.into(),
+        listed: true,
+        trust: convoke_core::peer::Trust::Trusted,
+        public_key: None,
+        secret: None,
+        old_secrets: Vec::new(),
+        pairing: None,
+        pause_until: None,
+        rotation_until: None,
+        reset: None,
+        created_at: at,
+        paired_at: None,
+        last_auth: None,
+        last_seen: None,
+        liveness: convoke_core::peer::Liveness::Offline,
+    };
+    store.put_client(client("away"), None).await.expect("keeps");
+    let mut messages = Vec::new();
+    for id in ids {
+        let mut intent = Draft::new(at, Kind::Call);
+        intent.phase = Some(convoke_core::journal::Phase::Intent);
+        intent.call_id = Some(id);
+        store.append(intent).await.expect("appends");
+        store.put_call(waiting_call(id), None, None).await.expect("keeps");
+        let message = OutboxRow {
+            id: 0,
+            created_at: at,
+            expires_at: Timestamp::from_millis(100),
+            rule: "r".into(),
+            sender: "s".into(),
+            with_id: false,
+            content: "c".into(),
+        };
+        messages.push(store.put_outbox(message, vec!["away".into()]).await.expect("keeps"));
+    }
+    let (other, message) = (ids[0].uuid().into_bytes(), messages[0]);
+    let give_away = move |tx: &mut writer::Tx<'_>| {
+        tx.conn.execute("UPDATE calls SET hub_id = 'another' WHERE id = ?1", [other])?;
+        tx.conn.execute("UPDATE open_intents SET hub_id = 'another' WHERE call_id = ?1", [other])?;
+        tx.conn.execute("UPDATE outbox SET hub_id = 'another' WHERE id = ?1", [message])?;
+        Ok(())
+    };
+    store.queue.run(0, give_away).await.expect("is done");
+    store.close().await.expect("closes");
+
+    let store = open(&dir);
+    let open: Vec<_> = store.open_intents().await.expect("reads").into_iter().map(|intent| intent.call_id).collect();
+    assert_eq!(open, [Some(ids[1])]);
+    let stranded: Vec<_> = store.stranded_calls().await.expect("reads").into_iter().map(|call| call.id).collect();
+    assert_eq!(stranded, [ids[1]]);
+    let waits = async || store.outbox("away", 0, 10, at).await.expect("reads");
+    assert_eq!(waits().await.iter().map(|row| row.id).collect::<Vec<_>>(), [messages[1]]);
+    assert_eq!(store.outbox_totals().await.expect("reads")[0].count, 1);
+    store.delivered("away", messages[1]).await.expect("is noted");
+    assert!(waits().await.is_empty());
+    let left =
+        |conn: &Connection| Ok(conn.query_row("SELECT group_concat(message) FROM deliveries", [], |r| r.get(0))?);
+    let left: String = store.readers.read(left).await.expect("reads");
+    assert_eq!(left, messages[0].to_string(), "the other hub still has its own to deliver");
+    assert!(store.remove_client("away", record()).await.expect("removes"));
+    store.close().await.expect("closes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -324,22 +395,7 @@ async fn arguments_are_for_one_tool_of_one_target_and_losing_them_is_one_calls_l
     let store = open(&dir);
     let ids = [1, 2, 3, 4].map(|n| CallId::new(uuid::Uuid::from_u128(n)));
     for id in ids {
-        let call = CallRow {
-            id,
-            caller: TokenId::new(uuid::Uuid::from_u128(9)),
-            idempotency_key: None,
-            target: PeerId::kenny("pc-1").expect("an id"),
-            tool: "shell_exec".into(),
-            args_digest: "x".into(),
-            door: Door::Http,
-            args: Some(SecretBytes::new(*b"{}")),
-            timeout_ms: None,
-            requested_by: None,
-            state: CallState::Waiting,
-            outcome: None,
-            created_at: Timestamp::from_millis(0),
-            keep_until: Timestamp::from_millis(1),
-        };
+        let call = CallRow { args: Some(SecretBytes::new(*b"{}")), ..waiting_call(id) };
         store.put_call(call, None, None).await.expect("keeps");
     }
     let meddle = |tx: &mut writer::Tx<'_>| {

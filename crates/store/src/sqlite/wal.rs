@@ -14,8 +14,8 @@ use std::thread::{self, JoinHandle};
 use rusqlite::Connection;
 
 use super::schema;
+use crate::Result;
 use crate::error::StoreError;
-use crate::interface::Result;
 
 /// The log is looked at after this much was written.
 const LOOK_EVERY_BYTES: usize = 512 << 10;

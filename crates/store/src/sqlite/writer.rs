@@ -9,19 +9,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use convoke_core::id::HubId;
 use convoke_core::journal::{Chain, Draft};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::queue::{self, Incoming, Queue};
-use super::skip::Filling;
 use super::wal::WalKeeper;
 use super::{journal, telemetry};
 use crate::error::StoreError;
 use crate::files::DirLock;
-use crate::interface::{Lossy, Result};
+use crate::{Lossy, Result};
 
+/// About how many bytes a change without a large part holds.
+pub(super) const SMALL: usize = 1_024;
 /// Records after which the chain's end is signed without being asked.
 const SIGN_EVERY: u64 = 1_000;
 
@@ -101,16 +103,20 @@ where
 pub(super) struct Tx<'a> {
     pub(super) conn: &'a Connection,
     chain: &'a mut Chain,
-    filling: &'a mut Filling,
     signed: &'a mut u64,
     signer: &'a SigningKey,
 }
 
 impl Tx<'_> {
+    /// The hub that writes.
+    pub(super) fn hub_id(&self) -> HubId {
+        self.chain.hub_id()
+    }
+
     /// Appends a record.
     pub(super) fn append(&mut self, draft: &Draft) -> Result<u64> {
         let sealed = self.chain.seal(draft);
-        journal::put(self.conn, self.filling, &sealed, draft)?;
+        journal::put(self.conn, self.hub_id(), &sealed, draft)?;
         Ok(sealed.seq)
     }
 
@@ -141,8 +147,6 @@ pub(super) struct Writer {
     pub(super) chain: Chain,
     /// The last record that a checkpoint covers.
     pub(super) signed: u64,
-    /// What the block of records that is being filled has so far.
-    pub(super) filling: Filling,
     pub(super) signer: Arc<SigningKey>,
     pub(super) wal: WalKeeper,
     /// Held for as long as anything may be written.
@@ -191,7 +195,6 @@ impl Writer {
                 let _ = self.conn.execute_batch("ROLLBACK");
             }
             (self.chain, self.signed) = (chain, signed);
-            self.filling.forget();
             let lost = answers.iter().filter(|answer| matches!(answer, Answer::Nobody)).count();
             numbers.lost.fetch_add(lost as u64, Relaxed);
             if !numbers.failing.swap(true, Relaxed) {
@@ -220,13 +223,7 @@ impl Writer {
 
     fn transact(&mut self, group: Vec<Op>, was_failing: bool, answers: &mut Vec<Answer>) -> Result<()> {
         let mut failed = begin(&self.conn).err();
-        let mut tx = Tx {
-            conn: &self.conn,
-            chain: &mut self.chain,
-            filling: &mut self.filling,
-            signed: &mut self.signed,
-            signer: &self.signer,
-        };
+        let mut tx = Tx { conn: &self.conn, chain: &mut self.chain, signed: &mut self.signed, signer: &self.signer };
         for op in group {
             // After a failure nothing more is tried, but every caller must still get an answer.
             let outcome = match op {
@@ -309,7 +306,6 @@ fn guarded(tx: &mut Tx<'_>, work: &mut dyn Work) -> Result<()> {
     tx.conn.execute_batch("ROLLBACK TO work; RELEASE work")?;
     *tx.chain = chain;
     *tx.signed = signed;
-    tx.filling.forget();
     Ok(())
 }
 

@@ -56,7 +56,7 @@ fn ends(log: &[u8]) -> Vec<usize> {
 }
 
 fn seen(log: &[u8]) -> Option<(Option<u64>, u64)> {
-    read(Cursor::new(log)).expect("reads").map(|damage| (damage.frame, damage.commits))
+    read(Cursor::new(log)).expect("reads").map(|(damage, _)| (damage.frame, damage.commits))
 }
 
 fn flipped(log: &[u8], at: usize) -> Vec<u8> {

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::audit::{self, Export, Verdict};
-use crate::interface::{JournalFilter, Store};
 use crate::sqlite::{OpenOptions, SqliteStore};
+use crate::{Calls, Journal, JournalFilter, Store};
 use crate::{backup, keys};
 
 const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);

@@ -1,5 +1,6 @@
 //! What operators set: their tokens, deny rules, confirm rules; and sealed secrets.
 
+use async_trait::async_trait;
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::grant::Role;
 use convoke_core::guard::Rule;
@@ -11,10 +12,54 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::SqliteStore;
 use super::row::{blob, json, maybe_time, named, time, uuid};
-use super::writer::Tx;
+use super::writer::{SMALL, Tx};
 use crate::error::StoreError;
-use crate::interface::{Result, TokenRow};
+use crate::{People, Result, TokenRow};
+
+#[async_trait]
+impl People for SqliteStore {
+    async fn tokens(&self) -> Result<Vec<TokenRow>> {
+        self.readers.read(tokens).await
+    }
+
+    async fn put_token(&self, token: TokenRow, record: Draft) -> Result<()> {
+        self.queue.run(SMALL, move |tx| put_token(tx, &token, &record)).await
+    }
+
+    async fn revoke_token(&self, id: TokenId, now: Timestamp, record: Draft) -> Result<bool> {
+        self.queue.run(SMALL, move |tx| revoke_token(tx, id, now, &record)).await
+    }
+
+    async fn deny_rules(&self) -> Result<Vec<Rule>> {
+        self.readers.read(rules).await
+    }
+
+    async fn put_deny_rule(&self, rule: &Rule, record: Draft) -> Result<()> {
+        let rule = rule.clone();
+        self.queue.run(SMALL, move |tx| put_rule(tx.conn, &rule).and_then(|()| tx.append(&record).map(drop))).await
+    }
+
+    async fn delete_deny_rule(&self, id: &str, record: Draft) -> Result<bool> {
+        let id = id.to_owned();
+        self.queue.run(SMALL, move |tx| delete_rule::<Rule>(tx, &id, &record)).await
+    }
+
+    async fn confirm_rules(&self) -> Result<Vec<ConfirmRule>> {
+        self.readers.read(rules).await
+    }
+
+    async fn put_confirm_rule(&self, rule: &ConfirmRule, record: Draft) -> Result<()> {
+        let rule = rule.clone();
+        self.queue.run(SMALL, move |tx| put_rule(tx.conn, &rule).and_then(|()| tx.append(&record).map(drop))).await
+    }
+
+    async fn delete_confirm_rule(&self, id: &str, record: Draft) -> Result<bool> {
+        let id = id.to_owned();
+        self.queue.run(SMALL, move |tx| delete_rule::<ConfirmRule>(tx, &id, &record)).await
+    }
+}
 
 pub(super) fn tokens(conn: &Connection) -> Result<Vec<TokenRow>> {
     let mut statement = conn.prepare_cached(
@@ -132,7 +177,7 @@ fn text(value: &impl Serialize) -> String {
 }
 
 /// What a secret is sealed for.
-pub(crate) fn secret_purpose(name: &str) -> String {
+pub(super) fn secret_purpose(name: &str) -> String {
     format!("secret:{name}")
 }
 

@@ -1,7 +1,4 @@
-//! What the hub asks of a store for Yonexus: clients and their pairings, rules, the inbox and the outbox.
-//!
-//! The promises are those of [`Store`](crate::Store): a method that changes something resolves once the change would
-//! survive a power cut.
+//! Yonexus: clients and their pairings, rules, the inbox and the outbox.
 
 use async_trait::async_trait;
 use convoke_core::id::TokenId;
@@ -10,7 +7,7 @@ use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 
-use crate::interface::Result;
+use crate::store::Result;
 
 /// A client as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,9 +134,9 @@ pub struct OutboxTotal {
     pub bytes: u64,
 }
 
-/// Where the hub keeps what Yonexus needs.
+/// Clients, rules, the inbox and the outbox.
 #[async_trait]
-pub trait YonexusStore: Send + Sync {
+pub trait Messages: Send + Sync {
     /// All clients.
     async fn clients(&self) -> Result<Vec<ClientRow>>;
     /// Keeps a client as it is now, with its pairing or without one. `None` records nothing.

@@ -1,0 +1,95 @@
+//! The store itself behind [`Store`].
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use async_trait::async_trait;
+use convoke_core::id::HubId;
+use convoke_core::secret::SecretBytes;
+use convoke_core::time::Timestamp;
+use tokio::sync::oneshot;
+
+use super::writer::{Op, SMALL};
+use super::{DataDir, SqliteStore, calls, people, telemetry};
+use crate::{Pruned, Result, Retention, Store, StoreError, StoreStats, backup};
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn hub_id(&self) -> HubId {
+        self.hub_id
+    }
+
+    fn stats(&self) -> StoreStats {
+        let numbers = self.queue.numbers();
+        StoreStats {
+            queued: self.queue.waiting(),
+            queue_limit: self.queue.limit(),
+            commits: numbers.commits.load(Relaxed),
+            writes: numbers.writes.load(Relaxed),
+            lost: numbers.lost.load(Relaxed),
+            journal_seq: numbers.journal_seq.load(Relaxed),
+            failing: numbers.failing.load(Relaxed),
+        }
+    }
+
+    async fn close(&self) -> Result<()> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(Op::Stop(reply), 0).await?;
+        self.readers.close();
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    async fn secret(&self, name: &str) -> Result<Option<SecretBytes>> {
+        let (name, key) = (name.to_owned(), Arc::clone(&self.key));
+        self.readers
+            .read(move |conn| {
+                let sealed = people::sealed_secret(conn, &name)?;
+                sealed.map(|sealed| key.open(&people::secret_purpose(&name), &sealed)).transpose()
+            })
+            .await
+    }
+
+    async fn put_secret(&self, name: &str, value: &SecretBytes) -> Result<()> {
+        let sealed = self.key.seal(&people::secret_purpose(name), value.reveal())?;
+        let name = name.to_owned();
+        self.queue.run(SMALL + sealed.len(), move |tx| people::put_sealed_secret(tx.conn, &name, &sealed)).await
+    }
+
+    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned> {
+        let mut pruned = Pruned::default();
+        if let Some(before) = retention.telemetry_before {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let (removed, more) =
+                    self.queue.run(SMALL, move |tx| telemetry::prune_snapshots(tx, before, from)).await?;
+                pruned.snapshots += removed;
+                next = more;
+            }
+        }
+        if let Some(before) = retention.logs_before {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let (removed, more) =
+                    self.queue.run(SMALL, move |tx| telemetry::prune_logs(tx, before, from)).await?;
+                pruned.logs += removed;
+                next = more;
+            }
+        }
+        let mut more = true;
+        while more {
+            let removed;
+            (removed, more) = self.queue.run(SMALL, move |tx| calls::prune(tx, now)).await?;
+            pruned.other += removed;
+        }
+        Ok(pruned)
+    }
+
+    async fn backup(&self, to: &Path) -> Result<()> {
+        let (data, to) = (DataDir::of(self.paths.clone()), to.to_owned());
+        // Its own connection: it reads for as long as the copy takes.
+        tokio::task::spawn_blocking(move || backup::copy(&data, &to, None).map(drop))
+            .await
+            .map_err(|_| StoreError::Closed)?
+    }
+}

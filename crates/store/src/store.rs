@@ -1,0 +1,83 @@
+//! What the hub asks of a store: one small trait per noun, and [`Store`] as their sum. Another engine can be put
+//! underneath without touching the callers.
+//!
+//! Every `async` method that changes something resolves once the change is committed and would survive a power cut. What may
+//! be lost with the last moment (logs, telemetry, last-seen times) goes through [`Telemetry::enqueue`], which resolves once
+//! the bounded queue has taken it.
+
+use std::fmt::Debug;
+use std::path::Path;
+
+use async_trait::async_trait;
+use convoke_core::id::HubId;
+use convoke_core::secret::SecretBytes;
+use convoke_core::time::Timestamp;
+
+use crate::{Calls, Journal, Messages, Peers, People, Rooms, StoreError, Telemetry};
+
+/// Shorthand for what every method answers.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// How long things are kept. `None` keeps them for ever.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Retention {
+    /// Snapshots received before this go, except each agent's latest.
+    pub telemetry_before: Option<Timestamp>,
+    /// Log lines received before this go.
+    pub logs_before: Option<Timestamp>,
+}
+
+/// What a round of pruning removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Snapshots.
+    pub snapshots: u64,
+    /// Log lines.
+    pub logs: u64,
+    /// Lapsed enrolment tokens and forgotten calls.
+    pub other: u64,
+}
+
+/// Numbers for `/metrics` and `/readyz`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreStats {
+    /// Writes waiting for the writer.
+    pub queued: usize,
+    /// The queue's limit.
+    pub queue_limit: usize,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Writes in them.
+    pub writes: u64,
+    /// What went through [`Telemetry::enqueue`] and was lost because its commit failed.
+    pub lost: u64,
+    /// Last `seq` of the journal.
+    pub journal_seq: u64,
+    /// Whether the last commit failed (disk full, …).
+    pub failing: bool,
+}
+
+/// Everything the hub keeps, and the store itself.
+#[async_trait]
+pub trait Store: Journal + Peers + Calls + People + Rooms + Messages + Telemetry + Debug {
+    /// The hub's id: made when the data directory was.
+    fn hub_id(&self) -> HubId;
+    /// Numbers.
+    fn stats(&self) -> StoreStats;
+    /// Waits until everything taken so far is committed, then stops the writer. Later writes are refused.
+    async fn close(&self) -> Result<()>;
+    /// A sealed secret by name (the hub's private key, …).
+    async fn secret(&self, name: &str) -> Result<Option<SecretBytes>>;
+    /// Keeps a secret, sealed.
+    async fn put_secret(&self, name: &str, value: &SecretBytes) -> Result<()>;
+    /// Removes what has been kept long enough; never the journal. In pieces, like [`Peers::sweep`](crate::Peers::sweep).
+    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned>;
+    /// Copies the whole store, while it is in use, to a new file.
+    async fn backup(&self, to: &Path) -> Result<()>;
+}
+
+/// The time, for what nobody passed one in for.
+pub(crate) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
