@@ -3,7 +3,9 @@
 
 mod arrows;
 mod dependencies;
+mod doc_tests;
 mod fixtures;
+mod fuzz;
 mod house;
 mod lints;
 mod machine;
@@ -54,7 +56,9 @@ type Check = fn(&House) -> Vec<Finding>;
 const CHECKS: &[Check] = &[
     arrows::check,
     dependencies::check,
+    doc_tests::check,
     fixtures::check,
+    fuzz::check,
     lints::check,
     machine::check,
     panics::check,
@@ -64,6 +68,13 @@ const CHECKS: &[Check] = &[
     size::check,
     words::check,
 ];
+
+/// The paths and texts of the files that have tests only.
+pub(crate) fn test_files(root: &Path) -> Result<Vec<(String, String)>> {
+    let files = House::load(root)?.files.into_iter();
+    let is_test = |file: &house::File| file.has_extension(&["rs"]) && source::is_test_file(&file.path);
+    Ok(files.filter(is_test).map(|file| (file.path, file.text)).collect())
+}
 
 /// Runs every check on a checkout.
 pub(crate) fn run(root: &Path) -> Result<()> {
