@@ -53,12 +53,12 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
     let list = List::begin(root)?;
     let mut summary = Vec::new();
     let mut steps_skipped = Vec::new();
+    let mut failure = None;
     for step in STEPS.iter().filter(|step| scope == Scope::All || step.scope == Scope::Fast) {
         eprintln!("\n==> {}", step.name);
         let started = Instant::now();
         let outcome = (step.run)(root, &list);
         let took = started.elapsed();
-        let failed = outcome.is_err();
         let line = match &outcome {
             Ok(Outcome::Passed) => "passed",
             Ok(Outcome::Skipped(why)) => {
@@ -69,14 +69,15 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
         };
         eprintln!("<== {}: {line} ({})", step.name, shown(took));
         summary.push(format!("  {:<15} {:>8}  {line}", step.name, shown(took)));
-        if failed {
-            eprintln!("\n{}", summary.join("\n"));
+        if let Err(why) = outcome {
+            failure = Some(why.context(format!("the step `{}` failed", step.name)));
+            break;
         }
-        outcome.with_context(|| format!("the step `{}` failed", step.name))?;
     }
     let skipped: Vec<Skipped> = steps_skipped.into_iter().chain(list.end(root)?).collect();
-    eprintln!("\nAll checks passed:\n{}\n{}", summary.join("\n"), skipped::shown(&skipped));
-    Ok(())
+    let heading = if failure.is_none() { "All checks passed:\n" } else { "" };
+    eprintln!("\n{heading}{}\n{}", summary.join("\n"), skipped::shown(&skipped));
+    failure.map_or(Ok(()), Err)
 }
 
 fn format(root: &Path, _: &List) -> Result<Outcome> {

@@ -66,9 +66,11 @@ fn parse(line: &str) -> Skipped {
 
 /// The system that a whole file of tests is for.
 fn system(text: &str) -> Option<&str> {
-    let line = text.lines().find_map(|line| line.strip_prefix("#![cfg("))?;
-    let condition = line.strip_suffix(")]")?;
-    Some(condition.strip_prefix("target_os = \"").and_then(|name| name.strip_suffix('"')).unwrap_or(condition))
+    text.lines().find_map(|line| {
+        let condition = line.strip_prefix("#![cfg(")?.strip_suffix(")]")?;
+        let named = condition.strip_prefix("target_os = \"").and_then(|name| name.strip_suffix('"'));
+        named.or_else(|| ["unix", "windows"].contains(&condition).then_some(condition))
+    })
 }
 
 fn is_here(system: &str) -> bool {
@@ -90,6 +92,7 @@ mod tests {
     fn files_for_other_systems_are_known() {
         assert_eq!(system("//! Doc.\n#![cfg(target_os = \"linux\")]\n"), Some("linux"));
         assert_eq!(system("#![cfg(unix)]\n"), Some("unix"));
+        assert_eq!(system("#![cfg(test)]\n#![cfg(unix)]\n"), Some("unix"));
         assert_eq!(system("#[cfg(unix)]\nmod a;\n"), None);
         assert!(is_here(std::env::consts::OS) && !is_here("plan9"));
     }
