@@ -1,19 +1,20 @@
 //! `cargo xtask test`: every check there is, in the order in which a mistake shows soonest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::{bench, conformance, run, setup, tidy};
+use crate::skipped::{List, Skipped};
+use crate::{bench, conformance, run, setup, skipped, tidy};
 
 /// How much to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Everything.
     All,
-    /// What changes most often: without doc tests, fuzz targets and the MCP suite.
+    /// What changes most often: without fuzz targets and the MCP suite.
     Fast,
 }
 
@@ -28,16 +29,19 @@ enum Outcome {
 struct Step {
     name: &'static str,
     scope: Scope,
-    run: fn(&Path) -> Result<Outcome>,
+    run: fn(&Path, &List) -> Result<Outcome>,
 }
 
 const STEPS: &[Step] = &[
     Step { name: "format", scope: Scope::Fast, run: format },
-    Step { name: "tidy", scope: Scope::Fast, run: |root| tidy::run(root).map(|()| Outcome::Passed) },
-    Step { name: "lints", scope: Scope::Fast, run: lints },
-    Step { name: "doc tests", scope: Scope::All, run: doc_tests },
+    Step { name: "tidy", scope: Scope::Fast, run: |root, _| tidy::run(root).map(|()| Outcome::Passed) },
+    Step { name: "build and lints", scope: Scope::Fast, run: build },
     Step { name: "fuzz targets", scope: Scope::All, run: fuzz_targets },
-    Step { name: "conformance", scope: Scope::All, run: |root| conformance::run(root).map(|()| Outcome::Passed) },
+    Step {
+        name: "conformance",
+        scope: Scope::All,
+        run: |root, _| conformance::check(root).map(|()| Outcome::Passed),
+    },
     Step { name: "tests", scope: Scope::Fast, run: tests },
 ];
 
@@ -46,58 +50,80 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
     if setup::is_needed(root) {
         setup::run(root)?;
     }
+    let list = List::begin(root)?;
     let mut summary = Vec::new();
+    let mut steps_skipped = Vec::new();
+    let mut failure = None;
     for step in STEPS.iter().filter(|step| scope == Scope::All || step.scope == Scope::Fast) {
         eprintln!("\n==> {}", step.name);
         let started = Instant::now();
-        let outcome = (step.run)(root);
+        let outcome = (step.run)(root, &list);
         let took = started.elapsed();
-        let failed = outcome.is_err();
         let line = match &outcome {
-            Ok(Outcome::Passed) => "passed".to_owned(),
-            Ok(Outcome::Skipped(why)) => format!("skipped: {why}"),
-            Err(_) => "FAILED".to_owned(),
+            Ok(Outcome::Passed) => "passed",
+            Ok(Outcome::Skipped(why)) => {
+                steps_skipped.push(Skipped { what: step.name.to_owned(), why: (*why).to_owned() });
+                "skipped"
+            }
+            Err(_) => "FAILED",
         };
         eprintln!("<== {}: {line} ({})", step.name, shown(took));
-        summary.push(format!("  {:<14} {:>8}  {line}", step.name, shown(took)));
-        if failed {
-            eprintln!("\n{}", summary.join("\n"));
+        summary.push(format!("  {:<15} {:>8}  {line}", step.name, shown(took)));
+        if let Err(why) = outcome {
+            failure = Some(why.context(format!("the step `{}` failed", step.name)));
+            break;
         }
-        outcome.with_context(|| format!("the step `{}` failed", step.name))?;
     }
-    eprintln!("\nAll checks passed:\n{}", summary.join("\n"));
-    Ok(())
+    let skipped: Vec<Skipped> = steps_skipped.into_iter().chain(list.end(root)?).collect();
+    let heading = if failure.is_none() { "All checks passed:\n" } else { "" };
+    eprintln!("\n{heading}{}\n{}", summary.join("\n"), skipped::shown(&skipped));
+    failure.map_or(Ok(()), Err)
 }
 
-fn format(root: &Path) -> Result<Outcome> {
+fn format(root: &Path, _: &List) -> Result<Outcome> {
     run::shown(run::cargo(root).args(["fmt", "--all", "--check"])).context("`cargo fmt --all` puts it right")?;
     Ok(Outcome::Passed)
 }
 
-fn lints(root: &Path) -> Result<Outcome> {
-    run::shown(run::cargo(root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+/// Compiles the program and all tests with clippy in the compiler's place, so that one build does both.
+fn build(root: &Path, _: &List) -> Result<Outcome> {
+    run::shown(&mut linting(root, "--no-run"))?;
     Ok(Outcome::Passed)
 }
 
-fn tests(root: &Path) -> Result<Outcome> {
+fn tests(root: &Path, list: &List) -> Result<Outcome> {
+    run::shown(linting(root, "--no-fail-fast").env(skipped::FILE, &list.file))?;
+    Ok(Outcome::Passed)
+}
+
+/// Cargo on all tests, as a command that compiles with clippy: what it finds is an error.
+fn linting(root: &Path, how: &str) -> Command {
+    let mut command = run::cargo(root);
     if run::find_program("cargo-nextest").is_some() {
-        run::shown(run::cargo(root).args(["nextest", "run", "--workspace"]))?;
+        command.args(["nextest", "run"]);
     } else {
         eprintln!("cargo-nextest is not installed; using `cargo test`");
-        // Named by kind, so that the doc tests are left to their own step.
-        run::shown(run::cargo(root).args(["test", "--workspace", "--lib", "--bins", "--tests"]))?;
+        command.args(["test", "--lib", "--bins", "--tests", "--examples"]);
     }
-    Ok(Outcome::Passed)
+    // With the fixtures of the MCP suite, so that its step needs no build of its own.
+    command.args(["--workspace", "--features", "convoke/conformance", how]);
+    command.env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()).env("CLIPPY_ARGS", DENY_WARNINGS);
+    command
 }
 
-fn doc_tests(root: &Path) -> Result<Outcome> {
-    run::shown(run::cargo(root).args(["test", "--workspace", "--doc"]))?;
-    Ok(Outcome::Passed)
+/// Clippy's own separator between its arguments.
+const DENY_WARNINGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
+/// The compiler with clippy in it, of the toolchain whose cargo runs us.
+fn clippy_driver() -> PathBuf {
+    let name = format!("clippy-driver{}", std::env::consts::EXE_SUFFIX);
+    let beside = std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name(&name));
+    beside.filter(|driver| driver.is_file()).unwrap_or_else(|| name.into())
 }
 
 /// The fuzz targets are a workspace of their own that needs nightly; nobody notices when they stop compiling unless
 /// this does.
-fn fuzz_targets(root: &Path) -> Result<Outcome> {
+fn fuzz_targets(root: &Path, _: &List) -> Result<Outcome> {
     if !root.join("fuzz/Cargo.toml").is_file() {
         return Ok(Outcome::Skipped("there is no fuzz crate"));
     }
@@ -135,7 +161,7 @@ mod tests {
     #[test]
     fn fast_is_a_part_of_all() {
         let fast: Vec<_> = STEPS.iter().filter(|s| s.scope == Scope::Fast).map(|s| s.name).collect();
-        assert_eq!(fast, ["format", "tidy", "lints", "tests"]);
+        assert_eq!(fast, ["format", "tidy", "build and lints", "tests"]);
         assert!(STEPS.len() > fast.len());
     }
 }

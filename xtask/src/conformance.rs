@@ -28,16 +28,21 @@ pub(crate) fn node(root: &Path) -> Option<PathBuf> {
     packages.iter().map(at).find(|program| program.is_file())
 }
 
-/// Runs all of it.
+/// Builds the program and runs all of it.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let node = node(root).context("the suite is not installed; `cargo xtask setup` does it")?;
     run::shown(run::cargo(root).args(["build", "--package", "convoke", "--features", "conformance"]))?;
+    check(root)
+}
+
+/// Runs all of it against the program as it was built last.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let node = node(root).context("the suite is not installed; `cargo xtask setup` does it")?;
     let target = bench::target_dir(root)?;
     let folder = target.join("conformance");
     // What a run before left is of no use to this one.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    // A copy: the tests build the same program without the feature, perhaps at this moment.
+    // A copy: somebody may build the program without the feature at this moment.
     let program = folder.join("convoke");
     std::fs::copy(target.join("debug/convoke"), &program).context("cannot copy the program")?;
 

@@ -8,6 +8,7 @@ mod check;
 mod conformance;
 mod run;
 mod setup;
+mod skipped;
 mod tidy;
 mod windows;
 
@@ -20,8 +21,8 @@ const USAGE: &str = "\
 Usage: cargo xtask <command>
 
   setup            install what the tests need and this machine lacks
-  test [--fast]    format check, tidy checks, lints, doc tests, fuzz targets compile, MCP conformance,
-                   all tests (--fast leaves out the doc tests, the fuzz targets and the conformance)
+  test [--fast]    format check, tidy checks, lints, fuzz targets compile, MCP conformance, all tests
+                   (--fast leaves out the fuzz targets and the conformance)
   conformance      the official MCP suite and Inspector against a hub with the suite's fixtures
   bench [args]     build the release binaries and run `convoke bench` with these arguments;
                    a name before them, as in `bench mcp`, measures only that

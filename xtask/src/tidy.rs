@@ -4,7 +4,9 @@
 mod agent;
 mod arrows;
 mod dependencies;
+mod doc_tests;
 mod fixtures;
+mod fuzz;
 mod house;
 mod lints;
 mod machine;
@@ -56,7 +58,9 @@ const CHECKS: &[Check] = &[
     agent::check,
     arrows::check,
     dependencies::check,
+    doc_tests::check,
     fixtures::check,
+    fuzz::check,
     lints::check,
     machine::check,
     panics::check,
@@ -66,6 +70,13 @@ const CHECKS: &[Check] = &[
     size::check,
     words::check,
 ];
+
+/// The paths and texts of the files that have tests only.
+pub(crate) fn test_files(root: &Path) -> Result<Vec<(String, String)>> {
+    let files = House::load(root)?.files.into_iter();
+    let is_test = |file: &house::File| file.has_extension(&["rs"]) && source::is_test_file(&file.path);
+    Ok(files.filter(is_test).map(|file| (file.path, file.text)).collect())
+}
 
 /// Runs every check on a checkout.
 pub(crate) fn run(root: &Path) -> Result<()> {

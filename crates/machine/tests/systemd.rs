@@ -1,11 +1,11 @@
 //! Services, journal and network against a real systemd: a small Debian, booted in a container, in which this very
 //! program runs its other half.
 //!
-//! Needs root and the Debian that `cargo xtask setup` makes; without root it says so and passes.
+//! Needs root and the Debian that `cargo xtask setup` makes; without root it is skipped.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
@@ -26,11 +26,7 @@ const FAILS: &str = "[Unit]\nDescription=A service that fails\n[Service]\nExecSt
 
 #[test]
 fn services_journal_and_network_of_a_real_systemd() {
-    if !is_root() {
-        eprintln!("skipped: booting a container needs root");
-        return;
-    }
-    let root = root().unwrap_or_else(|| panic!("there is no Debian to boot: run `cargo xtask setup`"));
+    let Some(root) = convoke_testing::debian() else { return };
     let work = tempfile::tempdir().unwrap();
     let (program, out, units) = (work.path().join("test"), work.path().join("out"), work.path().join("units"));
     for folder in [&program, &out, &units] {
@@ -62,20 +58,6 @@ fn services_journal_and_network_of_a_real_systemd() {
     let console = String::from_utf8_lossy(&booted.stdout).into_owned() + &String::from_utf8_lossy(&booted.stderr);
     assert_eq!(status.trim(), "0", "{log}\n{console}");
     assert!(log.contains("inside: everything was looked at"), "{log}");
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output().unwrap();
-    id.stdout.trim_ascii() == b"0"
-}
-
-/// Where `cargo xtask setup` puts it.
-fn root() -> Option<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
-    let roots = fs::read_dir(cache.join("convoke/roots")).ok()?;
-    let whole = |path: &PathBuf| path.join("etc/os-release").exists() && path.extension().is_none();
-    roots.flatten().map(|entry| entry.path()).find(whole)
 }
 
 /// The other half. Outside of the container it does nothing.

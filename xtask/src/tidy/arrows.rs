@@ -50,12 +50,20 @@ pub(super) const HIGHEST_PURE: u8 = 1;
 /// What a pure crate may not use, not even in tests: a test that needs one of these tests something else.
 const IMPURE: &[&str] = &["tokio", "axum", "hyper", "reqwest", "rusqlite", "getrandom", "rand"];
 
-/// Developer commands: part of no arrow.
-const APART: &str = "xtask";
+/// Developer commands, and what tests of several crates need: they use no crate of ours.
+const APART: [&str; 2] = ["xtask", TESTING];
+
+/// Any crate's tests may use it, and nothing else may.
+const TESTING: &str = "convoke-testing";
 
 /// The level of a crate.
 pub(super) fn level(name: &str) -> Option<u8> {
     LEVELS.iter().find(|(crate_name, _)| *crate_name == name).map(|(_, level)| *level)
+}
+
+/// The crates up to a level.
+pub(super) fn crates_up_to(highest: u8) -> impl Iterator<Item = &'static str> {
+    LEVELS.iter().filter(move |(_, level)| *level <= highest).map(|(name, _)| *name)
 }
 
 pub(super) fn check(house: &House) -> Vec<Finding> {
@@ -67,7 +75,7 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
         }
         let Some(name) = package_name(&manifest) else { continue };
         let own = level(name);
-        if own.is_none() && name != APART {
+        if own.is_none() && !APART.contains(&name) {
             findings
                 .push(Finding::in_file(&file.path, format!("`{name}` has no place in the arrows between crates")));
             continue;
@@ -97,7 +105,7 @@ fn refusal(name: &str, own: Option<u8>, dependency: &str, kind: Kind) -> Option<
     if is_pure && IMPURE.contains(&dependency) {
         return Some(format!("`{name}` has no IO, clock or randomness of its own and may not use `{dependency}`"));
     }
-    if !is_ours {
+    if !is_ours || (dependency == TESTING && kind == Kind::Dev) {
         return None;
     }
     // Tests of the upper crates may look sideways: the hub is tested with simulated agents.
@@ -163,6 +171,9 @@ mod tests {
     fn tests_of_the_upper_crates_may_look_sideways_and_those_of_the_pure_ones_may_not() {
         assert!(found("convoke-hub", "[dev-dependencies]\nconvoke-sim.workspace = true\n").is_empty());
         assert_eq!(found("convoke-kenny", "[dev-dependencies]\nconvoke-sonde.workspace = true\n").len(), 1);
+        assert!(found("convoke-core", "[dev-dependencies]\nconvoke-testing.workspace = true\n").is_empty());
+        assert_eq!(found("convoke", "[dependencies]\nconvoke-testing.workspace = true\n").len(), 1);
+        assert_eq!(found("convoke-testing", "[dependencies]\nconvoke-core.workspace = true\n").len(), 1);
         assert_eq!(found("convoke-hub", "[dev-dependencies]\nconvoke.workspace = true\n").len(), 1);
     }
 

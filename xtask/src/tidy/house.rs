@@ -23,7 +23,7 @@ impl File {
 
     /// Written by us as source, in a language that the checks read.
     pub(super) fn is_source(&self) -> bool {
-        self.has_extension(&["rs", "ts", "svelte"])
+        self.has_extension(&["rs", "ts", "svelte", "js", "mjs", "css", "html", "sql", "sh"])
     }
 
     /// Its lines, counted from 1.

@@ -23,7 +23,7 @@ mod tests {
         let fits = "x\n".repeat(MAX_LINES);
         let over = "x\n".repeat(MAX_LINES + 1);
         assert!(check(&House::of(&[("a.rs", &fits), ("data.json", &over)])).is_empty());
-        for path in ["a.rs", "web/b.ts", "web/c.svelte"] {
+        for path in ["a.rs", "web/b.ts", "web/c.svelte", "web/d.css", "tests/mcp/e.mjs"] {
             assert_eq!(check(&House::of(&[(path, &over)])).len(), 1);
         }
     }

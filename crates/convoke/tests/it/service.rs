@@ -1,10 +1,9 @@
 //! The agent as a service of a real systemd: a small Debian, booted in a container, with a hub in it.
 //!
-//! Needs root and the Debian that `cargo xtask setup` makes; without root it says so and passes.
+//! Needs root and the Debian that `cargo xtask setup` makes; without root it is skipped.
 
-use std::path::PathBuf;
+use std::fs;
 use std::process::{Command, Stdio};
-use std::{env, fs};
 
 const RUNNER: &str = "[Unit]\nDescription=Runs the script of the test\nAfter=multi-user.target\n\
     FailureAction=poweroff-force\nSuccessAction=poweroff-force\n\
@@ -58,12 +57,7 @@ echo everything was done
 
 #[test]
 fn a_service_is_installed_survives_and_is_removed() {
-    let id = Command::new("id").arg("-u").output().expect("id runs");
-    if id.stdout.trim_ascii() != b"0" {
-        eprintln!("skipped: booting a container needs root");
-        return;
-    }
-    let root = root().unwrap_or_else(|| panic!("there is no Debian to boot: run `cargo xtask setup`"));
+    let Some(root) = convoke_testing::debian() else { return };
     let work = tempfile::tempdir().expect("a directory");
     let (program, out) = (work.path().join("test"), work.path().join("out"));
     for folder in [&program, &out] {
@@ -87,13 +81,4 @@ fn a_service_is_installed_survives_and_is_removed() {
     let console = String::from_utf8_lossy(&booted.stdout).into_owned() + &String::from_utf8_lossy(&booted.stderr);
     assert_eq!(status.trim(), "0", "{log}\n{console}");
     assert!(log.contains("everything was done"), "{log}");
-}
-
-/// Where `cargo xtask setup` puts it.
-fn root() -> Option<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
-    let roots = fs::read_dir(cache.join("convoke/roots")).ok()?;
-    let whole = |path: &PathBuf| path.join("etc/os-release").exists() && path.extension().is_none();
-    roots.flatten().map(|entry| entry.path()).find(whole)
 }

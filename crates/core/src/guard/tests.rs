@@ -146,7 +146,7 @@ fn python_agrees_on_every_rule_for_every_row() {
     });
     let python = Command::new("python3").args(["-c", JUDGE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut python) = python else {
-        eprintln!("python3 is not here: its verdicts are not compared");
+        convoke_testing::skip("python3 is not installed, so its verdicts are not compared");
         return;
     };
     python.stdin.take().expect("piped").write_all(asked.to_string().as_bytes()).expect("python reads");

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use convoke_kibitz::admission;
 use convoke_kibitz::frame::exercise;
 use convoke_kibitz::grant::{Capability, Grant, Kind};
 use convoke_kibitz::room::Output;
@@ -239,6 +240,16 @@ proptest! {
     #[test]
     fn any_bytes_are_a_frame_or_told_why_not(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         exercise(&bytes);
+        admission::exercise(&bytes);
+    }
+
+    #[test]
+    fn any_credential_is_read_or_refused(word in ".{0,4}", time in any::<i64>()) {
+        let shown = json!({
+            "k": "kbz-agent-key.v1", "room": "room", "fp": "", "iat": time, "exp": time, "name": word, "role": "host",
+            "mode": "invite", "members": [word],
+        });
+        admission::exercise(shown.to_string().as_bytes());
     }
 
     #[test]

@@ -46,7 +46,7 @@ async fn start(port: u16, mut command: Command) -> Server {
 
 /// The command as this user: some servers refuse to run as root.
 fn as_user(user: &str, program: &Path, dir: &Path) -> Command {
-    if !nobody_else_needed() {
+    if convoke_testing::is_root() {
         let chown = Command::new("chown").args(["-R", user]).arg(dir).status().expect("chown runs");
         assert!(chown.success());
         let mut command = Command::new("setpriv");
@@ -55,11 +55,6 @@ fn as_user(user: &str, program: &Path, dir: &Path) -> Command {
         return command;
     }
     Command::new(program)
-}
-
-fn nobody_else_needed() -> bool {
-    let id = Command::new("id").arg("-u").output().expect("id runs");
-    String::from_utf8_lossy(&id.stdout).trim() != "0"
 }
 
 /// A directory that a server's own user can get at.

@@ -186,7 +186,10 @@ fn generated_values_come_out_as_node_prints_them() {
     for (text, printed) in texts.iter().zip(&ours) {
         assert_eq!(canonical(printed).as_ref(), Ok(printed), "{text}");
     }
-    let Some(nodes) = node(&texts) else { return };
+    let Some(nodes) = node(&texts) else {
+        convoke_testing::skip("node is not installed, so what it prints is not compared");
+        return;
+    };
     assert_eq!(nodes.len(), ours.len());
     for ((text, ours), node) in texts.iter().zip(&ours).zip(&nodes) {
         assert_eq!(ours, node, "{text}");
