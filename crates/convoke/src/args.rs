@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use convoke_cli::agent;
 
 use crate::commands::{
-    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs,
-    policy, probe, room, rpc, rules, tokens,
+    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs, policy,
+    probe, room, rpc, rules, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.

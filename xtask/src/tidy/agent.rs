@@ -27,7 +27,9 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
     }
     let reached = reached(&edges);
     let present = ABSENT.iter().filter_map(|name| Some((name, reached.get(*name)?)));
-    present.map(|(name, by)| Finding::in_file(LOCK, format!("`{PROGRAM}` depends on `{name}` through `{by}`"))).collect()
+    present
+        .map(|(name, by)| Finding::in_file(LOCK, format!("`{PROGRAM}` depends on `{name}` through `{by}`")))
+        .collect()
 }
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
@@ -74,7 +76,10 @@ mod tests {
     fn what_only_a_hub_needs_is_found_however_far_below() {
         let lock = "[[package]]\nname = \"hyper\"\ndependencies = [\"bytes\", \"other 1.0.0\"]\n\
                     [[package]]\nname = \"other\"\nversion = \"1.0.0\"\ndependencies = [\"axum\"]\n";
-        assert_eq!(found("[dependencies]\nhyper = \"1\"\n", lock), ["`convoke-agent` depends on `axum` through `other`"]);
+        assert_eq!(
+            found("[dependencies]\nhyper = \"1\"\n", lock),
+            ["`convoke-agent` depends on `axum` through `other`"]
+        );
         assert_eq!(found("[dependencies]\nconvoke-hub.workspace = true\n", lock).len(), 1);
         assert!(found("[dependencies]\nbytes = \"1\"\n", lock).is_empty());
     }

@@ -16,11 +16,11 @@ use tokio::sync::oneshot;
 use super::Verb;
 use super::config::{self, Config};
 use super::local_agent::{ID as LOCAL, LocalAgent};
-use convoke_cli::signals::Signals;
 use crate::exit::{Exit, usage};
 use crate::local::Whereabouts;
 use crate::table::Grid;
 use crate::{logging, parse};
+use convoke_cli::signals::Signals;
 
 /// How long a stop waits for somebody who is just reading the welcome.
 const LAST_LOOK: Duration = Duration::from_secs(1);

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use convoke_coder::Environment;
 
-use convoke_cli::signals::Signals;
 use crate::exit::Exit;
+use convoke_cli::signals::Signals;
 
 /// How to serve.
 #[derive(Debug, Args)]

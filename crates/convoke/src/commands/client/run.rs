@@ -14,11 +14,11 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::{Which, address, drift, outcome};
 use crate::commands::Verb;
-use convoke_cli::signals::Signals;
 use crate::exit::{Exit, usage};
 use crate::output::Output;
 use crate::parse;
 use crate::show::clean_lines;
+use convoke_cli::signals::Signals;
 
 /// Programs that may run at once; beyond it messages wait.
 const MAX_PROGRAMS: usize = 8;

@@ -12,11 +12,11 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::commands::Verb;
-use convoke_cli::signals::Signals;
 use crate::connect;
 use crate::exit::{Exit, usage};
 use crate::output::Output;
 use crate::show::{clean, clean_lines};
+use convoke_cli::signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct TakePart {
