@@ -110,7 +110,6 @@ pub struct Hit {
 /// The rules in force. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    builtin: Arc<Builtin>,
     operator: Option<Arc<Compiled>>,
 }
 
@@ -118,18 +117,7 @@ impl Guard {
     /// The builtin rules alone. Each group is compiled when a text is first checked against it: a machine that never
     /// sees a script for another system's shell need not hold what it takes to read one.
     pub fn builtin() -> Self {
-        Self { builtin: Arc::clone(&BUILTIN), operator: None }
-    }
-
-    /// Lets go of what was compiled of the builtin rules, for a machine that has not been asked for a while. They are in
-    /// force all the same: what is needed is compiled again.
-    pub fn rest(&mut self) {
-        self.builtin = Arc::default();
-    }
-
-    /// Whether any of the builtin rules are compiled.
-    pub fn is_awake(&self) -> bool {
-        self.builtin.0.iter().any(|sets| sets.get().is_some())
+        Self { operator: None }
     }
 
     /// The builtin rules and then the operator's. A rule that cannot be used is left out and told with its id; it
@@ -153,11 +141,10 @@ impl Guard {
         let (compiled, failed) = Compiled::new(kept);
         refused.extend(failed.into_iter().map(|id| (id, RuleError::TooLarge)));
         // Whoever keeps rules of its own answers for many machines, and should not let the first caller wait.
-        let guard = Self { operator: Some(Arc::new(compiled)), ..Self::builtin() };
         for group in AppliesTo::ALL {
-            guard.builtin.sets(group);
+            builtin_sets(group);
         }
-        (guard, refused)
+        (Self { operator: Some(Arc::new(compiled)) }, refused)
     }
 
     /// The builtin rules and those that a hub sent. An operator's own entry can still be mended when it is refused; here
@@ -178,7 +165,7 @@ impl Guard {
         }
         let (compiled, failed) = Compiled::new(kept);
         refused.extend(failed.into_iter().map(|id| (id, RuleError::TooLarge)));
-        (Self { operator: Some(Arc::new(compiled)), ..Self::builtin() }, refused)
+        (Self { operator: Some(Arc::new(compiled)) }, refused)
     }
 
     /// The rule that refuses the call, if one does: the first of the builtin rules in catalogue order, else the first
@@ -188,7 +175,7 @@ impl Guard {
             surfaces.iter().map(|s| (s.group, normal::forms(s.group, &s.text))).collect();
         let hit = |rule: &Rule, builtin| Hit { rule: rule.id.clone(), reason: rule.reason.clone(), builtin };
         let groups = AppliesTo::ALL.into_iter().filter(|of| texts.iter().any(|(group, _)| group == of));
-        if let Some(place) = first_match(groups.flat_map(|group| self.builtin.sets(group)), &texts) {
+        if let Some(place) = first_match(groups.flat_map(builtin_sets), &texts) {
             return Some(hit(&RULES[place], true));
         }
         let operator = self.operator.as_ref()?;
@@ -224,21 +211,15 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
 });
 
 /// The builtin rules' sets, by group in the order of [`AppliesTo::ALL`].
-#[derive(Debug, Default)]
-struct Builtin([OnceLock<Vec<Set>>; AppliesTo::ALL.len()]);
+static BUILTIN: [OnceLock<Vec<Set>>; AppliesTo::ALL.len()] = [const { OnceLock::new() }; AppliesTo::ALL.len()];
 
-impl Builtin {
-    /// Those of a group, compiled if they are not.
-    fn sets(&self, group: AppliesTo) -> &[Set] {
-        let sets = AppliesTo::ALL.iter().zip(&self.0).find(|(of, _)| **of == group);
-        sets.map_or(&[], |(_, sets)| sets.get_or_init(|| builtin_sets(group)).as_slice())
-    }
+/// The builtin rules' sets of a group, compiled if they are not.
+fn builtin_sets(group: AppliesTo) -> &'static [Set] {
+    let sets = AppliesTo::ALL.iter().zip(&BUILTIN).find(|(of, _)| **of == group);
+    sets.map_or(&[], |(_, sets)| sets.get_or_init(|| compile_builtin(group)).as_slice())
 }
 
-/// What everyone shares who does not rest.
-static BUILTIN: LazyLock<Arc<Builtin>> = LazyLock::new(Arc::default);
-
-fn builtin_sets(group: AppliesTo) -> Vec<Set> {
+fn compile_builtin(group: AppliesTo) -> Vec<Set> {
     let (mut sets, mut failed) = (Vec::new(), Vec::new());
     compile(&RULES, group, &places(&RULES, group), &mut sets, &mut failed);
     // A guard with a hole must not let anything by, and a test would have told.

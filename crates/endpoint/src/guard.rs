@@ -1,13 +1,10 @@
 //! The agent's own guard: what would wreck this machine is refused here, whoever asked and whatever the hub's guard said.
 //!
-//! What the builtin catalogue is compiled to takes memory that an agent at rest need not hold, so it is compiled at the
-//! first call, and let go when there has been none for a while. Rules of the operator come by `policy` and can only add. So does what a hub of the field says of
-//! commands as such (all, those of a list, none): it is kept in a file, since an agent that starts anew must not be freer
-//! until its hub speaks.
+//! Rules of the operator come by `policy` and can only add. So does what a hub of the field says of commands as such (all,
+//! those of a list, none): it is kept in a file, since an agent that starts anew must not be freer until its hub speaks.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use convoke_core::guard::{AppliesTo, Guard, Hit, MAX_OPERATOR_RULES, Rule, RuleError, Surface, Whole};
 use convoke_kenny::policy::{Group, PolicyRule, ShellMode, ShellPolicy};
@@ -25,31 +22,16 @@ const SHELL_RULE: &str = "shell_policy";
 /// The rules in force.
 #[derive(Debug)]
 pub(crate) struct AgentGuard {
-    rules: Mutex<Rules>,
+    rules: Mutex<Guard>,
     shell: Mutex<Shell>,
     /// Where the shell policy is kept.
     file: Option<PathBuf>,
 }
 
-/// The builtin rules and the operator's.
-#[derive(Debug)]
-struct Rules {
-    guard: Guard,
-    /// When they were last asked.
-    asked: Option<Instant>,
-}
-
 impl Default for AgentGuard {
     fn default() -> Self {
-        let rules = Rules { guard: own(Guard::builtin()), asked: None };
-        Self { rules: Mutex::new(rules), shell: Mutex::default(), file: None }
+        Self { rules: Mutex::new(Guard::builtin()), shell: Mutex::default(), file: None }
     }
-}
-
-/// With builtin rules that nobody else holds, so that resting frees them.
-fn own(mut guard: Guard) -> Guard {
-    guard.rest();
-    guard
 }
 
 /// A shell policy, ready to be asked.
@@ -129,21 +111,12 @@ impl AgentGuard {
         let rules: Vec<Rule> = rules.into_iter().filter_map(rule).collect();
         let (guard, refused) =
             if rules.is_empty() { (Guard::builtin(), Vec::new()) } else { Guard::with_received_rules(&rules) };
-        self.rules().guard = own(guard);
+        *self.rules() = guard;
         refused
     }
 
-    fn rules(&self) -> MutexGuard<'_, Rules> {
+    fn rules(&self) -> MutexGuard<'_, Guard> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets go of what was compiled when nobody has asked for `idle`. The next who asks waits some milliseconds more.
-    pub(crate) fn rest(&self, idle: Duration) {
-        let mut rules = self.rules();
-        if rules.asked.is_some_and(|asked| asked.elapsed() >= idle) {
-            rules.asked = None;
-            rules.guard.rest();
-        }
     }
 
     /// The rule that refuses a call, if one does. Matches, so not on the runtime's thread.
@@ -156,11 +129,7 @@ impl AgentGuard {
         let denied = if surfaces.is_empty() {
             None
         } else {
-            let guard = {
-                let mut rules = self.rules();
-                rules.asked = Some(Instant::now());
-                rules.guard.clone()
-            };
+            let guard = self.rules().clone();
             guard.check(&surfaces)
         };
         // Deny rules first: they name what is wrong with the command itself. A command that is not there, or is no text,
@@ -204,21 +173,6 @@ mod tests {
         assert!(guard.set_rules(Vec::new()).is_empty());
         assert_eq!(refused_by(&guard, "nmap 10.0.0.1"), None);
         assert!(refused_by(&guard, "rm -rf /").is_some(), "an empty policy leaves the builtin rules");
-    }
-
-    #[test]
-    fn at_rest_nothing_is_held_and_everything_is_in_force() {
-        let guard = AgentGuard::default();
-        guard.set_rules(vec![policy("no_nmap", "nmap")]);
-        assert!(!guard.rules().guard.is_awake(), "rules of the operator wake nothing");
-        for _ in 0..2 {
-            assert!(refused_by(&guard, "rm -rf /").is_some());
-            assert_eq!(refused_by(&guard, "nmap 10.0.0.1").as_deref(), Some("no_nmap"));
-            guard.rest(Duration::from_secs(3600));
-            assert!(guard.rules().guard.is_awake(), "it was asked just now");
-            guard.rest(Duration::ZERO);
-            assert!(!guard.rules().guard.is_awake());
-        }
     }
 
     #[test]

@@ -28,8 +28,6 @@ const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// How long calls may take to end when the agent stops.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long nobody has asked for anything when the guard lets go of its memory.
-const GUARD_IDLE: Duration = Duration::from_secs(300);
 
 /// An agent that is ready to run.
 #[derive(Debug)]
@@ -210,7 +208,6 @@ impl Runner {
 
     async fn run(mut self, trial: Option<Trial>) -> End {
         let watch = self.telemetry.take().map(|telemetry| tokio::spawn(telemetry.run()));
-        let resting = tokio::spawn(rest(Arc::clone(&self.shared.guard)));
         let (hub, id) = (&self.shared.identity.hub, &self.shared.identity.id);
         tracing::info!(%hub, agent = %id, version = VERSION, "the agent is running");
         if !hub.is_tls() && !hub.is_loopback() {
@@ -222,7 +219,6 @@ impl Runner {
         if let Some(watch) = watch {
             watch.abort();
         }
-        resting.abort();
         self.teller.tell(Phase::Stopped, None);
         tracing::info!(restart = end == End::Restart, "the agent is stopping");
         end
@@ -325,15 +321,6 @@ async fn failed(trial: &Mutex<Option<Trial>>) {
         }
     }
     std::future::pending().await
-}
-
-/// Lets the guard rest while there are no calls.
-async fn rest(guard: Arc<AgentGuard>) {
-    let mut tick = tokio::time::interval(GUARD_IDLE / 5);
-    loop {
-        tick.tick().await;
-        guard.rest(GUARD_IDLE);
-    }
 }
 
 fn take(trial: &Mutex<Option<Trial>>) -> Option<Trial> {
