@@ -54,7 +54,7 @@ pub struct TokenView {
     pub id: TokenId,
     /// Its name.
     pub name: String,
-    /// The person it belongs to, where somebody said so.
+    /// The owner, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Its role.

@@ -46,37 +46,37 @@ pub struct AgentArgs {
 
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
-    /// Make this machine's key and bind it at a hub with a one-time token
+    /// Enrol this machine at a hub with a one-time token
     Enroll(EnrollArgs),
     /// Connect to the hub and answer its calls
     Run(run::RunArgs),
-    /// How the agent of this machine stands
+    /// Show the state of this machine's agent
     Status(StateArgs),
-    /// Switch remote control off: whatever would change this machine is refused, until `resume`
+    /// Switch remote control off: refuse calls that change this machine, until `resume`
     Pause(StateArgs),
     /// Switch remote control on again
     Resume(StateArgs),
-    /// Have the agent started with the machine, as a service
+    /// Install the agent as a service that starts with the machine
     Install(service::InstallArgs),
     /// Remove the service
     Uninstall(service::UninstallArgs),
-    /// The agent's own log on this machine
+    /// Show the agent's local log
     Logs(control::LogsArgs),
-    /// Every setting, its value and where that came from
+    /// List every setting with its value and source
     Settings(StateArgs),
-    /// Packs of one's own for a Sonde hub's probes
+    /// Check packs of your own for a Sonde hub's probes
     #[command(subcommand)]
     Packs(packs::PacksCommand),
-    /// The original agent's word for `run --service`
+    /// The original agent's name for `run --service`
     #[command(hide = true)]
     RunService(run::RunArgs),
-    /// What a running agent starts for each snapshot
+    /// Collect one snapshot; a running agent starts this
     #[command(hide = true)]
     Collect,
-    /// What an update is asked before it is put in place
+    /// Report that this program is an agent; an update is asked this before it is installed
     #[command(hide = true)]
     SelfCheck,
-    /// What the previous version is started with before a version on trial
+    /// Restore the previous version if the new one failed; the service runs this before each start
     #[command(hide = true)]
     RecoverUpdate(StateArgs),
 }
@@ -84,7 +84,7 @@ enum AgentCommand {
 /// Where the agent keeps its state.
 #[derive(Clone, Debug, Default, Args)]
 pub struct StateArgs {
-    /// The agent's state directory [env: CONVOKE_AGENT_STATE; else the platform's]
+    /// The agent's state directory [env: CONVOKE_AGENT_STATE; default: the platform's]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 }
@@ -105,26 +105,26 @@ pub struct IdentityArgs {
     /// The hub's public key [env: CONVOKE_AGENT_HUB_KEY, KENNY_SERVER_PUBKEY]
     #[arg(long, value_name = "KEY", alias = "server-pubkey")]
     hub_key: Option<String>,
-    /// Certificates (PEM) of the only authority to trust, in place of the platform's store [env: CONVOKE_AGENT_CA]
+    /// The only certificates (PEM) to trust, instead of the platform's [env: CONVOKE_AGENT_CA]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// The original agent's word for --hub
+    /// The original agent's name for --hub
     #[arg(long, value_name = "URL", hide = true)]
     server: Option<String>,
-    /// The original agent's word for --token
+    /// The original agent's name for --token
     #[arg(long, value_name = "TOKEN", hide = true)]
     enroll_token: Option<String>,
-    /// Set one setting of the agent; may be given again
+    /// Set one setting of the agent; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
 }
 
 #[derive(Debug, Args)]
 struct EnrollArgs {
-    /// Enrol at this Sonde hub instead: its probes are answered beside, or in place of, a kenny tunnel
+    /// Enrol at this Sonde hub, instead of or in addition to a kenny hub
     #[arg(long, value_name = "URL")]
     sonde: Option<String>,
-    /// The agent's name at the Sonde hub; this machine's when nothing is said
+    /// The agent's name at the Sonde hub [default: this machine's name]
     #[arg(long, value_name = "NAME", requires = "sonde")]
     name: Option<String>,
     #[command(flatten)]
@@ -175,7 +175,9 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
     let given = given(verb, &args.identity);
     let config = Config::load(&state, &given, &environment()).map_err(wrong)?;
     let Some(token) = &config.token else {
-        return Err(usage("give the enrolment token with --token (`convoke enroll-token ID` on the hub makes one)"));
+        return Err(usage(
+            "enrolment token missing; create one with `convoke enroll-token ID` on the hub, and give it with --token",
+        ));
     };
     let _held = held(&state)?;
     let identity = &config.identity;
@@ -187,7 +189,7 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
         let (program, at) = (verb.program, args.state.again());
         verb.output.text(&format!("{} is enrolled at {}", identity.id, identity.hub))?;
         verb.output.note(format_args!(
-            "\n  {program} run{at}        runs it here\n  {program} install{at}    has it started with the machine"
+            "\n  {program} run{at}        runs it in the foreground\n  {program} install{at}    installs it as a service"
         ));
     }
     Ok(Exit::Done)
@@ -204,7 +206,7 @@ fn held(state: &StateDir) -> Result<Lock> {
     state.create()?;
     state.lock().map_err(|why| match why {
         StateError::Locked(dir) => anyhow::anyhow!(
-            "the agent in {} runs, or is being enrolled; wait for that, or stop it, before it is enrolled anew",
+            "the agent in {} is running or being enrolled; stop it before you enrol it again",
             dir.display()
         ),
         other => other.into(),
@@ -215,7 +217,7 @@ fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) 
     let given = given(verb, &args.identity);
     let Some(token) = given.token else {
         return Err(usage(
-            "give the enrolment token with --token (`POST /api/v1/enrollment-tokens` on the hub makes one)",
+            "enrolment token missing; create one with `POST /api/v1/enrollment-tokens` on the hub, and give it with --token",
         ));
     };
     let _held = held(state)?;
@@ -229,7 +231,11 @@ fn enroll_sonde(verb: Verb<'_>, args: &EnrollArgs, hub: &str, state: &StateDir) 
         verb.output.json(&shown)?;
     } else {
         verb.output.text(&format!("{} is enrolled at {} as {}", saved.name, saved.hub, saved.agent_id))?;
-        verb.output.note(format_args!("\n  {} run{}        runs it here", verb.program, args.state.again()));
+        verb.output.note(format_args!(
+            "\n  {} run{}        runs it in the foreground",
+            verb.program,
+            args.state.again()
+        ));
     }
     Ok(Exit::Done)
 }
@@ -264,9 +270,11 @@ fn state_dir(args: &StateArgs) -> Result<StateDir> {
             let own = StateDir::default_path();
             let system = StateDir::system_path().filter(|dir| dir.exists());
             let is_used = |dir: &PathBuf| StateDir::new(dir).config_file().exists();
-            own.clone().filter(is_used).or(system).or(own).ok_or_else(|| {
-                usage("this account has no place for data of its own; name a directory with --state")
-            })?
+            own.clone()
+                .filter(is_used)
+                .or(system)
+                .or(own)
+                .ok_or_else(|| usage("this account has no default data directory; name one with --state"))?
         }
     };
     let mut state = StateDir::new(dir);
@@ -291,7 +299,7 @@ fn wrong(why: convoke_endpoint::config::ConfigError) -> anyhow::Error {
 fn explain(why: EnrolError, state: &StateDir) -> anyhow::Error {
     match why {
         EnrolError::State(why) => denied(why),
-        EnrolError::Unreachable(inner) => anyhow::Error::new(inner).context("the hub was not reached"),
+        EnrolError::Unreachable(inner) => anyhow::Error::new(inner).context("cannot reach the hub"),
         other => {
             anyhow::Error::new(other).context(format!("not enrolled (state directory {})", state.path().display()))
         }
@@ -302,9 +310,5 @@ fn explain(why: EnrolError, state: &StateDir) -> anyhow::Error {
 fn denied(why: StateError) -> anyhow::Error {
     let hint = matches!(&why, StateError::Io { why, .. } if why.kind() == std::io::ErrorKind::PermissionDenied);
     let error = anyhow::Error::new(why);
-    if hint {
-        anyhow::anyhow!("{error}\nonly who has rights on the agent's state may do this; try it as root")
-    } else {
-        error
-    }
+    if hint { anyhow::anyhow!("{error}\nthis needs rights on the agent's state; try it as root") } else { error }
 }

@@ -19,7 +19,7 @@ fn mistake(error: &clap::Error) -> Usage {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         // Its text would be the whole help.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            return Usage("a command is missing: see --help".into());
+            return Usage("no command given; see --help".into());
         }
         _ => error.render().to_string(),
     };

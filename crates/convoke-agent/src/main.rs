@@ -9,7 +9,7 @@ use convoke_cli::exit::{self, Exit};
 use convoke_cli::output::{self, Output};
 use convoke_cli::parse;
 
-/// This machine as an agent of a hub: enrol, run, look after it.
+/// Make this machine an agent of a hub, and run the agent.
 #[derive(Debug, Parser)]
 #[command(name = "convoke-agent", version, max_term_width = 110)]
 struct Cli {
@@ -19,7 +19,7 @@ struct Cli {
     /// The one-time token to enrol with [env: CONVOKE_AGENT_TOKEN, KENNY_ENROLL_TOKEN]
     #[arg(long, global = true, value_name = "TOKEN")]
     token: Option<String>,
-    /// Answer with JSON instead of tables
+    /// Print JSON instead of tables
     #[arg(long, global = true)]
     json: bool,
     #[command(flatten)]

@@ -48,9 +48,9 @@ pub const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest idempotency key.
 pub const MAX_IDEMPOTENCY_KEY: usize = 128;
 /// Told to a token that is at its own limit of calls at once.
-const TOKEN_FULL: &str = "this token has as many calls under way as it may; wait for one to end";
+const TOKEN_FULL: &str = "this token has reached its limit of calls at once; wait for one to end";
 /// Told when the hub is at its limit.
-const HUB_FULL: &str = "too many calls are under way; try again shortly";
+const HUB_FULL: &str = "the hub has reached its limit of calls at once (calls under way); try again shortly";
 
 /// What a caller asks for.
 #[derive(Debug)]

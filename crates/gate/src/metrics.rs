@@ -189,21 +189,21 @@ impl Gauges {
         let size = |value: usize| value as u64;
         let gauges = [
             ("agents", "Agents known", size(self.agents)),
-            ("links", "Agents with a live link", size(self.links)),
+            ("links", "Agents online", size(self.links)),
             ("calls_running", "Calls under way", size(self.calls_running)),
             ("calls_waiting", "Calls that wait for a person", size(self.calls_waiting)),
             (
                 "answer_bytes_held",
-                "Bytes of large answers that are held, each twice: for callers, or only remembered",
+                "Bytes of large answers in memory (each counted twice), for callers or only kept",
                 size(self.answer_bytes_held),
             ),
-            ("link_queue", "Commands waiting on links", size(self.link_queue)),
+            ("link_queue", "Frames waiting in links' queues", size(self.link_queue)),
             ("store_queue", "Writes waiting for the disk (journal lag)", size(self.store_queue)),
             ("store_commits", "Transactions committed", self.store_commits),
             ("store_writes", "Writes committed", self.store_writes),
-            ("store_lost", "Writes that were lost because the disk took none", self.store_lost),
-            ("store_failing", "Whether the store cannot write now", u64::from(self.store_failing)),
-            ("journal_seq", "Last record of the journal", self.journal_seq),
+            ("store_lost", "Writes lost because the disk failed", self.store_lost),
+            ("store_failing", "1 while the store cannot write", u64::from(self.store_failing)),
+            ("journal_seq", "Number of the last journal record", self.journal_seq),
             ("connections_open", "Open connections", size(self.connections_open)),
         ];
         for (name, help, value) in gauges.into_iter().chain(self.parts.iter().copied()) {

@@ -102,7 +102,7 @@ async fn check_rules_hold(hub: &Hub, caller: &Caller, agent: &Agent, tags: &[Str
 }
 
 #[utoipa::path(delete, path = "/api/agents/{id}", params(("id" = String, Path)), responses((status = 200)), tag = "agents")]
-/// Remove an agent: its link is closed, its key, snapshots and logs go. The journal stays.
+/// Delete an agent: closes its link, deletes its key, snapshots and logs. The journal stays.
 pub async fn remove(
     State(hub): State<Hub>,
     By(caller): By,

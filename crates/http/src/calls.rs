@@ -104,7 +104,7 @@ fn succeeded(id: CallId, result: &RawValue, ms: u64) -> String {
 
 #[utoipa::path(get, path = "/api/calls/{id}", params(("id" = String, Path), WaitQuery),
     responses((status = 200, body = CallStatus)), tag = "calls")]
-/// Where a call stands; with `wait_s`, its end.
+/// Show the state of a call; with `wait_s`, wait for its end.
 pub async fn show(
     State(hub): State<Hub>,
     By(caller): By,

@@ -158,7 +158,9 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         .detail(&json!({ "what": "started", "version": env!("CARGO_PKG_VERSION") }));
     hub.store.append(started).await?;
     if hub.settings.kenny.allow_token_auth {
-        tracing::warn!("kenny.allow_token_auth is on: agents may connect with a bearer token instead of a signature");
+        tracing::warn!(
+            "kenny.allow_token_auth is on: agents may connect with a bearer token and without a signature"
+        );
     }
     let wires = Wires::of(&hub);
     yonexus::resume(&wires);

@@ -197,7 +197,7 @@ pub(super) async fn answered(
 ) -> Result<Answer, Box<CallToolResult>> {
     let refuse = |code: &str, message: &str| Err(Box::new(render::error(code, message)));
     if !hub.settings.approvals.elicitation {
-        return refuse("bad_state", "this hub does not take approvals from a client's own prompt");
+        return refuse("bad_state", "this hub does not accept approvals from a client's prompt");
     }
     let bound = binding(hub, asker, wanted);
     let opened = codec(hub).and_then(|codec| codec.open_with(state, bound.as_bytes()).ok());

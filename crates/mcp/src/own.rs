@@ -42,7 +42,8 @@ fn own() -> Vec<Entry> {
     let id = json!({ "type": "string", "description": "The agent's id." });
     let limit =
         |most: u32| json!({ "type": "integer", "minimum": 1, "maximum": most, "description": "At most so many." });
-    let after = json!({ "type": "string", "description": "Go on after this one: the `next` of the answer before." });
+    let after =
+        json!({ "type": "string", "description": "Continue after this one: the `next` of the previous answer." });
     let tag = json!({ "type": "string", "description": "Only agents with this tag." });
     let args = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
     let own = |name, need, doc: &str, input: Value, output: Value, hints| {
@@ -54,7 +55,7 @@ fn own() -> Vec<Entry> {
             Need::View,
             "Lists the machines this caller may see, with whether each is online and its overall health.",
             args(
-                json!({ "tag": tag, "online": { "type": "boolean", "description": "Only those online, or only others." },
+                json!({ "tag": tag, "online": { "type": "boolean", "description": "Only online machines (true) or only offline ones (false)." },
                 "after": after, "limit": limit(1000) }),
                 &[],
             ),
@@ -74,7 +75,7 @@ fn own() -> Vec<Entry> {
         own(
             "fleet_overview",
             Need::View,
-            "Shows every machine's health at a glance: the worst of all, and the status of each section.",
+            "Shows every machine's health: the overall status, and the status of each section.",
             args(json!({ "after": after, "limit": limit(1000) }), &[]),
             schema::fleet(),
             reads(),
@@ -101,11 +102,11 @@ fn own() -> Vec<Entry> {
         own(
             "call_status",
             Need::View,
-            "Tells where a call stands, and waits for its end: after a call that waits for a person, or one that took \
-             too long to wait for.",
+            "Shows the state of a call and waits until it ends. Use it after a call that waits for a person or takes \
+             long.",
             args(
                 json!({
-                    "call_id": { "type": "string", "description": "The call, as an answer named it." },
+                    "call_id": { "type": "string", "description": "The call's id from an earlier answer." },
                     "wait_s": { "type": "number", "minimum": 0, "maximum": 300,
                         "description": "Seconds to wait for its end; 30 when absent." },
                 }),
@@ -117,10 +118,10 @@ fn own() -> Vec<Entry> {
         own(
             "call_cancel",
             Need::View,
-            "Takes back a call of your own that still waits for a person's approval: it will not run. One that is under \
-             way cannot be called back.",
+            "Cancels your own call that still waits for a person's approval. A running call cannot be \
+             cancelled.",
             args(
-                json!({ "call_id": { "type": "string", "description": "The call, as an answer named it." } }),
+                json!({ "call_id": { "type": "string", "description": "The call's id from an earlier answer." } }),
                 &["call_id"],
             ),
             schema::cancelled(),
@@ -130,15 +131,15 @@ fn own() -> Vec<Entry> {
         own(
             "journal_search",
             Need::View,
-            "Searches the hub's journal: who called what on which machine, who approved it, and what came of it.",
+            "Searches the hub's journal: who called what on which machine, who approved it, and how it ended.",
             args(
                 json!({
-                    "agent": { "type": "string", "description": "Only about this machine: its id, or a Sonde agent's name." },
+                    "agent": { "type": "string", "description": "Only records about this machine: its id, or a Sonde agent's name." },
                     "tool": { "type": "string", "description": "Only of this tool." },
-                    "kind": { "type": "string", "description": "Only of this kind: call, approval, refusal, auth, enrol, policy, token, trust, hub." },
+                    "kind": { "type": "string", "description": "Only records of this kind: call, approval, refusal, auth, enrol, policy, token, trust, hub." },
                     "call_id": { "type": "string", "description": "Only of this call." },
-                    "after": { "type": "integer", "minimum": 0, "description": "Only after this sequence number." },
-                "newest": { "type": "boolean", "description": "The latest that fit, of the last 50 000 records, instead of the first." },
+                    "after": { "type": "integer", "minimum": 0, "description": "Only records after this sequence number." },
+                "newest": { "type": "boolean", "description": "The newest matching records, of the last 50 000, instead of the first." },
                     "limit": limit(200),
                 }),
                 &[],

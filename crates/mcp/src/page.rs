@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::bound;
 
 /// What is said to a cursor that came from nowhere.
-pub const UNKNOWN_CURSOR: &str = "no list has given this cursor";
+pub const UNKNOWN_CURSOR: &str = "the cursor is not valid";
 
 /// Room for what is said beside the entries once it is known how many fit.
 const BESIDE: usize = 256;

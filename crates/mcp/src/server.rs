@@ -357,7 +357,7 @@ impl ServerHandler for Server {
         if let Reference::Prompt(prompt) = &request.r#ref
             && !self.prompts().prompts.iter().any(|known| known.name == prompt.name)
         {
-            return Err(ErrorData::invalid_params("there is no such prompt", None));
+            return Err(ErrorData::invalid_params("the prompt does not exist", None));
         }
         Ok(prompts::complete(&self.hub, &asker, &request))
     }

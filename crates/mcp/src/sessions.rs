@@ -29,7 +29,7 @@ struct Repeated;
 
 impl Repeated {
     /// What its client is told.
-    const MESSAGE: &str = "another request of this session has this id, and is not answered yet";
+    const MESSAGE: &str = "another open request of this session has the same id";
 }
 
 /// The token has as many requests under way as it may. They go on when their connections break, so that the number of

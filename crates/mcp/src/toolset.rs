@@ -215,14 +215,14 @@ pub type Shown = Result<CallToolResult, ApiError>;
 /// A tool's arguments as its own type.
 pub fn args<T: DeserializeOwned>(args: JsonObject) -> Result<T, ApiError> {
     serde_path_to_error::deserialize(Value::Object(args))
-        .map_err(|why| ApiError::bad_request(format!("the arguments do not fit: {}", extract::misfit(&why))))
+        .map_err(|why| ApiError::bad_request(format!("invalid arguments: {}", extract::misfit(&why))))
 }
 
 /// As a value, with what machines said in it tamed.
 pub fn value(of: &impl Serialize) -> Result<Value, ApiError> {
     let read = serde_json::to_string(of).and_then(|text| serde_json::from_str(&json::tame(&text)));
     read.map_err(|why| {
-        tracing::error!(%why, "a page could not be shown");
+        tracing::error!(%why, "cannot show a page");
         ApiError::internal()
     })
 }

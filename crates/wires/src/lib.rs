@@ -87,9 +87,9 @@ impl Part for State {
     fn gauges(&self) -> Vec<Gauge> {
         let (clients, rooms) = (&self.yonexus.clients, &self.rooms);
         vec![
-            ("bytes_arriving", "Bytes of large messages that are coming in", self.arrivals.held() as u64),
-            ("yonexus_clients", "Yonexus clients known", clients.count() as u64),
-            ("yonexus_clients_online", "Yonexus clients with a live link", clients.online() as u64),
+            ("bytes_arriving", "Bytes of large messages being received", self.arrivals.held() as u64),
+            ("yonexus_clients", "Yonexus clients on the allow-list", clients.count() as u64),
+            ("yonexus_clients_online", "Yonexus clients online", clients.online() as u64),
             ("yonexus_pairings", "Pairings under way", clients.pairings().len() as u64),
             ("rooms", "Rooms there are", rooms.count() as u64),
             ("room_participants", "Participants in rooms", rooms.present() as u64),

@@ -106,9 +106,9 @@ impl Counters {
     /// Has them shown at `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         let Self { messages, frames, handed, unmatched, authentications } = self;
-        registry.register("messages", "Rule messages taken", messages.clone());
-        registry.register("frames", "Frames made of rule messages", frames.clone());
-        registry.register("handed", "Frames handed to connections", handed.clone());
+        registry.register("messages", "Rule messages accepted", messages.clone());
+        registry.register("frames", "Frames created from rule messages", frames.clone());
+        registry.register("handed", "Frames passed to connections", handed.clone());
         registry.register("unmatched", "Messages that no rule matched", unmatched.clone());
         registry.register("authentications", "Proofs accepted", authentications.clone());
     }

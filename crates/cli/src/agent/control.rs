@@ -30,10 +30,10 @@ const FOLLOW: Duration = Duration::from_millis(300);
 pub struct LogsArgs {
     #[command(flatten)]
     state: StateArgs,
-    /// How many of the newest lines
+    /// Show the newest N lines
     #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
     lines: usize,
-    /// Go on with what is written from now on
+    /// Print new lines as they are written
     #[arg(long, short)]
     follow: bool,
 }
@@ -44,11 +44,11 @@ fn enrolled(verb: Verb<'_>, args: &StateArgs) -> Result<StateDir> {
     match std::fs::metadata(state.path()) {
         Ok(_) => Ok(state),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => Err(usage(format!(
-            "there is no agent's state in {}; name another directory with --state, or enrol with `{} enroll`",
+            "no agent state in {}; name another directory with --state, or enrol with `{} enroll`",
             state.path().display(),
             verb.program
         ))),
-        Err(why) => Err(why).with_context(|| format!("cannot look into {}", state.path().display())),
+        Err(why) => Err(why).with_context(|| format!("cannot read {}", state.path().display())),
     }
 }
 
@@ -91,10 +91,10 @@ pub(super) fn status(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
                 Field::new(format!("{} since {since}", status.state.name()), tone)
             }
             (true, None) => Field::new("starts", Tone::Warn),
-            (false, _) => Field::new("does not run", Tone::Bad),
+            (false, _) => Field::new("not running", Tone::Bad),
         },
     );
-    let off = Field::new("off: what would change this machine is refused", Tone::Warn);
+    let off = Field::new("off: calls that change this machine are refused", Tone::Warn);
     grid.fact("remote control", if switch.is_enabled() { "on".into() } else { off });
     if let Some(status) = &told {
         grid.fact("id", status.id.as_str());
@@ -115,7 +115,7 @@ pub(super) fn switch(verb: Verb<'_>, args: &StateArgs, to: RemoteControl) -> Res
     if !has_agent(&state)? {
         // Who believes that a machine is paused must not be wrong about which.
         return Err(usage(format!(
-            "no agent is enrolled in {}, and none has run there; name its directory with --state",
+            "no agent is enrolled in {}; name its directory with --state",
             state.path().display()
         )));
     }
@@ -126,7 +126,7 @@ pub(super) fn switch(verb: Verb<'_>, args: &StateArgs, to: RemoteControl) -> Res
         verb.output.text("remote control is on")?;
     } else {
         verb.output.text(&format!(
-            "remote control is off: the hub may still look, and nothing it asks for changes this machine\n\
+            "remote control is off: the hub may still look, but change nothing on this machine\n\
              `{} resume` switches it on again",
             verb.program
         ))?;
@@ -178,7 +178,7 @@ pub(super) fn logs(verb: Verb<'_>, args: &LogsArgs) -> Result<Exit> {
     }
     let shown: Vec<String> = newest.iter().map(|line| crate::show::clean(&String::from_utf8_lossy(line))).collect();
     if shown.is_empty() {
-        verb.output.note(format_args!("there is no log in {} yet", state.path().display()));
+        verb.output.note(format_args!("no log in {} yet", state.path().display()));
     } else if args.lines > 0 {
         verb.output.text(&shown.join("\n"))?;
     }

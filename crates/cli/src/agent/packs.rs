@@ -13,13 +13,13 @@ use crate::show;
 
 #[derive(Debug, Subcommand)]
 pub enum PacksCommand {
-    /// Say what is in a pack's file, or what is wrong with it, without loading it
+    /// Check pack files without loading them
     Check(CheckArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// The files; all that the agent would load when nothing is said
+    /// The files [default: all that the agent would load]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(super) fn run(verb: Verb<'_>, command: PacksCommand) -> Result<Exit> {
             verb.output.note(why);
         }
         if good.is_empty() && bad.is_empty() {
-            verb.output.note("there are no packs of your own");
+            verb.output.note("no packs of your own");
         }
     }
     Ok(if bad.is_empty() { Exit::Done } else { Exit::Failed })

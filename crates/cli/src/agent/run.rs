@@ -23,20 +23,20 @@ pub struct RunArgs {
     identity: IdentityArgs,
     #[command(flatten)]
     state: StateArgs,
-    /// A service manager starts this, and starts it again when it ends: updates are possible
+    /// Run under a service manager that restarts the agent, so that updates are possible
     #[arg(long)]
     service: bool,
-    /// What goes to standard error: off, error, warn, info, debug or trace
+    /// The level of the log on standard error: off, error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info", hide = true)]
     console: String,
-    /// End when standard input does: whoever started this is gone
+    /// Exit when standard input is closed
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
-    /// Have at most so many files open, and so has whatever it starts
+    /// Limit the number of open files, also of processes that it starts
     #[cfg(unix)]
     #[arg(long, value_name = "NUMBER", hide = true)]
     open_files: Option<u64>,
-    /// Answer a Sonde hub's probes even as root
+    /// Run a Sonde hub's probes even as root
     #[arg(long)]
     allow_root: bool,
 }
@@ -75,7 +75,7 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
     let config = Config::load(&state, &given(verb, &args.identity), &environment()).map_err(wrong)?;
     if !config.enrolled && config.token.is_none() && !state.has_key() {
         return Err(usage(format!(
-            "this agent has no key in {}: enrol it with `{} enroll`, or give a token with --token",
+            "this agent has no key in {}; enrol it with `{} enroll`, or give a token with --token",
             state.path().display(),
             verb.program
         )));
@@ -83,7 +83,7 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
     state.create().map_err(denied)?;
     let (logs, _last_lines) = logs::start(&config.settings, &state, &args.console);
     let supervision = if args.service {
-        let program = std::env::current_exe().context("where is this program?")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         Supervision::Service { program }
     } else {
         Supervision::None
@@ -101,7 +101,7 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
             let (state, stop) = (state.clone(), stop.clone());
             tokio::spawn(async move {
                 if let Err(why) = sonde::run(&state, running, stop).await {
-                    tracing::error!(%why, "there is no Sonde tunnel");
+                    tracing::error!(%why, "cannot open the Sonde tunnel");
                 }
             });
         }

@@ -12,13 +12,13 @@ use crate::exit::{Exit, usage};
 
 #[derive(Debug, Args)]
 pub struct InstallArgs {
-    /// The service's state directory [else the platform's for services]
+    /// The service's state directory [default: the platform's for services]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Where its program goes [else the platform's place]
+    /// The directory for its program [default: the platform's]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Only show what would be given to the service manager
+    /// Only print the service's definition
     #[arg(long)]
     print: bool,
 }
@@ -28,10 +28,10 @@ pub struct UninstallArgs {
     /// The service's state directory
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Where its program is
+    /// The directory of its program
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Remove the state as well: key, configuration, kill switch and logs
+    /// Also delete the state: key, configuration, kill switch and logs
     #[arg(long)]
     purge: bool,
 }
@@ -53,8 +53,8 @@ pub(super) fn install(verb: Verb<'_>, args: InstallArgs) -> Result<Exit> {
         let (program, state) = (&service.program, &service.state);
         verb.output.json(&json!({ "ok": true, "service": NAME, "program": program, "state": state }))?;
     } else {
-        verb.output.text(&format!("{NAME} is installed and runs ({})", service.program.display()))?;
-        verb.output.note(format_args!("`{} status` shows how it stands", verb.program));
+        verb.output.text(&format!("installed and started {NAME} ({})", service.program.display()))?;
+        verb.output.note(format_args!("`{} status` shows its state", verb.program));
     }
     Ok(Exit::Done)
 }
@@ -65,9 +65,9 @@ pub(super) fn uninstall(verb: Verb<'_>, args: UninstallArgs) -> Result<Exit> {
     if verb.output.json {
         verb.output.json(&json!({ "ok": true, "service": NAME }))?;
     } else if args.purge {
-        verb.output.text(&format!("{NAME} is removed, with its state"))?;
+        verb.output.text(&format!("removed {NAME} and its state"))?;
     } else {
-        verb.output.text(&format!("{NAME} is removed; its state stays in {}", service.state.display()))?;
+        verb.output.text(&format!("removed {NAME}; its state stays in {}", service.state.display()))?;
     }
     Ok(Exit::Done)
 }

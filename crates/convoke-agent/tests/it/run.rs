@@ -26,7 +26,7 @@ async fn enrol_run_call_pause_resume_and_stop() {
     let answer = stage.call("telemetry_collect", json!({ "sections": ["memory", "uptime"] })).await;
     assert!(answer["result"]["memory"]["total_bytes"].is_u64(), "{answer}");
     let (_, log) = stage.ask(&["logs", "-n", "1000"]);
-    assert!(log.contains("the agent runs") && !log.contains("is collected in this one"), "{log}");
+    assert!(log.contains("the agent is running") && !log.contains("is collected in this one"), "{log}");
 
     let (code, told) = stage.ask(&["pause"]);
     assert!(code == Some(0) && told.contains("`convoke-agent resume`"), "{told}");

@@ -32,6 +32,6 @@ async fn an_update_is_put_in_place_and_stays() {
     agent.stop();
     assert!(!stage.state().join("update.json").exists());
     let (_, log) = stage.ask(&["logs", "-n", "1000"]);
-    assert!(log.contains("the update is in place"), "{log}");
+    assert!(log.contains("the update is installed"), "{log}");
     stage.hub.stop().await.expect("stops");
 }

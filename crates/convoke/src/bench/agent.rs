@@ -93,7 +93,7 @@ pub(super) async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Vec<Ro
 
 /// `convoke-agent`, where it is beside this program, else this one; and whether it is the former.
 fn program() -> anyhow::Result<(PathBuf, bool)> {
-    let own = std::env::current_exe().context("where is this program?")?;
+    let own = std::env::current_exe().context("cannot find the path of this program")?;
     let small = own.with_file_name(format!("convoke-agent{}", std::env::consts::EXE_SUFFIX));
     Ok(if small.is_file() { (small, true) } else { (own, false) })
 }

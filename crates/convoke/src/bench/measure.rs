@@ -38,7 +38,7 @@ pub(super) async fn all(plan: &Plan) -> anyhow::Result<Vec<Row>> {
 }
 
 async fn of_the_hub(plan: &Plan) -> anyhow::Result<Vec<Row>> {
-    let program = env::current_exe().context("where is this program?")?;
+    let program = env::current_exe().context("cannot find the path of this program")?;
     let stage = Stage::new(program, plan.scratch.as_deref())?;
     let mut bench = Bench { plan, stage: &stage, rows: Vec::new() };
     if Measure::OF_HUB.iter().any(|measure| plan.wants(*measure)) {

@@ -184,7 +184,7 @@ fn where_there_is_no_agent_nothing_is_paused() {
 fn enrol_run_look_pause_and_stop() {
     let hub = Hub::start();
     let endpoint = Endpoint::at(&hub, "agent");
-    endpoint.ask(&["status"]).code(2).notes("there is no agent's state");
+    endpoint.ask(&["status"]).code(2).notes("no agent state in");
     endpoint.ask(&["run"]).code(2).notes("convoke agent enroll");
     let (token, key) = invitation(&hub, "pc-1");
     let enrol = |token: &str, key: &str| {

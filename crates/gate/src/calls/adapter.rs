@@ -170,7 +170,7 @@ impl Outgoing<'_> {
         link.push(Command::Call(request)).map_err(|refused| match refused {
             Refused::Ended => offline(self.target),
             Refused::Full => {
-                let message = format!("agent {} takes no more calls for now: its queue is full", self.target.id);
+                let message = format!("agent {} takes no more calls now: its queue is full", self.target.id);
                 Failure::new(code::BUSY, message)
             }
         })?;

@@ -213,8 +213,8 @@ pub(super) fn start(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
             }
         };
         if let Err(why) = run_approved(&hub, approval.id, &row, planned).await {
-            tracing::error!(call = %row.id, %why, "an approved call could not run");
-            let message = format!("the call could not run: {why}");
+            tracing::error!(call = %row.id, %why, "cannot run an approved call");
+            let message = format!("cannot run the call: {why}");
             hub.calls.finish(&call, Done { message: Some(message), ..Done::new(code::INTERNAL) });
         }
     });

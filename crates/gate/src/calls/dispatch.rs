@@ -147,7 +147,7 @@ fn unrecorded(hub: &Hub, planned: &Planned, done: Done, ruling: &Ruling, why: &S
     // A kept call is ended by whoever asks for it next.
     if !planned.kept && owed::is_owed(why) {
         if hub.calls.owed.keep(outcome_record(planned, &done, ruling)) {
-            message.push_str("; it will be once the hub can write again, unless it is killed before");
+            message.push_str("; it will be recorded once the hub can write again, unless the hub is killed before");
         } else {
             hub.metrics.dropped("owed_outcomes", 1);
         }

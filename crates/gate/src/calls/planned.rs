@@ -58,14 +58,14 @@ impl Planned {
     pub(super) fn read(hub: &Hub, ask: Ask) -> Result<(Self, Value, Option<String>), PlaceError> {
         let Ask { caller, agent, tool, args, timeout, idempotency_key, requested_by } = ask;
         let value: Value = serde_json::from_str(args.get())
-            .map_err(|why| PlaceError::BadArgs(format!("`args` is not JSON the hub can read: {why}")))?;
+            .map_err(|why| PlaceError::BadArgs(format!("cannot read `args` as JSON: {why}")))?;
         if !value.is_object() {
             return Err(PlaceError::BadArgs("`args` must be a JSON object".into()));
         }
         let args = serde_json::value::to_raw_value(&value).map_err(|why| PlaceError::BadArgs(why.to_string()))?;
         // The journal shows them within a record, and pages of records have to be read.
         if json::is_too_deep(args.get()) {
-            return Err(PlaceError::BadArgs(format!("`args` may be nested {} deep at the most", json::MAX_DEPTH)));
+            return Err(PlaceError::BadArgs(format!("`args` may be nested at most {} levels deep", json::MAX_DEPTH)));
         }
         let adapter = hub.adapters.of(&agent.id);
         adapter.check(&agent, &tool).map_err(PlaceError::BadArgs)?;

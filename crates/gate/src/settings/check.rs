@@ -50,7 +50,7 @@ pub(super) fn conflicts<'a>(
 
 /// Whether a browser could ever name this origin; if not, why.
 fn check_origin(origin: &str) -> Result<(), String> {
-    let none = || "is no origin: write it as https://name, or with :port".to_owned();
+    let none = || "is not an origin; write it as https://name, or with :port".to_owned();
     let (scheme, host) = origin.split_once("://").ok_or_else(none)?;
     if scheme.is_empty() || host.is_empty() || host.contains(['/', '@', '?', '#', ' ']) {
         return Err(none());
@@ -59,7 +59,7 @@ fn check_origin(origin: &str) -> Result<(), String> {
     // Programs with schemes of their own write what they like; of the web's there is one way.
     let written = url.origin().ascii_serialization();
     if matches!(url.scheme(), "http" | "https") && !written.eq_ignore_ascii_case(origin) {
-        return Err(format!("would never match: browsers write it as {written}"));
+        return Err(format!("never matches; browsers write it as {written}"));
     }
     Ok(())
 }

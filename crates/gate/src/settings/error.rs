@@ -33,7 +33,7 @@ impl fmt::Display for Source {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// No such setting.
-    #[error("{from}: there is no setting `{name}`{}", nearest::hint(.like))]
+    #[error("{from}: setting `{name}` does not exist{}", nearest::hint(.like))]
     Unknown {
         /// As given.
         name: String,

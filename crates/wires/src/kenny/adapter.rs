@@ -27,7 +27,7 @@ impl Adapter for KennyAdapter {
         let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         match tool.bytes().all(is_name) {
             true => Ok(()),
-            false => Err("`tool` of a kenny agent has letters, digits, `_` and `-`, as in fs_list".into()),
+            false => Err("`tool` of a kenny agent takes letters, digits, `_` and `-`, as in fs_list".into()),
         }
     }
 

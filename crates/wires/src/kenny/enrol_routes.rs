@@ -71,8 +71,9 @@ async fn mint(
     let now = clock::now();
     let token = clock::token("cve_");
     let expires_at = now.after(hub.settings.kenny.enrol_token_ttl_s);
-    let hint = (trust == Trust::Trusted && !replaces_key)
-        .then(|| "the agent is enrolled, and this token binds no other key: a token of `rotate-key` does".to_owned());
+    let hint = (trust == Trust::Trusted && !replaces_key).then(|| {
+        "the agent is already enrolled with another key; use a token of `rotate-key` to replace the key".to_owned()
+    });
     let trust = trust.after(TrustEvent::Invited);
     let row = convoke_store::EnrolToken { agent: peer.clone(), hash: token.hash(), expires_at, replaces_key };
     hub.store.mint_enrol_token(row, trust, now, record(caller, Kind::Enrol, peer.as_str(), what)).await?;

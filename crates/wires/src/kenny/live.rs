@@ -178,7 +178,7 @@ impl Tunnel<'_> {
                             StartError::Full => {
                                 Failure::new(code::BUSY, "too many calls are under way on this agent")
                             }
-                            _ => Failure::new(code::INTERNAL, "the call could not be started"),
+                            _ => Failure::new(code::INTERNAL, "cannot send the call"),
                         };
                         let _ = reply.send(Err(failure));
                     }

@@ -76,7 +76,7 @@ fn selected(hub: &Hub, asker: &Asker, tool: &KennyTool) -> Result<String, Box<Ca
     let session = asker.session.as_deref();
     if session.is_none() && tool.effect > Effect::Observe {
         return Err(Box::new(agent_required(
-            "name the machine with `agent`: without a session a selection serves only tools that look",
+            "name the machine with `agent`: without a session, a selection applies only to tools that look",
         )));
     }
     match Sessions::of(hub).selected(session, asker.caller.token.id) {
@@ -89,7 +89,7 @@ fn selected(hub: &Hub, asker: &Asker, tool: &KennyTool) -> Result<String, Box<Ca
 
 fn forwarded(tool: &'static KennyTool) -> Entry {
     let mut input = tool.input_schema();
-    let agent = "The machine, by its id. Without it: the one that `select_agent` chose.";
+    let agent = "The machine, by its id. Default: the one that `select_agent` chose.";
     input["properties"][AGENT] = json!({ "type": "string", "description": agent });
     if tool.arg(TIMEOUT).is_none() {
         let timeout = "Seconds until the hub gives up on the call.";

@@ -30,7 +30,7 @@ impl Adapter for SondeAdapter {
         match convoke_kenny::tools::find(tool) {
             None => Ok(()),
             Some(_) => Err(format!(
-                "`{tool}` is no probe, and {} is a Sonde agent: it is asked with `probe`, as in system.disk.usage",
+                "`{tool}` is not a probe, and {} is a Sonde agent; ask it with `probe`, as in system.disk.usage",
                 target.id
             )),
         }
@@ -52,7 +52,7 @@ impl Adapter for SondeAdapter {
         (changed && hub.settings.sonde.changed_agents == ChangedAgents::Restrict).then(|| Hit {
             rule: CHANGED_AGENTS.into(),
             builtin: true,
-            reason: "the agent's attestation changed; it is not asked until an operator accepts it".into(),
+            reason: "the agent's attestation changed; it gets no probes until an operator accepts the change".into(),
         })
     }
 

@@ -353,7 +353,7 @@ async fn run_step(
     }
     let params = RawValue::from_string(Value::Object(params).to_string()).ok();
     let ask = ProbeAsk { agent: Some(&sonde.wire_id), probe: &probe, params, timeout: Some(left), requested_by: id };
-    let over = || Ran { late: true, ..failed("timeout", "the runbook's time was over before this probe".into()) };
+    let over = || Ran { late: true, ..failed("timeout", "the runbook ran out of time before this probe".into()) };
     let asked = match tokio::time::timeout(left, ask::start(hub, caller, ask)).await {
         Ok(asked) => asked,
         Err(_) => return over(),

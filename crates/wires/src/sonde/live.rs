@@ -337,7 +337,7 @@ impl Tunnel<'_> {
             }
             Event::TooLarge { waiter, .. } => {
                 let limit = self.hub.settings.sonde.max_frame_bytes;
-                let message = format!("the answer is over the limit of {limit} bytes (sonde.max_frame_bytes)");
+                let message = format!("the answer is larger than {limit} bytes (sonde.max_frame_bytes)");
                 let _ = waiter.send(Err(Failure::new(code::TOO_LARGE, message)));
             }
             Event::Late { request, answer } => self.on_late(CallId::new(request), &answer).await,

@@ -73,10 +73,10 @@ impl Adapter for YonexusAdapter {
     async fn send(&self, hub: &Hub, call: &Outgoing<'_>) -> Answer {
         let hub = &Wires::of(hub);
         let request: SendMessage = serde_json::from_str(call.args.get())
-            .map_err(|why| Failure::new(code::INTERNAL, format!("the message cannot be read back: {why}")))?;
+            .map_err(|why| Failure::new(code::INTERNAL, format!("cannot read the stored message: {why}")))?;
         let sent = messages::deliver(hub, &request, call.token.id)
             .await
-            .map_err(|why| Failure::new(code::INTERNAL, format!("the message could not be kept: {why}")))?
+            .map_err(|why| Failure::new(code::INTERNAL, format!("cannot store the message: {why}")))?
             .ok_or_else(not_any_more)?;
         if sent.sent.is_empty() && sent.kept.is_empty() {
             return Err(Failure::new(code::OFFLINE, messages::nobody(&sent.offline)));

@@ -56,8 +56,8 @@ impl Toolset for ManyTools {
         vec![Entry::new(
             NAME,
             Need::AnyOf(AnyOf { check: check_any, scope: "tools:*" }),
-            "Calls one tool on many machines: those with a tag, or a list of them. Each machine's outcome is told apart; \
-             what needs a person's approval needs it machine by machine."
+            "Calls one tool on many machines: those with a tag, or a list of them. Each machine has its own outcome and, \
+             where a person must approve, its own approval."
                 .into(),
             object(
                 json!({
