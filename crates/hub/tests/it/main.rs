@@ -15,6 +15,7 @@ mod out_of_force;
 mod policy;
 mod rooms;
 mod sonde;
+mod sonde_attested;
 mod sonde_runbooks;
 mod sonde_shared;
 mod sonde_tls;
