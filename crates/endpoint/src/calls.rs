@@ -1,5 +1,5 @@
-//! Calls of the hub: each checked in the contract's order (kill switch, guard, handler), run beside the others within a
-//! bound, and answered once.
+//! Calls of the hub: each checked in the contract's order (the endpoint's policy, arguments, handler), run beside the
+//! others within a bound, and answered once.
 //!
 //! A call outlives the tunnel it came through: one that resets the network adapter must not be killed half-way because
 //! the tunnel it was asked through is gone. Its answer is then dropped and noted in the log; its deadline holds.
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use convoke_core::guard::{AppliesTo, Hit, Surface};
 use convoke_kenny::frame::{self, ErrorCode};
+use convoke_kenny::policy::Group;
 use convoke_kenny::tools;
 use convoke_machine::{Call, Machine, ToolError};
 use serde_json::value::RawValue;
@@ -19,8 +21,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::fit::{TooLarge, fit};
-use crate::guard::AgentGuard;
-use crate::switch::Switch;
+use crate::policy::{self, Policy};
 use crate::update::Updater;
 
 /// No call runs longer, whatever it asks for.
@@ -63,8 +64,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Calls {
     machine: Machine,
-    guard: Arc<AgentGuard>,
-    switch: Switch,
+    policy: Policy,
     updater: Updater,
     places: Semaphore,
     most: usize,
@@ -91,8 +91,57 @@ fn refuse<T>(code: ErrorCode, message: impl Into<String>) -> Result<T, Refusal> 
     Err(Refusal { code, message: message.into() })
 }
 
-fn disabled<T>() -> Result<T, Refusal> {
-    refuse(ErrorCode::Disabled, "remote control is disabled at the endpoint")
+impl From<policy::Refusal> for Refusal {
+    fn from(refusal: policy::Refusal) -> Self {
+        let code = match refusal {
+            policy::Refusal::SwitchedOff => ErrorCode::Disabled,
+            policy::Refusal::Blocked(_) | policy::Refusal::OverLimit(_) => ErrorCode::Blocked,
+            policy::Refusal::Failed => ErrorCode::Internal,
+        };
+        Self { code, message: refusal.to_string() }
+    }
+}
+
+/// A call, as the endpoint's policy reads it.
+struct ToolCall {
+    tool: String,
+    args: Value,
+    updater: Updater,
+}
+
+impl policy::Request for ToolCall {
+    fn changes_machine(&self) -> bool {
+        tools::is_mutating(&self.tool)
+    }
+
+    fn surfaces(&self) -> Vec<Surface<'_>> {
+        surfaces(&self.tool, &self.args)
+    }
+
+    fn shell_command(&self) -> Option<(Group, &str)> {
+        shell_command(&self.tool, &self.args)
+    }
+
+    /// An update comes from known hosts only.
+    fn over_limit(&self) -> Option<policy::Refusal> {
+        let reason = (self.tool == "agent_update").then(|| self.updater.check_source(&self.args).err())??;
+        Some(policy::Refusal::Blocked(Hit { rule: "update_host".into(), reason, builtin: true }))
+    }
+}
+
+pub(crate) fn surfaces<'a>(tool: &str, args: &'a Value) -> Vec<Surface<'a>> {
+    let texts = tools::guard_surfaces(tool, args).into_iter();
+    texts.filter_map(|(group, text)| Some(Surface { group: AppliesTo::parse(group.name())?, text })).collect()
+}
+
+/// A command that is not there, or is no text, is empty: no list of a shell policy has it.
+pub(crate) fn shell_command<'a>(tool: &str, args: &'a Value) -> Option<(Group, &'a str)> {
+    let (group, argument) = match tool {
+        "powershell_exec" => (Group::Powershell, "script"),
+        "shell_exec" => (Group::Posix, "command"),
+        _ => return None,
+    };
+    Some((group, args.get(argument).and_then(Value::as_str).unwrap_or_default()))
 }
 
 /// What a handler came to.
@@ -105,16 +154,14 @@ enum Done {
 impl Calls {
     pub(crate) fn new(
         machine: Machine,
-        guard: Arc<AgentGuard>,
-        switch: Switch,
+        policy: Policy,
         updater: Updater,
         (most, most_waiting): (usize, usize),
         stop: CancellationToken,
     ) -> Self {
         Self {
             machine,
-            guard,
-            switch,
+            policy,
             updater,
             places: Semaphore::new(most),
             most,
@@ -189,8 +236,8 @@ impl Calls {
         // The semaphore is never closed.
         let _place = place;
         // Somebody may have switched it off while the call waited. A file of a few bytes, so read right here.
-        if tools::is_mutating(&tool) && !self.switch.read().is_enabled() {
-            return disabled();
+        if self.policy.switch_refuses(tools::is_mutating(&tool)) {
+            return Err(policy::Refusal::SwitchedOff.into());
         }
         if tool == "agent_update" {
             return Ok(Done::Staged(self.updater.stage(&args).await?));
@@ -202,37 +249,17 @@ impl Calls {
         Ok(Done::Result(self.machine.run(&tool, &args, &call).await?))
     }
 
-    /// Kill switch, then guard. Both may block: a file is read, patterns are matched.
-    async fn check(
-        self: &Arc<Self>,
-        tool: String,
-        args: Map<String, Value>,
-    ) -> Result<(String, Map<String, Value>), Refusal> {
-        let calls = Arc::clone(self);
-        let checked = tokio::task::spawn_blocking(move || {
-            if tools::is_mutating(&tool) && !calls.switch.read().is_enabled() {
-                return disabled();
-            }
-            let args = Value::Object(args);
-            if let Some(hit) = calls.guard.check(&tool, &args) {
-                let message = format!("refused by agent safety policy: {} (rule {})", hit.reason, hit.rule);
-                return refuse(ErrorCode::Blocked, message);
-            }
-            if tool == "agent_update"
-                && let Err(why) = calls.updater.check_source(&args)
-            {
-                let message = format!("refused by agent safety policy: {why} (rule update_host)");
-                return refuse(ErrorCode::Blocked, message);
-            }
-            let args = without_patience(&tool, args);
-            // Of a tool that is not here the handler says so; what does not fit need not wait for a place either.
-            if let Err(why) = tools::validate_args(&tool, &args) {
-                return refuse(ErrorCode::BadArgs, why);
-            }
-            let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "lost the arguments") };
-            Ok((tool, args))
-        });
-        checked.await.unwrap_or_else(|_| refuse(ErrorCode::Internal, "the agent's guard failed; its log has more"))
+    /// The endpoint's policy, then the arguments.
+    async fn check(&self, tool: String, args: Map<String, Value>) -> Result<(String, Map<String, Value>), Refusal> {
+        let call = ToolCall { tool, args: Value::Object(args), updater: self.updater.clone() };
+        let ToolCall { tool, args, .. } = self.policy.check(call).await?;
+        let args = without_patience(&tool, args);
+        // Of a tool that is not here the handler says so; what does not fit need not wait for a place either.
+        if let Err(why) = tools::validate_args(&tool, &args) {
+            return refuse(ErrorCode::BadArgs, why);
+        }
+        let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "the arguments were lost") };
+        Ok((tool, args))
     }
 
     fn arrive(self: &Arc<Self>) -> Result<Present, Refusal> {

@@ -8,8 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoke_core::guard::{AppliesTo, Guard, Hit, MAX_OPERATOR_RULES, Rule, RuleError, Surface, Whole};
 use convoke_kenny::policy::{Group, PolicyRule, ShellMode, ShellPolicy};
-use convoke_kenny::tools::guard_surfaces;
-use serde_json::Value;
 
 use crate::state::{read, write_whole};
 
@@ -57,13 +55,8 @@ impl Shell {
         (Self { mode: policy.mode, allow }, refused)
     }
 
-    fn check(&self, tool: &str, args: &Value) -> Option<Hit> {
-        let (group, argument) = match tool {
-            "powershell_exec" => (Group::Powershell, "script"),
-            "shell_exec" => (Group::Posix, "command"),
-            _ => return None,
-        };
-        let command = args.get(argument).and_then(Value::as_str).unwrap_or_default().trim();
+    fn check(&self, group: Group, command: &str) -> Option<Hit> {
+        let command = command.trim();
         let reason = match self.mode {
             ShellMode::Unrestricted => return None,
             ShellMode::Off => "shell execution is off by fleet policy",
@@ -119,22 +112,21 @@ impl AgentGuard {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rule that refuses a call, if one does. Matches, so not on the runtime's thread.
-    pub(crate) fn check(&self, tool: &str, args: &Value) -> Option<Hit> {
-        let surfaces: Vec<Surface<'_>> = guard_surfaces(tool, args)
-            .into_iter()
-            .filter_map(|(group, text)| Some(Surface { group: AppliesTo::parse(group.name())?, text }))
-            .collect();
-        // A call without texts compiles nothing.
+    /// The rule that refuses a request with these texts, if one does: a deny rule, or for a command to a shell the shell
+    /// policy. Matches, so not on the runtime's thread.
+    pub(crate) fn check(&self, surfaces: &[Surface<'_>], shell_command: Option<(Group, &str)>) -> Option<Hit> {
+        // A request without texts compiles nothing.
         let denied = if surfaces.is_empty() {
             None
         } else {
             let guard = self.rules().clone();
-            guard.check(&surfaces)
+            guard.check(surfaces)
         };
-        // Deny rules first: they name what is wrong with the command itself. A command that is not there, or is no text,
-        // is on no list either.
-        denied.or_else(|| self.shell.lock().unwrap_or_else(PoisonError::into_inner).check(tool, args))
+        // Deny rules first: they name what is wrong with the command itself.
+        denied.or_else(|| {
+            let (group, command) = shell_command?;
+            self.shell.lock().unwrap_or_else(PoisonError::into_inner).check(group, command)
+        })
     }
 }
 
@@ -149,16 +141,21 @@ fn rule(rule: PolicyRule) -> Option<Rule> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::calls::{shell_command, surfaces};
 
     fn policy(id: &str, pattern: &str) -> PolicyRule {
         PolicyRule { id: id.into(), applies_to: Group::Posix, pattern: pattern.into(), reason: String::new() }
     }
 
+    fn check(guard: &AgentGuard, tool: &str, args: &Value) -> Option<Hit> {
+        guard.check(&surfaces(tool, args), shell_command(tool, args))
+    }
+
     fn refused_by(guard: &AgentGuard, command: &str) -> Option<String> {
-        guard.check("shell_exec", &json!({ "command": command })).map(|hit| hit.rule)
+        check(guard, "shell_exec", &json!({ "command": command })).map(|hit| hit.rule)
     }
 
     #[test]
@@ -196,10 +193,10 @@ mod tests {
             assert_ne!(refused_by(&guard, "rm -rf /").as_deref(), None, "a list frees nothing that is denied");
             assert_ne!(refused_by(&guard, "rm -rf /").as_deref(), Some(SHELL_RULE));
             let script = json!({ "script": "git status" });
-            assert!(guard.check("powershell_exec", &script).is_some(), "a list is for its own shell");
-            assert!(guard.check("fs_list", &json!({ "path": "/" })).is_none());
+            assert!(check(&guard, "powershell_exec", &script).is_some(), "a list is for its own shell");
+            assert!(check(&guard, "fs_list", &json!({ "path": "/" })).is_none());
             for nothing in [json!({}), json!({ "command": 42 })] {
-                assert_eq!(guard.check("shell_exec", &nothing).map(|hit| hit.rule).as_deref(), Some(SHELL_RULE));
+                assert_eq!(check(&guard, "shell_exec", &nothing).map(|hit| hit.rule).as_deref(), Some(SHELL_RULE));
             }
         }
         guard.set_shell(&ShellPolicy { mode: ShellMode::Off, allow: Vec::new() });

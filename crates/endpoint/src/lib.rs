@@ -1,8 +1,8 @@
 //! The agent on a machine: its tunnel to a hub, and everything around it that a machine which is used every day needs.
 //!
 //! Outbound only: it listens on nothing. The hub must prove that it holds the pinned key before anything is signed for it
-//! or done for it. What a call may do is decided here again, whatever the hub decided: kill switch, then guard, then the
-//! handler.
+//! or done for it. What a request may do is decided here again, whatever the hub decided and whatever its protocol: see
+//! [`policy`].
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -10,6 +10,7 @@
 //! | [`config`], [`settings`] | who the agent is, and how it behaves |
 //! | [`state`] | the state directory: key, configuration, kill switch, lock |
 //! | [`enrol`] | the first contact |
+//! | [`policy`] | what every request passes: kill switch, guard, limits |
 //! | [`run`] | the agent as it runs: tunnel after tunnel |
 //! | [`sonde`] | the Sonde tunnel, beside or in place of the other |
 //! | [`switch`] | the kill switch |
@@ -28,6 +29,7 @@ mod guard;
 mod link;
 pub mod logs;
 mod net;
+pub mod policy;
 pub mod run;
 pub mod service;
 pub mod settings;

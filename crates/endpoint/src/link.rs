@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use crate::calls::{Calls, Out, Reply, Request};
 use crate::config::Identity;
 use crate::fit::UNTOLD_LIMIT;
-use crate::guard::AgentGuard;
 use crate::logs::Forward;
 use crate::net::{DialError, Dialler, Stream};
+use crate::policy::Policy;
 use crate::settings::Settings;
 use crate::telemetry::{Links, VERSION};
 use crate::ws::{Socket, SocketError, UpgradeError};
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) identity: Identity,
     pub(crate) settings: Settings,
     pub(crate) dialler: Dialler,
-    pub(crate) guard: Arc<AgentGuard>,
+    pub(crate) policy: Policy,
     pub(crate) calls: Arc<Calls>,
     pub(crate) logs: Forward,
     pub(crate) links: Links,
@@ -340,7 +340,7 @@ impl Link<'_> {
 
     /// Waits until the rules are in force: a request that came after them must meet them.
     async fn on_policy(&mut self, rules: Vec<PolicyRule>, skipped: usize, shell: Option<ShellPolicy>) {
-        let guard = Arc::clone(&self.shared.guard);
+        let guard = Arc::clone(&self.shared.policy.guard);
         let count = rules.len();
         let set = move || {
             let of_shell = shell.map(|shell| guard.set_shell(&shell)).unwrap_or_default();

@@ -12,13 +12,12 @@ use crate::backoff::Backoff;
 use crate::calls::Calls;
 use crate::config::{Config, ConfigError};
 use crate::enrol::{EnrolError, enrol};
-use crate::guard::AgentGuard;
 use crate::link::{self, Ended, LinkError, Shared};
 use crate::logs::Forward;
 use crate::net::Dialler;
+use crate::policy::Policy;
 use crate::state::{StateDir, StateError};
 use crate::status::{Phase, Teller};
-use crate::switch::Switch;
 use crate::telemetry::{Links, Telemetry, VERSION};
 use crate::update::{Settled, Supervision, Trial, Updater, settle};
 use crate::workplace;
@@ -36,6 +35,8 @@ pub struct Agent {
     pub config: Config,
     /// Its state directory.
     pub state: StateDir,
+    /// Its policy, which it shares with a Sonde tunnel in the same process.
+    pub policy: Policy,
     /// Where its log events wait for the hub.
     pub logs: Forward,
     /// Who starts it again when it ends.
@@ -71,7 +72,7 @@ impl Agent {
     /// Runs until `stop` is cancelled or an update is in place. Fails only for what somebody must mend first; a hub that
     /// is away, frozen, or not itself is tried again for ever.
     pub async fn run(self, stop: CancellationToken) -> Result<End, RunError> {
-        let Self { config, state, logs, supervision, collect_with } = self;
+        let Self { config, state, policy, logs, supervision, collect_with } = self;
         state.create()?;
         let _lock = lock(&state).await?;
         let trial = match settle(&state, &supervision) {
@@ -86,7 +87,7 @@ impl Agent {
             return Ok(End::Stopped);
         }
         let key = state.key()?;
-        let runner = Runner::new(config, state, logs, (supervision, collect_with), key, stop);
+        let runner = Runner::new(config, (state, policy), logs, (supervision, collect_with), key, stop);
         Ok(runner.run(trial).await)
     }
 }
@@ -149,7 +150,6 @@ struct Runner {
     shared: Shared,
     key: SigningKey,
     teller: Teller,
-    switch: Switch,
     updater: Updater,
     stop: CancellationToken,
     telemetry: Option<Telemetry>,
@@ -158,15 +158,13 @@ struct Runner {
 impl Runner {
     fn new(
         config: Config,
-        state: StateDir,
+        (state, policy): (StateDir, Policy),
         logs: Forward,
         (supervision, collect_with): (Supervision, Option<Vec<OsString>>),
         key: SigningKey,
         stop: CancellationToken,
     ) -> Self {
         let Config { identity, settings, .. } = config;
-        let switch = Switch::new(state.switch_file());
-        let guard = Arc::new(AgentGuard::new(state.shell_file()));
         let machine = Machine::new(Options {
             output_cap: settings.number("output_bytes"),
             tool_timeout: settings.seconds("call_timeout_s"),
@@ -177,33 +175,26 @@ impl Runner {
         let dialler = Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s"));
         let updater = Updater::new(&identity, &settings, dialler.clone(), state.clone(), supervision.clone());
         let bounds = (settings.number("max_calls"), settings.number("max_waiting"));
-        let calls = Calls::new(
-            machine.clone(),
-            Arc::clone(&guard),
-            switch.clone(),
-            updater.clone(),
-            bounds,
-            stop.child_token(),
-        );
+        let calls = Calls::new(machine.clone(), policy.clone(), updater.clone(), bounds, stop.child_token());
         let (links, told) = Links::new();
         let telemetry = Telemetry {
             id: identity.id.to_string(),
             machine,
-            switch: switch.clone(),
+            switch: policy.switch.clone(),
             logs: logs.clone(),
             interval: settings.seconds("telemetry_s"),
             poll: settings.seconds("switch_poll_s"),
             links: told,
         };
         let calls = Arc::new(calls);
-        let shared = Shared { identity, settings, dialler, guard, calls, logs, links, epoch: Instant::now() };
+        let shared = Shared { identity, settings, dialler, policy, calls, logs, links, epoch: Instant::now() };
         let teller = Teller {
             state,
             id: shared.identity.id.to_string(),
             hub: shared.identity.hub.to_string(),
             service: supervision.is_service(),
         };
-        Self { shared, key, teller, switch, updater, stop, telemetry: Some(telemetry) }
+        Self { shared, key, teller, updater, stop, telemetry: Some(telemetry) }
     }
 
     async fn run(mut self, trial: Option<Trial>) -> End {
@@ -272,7 +263,7 @@ impl Runner {
     /// One tunnel, from the attempt to its end.
     async fn attempt(&self, trial: &Mutex<Option<Trial>>, key: &SigningKey) -> Ended {
         let opened = tokio::select! {
-            opened = link::open(&self.shared, key, self.switch.read()) => opened,
+            opened = link::open(&self.shared, key, self.shared.policy.switch.read()) => opened,
             () = self.stop.cancelled() => return Ended::Stopped,
         };
         let link = match opened {

@@ -20,9 +20,9 @@ use url::Url;
 
 use crate::backoff::Backoff;
 use crate::net::DialError;
+use crate::policy::Policy;
 use crate::state::{StateDir, StateError, is_superuser};
 use crate::status::{Phase, Teller};
-use crate::switch::Switch;
 use crate::ws::{SocketError, UpgradeError};
 
 pub use convoke_probes::{check_pack, check_packs};
@@ -154,7 +154,12 @@ pub struct Running {
 }
 
 /// Runs the tunnel until `stop`: one connection after another. Fails only for what somebody must mend first.
-pub async fn run(state: &StateDir, running: Running, stop: CancellationToken) -> Result<(), SondeError> {
+pub async fn run(
+    state: &StateDir,
+    policy: &Policy,
+    running: Running,
+    stop: CancellationToken,
+) -> Result<(), SondeError> {
     if is_superuser() && !running.allow_root {
         return Err(SondeError::Root);
     }
@@ -166,7 +171,7 @@ pub async fn run(state: &StateDir, running: Running, stop: CancellationToken) ->
             teller.tell(phase, problem);
         }
     };
-    let ended = tunnels(state, &saved, &tell, &stop).await;
+    let ended = tunnels(state, &saved, policy, &tell, &stop).await;
     tell(Phase::Stopped, None);
     ended
 }
@@ -175,11 +180,11 @@ pub async fn run(state: &StateDir, running: Running, stop: CancellationToken) ->
 async fn tunnels(
     state: &StateDir,
     saved: &Saved,
+    policy: &Policy,
     tell: &(impl Fn(Phase, Option<String>) + Sync),
     stop: &CancellationToken,
 ) -> Result<(), SondeError> {
     let probes = Arc::new(load(state, saved)?);
-    let switch = Switch::new(state.switch_file());
     let config = AgentConfig {
         heartbeat: saved.heartbeat()?,
         signer: saved.signer()?,
@@ -193,7 +198,7 @@ async fn tunnels(
         tell(Phase::Connecting, None);
         let connected = || tell(Phase::Connected, None);
         let ended = tokio::select! {
-            ended = link::run(saved, &probes, &switch, config.clone(), dialect, stop, connected) => ended,
+            ended = link::run(saved, &probes, policy, config.clone(), dialect, stop, connected) => ended,
             () = stop.cancelled() => return Ok(()),
         };
         tell(Phase::Waiting, ended.as_ref().err().map(ToString::to_string));

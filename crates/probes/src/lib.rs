@@ -18,6 +18,7 @@ mod own;
 mod postgres;
 mod proxmox;
 mod redis;
+mod surfaces;
 mod system;
 mod systemd;
 mod tail;
@@ -164,7 +165,7 @@ impl Probes {
     pub async fn run(&self, probe: &str, given: Option<&str>, timeout: Duration, cancel: CancellationToken) -> Ran {
         let started = Instant::now();
         let (metadata, outcome) = match self.find(probe) {
-            Err(failure) => (Metadata { agent_version: self.version.clone(), ..unknown_pack() }, Err(failure)),
+            Err(failure) => (self.unknown(), Err(failure)),
             Ok((pack, spec)) => {
                 (self.metadata(pack, spec), self.run_known(probe, spec, given, timeout, cancel).await)
             }
@@ -183,11 +184,29 @@ impl Probes {
         Ran { outcome, duration: started.elapsed(), metadata }
     }
 
-    /// The answer to a probe that would do more than look, of an agent that may not: nothing where it only looks.
-    pub fn refused(&self, probe: &str, message: &str) -> Option<Ran> {
-        let (pack, spec) = self.find(probe).ok().filter(|(_, spec)| spec.capability > Effect::Observe)?;
-        let failure = Failure { status: Status::Unauthorized, code: code::UNAUTHORIZED, message: message.to_owned() };
-        Some(Ran { outcome: Err(failure), duration: Duration::ZERO, metadata: self.metadata(pack, spec) })
+    /// The answer to a probe that is not run.
+    pub fn refused(&self, probe: &str, failure: Failure) -> Ran {
+        let metadata = self.find(probe).map_or_else(|_| self.unknown(), |(pack, spec)| self.metadata(pack, spec));
+        Ran { outcome: Err(failure), duration: Duration::ZERO, metadata }
+    }
+
+    /// What a probe may do to this machine; nothing when no pack has it.
+    pub fn effect(&self, probe: &str) -> Option<Effect> {
+        self.find(probe).ok().map(|(_, spec)| spec.capability)
+    }
+
+    /// Why the ceiling forbids a probe, if it does.
+    pub fn over_ceiling(&self, probe: &str) -> Option<String> {
+        let (needs, most) = (self.effect(probe)?, self.config.ceiling);
+        (needs > most).then(|| format!("{probe} needs {needs}, and this agent allows {most} at most"))
+    }
+
+    fn own_pack(&self, probe: &str) -> Option<&OwnPack> {
+        self.own.iter().find(|pack| pack.manifest.find(probe).is_some())
+    }
+
+    fn unknown(&self) -> Metadata {
+        Metadata { agent_version: self.version.clone(), ..unknown_pack() }
     }
 
     fn metadata(&self, pack: &Manifest, spec: &ProbeSpec) -> Metadata {
@@ -220,9 +239,7 @@ impl Probes {
         timeout: Duration,
         cancel: CancellationToken,
     ) -> Result<Value, Failure> {
-        if spec.capability > self.config.ceiling {
-            let message =
-                format!("{probe} needs {}, and this agent allows {} at most", spec.capability, self.config.ceiling);
+        if let Some(message) = self.over_ceiling(probe) {
             return Err(Failure { status: Status::Unauthorized, code: code::UNAUTHORIZED, message });
         }
         let params = params::validate(&spec.params, given).map_err(|why| Failure {
@@ -233,9 +250,8 @@ impl Probes {
         let timeout = timeout.min(Duration::from_millis(spec.timeout));
         let context = Context::new(&self.config, timeout, cancel);
         // The programs have the same limit; this one is for what is no program.
-        let own = self.own.iter().find(|pack| pack.manifest.find(probe).is_some());
         let run = async {
-            match own {
+            match self.own_pack(probe) {
                 Some(pack) => pack.run(&context, probe, &params).await,
                 None => dispatch(&context, probe, &params).await,
             }

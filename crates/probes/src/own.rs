@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::context::last_lines;
 use crate::{Context, ProbeError};
-use command::Run;
+use command::{Argument, Run};
 
 /// Most files that are read.
 const MAX_FILES: usize = 64;
@@ -111,6 +111,12 @@ impl OwnPack {
             runs.insert(format!("{}.{}", manifest.name, spec.name), run);
         }
         Ok(Self { manifest, text: value.to_string(), runs })
+    }
+
+    /// The program and the arguments with which one of its probes runs.
+    pub(crate) fn command(&self, probe: &str, params: &Map<String, Value>) -> Option<(String, Vec<Argument>)> {
+        let run = self.runs.get(probe)?;
+        Some((run.program.display().to_string(), run.arguments(params)))
     }
 
     /// Runs one of its probes.

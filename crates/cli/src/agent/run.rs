@@ -5,6 +5,7 @@ use std::io::Read as _;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use convoke_endpoint::config::Config;
+use convoke_endpoint::policy::Policy;
 use convoke_endpoint::run::{Agent, End, RunError};
 use convoke_endpoint::state::StateDir;
 use convoke_endpoint::update::Supervision;
@@ -92,15 +93,16 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
     if args.until_stdin_closes {
         end_with_stdin(stop.clone());
     }
+    let policy = Policy::new(&state);
     let collect_with = apart::this_program(&["agent", "collect"]);
-    let agent = Agent { config, state: state.clone(), logs, supervision, collect_with };
+    let agent = Agent { config, state: state.clone(), policy: policy.clone(), logs, supervision, collect_with };
     let ended: Result<_> = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         if has_sonde {
             let running = sonde::Running { allow_root: args.allow_root, alone: false, service: args.service };
-            let (state, stop) = (state.clone(), stop.clone());
+            let (state, policy, stop) = (state.clone(), policy.clone(), stop.clone());
             tokio::spawn(async move {
-                if let Err(why) = sonde::run(&state, running, stop).await {
+                if let Err(why) = sonde::run(&state, &policy, running, stop).await {
                     tracing::error!(%why, "cannot open the Sonde tunnel");
                 }
             });
@@ -141,7 +143,8 @@ fn run_sonde_alone(verb: Verb<'_>, state: &StateDir, args: &RunArgs, stop: Cance
         let mut signals = Signals::listen()?;
         let _lock = state.lock().map_err(denied)?;
         let how = sonde::Running { allow_root: args.allow_root, alone: true, service: args.service };
-        let running = sonde::run(state, how, stop.clone());
+        let policy = Policy::new(state);
+        let running = sonde::run(state, &policy, how, stop.clone());
         tokio::pin!(running);
         tokio::select! {
             ended = &mut running => return Ok(ended),

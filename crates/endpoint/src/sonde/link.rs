@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use convoke_core::effect::Effect;
+use convoke_core::guard::Surface;
 use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use convoke_probes::Probes;
-use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Ran, Tick};
+use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Failure, Ran, Tick};
 use convoke_sonde::manifest::Manifest;
+use convoke_sonde::probe::{Status, code};
 use convoke_sonde::register::{Dialect, PackInfo, RegisterOut};
 use convoke_ws::Event as WsEvent;
 use sha2::{Digest as _, Sha256};
@@ -18,7 +21,7 @@ use uuid::Uuid;
 
 use super::{Saved, SondeError, keys};
 use crate::net::{Dialler, Stream};
-use crate::switch::Switch;
+use crate::policy::{Policy, Refusal, Request};
 use crate::ws::Socket;
 
 /// How long each step of connecting may take.
@@ -177,7 +180,7 @@ impl Connection {
 pub(super) async fn run(
     saved: &Saved,
     probes: &Arc<Probes>,
-    switch: &Switch,
+    policy: &Policy,
     config: AgentConfig,
     dialect: Dialect,
     stop: &CancellationToken,
@@ -207,7 +210,7 @@ pub(super) async fn run(
     tracing::info!(hub = saved.hub, name = saved.name, "the Sonde tunnel is open");
     let Connection { socket, started } = connection;
     // What still runs at the end is dropped, and with it every process that it started.
-    let mut live = Live { socket, started, session, probes, switch, running: JoinSet::new(), stop };
+    let mut live = Live { socket, started, session, probes, policy, running: JoinSet::new(), stop };
     live.drive().await
 }
 
@@ -216,7 +219,7 @@ struct Live<'a> {
     started: Instant,
     session: AgentSession,
     probes: &'a Arc<Probes>,
-    switch: &'a Switch,
+    policy: &'a Policy,
     running: JoinSet<(Ask, Ran)>,
     stop: &'a CancellationToken,
 }
@@ -279,14 +282,17 @@ impl Live<'_> {
         };
         match self.session.on_text(&text, Uuid::new_v4(), now(), self.mono()) {
             Event::Probe(ask) => {
-                let (probes, switch) = (Arc::clone(self.probes), self.switch.clone());
+                let (probes, policy) = (Arc::clone(self.probes), self.policy.clone());
                 let cancel = self.stop.child_token();
                 self.running.spawn(async move {
                     tracing::info!(probe = ask.probe, by = ask.requested_by, "running a probe");
-                    let ran = match refused(&probes, switch, &ask.probe).await {
-                        Some(refused) => refused,
-                        None => {
-                            probes.run(&ask.probe, ask.params.as_deref().map(|p| p.get()), ask.timeout, cancel).await
+                    let ran = match policy.check(ProbeRequest::new(&probes, &ask)).await {
+                        Ok(ProbeRequest { probe, params, .. }) => {
+                            probes.run(&probe, params.as_deref(), ask.timeout, cancel).await
+                        }
+                        Err(refusal) => {
+                            tracing::warn!(probe = ask.probe, by = ask.requested_by, %refusal, "refused a probe");
+                            probes.refused(&ask.probe, failure(refusal))
                         }
                     };
                     (ask, ran)
@@ -307,14 +313,44 @@ impl Live<'_> {
     }
 }
 
-/// The answer to a probe that would change this machine while the kill switch is off.
-async fn refused(probes: &Probes, switch: Switch, probe: &str) -> Option<Ran> {
-    let refused = probes.refused(probe, SWITCHED_OFF)?;
-    // A file is read. What cannot be read counts as off.
-    let read = tokio::task::spawn_blocking(move || switch.read().is_enabled()).await;
-    let is_on = read.unwrap_or(false);
-    if !is_on {
-        tracing::warn!(probe, "refused a probe: remote control is off");
+/// A probe, as the endpoint's policy reads it.
+struct ProbeRequest {
+    probes: Arc<Probes>,
+    probe: String,
+    params: Option<String>,
+}
+
+impl ProbeRequest {
+    fn new(probes: &Arc<Probes>, ask: &Ask) -> Self {
+        let params = ask.params.as_deref().map(|params| params.get().to_owned());
+        Self { probes: Arc::clone(probes), probe: ask.probe.clone(), params }
     }
-    (!is_on).then_some(refused)
+}
+
+impl Request for ProbeRequest {
+    fn changes_machine(&self) -> bool {
+        self.probes.effect(&self.probe).is_some_and(|effect| effect > Effect::Observe)
+    }
+
+    fn surfaces(&self) -> Vec<Surface<'_>> {
+        self.probes.surfaces(&self.probe, self.params.as_deref())
+    }
+
+    /// The most that the machine's owner allows a probe to do.
+    fn over_limit(&self) -> Option<Refusal> {
+        self.probes.over_ceiling(&self.probe).map(Refusal::OverLimit)
+    }
+}
+
+/// A refusal in Sonde's words.
+fn failure(refusal: Refusal) -> Failure {
+    let (status, code) = match refusal {
+        Refusal::Failed => (Status::Error, code::FAILED),
+        _ => (Status::Unauthorized, code::UNAUTHORIZED),
+    };
+    let message = match refusal {
+        Refusal::SwitchedOff => SWITCHED_OFF.to_owned(),
+        other => other.to_string(),
+    };
+    Failure { status, code, message }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use convoke_endpoint::config::{Config, Given};
 use convoke_endpoint::logs::Forward;
+use convoke_endpoint::policy::Policy;
 use convoke_endpoint::run::{Agent, End, RunError};
 use convoke_endpoint::state::StateDir;
 use convoke_endpoint::switch::Switch;
@@ -199,6 +200,7 @@ impl Peer {
 /// An agent in a directory of its own.
 pub struct Endpoint {
     pub state: StateDir,
+    pub policy: Policy,
     dir: tempfile::TempDir,
     url: String,
     hub_key: String,
@@ -224,7 +226,8 @@ impl Endpoint {
         state.create().expect("made");
         state.key_or_new().expect("a key");
         let hub_key = wire_bytes::encode(hub_key.as_bytes());
-        Self { state, dir, url: url.to_owned(), hub_key, settings: Vec::new() }
+        let policy = Policy::new(&state);
+        Self { state, policy, dir, url: url.to_owned(), hub_key, settings: Vec::new() }
     }
 
     #[must_use]
@@ -269,7 +272,14 @@ impl Endpoint {
 
     pub fn run_with(&self, logs: Forward, supervision: Supervision) -> Running {
         let stop = CancellationToken::new();
-        let agent = Agent { config: self.config(), state: self.state.clone(), logs, supervision, collect_with: None };
+        let agent = Agent {
+            config: self.config(),
+            state: self.state.clone(),
+            policy: self.policy.clone(),
+            logs,
+            supervision,
+            collect_with: None,
+        };
         let task = tokio::spawn(agent.run(stop.clone()));
         Running { stop, task }
     }

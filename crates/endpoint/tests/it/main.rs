@@ -5,5 +5,6 @@ mod calls;
 mod handshake;
 mod hub;
 mod kenny;
+mod policy;
 mod sonde;
 mod switch;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use convoke_core::secret::SecretText;
 use convoke_endpoint::RemoteControl;
+use convoke_endpoint::policy::Policy;
 use convoke_endpoint::sonde::{self, Enrolment, Running};
 use convoke_endpoint::state::StateDir;
 use convoke_endpoint::status::{Phase, Status};
@@ -28,9 +29,14 @@ const ALONE: Running = Running { allow_root: true, alone: true, service: false }
 
 /// Runs the tunnel until the future is done.
 async fn while_running<T>(state: &StateDir, work: impl Future<Output = T>) -> T {
+    while_running_with(&Policy::new(state), state, work).await
+}
+
+/// The same, with a policy that others may share.
+pub async fn while_running_with<T>(policy: &Policy, state: &StateDir, work: impl Future<Output = T>) -> T {
     let stop = CancellationToken::new();
-    let (state, stopped) = (state.clone(), stop.clone());
-    let tunnel = tokio::spawn(async move { sonde::run(&state, ALONE, stopped).await });
+    let (state, policy, stopped) = (state.clone(), policy.clone(), stop.clone());
+    let tunnel = tokio::spawn(async move { sonde::run(&state, &policy, ALONE, stopped).await });
     let done = work.await;
     stop.cancel();
     tunnel.await.expect("does not panic").expect("ends in order");
@@ -134,7 +140,7 @@ async fn a_hub_that_froze_is_noticed_and_tried_again() {
     std::fs::remove_file(dir.path().join("agent/status.json")).expect("it told");
     let stopped = CancellationToken::new();
     stopped.cancel();
-    sonde::run(&state, nobody, stopped).await.expect("ends in order");
+    sonde::run(&state, &Policy::new(&state), nobody, stopped).await.expect("ends in order");
     assert!(Status::read(&state).expect("reads").is_none(), "beside a kenny tunnel, that one tells");
 }
 

@@ -55,12 +55,31 @@ impl Run {
     }
 
     /// The arguments with their places filled.
-    pub(super) fn arguments(&self, params: &Map<String, Value>) -> Vec<String> {
+    pub(super) fn arguments(&self, params: &Map<String, Value>) -> Vec<Argument> {
         let fill = |part: &Part| match part {
             Part::Text(text) => text.clone(),
             Part::Param(name) => written(params.get(name).unwrap_or(&Value::Null)),
         };
-        self.arguments.iter().map(|parts| parts.iter().map(fill).collect()).collect()
+        let is_param = |part: &Part| matches!(part, Part::Param(_));
+        let argument = |parts: &Vec<Part>| Argument {
+            text: parts.iter().map(fill).collect(),
+            is_built: parts.iter().any(is_param),
+        };
+        self.arguments.iter().map(argument).collect()
+    }
+}
+
+/// One argument of a command that is about to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Argument {
+    pub(crate) text: String,
+    /// Whether a parameter is in it.
+    pub(crate) is_built: bool,
+}
+
+impl AsRef<str> for Argument {
+    fn as_ref(&self) -> &str {
+        &self.text
     }
 }
 
