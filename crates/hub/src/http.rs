@@ -6,6 +6,7 @@ pub(crate) mod calls;
 pub mod doors;
 mod downloads;
 mod error;
+mod events;
 pub(crate) mod extract;
 pub(crate) mod fleet;
 mod openapi;
@@ -102,6 +103,7 @@ pub fn doors(hub: &Hub) -> Doors {
         .open(Method::GET, "/api/journal", View, record::journal)
         .open(Method::GET, "/api/journal/checkpoints", View, record::checkpoints)
         .open(Method::GET, "/api/logs", View, record::logs)
+        .open(Method::GET, "/api/events", View, events::stream)
         .open(Method::GET, "/yonexus", OwnCredential, wire::yonexus)
         .open(Method::GET, "/api/yonexus/clients", View, yonexus::clients)
         .open(Method::POST, "/api/yonexus/clients", Trust, yonexus::allow)

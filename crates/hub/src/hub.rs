@@ -25,9 +25,9 @@ use crate::agents::Agents;
 use crate::agents::budget::{Budgets, Note, Record};
 use crate::answers::Answers;
 use crate::calls::{Adapters, Deadlines, MaxWaiting, Recent};
-use crate::changes::Changes;
 use crate::clock;
 use crate::downloads::Downloads;
+use crate::events::Events;
 use crate::kenny::adapter::KennyAdapter;
 use crate::key::HubKey;
 use crate::mcp::Sessions;
@@ -78,8 +78,8 @@ pub struct HubState {
     pub deadlines: Deadlines,
     /// MCP sessions.
     pub mcp: Arc<Sessions>,
-    /// What changed about agents, for whoever watches.
-    pub changes: Changes,
+    /// What happens, for whoever watches.
+    pub events: Arc<Events>,
     /// Yonexus: clients, pairings, rules.
     pub yonexus: Yonexus,
     /// Rooms.
@@ -189,6 +189,10 @@ impl Hub {
             result_kept: settings.calls.max_result_bytes_kept,
         };
         let metrics = Metrics::new(&yonexus.metrics);
+        let (all, per_token) = (settings.events.max_streams, settings.events.max_streams_per_token);
+        let events = Arc::new(Events::new(store.hub_id(), all, per_token));
+        let observer = Arc::clone(&events);
+        store.on_committed(Box::new(move |item| observer.committed(item)));
         Self(Arc::new(HubState {
             limits,
             metrics,
@@ -205,7 +209,7 @@ impl Hub {
             arrivals: Arrivals::new(settings.hub.max_bytes_arriving),
             downloads: Downloads::default(),
             mcp: Arc::new(Sessions::new(&settings, &crate::tools::TOOLS)),
-            changes: Changes::default(),
+            events,
             sonde: Sonde::new(sonde),
             handshakes: Arc::new(Semaphore::new(settings.kenny.max_handshakes)),
             settings,

@@ -15,6 +15,7 @@ pub mod live;
 pub mod manage;
 mod serve;
 mod sign;
+mod told;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;

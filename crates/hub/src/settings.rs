@@ -86,7 +86,6 @@ impl Settings {
         let mut warnings = Vec::new();
         let mut values: Values =
             SETTINGS.iter().map(|s| (s.name, (s.kind.default(s.default), Source::Default))).collect();
-        let mut removed = Vec::new();
         let mut apply = |name: &str, text: Option<&str>, toml: Option<&toml::Value>, from: Source| {
             if let Some((name, why)) = RETIRED.iter().find(|(retired, _)| *retired == name) {
                 warnings.push(format!("{from}: the setting `{name}` is ignored; {why}"));

@@ -24,6 +24,7 @@ mod outbox;
 pub mod pairing;
 pub mod rules;
 mod serve;
+mod told;
 pub(crate) mod tools;
 mod webhook;
 

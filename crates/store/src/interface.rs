@@ -303,6 +303,9 @@ pub enum Lossy {
     Record(Draft),
 }
 
+/// Is told of what was committed.
+pub type Observer = Box<dyn Fn(Lossy) + Send + Sync>;
+
 /// How long things are kept. `None` keeps them for ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Retention {
@@ -490,6 +493,10 @@ pub trait Store: crate::rooms::RoomStore + crate::yonexus::YonexusStore + Send +
     async fn append(&self, record: Draft) -> Result<u64>;
     /// Takes what may be lost with the last moment.
     async fn enqueue(&self, item: Lossy) -> Result<()>;
+    /// Sets who is told of each log line and snapshot of [`Store::enqueue`], in order, once it is committed: lines have
+    /// their ids then, snapshots are without their body. It is called between two commits and must be quick. The first one
+    /// that is set stays.
+    fn on_committed(&self, observer: Observer);
     /// Records in order.
     async fn journal(&self, filter: JournalFilter) -> Result<Vec<JournalRow>>;
     /// Signs the chain's end, unless it is signed already. Also notices when a store that was failing can write again.

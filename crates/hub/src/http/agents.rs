@@ -10,6 +10,7 @@ use convoke_api::agents::{
     Agent as AgentView, AgentList, AgentPatch, AgentQuery, EnrolRequest, EnrolToken, Enrolled,
 };
 use convoke_core::door::Door;
+use convoke_core::event::AgentChange;
 use convoke_core::glob;
 use convoke_core::grant::Right;
 use convoke_core::id::{PeerId, Protocol};
@@ -174,7 +175,7 @@ pub(super) async fn patch(
         return Err(ApiError::no_agent(&id));
     }
     let before = std::mem::replace(&mut agent.state().tags, tags.into());
-    hub.changes.agent_left(&agent.id, &before);
+    hub.events.agent_had(&agent.id, AgentChange::Tags, &before);
     Ok(Json(view(&agent)))
 }
 
@@ -218,7 +219,7 @@ pub(super) async fn remove(
     hub.agents.remove(&id);
     hub.sonde.registry.remove(&agent.id);
     let tags = Arc::clone(&agent.state().tags);
-    hub.changes.agent_left(&agent.id, &tags);
+    hub.events.agent_had(&agent.id, AgentChange::Removed, &tags);
     withdraw(&hub, &caller, &agent, "the agent was removed").await;
     if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(&id)) }
 }
@@ -272,7 +273,7 @@ async fn mint(
     let row = convoke_store::EnrolToken { agent: peer.clone(), hash: token.hash(), expires_at, replaces_key };
     hub.store.mint_enrol_token(row, trust, now, record(caller, Kind::Enrol, peer.as_str(), what)).await?;
     hub.agents.find_or_add(peer).state().trust = trust;
-    hub.changes.agent(peer);
+    hub.events.agent(peer, AgentChange::Trust);
     Ok(Json(EnrolToken {
         agent_id: peer.as_str().into(),
         token: token.reveal().into(),
@@ -373,7 +374,7 @@ pub(super) async fn enrol(
             ));
         }
     }
-    hub.changes.agent(&peer);
+    hub.events.agent(&peer, AgentChange::Trust);
     Ok(Json(Enrolled { ok: true, agent_id: id }))
 }
 
@@ -420,7 +421,7 @@ pub(super) async fn revoke(
         hub.store.set_trust(&agent.id, Trust::Revoked, true, record(&caller, Kind::Trust, &id, "revoked")).await;
     match stored {
         Ok(true) => {
-            hub.changes.agent(&agent.id);
+            hub.events.agent(&agent.id, AgentChange::Trust);
             withdraw(&hub, &caller, &agent, "the agent was revoked").await;
             Ok(Json(view(&agent)))
         }

@@ -21,7 +21,7 @@ use super::extract::json_bytes;
         super::policy::deny_rules, super::policy::put_deny_rule, super::policy::delete_deny_rule,
         super::policy::confirm_rules, super::policy::put_confirm_rule, super::policy::delete_confirm_rule,
         super::tokens::list, super::tokens::mint, super::tokens::revoke, super::record::journal,
-        super::record::checkpoints, super::record::logs,
+        super::record::checkpoints, super::record::logs, super::events::stream,
         super::operations::about, super::yonexus::clients, super::yonexus::allow, super::yonexus::client,
         super::yonexus::remove, super::yonexus::revoke, super::yonexus::rotate_key, super::yonexus::pairings,
         super::yonexus::decide, super::rules::list, super::rules::put, super::rules::delete, super::rules::test,

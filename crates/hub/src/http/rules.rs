@@ -11,6 +11,7 @@ use convoke_api::yonexus::{
     MessagePage, MessageQuery, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule, ToClients,
 };
 use convoke_core::call::code;
+use convoke_core::event;
 use convoke_core::grant::Right;
 use convoke_core::id::PeerId;
 use convoke_core::journal::{Draft, Kind};
@@ -102,6 +103,7 @@ pub(super) async fn put(
     let row = RuleRow { rule: rule.rule.clone(), body, secret };
     hub.store.put_rule(row, record(&caller, "rule put", &rule)).await?;
     put_in_force(&hub).await?;
+    hub.events.rule(event::RuleList::Message, &rule.rule, false);
     Ok(Json(rule))
 }
 
@@ -187,6 +189,7 @@ pub(super) async fn delete(
         return Err(missing());
     }
     put_in_force(&hub).await?;
+    hub.events.rule(event::RuleList::Message, &rule.rule, true);
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 

@@ -182,6 +182,7 @@ pub(super) async fn revoke(
     }
     hub.operators.revoke(id);
     hub.mcp.close_token(id);
+    hub.events.end_streams(id);
     crate::calls::withdraw_unsent(&hub, id);
     // Revoked all the same if this fails: whoever says yes to one of them learns that it comes to nothing.
     if let Err(why) = crate::calls::withdraw_of(&hub, &caller, id).await {

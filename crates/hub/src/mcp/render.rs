@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::bound;
 use super::hidden::{self, visible};
 use super::toolset::{Entry, Tools};
-use crate::answers::Told;
+use crate::answers::AnswerText;
 use crate::calls::{Call, Done};
 use crate::clock;
 use crate::http::ApiError;
@@ -40,7 +40,7 @@ pub(crate) struct Outcome {
     /// It has the shape that the tool's schema promises.
     fits: bool,
     /// The result in the machine's own text, where that says the same on one line.
-    result_text: Option<Told>,
+    result_text: Option<AnswerText>,
     error: Option<(String, String)>,
     approval: Option<(ApprovalId, Timestamp, String)>,
     duration_ms: Option<u64>,

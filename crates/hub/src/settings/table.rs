@@ -9,8 +9,8 @@ use convoke_core::secret::SecretText;
 
 use super::Given;
 use super::typed::{
-    AgentToken, ChangedAgents, LogLevel, Spec, address, agent_tokens, flag, list, maybe_address, maybe_url, number,
-    origins, path, seconds, secret, text, url, word,
+    ActEffect, AgentToken, ChangedAgents, LogLevel, Spec, address, agent_tokens, flag, list, maybe_address,
+    maybe_url, number, origins, path, seconds, secret, text, url, word,
 };
 use super::value::{Kind, Value};
 
@@ -87,6 +87,10 @@ settings! {
         max_answer_bytes_held: usize = number(MIB, 4095 * MIB), "268435456", "Most bytes of large answers (over 64 KiB, counted twice) that are held for callers at once; a call whose answer finds no room fails with `busy`.";
         max_result_bytes_kept: usize = number(0, 64 * MIB), "1048576", "Largest result kept for a later look at the call.";
         max_timeout_s: Duration = seconds(1, 7 * DAY_S), "3600", "Longest time-out a caller may ask for.";
+    }
+    events: EventSettings {
+        max_streams: usize = number(1, 100_000), "1000", "Most streams of events (`GET /api/events`) open at once; one more is refused with `busy`.";
+        max_streams_per_token: usize = number(1, 100_000), "20", "Most streams of events of one token; one more is refused with `limited`.";
     }
     hub: HubSettings {
         allowed_hosts: Vec<String> = list(), "", "Host names, besides its own address, that requests may name; `*` for any.";

@@ -19,8 +19,8 @@ use super::writer::Op;
 use super::{SqliteStore, agents, calls, journal, operators, sonde, telemetry};
 use crate::backup;
 use crate::interface::{
-    AgentRow, ApprovalMove, Before, CallEnd, CallRow, EnrolOutcome, EnrolToken, JournalFilter, JournalRow,
-    LogFilter, LogRow, Lossy, Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
+    AgentRow, ApprovalMove, Before, CallEnd, CallRow, EnrolOutcome, EnrolToken, JournalFilter, JournalRow, LogFilter,
+    LogRow, Lossy, Observer, Pruned, Reservation, Result, Retention, SnapshotRow, Store, StoreStats, TokenRow,
 };
 use crate::sonde::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
@@ -321,6 +321,10 @@ impl Store for SqliteStore {
     async fn enqueue(&self, item: Lossy) -> Result<()> {
         let weight = telemetry::weight(&item);
         self.queue.send(Op::Lossy(Box::new(item)), weight).await
+    }
+
+    fn on_committed(&self, observer: Observer) {
+        self.queue.numbers().observed_by(observer);
     }
 
     async fn journal(&self, filter: JournalFilter) -> Result<Vec<JournalRow>> {
