@@ -1,4 +1,4 @@
-//! What happened: journal records and log lines.
+//! What happened: journal records, log lines and events.
 
 use convoke_core::journal::Checkpoint;
 use serde::{Deserialize, Serialize};
@@ -116,4 +116,17 @@ pub struct LogQuery {
     /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+/// Which events, and from where on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// The `id` of the last event that was read; without it, the stream begins now. `Last-Event-ID` goes before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Only these kinds, with commas between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<String>,
 }

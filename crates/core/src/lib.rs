@@ -10,6 +10,7 @@ pub mod call;
 pub mod confirm;
 pub mod door;
 pub mod effect;
+pub mod event;
 pub mod gate;
 pub mod glob;
 pub mod grant;

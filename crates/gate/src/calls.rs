@@ -260,6 +260,8 @@ async fn refuse(hub: &Hub, planned: &Planned, why: PlaceError) -> PlaceError {
         return unrecorded.into();
     }
     hub.metrics.refused(planned.door.name(), "known");
+    planned.call.finish(Done::new(code::DENIED));
+    hub.events.call(&planned.call, Some(&planned.token.name));
     why
 }
 
@@ -342,9 +344,12 @@ async fn ask_a_person(
     if let Some(existing) = kept? {
         return Ok(existing);
     }
+    hub.events.call(&planned.call, Some(&planned.token.name));
+    let row = planned.row(None, CallState::Waiting);
+    approve::publish(hub, approval.id, &row, ApprovalState::Pending, None);
     // Whoever revokes a token looks at what waits once it is out of force, and may have looked before this was there.
     if !planned.token.is_active(clock::now()) {
-        approve::end_unwanted(hub, &approval, &planned.row(None, CallState::Waiting)).await?;
+        approve::end_unwanted(hub, &approval, &row).await?;
         return Err(PlaceError::NotInForce);
     }
     Ok(Placed::Pending { call: planned.call, approval: approval.id, expires_at })

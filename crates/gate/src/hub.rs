@@ -24,8 +24,8 @@ use crate::agents::Agents;
 use crate::agents::budget::{Budgets, Note, Record};
 use crate::answers::Answers;
 use crate::calls::{Adapters, Deadlines, MaxWaiting, Recent};
-use crate::changes::Changes;
 use crate::clock;
+use crate::events::Events;
 use crate::key::HubKey;
 use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
@@ -63,10 +63,10 @@ pub struct HubState {
     pub answers: Answers,
     /// How long calls may take.
     pub deadlines: Deadlines,
-    /// What changed about agents, for whoever watches.
-    pub changes: Changes,
     /// What other crates keep beside the gate.
     pub parts: part::Parts,
+    /// What happens, for whoever watches.
+    pub events: Arc<Events>,
     /// Refusals of strangers.
     pub strangers: Strangers,
     /// How much each kenny agent may log and push.
@@ -164,6 +164,10 @@ impl Hub {
             result_kept: settings.calls.max_result_bytes_kept,
         };
         let metrics = Metrics::new(&parts);
+        let (all, per_token) = (settings.events.max_streams, settings.events.max_streams_per_token);
+        let events = Arc::new(Events::new(store.hub_id(), all, per_token));
+        let observer = Arc::clone(&events);
+        store.on_committed(Box::new(move |item| observer.committed(item)));
         Self(Arc::new(HubState {
             limits,
             metrics,
@@ -174,7 +178,7 @@ impl Hub {
                 MaxWaiting { all: settings.approvals.max_waiting, of_one: settings.approvals.max_waiting_per_token },
             ),
             answers: Answers::new(settings.calls.max_answer_bytes_held),
-            changes: Changes::default(),
+            events,
             settings,
             store,
             data,

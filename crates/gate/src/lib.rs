@@ -6,7 +6,7 @@ pub mod adopt;
 pub mod agents;
 pub mod answers;
 pub mod calls;
-pub mod changes;
+pub mod events;
 pub mod clock;
 pub mod fleet;
 pub mod hub;

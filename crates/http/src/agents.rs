@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use convoke_api::agents::{Agent as AgentView, AgentList, AgentPatch, AgentQuery};
+use convoke_core::event::AgentChange;
 use convoke_core::glob;
 use convoke_core::grant::Right;
 use convoke_core::journal::Kind;
@@ -75,7 +76,7 @@ pub async fn patch(
         return Err(ApiError::no_agent(&id));
     }
     let before = std::mem::replace(&mut agent.state().tags, tags.into());
-    hub.changes.agent_left(&agent.id, &before);
+    hub.events.agent_had(&agent.id, AgentChange::Tags, &before);
     Ok(Json(view(&agent)))
 }
 
@@ -121,7 +122,7 @@ pub async fn remove(
     hub.agents.remove(&id);
     hub.parts.iter().for_each(|part| part.agent_removed(&agent.id));
     let tags = Arc::clone(&agent.state().tags);
-    hub.changes.agent_left(&agent.id, &tags);
+    hub.events.agent_had(&agent.id, AgentChange::Removed, &tags);
     withdraw(&hub, &caller, &agent, "the agent was removed").await;
     if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(&id)) }
 }
@@ -145,7 +146,7 @@ pub async fn revoke(
         hub.store.set_trust(&agent.id, Trust::Revoked, true, record(&caller, Kind::Trust, &id, "revoked")).await;
     match stored {
         Ok(true) => {
-            hub.changes.agent(&agent.id);
+            hub.events.agent(&agent.id, AgentChange::Trust);
             withdraw(&hub, &caller, &agent, "the agent was revoked").await;
             Ok(Json(view(&agent)))
         }

@@ -5,6 +5,7 @@
 pub mod agents;
 pub mod approvals;
 pub mod calls;
+pub mod events;
 pub mod fleet;
 pub mod operations;
 pub mod policy;
@@ -51,4 +52,5 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/journal", View, record::journal)
         .open(Method::GET, "/api/journal/checkpoints", View, record::checkpoints)
         .open(Method::GET, "/api/logs", View, record::logs)
+        .open(Method::GET, "/api/events", View, events::stream)
 }

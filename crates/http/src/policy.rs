@@ -3,6 +3,7 @@
 use axum::extract::State;
 use convoke_api::policy::{ConfirmRuleShape, ConfirmRules, DenyRuleShape, DenyRules};
 use convoke_core::confirm::{self, ConfirmRule};
+use convoke_core::event::RuleList;
 use convoke_core::guard::{self, Guard, Rule};
 use convoke_core::journal::{Draft, Kind};
 use serde_json::json;
@@ -46,6 +47,7 @@ pub async fn put_deny_rule(
     let body = serde_json::to_value(&rule).unwrap_or_default();
     hub.store.put_deny_rule(&rule, record(&caller, "deny rule put", &rule.id, &body)).await?;
     put_in_force(&hub).await?;
+    hub.events.rule(RuleList::Deny, &rule.id, false);
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 
@@ -67,6 +69,7 @@ pub async fn delete_deny_rule(
         return Err(no_rule(&id));
     }
     put_in_force(&hub).await?;
+    hub.events.rule(RuleList::Deny, &rule.id, true);
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 
@@ -103,6 +106,7 @@ pub async fn put_confirm_rule(
     let body = serde_json::to_value(&rule).unwrap_or_default();
     hub.store.put_confirm_rule(&rule, record(&caller, "confirm rule put", &rule.id, &body)).await?;
     hub.policy.set_confirm(hub.store.confirm_rules().await?);
+    hub.events.rule(RuleList::Confirm, &rule.id, false);
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 
@@ -121,6 +125,7 @@ pub async fn delete_confirm_rule(
         return Err(no_rule(&id));
     }
     hub.policy.set_confirm(hub.store.confirm_rules().await?);
+    hub.events.rule(RuleList::Confirm, &rule.id, true);
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 

@@ -182,6 +182,7 @@ pub async fn revoke(
     hub.operators.revoke(id);
     hub.parts.iter().for_each(|part| part.token_revoked(id));
     convoke_gate::calls::withdraw_unsent(&hub, id);
+    hub.events.end_streams(id);
     // Revoked all the same if this fails: whoever says yes to one of them learns that it comes to nothing.
     if let Err(why) = convoke_gate::calls::withdraw_of(&hub, &caller, id).await {
         tracing::error!(%why, "cannot end the waiting calls of a revoked token");

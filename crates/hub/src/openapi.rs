@@ -21,7 +21,7 @@ use convoke_doors::extract::json_bytes;
         convoke_http::policy::deny_rules, convoke_http::policy::put_deny_rule, convoke_http::policy::delete_deny_rule,
         convoke_http::policy::confirm_rules, convoke_http::policy::put_confirm_rule, convoke_http::policy::delete_confirm_rule,
         convoke_http::tokens::list, convoke_http::tokens::mint, convoke_http::tokens::revoke, convoke_http::record::journal,
-        convoke_http::record::checkpoints, convoke_http::record::logs,
+        convoke_http::record::checkpoints, convoke_http::record::logs, convoke_http::events::stream,
         convoke_http::operations::about, convoke_wires::yonexus::routes::clients, convoke_wires::yonexus::routes::allow, convoke_wires::yonexus::routes::client,
         convoke_wires::yonexus::routes::remove, convoke_wires::yonexus::routes::revoke, convoke_wires::yonexus::routes::rotate_key, convoke_wires::yonexus::routes::pairings,
         convoke_wires::yonexus::routes::decide, convoke_wires::yonexus::rule_routes::list, convoke_wires::yonexus::rule_routes::put, convoke_wires::yonexus::rule_routes::delete, convoke_wires::yonexus::rule_routes::test,

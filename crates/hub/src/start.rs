@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoke_core::event::{AgentChange, Event, HubEvent, HubState};
 use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::TokenId;
 use convoke_core::journal::{Draft, Kind};
@@ -157,6 +158,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let started = Draft::new(clock::now(), Kind::Hub)
         .detail(&json!({ "what": "started", "version": env!("CARGO_PKG_VERSION") }));
     hub.store.append(started).await?;
+    hub.events.publish(Event::Hub(HubEvent { state: HubState::Started, at: clock::now() }));
     if hub.settings.kenny.allow_token_auth {
         tracing::warn!(
             "kenny.allow_token_auth is on: agents may connect with a bearer token and without a signature"
@@ -313,7 +315,10 @@ async fn upkeep(hub: Hub) {
                 hub.note(record).await;
             }
             match hub.store.lapse_invitations(now).await {
-                Ok(lapsed) => lapsed.iter().for_each(|agent| hub.agents.invitation_lapsed(agent.as_str())),
+                Ok(lapsed) => lapsed.iter().for_each(|agent| {
+                    hub.agents.invitation_lapsed(agent.as_str());
+                    hub.events.agent(agent, AgentChange::Trust);
+                }),
                 Err(why) => tracing::error!(%why, "cannot remove expired enrolment tokens"),
             }
             if let Err(why) = hub.store.checkpoint(now).await {
@@ -406,6 +411,7 @@ impl Running {
     /// The same, with something that ends once calls are drained; if some go on, once they are told to end.
     pub async fn stop_with(self, guest: impl Future<Output = ()>) -> Result<(), StoreError> {
         let Self { hub, serving, upkeep, clearing, .. } = self;
+        hub.events.publish(Event::Hub(HubEvent { state: HubState::Stopping, at: clock::now() }));
         hub.stopping.cancel();
         let _ = tokio::join!(upkeep, clearing);
         let drain = hub.settings.hub.drain_s;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::Sessions;
 use convoke_api::record::JournalQuery;
+use convoke_core::event::Event;
 use convoke_core::id::PeerId;
 use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter};
 use rmcp::service::{Peer, SubscriptionContext, SubscriptionSink};
 use rmcp::{ErrorData, RoleServer};
-use tokio::sync::broadcast::error::RecvError;
 
 use super::resources::Name;
 use super::server::{Asker, protocol_error};
@@ -19,6 +19,7 @@ use super::sessions::MAX_SUBSCRIPTIONS;
 use convoke_doors::agents::in_reach;
 use convoke_doors::journal::journal_page;
 use convoke_gate::clock;
+use convoke_gate::events::{Missed, Published};
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
 
@@ -137,7 +138,7 @@ async fn check(hub: &Hub, asker: &Asker, uri: &str) -> Result<(), ErrorData> {
 struct Gathered {
     /// Agents that changed and are within reach, or were.
     agents: BTreeSet<PeerId>,
-    /// There was more than could be told: anything may have changed.
+    /// Some events were missed: anything may have changed.
     missed: bool,
     /// Records that the caller may see.
     records: bool,
@@ -145,21 +146,21 @@ struct Gathered {
 
 /// Tells of changes until the token lapses or nobody hears any more.
 async fn tell(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, ear: &Ear) {
-    let mut news = hub.changes.watch();
+    let mut news = hub.events.subscribe();
     let mut seq = hub.store.stats().journal_seq;
     let mut tick = tokio::time::interval(GATHER);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut gathered = Gathered::default();
     loop {
         tokio::select! {
-            heard = news.recv() => match heard {
-                Ok(news) => {
-                    if reaches(hub, asker, &news.agent, &news.tags_before) {
-                        gathered.agents.insert(news.agent);
+            heard = news.next(&hub.events) => match heard.as_deref() {
+                Ok(Published { event: Event::Agent(about), .. }) => {
+                    if reaches(hub, asker, &about.agent, &about.tags_before) {
+                        gathered.agents.insert(about.agent.clone());
                     }
                 }
-                Err(RecvError::Lagged(_)) => gathered.missed = true,
-                Err(RecvError::Closed) => return,
+                Ok(_) => {}
+                Err(Missed) => gathered.missed = true,
             },
             _ = tick.tick() => {
                 if !asker.caller.token.is_active(clock::now()) {

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use convoke_core::door::Door;
+use convoke_core::event::AgentChange;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::json;
 use convoke_core::peer::Trust;
@@ -243,7 +244,7 @@ async fn enter<S: Stream>(
         tracing::warn!(agent = %agent.id, note = note.words(), "an agent connected with a legacy bearer token; enrol it");
     }
     hub.metrics.handshakes.inc();
-    hub.changes.agent(&agent.id);
+    hub.events.agent(&agent.id, AgentChange::Online);
     socket.let_in(hub.settings.kenny.max_frame_bytes.saturating_mul(2), &hub.arrivals);
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
@@ -277,7 +278,7 @@ async fn enter<S: Stream>(
     let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &link, dialect).await;
     // First out of the registry, so that nothing new is sent here; then every call that waited learns of it.
     if hub.agents.ended(&agent, link_id, Some(last_seen)) {
-        hub.changes.agent(&agent.id);
+        hub.events.agent(&agent.id, AgentChange::Offline);
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {
             tracing::error!(%why, "cannot record a disconnection");

@@ -16,6 +16,7 @@ pub mod manage;
 pub mod routes;
 mod serve;
 mod sign;
+mod events;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;

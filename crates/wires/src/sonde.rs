@@ -32,6 +32,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use convoke_core::door::Door;
+use convoke_core::event::AgentChange;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::peer::Trust;
 use convoke_sonde::builtin as packs;
@@ -305,7 +306,7 @@ async fn enter<S: Stream>(
         );
     }
     hub.metrics.handshakes.inc();
-    hub.changes.agent(&agent.id);
+    hub.events.agent(&agent.id, AgentChange::Online);
     socket.let_in(hub.settings.sonde.max_frame_bytes.saturating_mul(2), &hub.arrivals);
     socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
     let mut record = Draft::new(now, Kind::Auth);
@@ -335,7 +336,7 @@ async fn enter<S: Stream>(
     }
     let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
     if hub.agents.ended(&agent, link.id, Some(last_seen)) {
-        hub.changes.agent(&agent.id);
+        hub.events.agent(&agent.id, AgentChange::Offline);
         let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
         if let Err(why) = hub.store.enqueue(seen).await {
             tracing::error!(%why, "cannot record a disconnection");

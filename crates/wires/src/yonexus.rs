@@ -14,6 +14,7 @@
 
 pub mod adapter;
 pub mod clients;
+mod events;
 mod discord;
 mod handshake;
 mod link;

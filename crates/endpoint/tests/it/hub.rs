@@ -40,15 +40,15 @@ pub async fn until(hub: &Hub, path: &str, fits: impl Fn(&Value) -> bool) -> Valu
 const COLLECTING: Duration = Duration::from_secs(150);
 
 async fn until_within(patience: Duration, hub: &Hub, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
-    let mut news = hub.hub.changes.watch();
+    let mut news = hub.hub.events.subscribe();
     let asking = async {
         loop {
             let answer = ask(hub, "GET", path, Value::Null).await;
             if fits(&answer) {
                 return answer;
             }
-            // Not everything is news, and a snapshot is told of before it is stored.
-            let _ = tokio::time::timeout(Duration::from_millis(200), news.recv()).await;
+            // Not everything is an event.
+            let _ = tokio::time::timeout(Duration::from_millis(200), news.next(&hub.hub.events)).await;
         }
     };
     tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| panic!("{path}: it never happened"))

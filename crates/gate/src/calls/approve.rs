@@ -7,6 +7,7 @@ use convoke_api::approvals::ApprovalView;
 use convoke_core::approval::{Approval, ApprovalError, ApprovalState, Decider};
 use convoke_core::call::{CallState, code};
 use convoke_core::effect::Effect;
+use convoke_core::event::{ApprovalEvent, Event};
 use convoke_core::gate::Consent;
 use convoke_core::grant::{Missing, Right};
 use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
@@ -183,6 +184,7 @@ async fn settle(
         return Err(decided());
     }
     hub.calls.no_longer_waits(id);
+    publish(hub, id, &row, to, Some(by.token.id));
     let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(&row));
     call.set_state(CallState::Running);
     start(hub, approval, row, Arc::clone(&call));
@@ -215,7 +217,7 @@ pub(super) fn start(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
         if let Err(why) = run_approved(&hub, approval.id, &row, planned).await {
             tracing::error!(call = %row.id, %why, "cannot run an approved call");
             let message = format!("cannot run the call: {why}");
-            hub.calls.finish(&call, Done { message: Some(message), ..Done::new(code::INTERNAL) });
+            tell_end(&hub, &row, &call, Done { message: Some(message), ..Done::new(code::INTERNAL) });
         }
     });
 }
@@ -281,6 +283,7 @@ async fn use_approval(
         // Someone else set it going: it must not go out twice.
         return Ok(None);
     }
+    publish(hub, approval_id, row, to, None);
     Ok(Some(planned))
 }
 
@@ -373,7 +376,7 @@ async fn end(
     let Some(finished) = once_stored(hub, id, finish).await else { return Ok(()) };
     finished?;
     hub.metrics.call(code, effect_of(hub, row), 0.0);
-    hub.calls.finish(call, done);
+    tell_end(hub, row, call, done);
     Ok(())
 }
 
@@ -386,12 +389,15 @@ async fn end_approval(
     message: String,
     decision: Decision,
 ) -> Result<Option<Arc<Call>>, convoke_store::StoreError> {
-    let id = moved.id;
+    let (id, to, decided_by) = (moved.id, moved.to, moved.decided_by);
     if row.state == CallState::Done {
         // It has its end, and keeps it. The approval must not stay open for that: whatever goes through all that are open
         // would fail at it for ever.
         let has_moved = hub.store.move_approval(moved).await?;
         hub.calls.no_longer_waits(id);
+        if has_moved {
+            publish(hub, id, row, to, decided_by);
+        }
         return Ok(has_moved.then(|| hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(row))));
     }
     let (done, end) = ending(hub, row, code, message, decision, id);
@@ -399,10 +405,36 @@ async fn end_approval(
         return Ok(None);
     }
     hub.calls.no_longer_waits(id);
+    publish(hub, id, row, to, decided_by);
     hub.metrics.call(code, effect_of(hub, row), 0.0);
     let call = hub.calls.find(row.id).unwrap_or_else(|| hub.calls.revive(row));
-    hub.calls.finish(&call, done);
+    tell_end(hub, row, &call, done);
     Ok(Some(call))
+}
+
+/// Tells whoever waits for a kept call that it has ended.
+fn tell_end(hub: &Hub, row: &CallRow, call: &Call, done: Done) {
+    hub.calls.finish(call, done);
+    let asker = hub.operators.find(row.caller);
+    hub.events.call(call, asker.as_ref().map(|token| token.name.as_str()));
+}
+
+/// Publishes where an approval is now.
+pub(super) fn publish(hub: &Hub, id: ApprovalId, row: &CallRow, state: ApprovalState, decided_by: Option<TokenId>) {
+    let name = |id| hub.operators.find(id).map(|token| token.name.clone());
+    let adapter = hub.adapters.of(&row.target);
+    let recipients = adapter.target(hub, &row.target).map(|target| adapter.recipients(&target, &args_of(row)));
+    hub.events.publish(Event::Approval(ApprovalEvent {
+        id,
+        call_id: row.id,
+        state,
+        target: row.target.clone(),
+        tool: row.tool.clone(),
+        caller: name(row.caller),
+        decided_by: decided_by.and_then(name),
+        owner: row.caller,
+        recipients: recipients.into_iter().flatten().map(|to| to.id.to_string()).collect(),
+    }));
 }
 
 async fn expire(

@@ -73,6 +73,7 @@ async fn send(hub: &Hub, planned: &Planned) -> Answer {
     if planned.call.is_cancelled() {
         return Err(cancelled());
     }
+    hub.events.call(&planned.call, Some(&planned.token.name));
     let outgoing = Outgoing {
         call: &planned.call,
         target: &planned.agent,
@@ -137,6 +138,7 @@ fn end(hub: &Hub, planned: &Planned, done: Done, after: Duration, ruling: &Rulin
         Err(why) => unrecorded(hub, planned, done, ruling, &why),
     };
     hub.calls.finish(&planned.call, done);
+    hub.events.call(&planned.call, Some(&planned.token.name));
 }
 
 /// What the caller is told instead of an outcome that could not be recorded: the result would claim a record that does

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use convoke_core::approval::{Approval, ApprovalState};
 use convoke_core::call::{CallState, code};
 use convoke_core::effect::Effect;
+use convoke_core::event;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_store::{CallRow, StoreError};
 use serde_json::json;
-use tokio::sync::broadcast::error::RecvError;
 
 use super::planned::record_of_row;
 use super::{Call, Done, approve};
@@ -112,7 +112,7 @@ fn told(code: &'static str, message: &str) -> String {
 
 /// Nobody is connected yet to a hub that starts: an approved call waits for its machine, as long as its approval holds.
 fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>) {
-    let mut news = hub.changes.watch();
+    let mut news = hub.events.subscribe();
     let task_hub = hub.clone();
     hub.tasks.spawn(async move {
         let hub = task_hub;
@@ -122,8 +122,15 @@ fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
         let is_there =
             || adapter.target(&hub, &row.target).is_none_or(|target| adapter.check_online(&target).is_ok());
         let coming = async {
-            // Whatever the news is, and if some were missed.
-            while !is_there() && !matches!(news.recv().await, Err(RecvError::Closed)) {}
+            while !is_there() {
+                // Whatever became of an agent or client, and also if some events were missed.
+                while news
+                    .next(&hub.events)
+                    .await
+                    .is_ok_and(|heard| !matches!(heard.event.kind(), event::Kind::Agent | event::Kind::Client))
+                {
+                }
+            }
         };
         tokio::select! {
             () = coming => {}

@@ -88,6 +88,10 @@ settings! {
         max_result_bytes_kept: usize = number(0, 64 * MIB), "1048576", "Largest result that is kept to be read later.";
         max_timeout_s: Duration = seconds(1, 7 * DAY_S), "3600", "Longest time-out that a caller may request.";
     }
+    events: EventSettings {
+        max_streams: usize = number(1, 100_000), "1000", "Most streams of events (`GET /api/events`) open at once; one more is refused with `busy`.";
+        max_streams_per_token: usize = number(1, 100_000), "20", "Most streams of events of one token; one more is refused with `limited`.";
+    }
     hub: HubSettings {
         allowed_hosts: Vec<String> = list(), "", "Host names, besides its own address, that requests may use; `*` for any.";
         allowed_origins: Vec<String> = origins(), "", "Browser origins, besides the hub's own, that may use the API.";

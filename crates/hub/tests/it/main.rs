@@ -6,6 +6,7 @@ mod bodies;
 mod calls;
 mod doors;
 mod enrolment;
+mod events;
 mod handshake;
 mod large_answers;
 mod log;

@@ -8,10 +8,14 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::SqliteStore;
 use super::row::{named, time};
 use super::writer::{Op, Tx};
-use crate::{Before, LogFilter, LogRow, Lossy, Result, SnapshotRow, Telemetry};
+use crate::{Before, LogFilter, LogRow, Lossy, Observer, Result, SnapshotRow, Telemetry};
 
 #[async_trait]
 impl Telemetry for SqliteStore {
+    fn on_committed(&self, observer: Observer) {
+        self.queue.numbers().observed_by(observer);
+    }
+
     async fn latest_snapshot(&self, agent: &PeerId) -> Result<Option<SnapshotRow>> {
         let agent = agent.clone();
         self.readers.read(move |conn| Ok(snapshots(conn, &agent, None, 1)?.pop())).await
@@ -51,8 +55,8 @@ pub(super) fn weight(item: &Lossy) -> usize {
     }
 }
 
-/// Keeps an item. What is about an agent that is not (or no longer) there is left out.
-pub(super) fn take(tx: &mut Tx<'_>, item: &Lossy) -> Result<()> {
+/// Keeps an item. What is about an agent that is not (or no longer) there is left out. Log lines get their ids.
+pub(super) fn take(tx: &mut Tx<'_>, item: &mut Lossy) -> Result<()> {
     match item {
         Lossy::Snapshot(snapshot) => keep_snapshot(tx.conn, snapshot),
         Lossy::Logs(lines) => keep_logs(tx.conn, lines),
@@ -60,7 +64,7 @@ pub(super) fn take(tx: &mut Tx<'_>, item: &Lossy) -> Result<()> {
             if let Some((meta, version)) = hello {
                 tx.conn
                     .prepare_cached("UPDATE agents SET meta = ?2, protocol_version = ?3 WHERE id = ?1")?
-                    .execute(params![agent.as_str(), meta.get(), version])?;
+                    .execute(params![agent.as_str(), meta.get(), &*version])?;
             }
             tx.conn
                 .prepare_cached(
@@ -115,13 +119,13 @@ fn keep_snapshot(conn: &Connection, snapshot: &SnapshotRow) -> Result<()> {
     Ok(())
 }
 
-fn keep_logs(conn: &Connection, lines: &[LogRow]) -> Result<()> {
+fn keep_logs(conn: &Connection, lines: &mut [LogRow]) -> Result<()> {
     let mut statement = conn.prepare_cached(
         "INSERT INTO logs (received_at, agent, source, level, at, target, message, fields)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     for line in lines {
-        statement.execute(params![
+        line.id = statement.insert(params![
             line.received_at.millis(),
             line.agent.as_ref().map(PeerId::as_str),
             line.source,

@@ -5,8 +5,8 @@
 //! where it was, and the next group tries anew.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use convoke_core::id::HubId;
@@ -20,7 +20,7 @@ use super::wal::WalKeeper;
 use super::{journal, telemetry};
 use crate::error::StoreError;
 use crate::files::DirLock;
-use crate::{Lossy, Result};
+use crate::{Lossy, Observer, Result};
 
 /// About how many bytes a change without a large part holds.
 pub(super) const SMALL: usize = 1_024;
@@ -130,14 +130,47 @@ impl Tx<'_> {
     }
 }
 
-/// The store's counters.
-#[derive(Debug, Default)]
+/// What the writer tells others: the store's counters, and what was committed.
+#[derive(Default)]
 pub(super) struct Numbers {
+    observer: OnceLock<Observer>,
     pub(super) commits: AtomicU64,
     pub(super) writes: AtomicU64,
     pub(super) lost: AtomicU64,
     pub(super) journal_seq: AtomicU64,
     pub(super) failing: AtomicBool,
+}
+
+impl fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Numbers").field("commits", &self.commits).finish_non_exhaustive()
+    }
+}
+
+impl Numbers {
+    /// Sets who is told of what was committed; the first one stays.
+    pub(super) fn observed_by(&self, observer: Observer) {
+        let _ = self.observer.set(observer);
+    }
+
+    /// What of a committed item somebody is to be told.
+    fn observed(&self, mut item: Lossy) -> Option<Lossy> {
+        self.observer.get()?;
+        match &mut item {
+            Lossy::Logs(_) => Some(item),
+            Lossy::Snapshot(snapshot) => {
+                snapshot.body = String::new();
+                Some(item)
+            }
+            _ => None,
+        }
+    }
+
+    fn tell(&self, item: Lossy) {
+        if let Some(observer) = self.observer.get() {
+            observer(item);
+        }
+    }
 }
 
 /// Everything the writer owns.
@@ -188,14 +221,14 @@ impl Writer {
         let (chain, signed) = (self.chain.clone(), self.signed);
         let writes = group.len() as u64;
         let mut answers = Vec::with_capacity(group.len());
-        let committed = self.transact(group, numbers.failing.load(Relaxed), &mut answers);
+        let committed = self.transact(group, numbers, &mut answers);
         if let Err(error) = &committed {
             if !self.conn.is_autocommit() {
                 // A rollback can only fail when there is nothing left to roll back.
                 let _ = self.conn.execute_batch("ROLLBACK");
             }
             (self.chain, self.signed) = (chain, signed);
-            let lost = answers.iter().filter(|answer| matches!(answer, Answer::Nobody)).count();
+            let lost = answers.iter().filter(|answer| matches!(answer, Answer::Nobody(_))).count();
             numbers.lost.fetch_add(lost as u64, Relaxed);
             if !numbers.failing.swap(true, Relaxed) {
                 tracing::error!(error = error as &dyn std::error::Error, "the store cannot write");
@@ -215,13 +248,14 @@ impl Writer {
                 Answer::Seq(reply, seq) => drop(reply.send(committed.clone().map(|()| seq))),
                 Answer::Work(work) => work.answer(committed.clone()),
                 Answer::Stop(reply) => stop = Some(reply),
-                Answer::Nobody => {}
+                Answer::Nobody(Some(item)) if committed.is_ok() => numbers.tell(*item),
+                Answer::Nobody(_) => {}
             }
         }
         stop
     }
 
-    fn transact(&mut self, group: Vec<Op>, was_failing: bool, answers: &mut Vec<Answer>) -> Result<()> {
+    fn transact(&mut self, group: Vec<Op>, numbers: &Numbers, answers: &mut Vec<Answer>) -> Result<()> {
         let mut failed = begin(&self.conn).err();
         let mut tx = Tx { conn: &self.conn, chain: &mut self.chain, signed: &mut self.signed, signer: &self.signer };
         for op in group {
@@ -232,9 +266,10 @@ impl Writer {
                     answers.push(Answer::Seq(reply, *outcome.as_ref().unwrap_or(&0)));
                     outcome.map(drop)
                 }
-                Op::Lossy(item) => {
-                    answers.push(Answer::Nobody);
-                    if failed.is_none() { telemetry::take(&mut tx, &item) } else { Ok(()) }
+                Op::Lossy(mut item) => {
+                    let outcome = if failed.is_none() { telemetry::take(&mut tx, &mut item) } else { Ok(()) };
+                    answers.push(Answer::Nobody(numbers.observed(*item).map(Box::new)));
+                    outcome
                 }
                 Op::Work(mut work) => {
                     let outcome = if failed.is_none() { guarded(&mut tx, &mut *work) } else { Ok(()) };
@@ -254,7 +289,7 @@ impl Writer {
         if tx.chain.seq() - *tx.signed >= SIGN_EVERY {
             tx.sign(super::now())?;
         }
-        if was_failing {
+        if numbers.failing.load(Relaxed) {
             // A commit whose sync failed may stand in the log whole, until another is written over it. A commit that changes
             // nothing is not written, and would not show that the database can be, either.
             super::set_meta(&self.conn, "write_failed_until", &super::now().to_string())?;
@@ -287,8 +322,8 @@ enum Answer {
     Seq(oneshot::Sender<Result<u64>>, u64),
     Work(Box<dyn Work>),
     Stop(oneshot::Sender<Result<()>>),
-    /// Nobody waits.
-    Nobody,
+    /// Nobody waits; who observes the store may be told.
+    Nobody(Option<Box<Lossy>>),
 }
 
 /// Runs a change that may fail on its own: then it, and its records, are undone, and the group goes on.

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use convoke_api::agents::{EnrolRequest, EnrolToken, Enrolled};
 use convoke_core::door::Door;
+use convoke_core::event::AgentChange;
 use convoke_core::id::PeerId;
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::peer::{Trust, TrustEvent};
@@ -78,7 +79,7 @@ async fn mint(
     let row = convoke_store::EnrolToken { agent: peer.clone(), hash: token.hash(), expires_at, replaces_key };
     hub.store.mint_enrol_token(row, trust, now, record(caller, Kind::Enrol, peer.as_str(), what)).await?;
     hub.agents.find_or_add(peer).state().trust = trust;
-    hub.changes.agent(peer);
+    hub.events.agent(peer, AgentChange::Trust);
     Ok(Json(EnrolToken {
         agent_id: peer.as_str().into(),
         token: token.reveal().into(),
@@ -179,7 +180,7 @@ pub async fn enrol(
             ));
         }
     }
-    hub.changes.agent(&peer);
+    hub.events.agent(&peer, AgentChange::Trust);
     Ok(Json(Enrolled { ok: true, agent_id: id }))
 }
 

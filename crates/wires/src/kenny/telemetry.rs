@@ -36,7 +36,6 @@ impl Tunnel<'_> {
         let verdict = fleet::judge(telemetry.snapshot.iter().map(|(name, raw)| (&**name, *raw)), os, now);
         self.hub.agents.show(self.agent, &verdict, now);
         self.hub.metrics.snapshots.inc();
-        self.hub.changes.agent(&self.agent.id);
         SnapshotRow {
             id: 0,
             agent: self.agent.id.clone(),

@@ -163,6 +163,7 @@ impl After {
             keep(hub, room).await;
         }
         for event in events {
+            super::events::room(hub, &room.name, event.what, Some(&event.participant));
             // Of guests of an open room there is no end; the room's own log has them.
             if event.via != "open" || event.what == "blocked" {
                 hub.note(record(room, event)).await;

@@ -18,7 +18,7 @@ use convoke_store::{RoomRow, StoreError};
 use serde_json::{Value, json};
 
 use super::sign::{RoomKey, is_point};
-use super::{LiveRoom, now, peer};
+use super::{LiveRoom, events, now, peer};
 use crate::Wires;
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
@@ -119,6 +119,7 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
     }
     let room = Arc::new(LiveRoom::new(charter, key, created_at, hub.rooms.limits, now(hub)));
     hub.rooms.all.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::clone(&room));
+    events::room(hub, &room.name, "room made", None);
     let host = sign_invite(&room, "Host", true, created_at.after(HOST_INVITE_FOR)).ok_or(RoomError::Crypto)?;
     Ok((room, host))
 }
@@ -148,6 +149,7 @@ pub async fn remove(hub: &Wires, caller: &Caller, room: &LiveRoom) -> Result<(),
     let words = "the room was removed";
     let ((), after) = room.with(now(hub), |room| room.close_all("removed", words, close::REMOVED));
     after.settle(hub, room).await;
+    events::room(hub, &room.name, "room removed", None);
     Ok(())
 }
 
@@ -180,6 +182,7 @@ async fn change<T>(
     if order == Order::ForceFirst {
         after = apply.take().map(|apply| apply());
     }
+    let detail = draft.detail.clone();
     let kept = hub.store.set_room(&room.name, body, Some(draft)).await;
     if matches!(kept, Ok(true)) {
         after = after.or_else(|| apply.take().map(|apply| apply()));
@@ -187,6 +190,7 @@ async fn change<T>(
     drop(turn);
     if let Some(after) = after {
         after.settle(hub, room).await;
+        events::change(hub, &room.name, detail.as_deref());
     }
     if kept? { Ok(()) } else { Err(RoomError::Gone) }
 }

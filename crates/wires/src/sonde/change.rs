@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use convoke_core::event::AgentChange;
 use convoke_core::journal::Draft;
 use convoke_store::StoreError;
 
@@ -36,10 +37,13 @@ pub async fn facts<E>(
     let text = |facts: &Facts| serde_json::to_string(facts).unwrap_or_default();
     let before = text(&facts);
     let record = work(&mut facts).map_err(NotChanged::No)?;
-    let after = text(&facts);
-    if after != before || record.is_some() {
+    let (after, is_recorded) = (text(&facts), record.is_some());
+    if after != before || is_recorded {
         hub.store.set_sonde_facts(&agent.id, after, record).await.map_err(NotChanged::Store)?;
     }
     agent.state().facts = facts;
+    if is_recorded {
+        hub.events.agent(&agent.id, AgentChange::Attestation);
+    }
     Ok(())
 }

@@ -320,9 +320,14 @@ impl Clients {
             Keep::Yes(draft) => (draft, false),
             Keep::Always(draft) => (draft, true),
         };
+        let is_about_pairing = client.state().record.pairing.is_some() || change.record.pairing.is_some();
         let stored = hub.store.put_client(to_row(&change, kept), draft).await;
         if stored.is_ok() || always {
             self.put(client, change);
+            super::events::client(hub, client, false);
+            if is_about_pairing {
+                super::events::pairing(hub, client);
+            }
         }
         stored.map(|()| answer)
     }

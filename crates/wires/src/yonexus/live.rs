@@ -67,6 +67,9 @@ pub(super) async fn run<S: Stream>(
 
 /// Tells those who watch that a client's liveness changed.
 pub(super) fn tell_watchers(hub: &Wires, identifier: &str, status: Status, reason: Option<&str>) {
+    if let Some(client) = hub.yonexus.clients.find(identifier) {
+        super::events::client(hub, &client, false);
+    }
     let watchers = &hub.settings.yonexus.status_watchers;
     if watchers.is_empty() {
         return;

@@ -89,6 +89,7 @@ pub async fn remove(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Resul
     // Whether that is kept or not: its trust is gone.
     end_links(hub, client, "removed");
     removed?;
+    super::events::client(hub, client, true);
     hub.yonexus.outbox.forget(&client.identifier);
     Ok(true)
 }

@@ -11,6 +11,7 @@ use convoke_api::yonexus::{
     MessagePage, MessageQuery, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule, ToClients,
 };
 use convoke_core::call::code;
+use convoke_core::event;
 use convoke_core::grant::Right;
 use convoke_core::id::PeerId;
 use convoke_core::journal::{Draft, Kind};
@@ -101,6 +102,7 @@ pub async fn put(
     let row = RuleRow { rule: rule.rule.clone(), body, secret };
     hub.store.put_rule(row, record(&caller, "rule put", &rule)).await?;
     put_in_force(&hub).await?;
+    hub.events.rule(event::RuleList::Message, &rule.rule, false);
     Ok(Json(rule))
 }
 
@@ -186,6 +188,7 @@ pub async fn delete(
         return Err(missing());
     }
     put_in_force(&hub).await?;
+    hub.events.rule(event::RuleList::Message, &rule.rule, true);
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 

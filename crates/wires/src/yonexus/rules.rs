@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use convoke_api::yonexus::{Rule, Target, ToClients};
+use convoke_core::event::{Event, MessageEvent};
 use convoke_core::secret::SecretText;
 use convoke_kibitz::room::{Post, PostError};
 use convoke_store::{MessageRow, OutboxRow, RuleRow, StoreError};
@@ -237,7 +238,10 @@ async fn to_inbox(hub: &Wires, sender: &str, message: RuleMessage<'_>) -> Outcom
         content: message.content.into(),
     };
     let stored = hub.store.put_message(row, hub.settings.yonexus.inbox_max).await;
-    stored.map(drop).map_err(|why| not_kept(&why))
+    let id = stored.map_err(|why| not_kept(&why))?;
+    let (rule, sender, peer) = (message.rule.into(), sender.to_owned(), super::messages::peer(sender));
+    hub.events.publish(Event::Message(MessageEvent { id, rule, sender, peer, read_by: super::messages::READ }));
+    Ok(())
 }
 
 fn not_kept(why: &StoreError) -> (ErrorCode, String) {
