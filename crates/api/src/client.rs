@@ -4,11 +4,16 @@ use std::any::Any;
 use std::time::Duration;
 
 use convoke_core::secret::SecretText;
+use reqwest::header::CONTENT_TYPE;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::CLIENT_HEADER;
 use crate::error::{ErrorBody, ErrorDetail};
+use crate::stream::EventStream;
+
+/// What a stream of events says that it is.
+const EVENTS: &str = "text/event-stream";
 
 /// A client of one hub. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -133,6 +138,22 @@ impl Client {
 
     /// GET with a query.
     pub async fn get<Q: Serialize, T: DeserializeOwned>(&self, path: &str, query: &Q) -> Result<T, ClientError> {
+        self.send(self.http.get(self.address(path, query)?)).await
+    }
+
+    /// GET of a stream of events.
+    pub async fn events<Q: Serialize>(&self, path: &str, query: &Q) -> Result<EventStream, ClientError> {
+        let reply = self.reply(self.http.get(self.address(path, query)?)).await?;
+        let kind = reply.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if reply.status().is_success() && kind.is_some_and(|kind| kind.starts_with(EVENTS)) {
+            return Ok(EventStream::new(self.base.clone(), reply));
+        }
+        let status = reply.status().as_u16();
+        let bytes = reply.bytes().await.map_err(|why| ClientError::of(&self.base, &why))?;
+        Err(self.refusal(status, &bytes))
+    }
+
+    fn address<Q: Serialize>(&self, path: &str, query: &Q) -> Result<reqwest::Url, ClientError> {
         let query = serde_json::to_value(query).unwrap_or_default();
         let pairs: Vec<(String, String)> = query
             .as_object()
@@ -147,7 +168,7 @@ impl Client {
         if !pairs.is_empty() {
             address.query_pairs_mut().extend_pairs(pairs);
         }
-        self.send(self.http.get(address)).await
+        Ok(address)
     }
 
     /// POST with a JSON body.
@@ -165,29 +186,34 @@ impl Client {
         self.send(self.http.delete(format!("{}{path}", self.base))).await
     }
 
-    async fn send<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<T, ClientError> {
+    async fn reply(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, ClientError> {
         let request = request.bearer_auth(self.token.reveal()).header(CLIENT_HEADER, "cli");
-        let url = self.base.clone();
-        let reply = match request.send().await {
-            Ok(reply) => reply,
-            Err(why) => return Err(ClientError::of(&url, &why)),
-        };
+        request.send().await.map_err(|why| ClientError::of(&self.base, &why))
+    }
+
+    async fn send<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<T, ClientError> {
+        let reply = self.reply(request).await?;
         let status = reply.status().as_u16();
         let success = reply.status().is_success();
-        let bytes = reply.bytes().await.map_err(|why| ClientError::of(&url, &why))?;
+        let bytes = reply.bytes().await.map_err(|why| ClientError::of(&self.base, &why))?;
         if success && let Ok(value) = serde_json::from_slice(&bytes) {
             return Ok(value);
         }
-        match serde_json::from_slice::<ErrorBody>(&bytes) {
-            Ok(body) => Err(ClientError::Refused { status, body: Box::new(body) }),
+        Err(self.refusal(status, &bytes))
+    }
+
+    /// What an answer says that is not what was asked for.
+    fn refusal(&self, status: u16, bytes: &[u8]) -> ClientError {
+        match serde_json::from_slice::<ErrorBody>(bytes) {
+            Ok(body) => ClientError::Refused { status, body: Box::new(body) },
             // Sonde's own doors say it in one text.
-            Err(_) => match serde_json::from_slice::<SondeError>(&bytes) {
+            Err(_) => match serde_json::from_slice::<SondeError>(bytes) {
                 Ok(SondeError { error }) => {
                     let error =
                         ErrorDetail { code: "refused".into(), message: error, hint: None, request_id: String::new() };
-                    Err(ClientError::Refused { status, body: Box::new(ErrorBody { error }) })
+                    ClientError::Refused { status, body: Box::new(ErrorBody { error }) }
                 }
-                Err(_) => Err(ClientError::NotAHub { url: self.base.clone(), status }),
+                Err(_) => ClientError::NotAHub { url: self.base.clone(), status },
             },
         }
     }

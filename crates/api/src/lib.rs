@@ -11,12 +11,14 @@ mod object;
 pub mod policy;
 pub mod record;
 pub mod rooms;
+mod stream;
 pub mod tokens;
 mod words;
 pub mod yonexus;
 
 pub use client::{Client, ClientError};
 pub use error::{ErrorBody, ErrorDetail};
+pub use stream::{EventStream, StreamEvent};
 
 /// The header by which the command line says that it is one (the journal's `door`).
 pub const CLIENT_HEADER: &str = "x-convoke-client";

@@ -192,6 +192,11 @@ impl Events {
         Ok(Stream { token, streams: Arc::clone(&self.streams), ended: ended.clone() })
     }
 
+    /// How many streams are open.
+    pub fn streams(&self) -> usize {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).values().map(|(count, _)| count).sum()
+    }
+
     /// A token is revoked: its streams end at once.
     pub fn end_streams(&self, token: TokenId) {
         if let Some((_, ended)) = self.streams.lock().unwrap_or_else(PoisonError::into_inner).get(&token) {

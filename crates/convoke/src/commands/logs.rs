@@ -6,14 +6,14 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use convoke_api::record::{LogEntry, LogQuery};
+use convoke_api::record::{EventQuery, LogEntry, LogQuery};
 use convoke_core::id::PeerId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::pages::{MOST, joined};
-use super::reach::{PATIENCE, Reach};
+use super::reach::{PATIENCE, PAUSE, Reach};
 use super::{Verb, typed};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -36,8 +36,10 @@ pub(crate) struct LogsArgs {
     limit: usize,
 }
 
-/// How often a follower asks.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+/// How long a stream may be silent: the hub says every 15 seconds that it is there.
+const SILENCE: Duration = Duration::from_secs(60);
+/// The levels, the most serious first.
+const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
     let hub = Reach::new(verb, verb.client()?, PATIENCE)?;
@@ -63,14 +65,9 @@ pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
     print(verb.output, newest.make_contiguous())?;
     let following = async {
         loop {
-            match cursor.advance().await {
-                Ok(page) => {
-                    cursor.hub.answered();
-                    match page {
-                        Some(page) => print(verb.output, &page)?,
-                        None => tokio::time::sleep(ASK_EVERY).await,
-                    }
-                }
+            match follow(&mut cursor, verb.output).await {
+                // The hub stops, or this was too slow for the stream.
+                Ok(()) => tokio::time::sleep(PAUSE).await,
                 Err(why) => cursor.hub.outlast(why).await?,
             }
         }
@@ -79,6 +76,32 @@ pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
         ended = following => ended,
         () = nobody_reads() => Ok(Exit::Done),
     }
+}
+
+/// Prints lines as they arrive, until the stream ends.
+async fn follow(cursor: &mut Cursor<'_>, output: &Output) -> Result<()> {
+    let query = EventQuery { after: None, kinds: Some("log".into()) };
+    let mut stream = cursor.hub.client()?.events("/api/events", &query).await?;
+    // Once it has begun, a line that is not among those that are kept by now arrives with it.
+    let mut is_behind = true;
+    while tokio::time::timeout(SILENCE, stream.arrives()).await.unwrap_or(Ok(false))? {
+        while let Some(event) = stream.next_arrived() {
+            match event.kind.as_str() {
+                "reset" => is_behind = true,
+                "log" if !is_behind => cursor.take(event.data, output)?,
+                // It is read from the hub's log with the others.
+                _ => {}
+            }
+        }
+        while is_behind {
+            match cursor.advance().await? {
+                Some(page) => print(output, &page)?,
+                None => is_behind = false,
+            }
+        }
+        cursor.hub.answered();
+    }
+    Ok(())
 }
 
 /// Resolves when nobody reads standard output any more (`logs -f | head -1`): without a line to write, nothing else
@@ -131,6 +154,20 @@ impl Cursor<'_> {
             }
             None => Ok(None),
         }
+    }
+
+    /// Prints a line that has just arrived, unless it was shown or is not asked for.
+    fn take(&mut self, line: String, output: &Output) -> Result<()> {
+        let line = RawValue::from_string(line)?;
+        let entry: LogEntry = typed(&line)?;
+        if self.query.after.is_some_and(|shown| entry.id <= shown) {
+            return Ok(());
+        }
+        self.query.after = Some(entry.id);
+        let rank = |level: &str| LEVELS.iter().position(|known| *known == level);
+        let is_asked_for = self.query.agent.as_ref().is_none_or(|agent| entry.agent.as_ref() == Some(agent))
+            && self.query.level.as_deref().is_none_or(|level| rank(&entry.level) <= rank(level));
+        if is_asked_for { print(output, &[line]) } else { Ok(()) }
     }
 
     async fn page(&mut self, limit: u32) -> Result<Page> {
