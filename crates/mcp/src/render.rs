@@ -496,10 +496,37 @@ fn picture(value: &mut Value, member: &str) -> Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toolset::{Answering, Cx, Entry, Need, Toolset};
 
-    /// The hub's own: these tests need no protocol.
-    static TOOLS: std::sync::LazyLock<Tools> =
-        std::sync::LazyLock::new(|| Tools::new(vec![Box::new(crate::HubTools)]));
+    /// A machine's tools, as a protocol would bring them: one that lists files, and one that takes pictures.
+    #[derive(Debug)]
+    struct MachineTools;
+
+    impl Toolset for MachineTools {
+        fn tools(&self) -> Vec<Entry> {
+            let entry = |name, fits| {
+                let empty = json!({ "type": "object" });
+                let entry = Entry::new(
+                    name,
+                    Need::View,
+                    String::new(),
+                    empty.clone(),
+                    empty,
+                    rmcp::model::ToolAnnotations::new(),
+                );
+                Entry { fits, ..entry }
+            };
+            let files = entry("fs_list", |_, value| value["entries"].is_array());
+            let screen = entry("screen_capture", |_, value| value["format"].is_string());
+            vec![files, Entry { picture: Some("image_b64"), ..screen }]
+        }
+
+        fn call<'a>(&'a self, _: Cx<'a>, _: rmcp::model::CallToolRequestParams) -> Answering<'a> {
+            unreachable!("only shown")
+        }
+    }
+
+    static TOOLS: std::sync::LazyLock<Tools> = std::sync::LazyLock::new(|| Tools::new(vec![Box::new(MachineTools)]));
 
     #[test]
     fn a_machine_cannot_speak_as_the_hub() {

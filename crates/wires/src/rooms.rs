@@ -10,13 +10,13 @@
 //! | `sign` | the room's own key, and whose signatures count |
 
 pub mod adapter;
+mod events;
 mod link;
 pub mod live;
 pub mod manage;
 pub mod routes;
 mod serve;
 mod sign;
-mod events;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;

@@ -14,8 +14,8 @@
 
 pub mod adapter;
 pub mod clients;
-mod events;
 mod discord;
+mod events;
 mod handshake;
 mod link;
 mod live;

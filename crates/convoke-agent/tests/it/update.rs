@@ -28,7 +28,7 @@ async fn an_update_is_put_in_place_and_stays() {
     assert!(stage.state().join("update.json").exists(), "it is on trial");
 
     let agent = run();
-    agent.told("the update has come back to the hub");
+    agent.told("the update has authenticated at the hub");
     agent.stop();
     assert!(!stage.state().join("update.json").exists());
     let (_, log) = stage.ask(&["logs", "-n", "1000"]);

@@ -204,7 +204,7 @@ fn enrol_run_look_pause_and_stop() {
     enrol(&token, "nonsense").code(2).notes("--hub-key");
     enrol(&token, &key).ok().says("pc-1 is enrolled at ws://");
     enrol(&token, &key).ok();
-    endpoint.ask(&["status"]).code(1).says("does not run");
+    endpoint.ask(&["status"]).code(1).says("not running");
 
     let mut agent = endpoint.run(&[]);
     agent.told("connected");
@@ -240,7 +240,7 @@ fn enrol_run_look_pause_and_stop() {
     // Killed, it leaves nothing in the way.
     agent.signal("KILL");
     assert!(!agent.end().success());
-    endpoint.ask(&["status"]).code(1).says("does not run");
+    endpoint.ask(&["status"]).code(1).says("not running");
     let agent = endpoint.run(&[]);
     agent.told("connected");
 }

@@ -181,7 +181,7 @@ pub async fn reserve_memory(hub: &Hub, size: usize) -> Result<Reserved, Failure>
     hub.calls.forget_large_results();
     hub.answers.reserve_in_time(size).await.ok_or_else(|| {
         let message = format!(
-            "the machine has answered, but the hub holds as many large answers as it may \
+            "the machine answered, but the hub holds as many large answers as it may \
              (calls.max_answer_bytes_held), and this one of {size} bytes was dropped"
         );
         Failure::new(code::BUSY, message)

@@ -46,9 +46,9 @@ fn what_does_not_fit_together_is_told_and_secrets_are_not() {
     for (flags, word) in [
         (&[("calls.default_timeout_s", "500"), ("calls.max_timeout_s", "10")][..], "must not be more than"),
         (&[("yonexus.unstable_after_s", "500"), ("yonexus.offline_after_s", "10")], "yonexus.offline_after_s"),
-        (&[("hub.allowed_origins", "foo")], "`foo` is no origin"),
-        (&[("hub.allowed_origins", "https://a/b")], "no origin"),
-        (&[("hub.allowed_origins", "https://a:b")], "no origin"),
+        (&[("hub.allowed_origins", "foo")], "`foo` is not an origin"),
+        (&[("hub.allowed_origins", "https://a/b")], "not an origin"),
+        (&[("hub.allowed_origins", "https://a:b")], "not an origin"),
         (&[("hub.allowed_origins", "https://a:443")], "browsers write it as https://a"),
         (&[("hub.allowed_origins", "https://bücher")], "browsers write it as https://xn--bcher-kva"),
         (&[("kenny.agent_tokens", "a=ok,canary")], "entry 2 is not"),
