@@ -1,4 +1,4 @@
-//! `convoke tokens`: who may do what at the hub.
+//! `convoke tokens`: list, create and revoke operator tokens.
 
 use std::time::Duration;
 
@@ -43,6 +43,9 @@ pub(crate) struct CreateArgs {
     /// viewer: only looks; operator: also calls; admin: also changes policy, tokens and trust
     #[arg(long, value_parser = parse::role())]
     role: Role,
+    /// The person it belongs to; none of their tokens may approve what another of them asks for
+    #[arg(long, value_name = "PERSON")]
+    owner: Option<String>,
     /// Only calls with these effects
     #[arg(long, value_delimiter = ',', value_parser = parse::effect())]
     effects: Option<Vec<Effect>>,
@@ -71,7 +74,7 @@ pub(crate) struct CreateArgs {
 
 impl From<CreateArgs> for TokenRequest {
     fn from(args: CreateArgs) -> Self {
-        let CreateArgs { name, role, effects, tools, agents, tags, expires, .. } = args;
+        let CreateArgs { name, role, owner, effects, tools, agents, tags, expires, .. } = args;
         let scopes = Scopes {
             effects,
             tools,
@@ -82,7 +85,7 @@ impl From<CreateArgs> for TokenRequest {
             concurrent_calls: args.concurrent_calls,
         };
         let scopes = (scopes != Scopes::default()).then_some(scopes);
-        Self { name, role, scopes, expires_in_s: expires.map(|span| span.as_secs()) }
+        Self { name, role, owner, scopes, expires_in_s: expires.map(|span| span.as_secs()) }
     }
 }
 
