@@ -1,7 +1,9 @@
 //! The hub's clock and randomness: the one place where the pure crates get theirs from.
 
 use std::cell::RefCell;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,10 +11,36 @@ use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use uuid::Uuid;
 
+/// What the clocks show instead of the time, in milliseconds since 1970; 0 for the time.
+static FAKE_MS: AtomicI64 = AtomicI64::new(0);
+/// Where the fake steady clock begins.
+static FAKE_START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Stops both clocks of this process at a time after 1970, for a test that moves them itself.
+#[doc(hidden)]
+pub fn set_for_tests(at: Timestamp) {
+    FAKE_MS.store(at.millis(), Ordering::Release);
+}
+
+fn fake_ms() -> Option<i64> {
+    Some(FAKE_MS.load(Ordering::Acquire)).filter(|ms| *ms != 0)
+}
+
 /// Now.
 pub fn now() -> Timestamp {
+    if let Some(ms) = fake_ms() {
+        return Timestamp::from_millis(ms);
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Now, on a clock that is never set back.
+pub fn steady() -> Instant {
+    match fake_ms() {
+        Some(ms) => *FAKE_START + Duration::from_millis(ms.unsigned_abs()),
+        None => Instant::now(),
+    }
 }
 
 /// Random bytes from the system.

@@ -195,13 +195,13 @@ impl Hub {
             listen,
             tls,
             digest_key: hmac_sha256(digest_key.reveal()),
-            started: Instant::now(),
+            started: clock::steady(),
         }))
     }
 
     /// The hub's own clock: it only goes forward, so that a wall clock set back cannot hold a dead call open.
     pub fn mono(&self) -> Duration {
-        self.started.elapsed()
+        clock::steady().saturating_duration_since(self.started)
     }
 
     /// What the wall clock would have shown when the hub's clock showed `mono`.
@@ -212,7 +212,7 @@ impl Hub {
 
     /// When the hub's clock shows `mono`.
     pub fn instant(&self, mono: Duration) -> Instant {
-        self.started.checked_add(mono).unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400))
+        self.started.checked_add(mono).unwrap_or_else(|| clock::steady() + Duration::from_secs(86_400))
     }
 
     /// The public key that agents pin.

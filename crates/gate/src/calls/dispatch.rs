@@ -1,6 +1,6 @@
 //! Runs a call that may go out, and records how it ended. The caller is answered after the outcome is committed.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use convoke_core::call::code;
 use convoke_core::gate::Verdict;
@@ -24,7 +24,7 @@ struct Ruling {
 
 /// Runs a call as the gate decided on it.
 pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
-    let started = Instant::now();
+    let started = hub.mono();
     let (answer, ruling) = match verdict {
         Verdict::Blocked(hit) => {
             let message = format!("refused by the hub's safety policy ({}): {}", hit.rule, hit.reason);
@@ -47,7 +47,7 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
         Ok(text) => within_memory(hub, text).await,
         failed => failed,
     };
-    let after = started.elapsed();
+    let after = hub.mono().saturating_sub(started);
     let done = done(answer, after);
     // A hub that stops before it could be stored tells nobody: the next start runs the call, or ends it.
     let Some(stored) = record_outcome(hub, &planned, &done, &ruling).await else { return };
