@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`clients`] | Yonexus clients that pair through the hub's own doors, and prove themselves |
 //! | [`relay`] | the raw limit: what one WebSocket sends, every other one gets |
-//! | [`nats`] | as much of NATS' text protocol as publishing and subscribing takes |
+//! | [`nats`] | a NATS server, if one is installed, and connections to it |
 //! | [`load`] | one sender, some receivers, so many messages in flight |
 
 pub mod clients;

@@ -39,17 +39,20 @@ pub struct Flow {
 }
 
 impl Conn {
-    fn queue(&mut self, message: &str, content: &str) {
+    async fn queue(&mut self, message: &str, content: &str) -> Result<(), RulesError> {
         match self {
-            Self::Ws(socket) => socket.queue_text(message),
-            Self::Nats(nats) => nats.publish(content),
+            Self::Ws(socket) => {
+                socket.queue_text(message);
+                Ok(())
+            }
+            Self::Nats(nats) => nats.publish(content).await,
         }
     }
 
     async fn flush(&mut self) -> Result<(), RulesError> {
         match self {
             Self::Ws(socket) => Ok(socket.flush().await?),
-            Self::Nats(nats) => Ok(nats.flush().await?),
+            Self::Nats(nats) => nats.flush().await,
         }
     }
 
@@ -99,7 +102,7 @@ pub async fn run(
     while began.elapsed() < time {
         if sent * count < arrived.load(Ordering::Acquire) + WINDOW * count {
             for _ in 0..BATCH {
-                sender.queue(&message, content);
+                sender.queue(&message, content).await?;
             }
             sent += BATCH;
             sender.flush().await?;
@@ -111,7 +114,7 @@ pub async fn run(
     }
     expected.store(sent, Ordering::Release);
     // The end mark; it is not counted.
-    sender.queue(&message, content);
+    sender.queue(&message, content).await?;
     sender.flush().await?;
     let mut back = Vec::new();
     let all = async {

@@ -1,11 +1,14 @@
-//! As much of NATS' text protocol as publishing and subscribing takes, and a server of it if one is installed.
+//! A NATS server, if one is installed, and connections to it.
 
+use std::fmt::Display;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use async_nats::{Client, ConnectOptions, RequestErrorKind, Subscriber};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
@@ -68,82 +71,39 @@ impl Drop for NatsServer {
 /// A connection.
 #[derive(Debug)]
 pub struct Nats {
-    stream: TcpStream,
-    read: Vec<u8>,
-    out: Vec<u8>,
+    client: Client,
+    messages: Option<Subscriber>,
 }
 
 impl Nats {
     /// Connects; subscribes if asked to.
     pub async fn connect(address: SocketAddr, subscribe: bool) -> Result<Self, RulesError> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let mut nats = Self { stream, read: Vec::new(), out: Vec::new() };
-        nats.out.extend_from_slice(b"CONNECT {\"verbose\":false,\"pedantic\":false,\"echo\":false}\r\n");
-        if subscribe {
-            nats.out.extend_from_slice(format!("SUB {SUBJECT} 1\r\n").as_bytes());
-        }
-        nats.out.extend_from_slice(b"PING\r\n");
-        nats.flush().await?;
-        // Its PONG means that it has taken everything before.
-        loop {
-            let line = nats.line().await?;
-            if line.starts_with(b"PONG") {
-                return Ok(nats);
-            }
-            if line.starts_with(b"-ERR") {
-                return Err(RulesError::Odd(String::from_utf8_lossy(&line).into_owned()));
-            }
+        let client = ConnectOptions::new().no_echo().connect(address.to_string()).await.map_err(odd)?;
+        let messages = if subscribe { Some(client.subscribe(SUBJECT).await.map_err(odd)?) } else { None };
+        // Nobody answers there, and the server says so once it has taken the subscription.
+        match client.request("nobody", Bytes::new()).await {
+            Err(why) if why.kind() == RequestErrorKind::NoResponders => Ok(Self { client, messages }),
+            other => Err(odd(format!("nats-server said {other:?}"))),
         }
     }
 
     /// Queues a message.
-    pub fn publish(&mut self, content: &str) {
-        self.out.extend_from_slice(format!("PUB {SUBJECT} {}\r\n", content.len()).as_bytes());
-        self.out.extend_from_slice(content.as_bytes());
-        self.out.extend_from_slice(b"\r\n");
+    pub async fn publish(&mut self, content: &str) -> Result<(), RulesError> {
+        self.client.publish(SUBJECT, Bytes::copy_from_slice(content.as_bytes())).await.map_err(odd)
     }
 
     /// Writes what is queued.
-    pub async fn flush(&mut self) -> io::Result<()> {
-        self.stream.write_all(&self.out).await?;
-        self.out.clear();
-        Ok(())
+    pub async fn flush(&mut self) -> Result<(), RulesError> {
+        self.client.flush().await.map_err(odd)
     }
 
     /// Waits for one message.
     pub async fn next(&mut self) -> Result<(), RulesError> {
-        loop {
-            let line = self.line().await?;
-            if let Some(head) = line.strip_prefix(b"MSG ") {
-                let head = String::from_utf8_lossy(head);
-                let size: usize = head.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-                while self.read.len() < size + 2 {
-                    self.fill().await?;
-                }
-                self.read.drain(..size + 2);
-                return Ok(());
-            }
-            if line.starts_with(b"PING") {
-                self.out.extend_from_slice(b"PONG\r\n");
-                self.flush().await?;
-            }
-        }
+        let messages = self.messages.as_mut().ok_or_else(|| odd("this connection has not subscribed"))?;
+        messages.next().await.map(drop).ok_or_else(|| odd("nats-server closed the connection"))
     }
+}
 
-    async fn line(&mut self) -> Result<Vec<u8>, RulesError> {
-        loop {
-            if let Some(end) = self.read.iter().position(|b| *b == b'\n') {
-                return Ok(self.read.drain(..=end).collect());
-            }
-            self.fill().await?;
-        }
-    }
-
-    async fn fill(&mut self) -> Result<(), RulesError> {
-        if self.stream.read_buf(&mut self.read).await? == 0 {
-            return Err(RulesError::Odd("nats-server closed the connection".into()));
-        }
-        Ok(())
-    }
+fn odd(why: impl Display) -> RulesError {
+    RulesError::Odd(why.to_string())
 }
