@@ -227,7 +227,7 @@ impl World {
         if is_outdated {
             hub.agents.close_link(&known, Close::Revoked);
         }
-        hub.changes.agent(&id);
+        hub.events.agent(&id, convoke_core::event::AgentChange::Trust);
     }
 
     /// As the route does it.
@@ -243,7 +243,7 @@ impl World {
         hub.agents.close_link(&known, Close::Revoked);
         let trust = convoke_core::peer::Trust::Revoked;
         assert!(self.store.set_trust(&id, trust, true, record(Kind::Trust)).await.expect("kept"));
-        hub.changes.agent(&id);
+        hub.events.agent(&id, convoke_core::event::AgentChange::Trust);
         calls::withdraw(hub, by, &id, "the agent was revoked").await.expect("withdrawn");
     }
 
@@ -256,7 +256,7 @@ impl World {
         let is_in = agents.linked(&known, &link, |_| {}, is_trusted);
         if is_in {
             self.ends.push(End { agent, link, is_stalled: false, out: HashMap::new() });
-            self.hub.changes.agent(&id);
+            self.hub.events.agent(&id, convoke_core::event::AgentChange::Trust);
         }
         is_in
     }
