@@ -4,13 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use convoke_socket::{Event as WsEvent, SocketError};
 use convoke_yonexus::backoff::Backoff;
 use convoke_yonexus::client::{ClientEvent, ClientSession, Incoming, State};
 use convoke_yonexus::reason::{AuthFailure, ErrorCode, PairFailure};
 use convoke_yonexus::rules::Rules;
-use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
-use tokio_tungstenite::tungstenite::Message as Frame;
 
 use crate::clock::{self, Clock};
 use crate::config::{Command, Config, Event, Message, Pairing, Processor, SendError};
@@ -21,6 +20,8 @@ use crate::state::{Lock, StateError, StateFile, Status};
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 /// Messages that wait for the hub's confirmation; beyond it no more are taken from the program.
 const MAX_UNCONFIRMED: usize = 256;
+/// Unsent bytes with which no more are taken from the program.
+const HIGH_WATER: usize = 256 * 1024;
 
 /// How a client ended.
 #[derive(Debug)]
@@ -168,10 +169,7 @@ impl Task {
     }
 
     async fn connected(&mut self, mut socket: Socket) -> Lost {
-        let hello = self.session.hello(self.clock.now()).encode();
-        if let Err(why) = socket.send(Frame::text(hello)).await {
-            return Lost::Again(why.to_string());
-        }
+        socket.queue_text(&self.session.hello(self.clock.now()).encode());
         self.show(State::Connected);
         let mut last_words = None;
         let answer_by = tokio::time::Instant::now() + ANSWER_PATIENCE;
@@ -180,50 +178,45 @@ impl Task {
             let state = self.session.state();
             // A person may take their time; the hub may not.
             let waiting = matches!(state, State::Connected | State::Authenticating);
-            let room = self.unconfirmed.len() < MAX_UNCONFIRMED;
+            let has_room = self.unconfirmed.len() < MAX_UNCONFIRMED && socket.backlog() < HIGH_WATER;
             tokio::select! {
-                frame = socket.next() => match frame {
-                    Some(Ok(Frame::Text(text))) => {
+                event = socket.next_or_room(HIGH_WATER) => match event {
+                    Ok(Some(WsEvent::Text(text))) => {
                         if let Some(lost) = self.on_text(&text, &mut socket, &mut last_words).await {
-                            let _ = socket.close(None).await;
+                            socket.close(1000, "").await;
                             return lost;
                         }
                     }
-                    Some(Ok(Frame::Pong(payload))) => self.on_pong(&payload),
-                    Some(Ok(Frame::Close(frame))) => {
-                        let said = frame.map(|f| format!("{} ({})", f.reason, u16::from(f.code)));
+                    Ok(Some(WsEvent::Ping(payload))) => socket.queue_pong(&payload),
+                    Ok(Some(WsEvent::Pong(payload))) => self.on_pong(&payload),
+                    Ok(Some(WsEvent::Close(code, reason))) => {
+                        socket.close(1000, "").await;
+                        let said = code.map(|code| format!("{reason} ({code})"));
                         let why = last_words.or(said).unwrap_or_else(|| "the hub closed the connection".into());
                         return Lost::Again(why);
                     }
-                    Some(Ok(_)) => {}
-                    Some(Err(why)) => return Lost::Again(last_words.unwrap_or_else(|| why.to_string())),
-                    None => return Lost::Again(last_words.unwrap_or_else(|| "the connection ended".into())),
+                    Ok(None | Some(WsEvent::Binary(_) | WsEvent::Skipped(_))) => {}
+                    Err(SocketError::Ended) => {
+                        return Lost::Again(last_words.unwrap_or_else(|| "the connection ended".into()));
+                    }
+                    Err(why) => return Lost::Again(last_words.unwrap_or_else(|| why.to_string())),
                 },
-                command = self.commands.recv(), if room => match command {
+                command = self.commands.recv(), if has_room => match command {
                     None | Some(Command::Stop) => {
-                        let _ = socket.close(None).await;
+                        socket.close(1000, "").await;
                         return Lost::For(Ended::Stopped);
                     }
                     Some(Command::Confirm(code)) => {
-                        let frame = self.session.confirm(code, self.clock.now()).encode();
-                        if let Err(why) = socket.send(Frame::text(frame)).await {
-                            return Lost::Again(why.to_string());
-                        }
+                        socket.queue_text(&self.session.confirm(code, self.clock.now()).encode());
                     }
                     Some(Command::Send { reply, .. }) if state != State::Authenticated => {
                         let _ = reply.send(Err(SendError::NotConnected));
                     }
-                    Some(Command::Send { text, reply }) => {
-                        if let Err(why) = self.send(text, reply, &mut socket).await {
-                            return Lost::Again(why);
-                        }
-                    }
+                    Some(Command::Send { text, reply }) => self.send(&text, reply, &mut socket),
                 },
                 () = sleep_until(beat), if beat.is_some() => {
-                    if let Some(frame) = self.session.on_tick(self.clock.now())
-                        && let Err(why) = socket.send(Frame::text(frame.encode())).await
-                    {
-                        return Lost::Again(why.to_string());
+                    if let Some(frame) = self.session.on_tick(self.clock.now()) {
+                        socket.queue_text(&frame.encode());
                     }
                 }
                 () = tokio::time::sleep_until(answer_by), if waiting => {
@@ -234,20 +227,12 @@ impl Task {
     }
 
     /// A message, and a ping behind it: its pong means that the hub has worked through the message.
-    async fn send(
-        &mut self,
-        text: String,
-        reply: oneshot::Sender<Result<(), SendError>>,
-        socket: &mut Socket,
-    ) -> Result<(), String> {
+    fn send(&mut self, text: &str, reply: oneshot::Sender<Result<(), SendError>>, socket: &mut Socket) {
         self.pings += 1;
         let ping = self.pings;
         self.unconfirmed.push_back(Unconfirmed { ping, reply, refused: None });
-        let sent = async {
-            socket.feed(Frame::text(text)).await?;
-            socket.send(Frame::Ping(ping.to_be_bytes().to_vec().into())).await
-        };
-        sent.await.map_err(|why| why.to_string())
+        socket.queue_text(text);
+        socket.queue_ping(&ping.to_be_bytes());
     }
 
     fn on_pong(&mut self, payload: &[u8]) {
@@ -308,14 +293,14 @@ impl Task {
         last_words: &mut Option<String>,
     ) -> Option<Lost> {
         match event {
-            ClientEvent::AuthRequired => return self.authenticate(socket).await,
+            ClientEvent::AuthRequired => self.authenticate(socket),
             ClientEvent::Paired { secret, .. } => {
                 // On disk first: a secret that was used and lost would bother a person again.
                 if let Err(why) = self.state.paired(&self.hub, &secret, clock::wall()) {
                     return Some(Lost::For(Ended::State(why)));
                 }
                 self.tell(Event::Paired).await;
-                return self.authenticate(socket).await;
+                self.authenticate(socket);
             }
             ClientEvent::CodeWanted { ttl_seconds, notification, .. } => {
                 self.tell(Event::CodeWanted { ttl_seconds, notification }).await;
@@ -353,10 +338,7 @@ impl Task {
             ClientEvent::RePairRequired(reason) => {
                 let _ = self.state.unpaired(&self.hub);
                 self.tell(Event::RePairRequired(reason)).await;
-                let hello = self.session.hello(self.clock.now()).encode();
-                if let Err(why) = socket.send(Frame::text(hello)).await {
-                    return Some(Lost::Again(why.to_string()));
-                }
+                socket.queue_text(&self.session.hello(self.clock.now()).encode());
             }
             ClientEvent::Rejected => {
                 *last_words = Some("the hub does not want this client".into());
@@ -393,12 +375,10 @@ impl Task {
         None
     }
 
-    async fn authenticate(&mut self, socket: &mut Socket) -> Option<Lost> {
-        let frame = self.session.authenticate(&clock::random(), self.clock.now())?;
-        self.show(State::Authenticating);
-        match socket.send(Frame::text(frame.encode())).await {
-            Ok(()) => None,
-            Err(why) => Some(Lost::Again(why.to_string())),
+    fn authenticate(&mut self, socket: &mut Socket) {
+        if let Some(frame) = self.session.authenticate(&clock::random(), self.clock.now()) {
+            self.show(State::Authenticating);
+            socket.queue_text(&frame.encode());
         }
     }
 

@@ -38,7 +38,6 @@ pub mod switch;
 mod telemetry;
 pub mod update;
 mod workplace;
-mod ws;
 
 pub use convoke_kenny::frame::RemoteControl;
 pub use convoke_machine::apart;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant as StdInstant};
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
 use convoke_kenny::frame::{self, Meta, RemoteControl};
 use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule, ShellPolicy};
-use convoke_ws::Event;
+use convoke_socket::{Event, SocketError, UpgradeError};
 use ed25519_dalek::SigningKey;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -17,15 +17,16 @@ use crate::config::Identity;
 use crate::fit::UNTOLD_LIMIT;
 use crate::guard::AgentGuard;
 use crate::logs::Forward;
-use crate::net::{DialError, Dialler, Stream};
+use crate::net::{DialError, Dialler, Socket, open_websocket};
 use crate::settings::Settings;
 use crate::telemetry::{Links, VERSION};
-use crate::ws::{Socket, SocketError, UpgradeError};
 
 /// Largest message before the hub has proved itself.
 const STRANGER_LIMIT: usize = 16 * 1024;
 /// Largest message after: twice what our own hub sends as a rule.
 const HUB_LIMIT: usize = 16 * 1024 * 1024;
+/// The header by which a hub of ours says how large a frame may be. Others say nothing.
+const MAX_FRAME_HEADER: &str = "convoke-max-frame";
 /// Answers that may wait for the socket.
 const OUTBOX: usize = 16;
 /// Bytes that may wait to be written before no more answers and log lines are taken.
@@ -34,8 +35,6 @@ const HIGH_WATER: usize = 256 * 1024;
 const LOG_BATCH: usize = 64;
 /// How long a hub has to answer when we doubt that it is still there.
 const PROBE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the last bytes may take.
-const FAREWELL: Duration = Duration::from_secs(3);
 /// The close code of a hub that does not let an agent in.
 const UNAUTHORIZED: u16 = 4401;
 /// The close code of a hub that stops, and of one that has a newer tunnel of the same agent.
@@ -116,7 +115,7 @@ pub(crate) enum Ended {
 #[derive(Debug)]
 pub(crate) struct Link<'a> {
     shared: &'a Shared,
-    socket: Socket<Stream>,
+    socket: Socket,
     session: AgentSession,
     reply: Reply,
     outbox: mpsc::Receiver<Out>,
@@ -134,8 +133,8 @@ pub(crate) async fn open<'a>(
 ) -> Result<Link<'a>, LinkError> {
     let door = shared.identity.hub.door();
     let stream = shared.dialler.dial(door).await?;
-    let upgrade = Socket::upgrade(stream, door, STRANGER_LIMIT);
-    let (mut socket, welcome) =
+    let upgrade = open_websocket(stream, door, STRANGER_LIMIT, "");
+    let (mut socket, response) =
         tokio::time::timeout(shared.dialler.patience, upgrade).await.map_err(|_| LinkError::UpgradeTimedOut)??;
 
     let mut nonce = [0; 32];
@@ -157,8 +156,8 @@ pub(crate) async fn open<'a>(
                 Event::Binary(_) => return Err(LinkError::Distrust(EndReason::NotChallenge)),
                 Event::Ping(payload) => socket.queue_pong(&payload),
                 Event::Pong(_) | Event::Skipped(_) => {}
-                Event::Close(Some(UNAUTHORIZED)) => return Err(LinkError::Refused),
-                Event::Close(code) => return Err(LinkError::Closed(code)),
+                Event::Close(Some(UNAUTHORIZED), _) => return Err(LinkError::Refused),
+                Event::Close(code, _) => return Err(LinkError::Closed(code)),
             },
             () = tokio::time::sleep_until(deadline) => {
                 if let AgentTick::End(why) = session.on_tick(shared.epoch.elapsed()) {
@@ -170,7 +169,7 @@ pub(crate) async fn open<'a>(
     socket.queue_text(&auth);
     socket.set_limit(HUB_LIMIT);
     let limit = match shared.settings.number("max_frame_bytes") {
-        0 => welcome.max_frame.unwrap_or(UNTOLD_LIMIT),
+        0 => response.header(MAX_FRAME_HEADER).and_then(|value| value.parse().ok()).unwrap_or(UNTOLD_LIMIT),
         set => set,
     };
     let (out, outbox) = mpsc::channel(OUTBOX);
@@ -209,14 +208,7 @@ impl Link<'_> {
         let ended = self.live(stop, &mut on_confirmed).await;
         self.shared.links.down();
         if matches!(ended, Ended::Stopped | Ended::Restart) {
-            self.socket.queue_close(1000);
-            let farewell = async {
-                self.socket.flush().await?;
-                // The hub's own close lets it read ours: a reset would throw away what is under way.
-                while !matches!(self.socket.next().await, Ok(Event::Close(_)) | Err(_)) {}
-                Ok::<_, std::io::Error>(())
-            };
-            let _ = tokio::time::timeout(FAREWELL, farewell).await;
+            self.socket.close(1000, "").await;
         } else if self.owes_restart().await {
             return Ended::Restart;
         }
@@ -322,7 +314,7 @@ impl Link<'_> {
                 tracing::warn!(bytes = bytes.len(), "the hub sent a binary message; frames are text");
                 return None;
             }
-            Event::Close(code) => return Some(LinkError::Closed(code)),
+            Event::Close(code, _) => return Some(LinkError::Closed(code)),
         };
         match self.session.on_text(&text, self.shared.epoch.elapsed()) {
             AgentEvent::Request { id, tool, args } => {

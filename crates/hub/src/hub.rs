@@ -37,7 +37,7 @@ use crate::settings::Settings;
 use crate::sonde::Sonde;
 use crate::sonde::registry::Registry;
 use crate::strangers::Strangers;
-use crate::ws::Arrivals;
+use crate::ws::Budget;
 use crate::yonexus::Yonexus;
 
 /// A handle on the hub.
@@ -66,7 +66,7 @@ pub struct HubState {
     /// Room for what machines answer.
     pub answers: Answers,
     /// Room for large messages of peers.
-    pub arrivals: Arc<Arrivals>,
+    pub arrivals: Arc<Budget>,
     /// How long calls may take.
     pub deadlines: Deadlines,
     /// MCP sessions.
@@ -218,7 +218,7 @@ impl Hub {
                 },
             ),
             answers: Answers::new(settings.size("calls.max_answer_bytes_held")),
-            arrivals: Arrivals::new(settings.size("hub.max_bytes_arriving")),
+            arrivals: Budget::new(settings.size("hub.max_bytes_arriving")),
             downloads: Downloads::default(),
             mcp: Arc::new(Sessions::new(&settings)),
             changes: Changes::default(),

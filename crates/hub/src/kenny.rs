@@ -30,8 +30,8 @@ use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
 type Session = HubSession<Reply>;
 
 /// Serves one connection, from its first byte to its last.
-pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
-    let mut socket = Socket::new(io, &read, MAX_HANDSHAKE_FRAME);
+pub(crate) async fn serve(hub: Hub, io: Stream, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
+    let mut socket = Socket::server(io, &read, MAX_HANDSHAKE_FRAME);
     let mut session = Session::new(config(&hub), hub.mono());
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
     let accepted = Box::pin(handshake(&hub, &mut socket, &mut session)).await;
@@ -48,15 +48,15 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, address: Ip
             }
             hub.metrics.refused("wire", "stranger");
             let close = refusal.close();
-            socket.say_goodbye(close.code, close.reason).await;
+            socket.close(close.code, close.reason).await;
         }
         Err(Ended::Broken(code)) => {
             hub.strangers.refused(address, Door::Wire);
             hub.metrics.refused("wire", "stranger");
-            socket.say_goodbye(code, "protocol error").await;
+            socket.close(code, "protocol error").await;
         }
         // A farewell is returned.
-        Err(Ended::Left(code)) => socket.say_goodbye(code.unwrap_or(1000), "").await,
+        Err(Ended::Left(code)) => socket.close(code.unwrap_or(1000), "").await,
         Err(Ended::Gone) => {}
     }
 }
@@ -83,11 +83,7 @@ enum Ended {
     Gone,
 }
 
-async fn handshake<S: Stream>(
-    hub: &Hub,
-    socket: &mut Socket<S>,
-    session: &mut Session,
-) -> Result<Box<Accepted>, Ended> {
+async fn handshake(hub: &Hub, socket: &mut Socket, session: &mut Session) -> Result<Box<Accepted>, Ended> {
     let mut claimed = None;
     loop {
         let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
@@ -113,7 +109,7 @@ async fn handshake<S: Stream>(
             Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
             // Frames are text: a binary first message is no register.
             Ok(WsEvent::Binary(_)) => "not a text frame".to_owned(),
-            Ok(WsEvent::Close(code)) => return Err(Ended::Left(code)),
+            Ok(WsEvent::Close(code, _)) => return Err(Ended::Left(code)),
             Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
             Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
         };
@@ -177,16 +173,10 @@ async fn token_is_valid(hub: &Hub, agent: &convoke_core::id::PeerId, token: &Sec
 }
 
 /// The agent has proved itself: it speaks for its id from now on.
-async fn enter<S: Stream>(
-    hub: Hub,
-    mut socket: Socket<S>,
-    session: Session,
-    accepted: Box<Accepted>,
-    address: IpAddr,
-) {
+async fn enter(hub: Hub, mut socket: Socket, session: Session, accepted: Box<Accepted>, address: IpAddr) {
     // Whoever was let in was known: not found any more means removed meanwhile.
     let Some(agent) = hub.agents.find(accepted.agent.as_str()) else {
-        socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        socket.close(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
         return;
     };
     let link = Link::new(hub.agents.next_link());
@@ -224,7 +214,7 @@ async fn enter<S: Stream>(
         },
     );
     if !entered {
-        socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        socket.close(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
         return;
     }
     if replaces && let Some(note) = hub.tells_of(&agent.id) {
@@ -241,7 +231,8 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
-    socket.let_in(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2), &hub.arrivals);
+    socket.set_limit(hub.settings.size("kenny.max_frame_bytes").saturating_mul(2));
+    socket.set_budget(&hub.arrivals);
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
     record.door = Some(Door::Wire);
@@ -282,6 +273,6 @@ async fn enter<S: Stream>(
     }
     drop(Arc::clone(&link));
     if let Some(close) = close {
-        socket.say_goodbye(close.code, close.reason).await;
+        socket.close(close.code, close.reason).await;
     }
 }

@@ -129,16 +129,16 @@ pub(crate) fn credential(
 }
 
 /// Serves one connection, from its first byte to its last.
-pub(crate) async fn serve<S: Stream>(hub: Hub, io: S, read: Vec<u8>, arrival: Arrival, place: OwnedSemaphorePermit) {
+pub(crate) async fn serve(hub: Hub, io: Stream, read: Vec<u8>, arrival: Arrival, place: OwnedSemaphorePermit) {
     let config = config(&hub);
-    let mut socket = Socket::new(io, &read, config.max_register_frame);
+    let mut socket = Socket::server(io, &read, config.max_register_frame);
     let mut session = Session::new(config, hub.mono());
     let registered = Box::pin(register(&hub, &mut socket, &mut session, &arrival)).await;
     drop(place);
     match registered {
         Ok(admitted) => enter(hub, socket, session, *admitted, arrival).await,
-        Err(Ended::Close(close)) => socket.say_goodbye(close.code(), close.reason()).await,
-        Err(Ended::Broken(code)) => socket.say_goodbye(code, "protocol error").await,
+        Err(Ended::Close(close)) => socket.close(close.code(), close.reason()).await,
+        Err(Ended::Broken(code)) => socket.close(code, "protocol error").await,
         Err(Ended::Gone) => {}
     }
 }
@@ -158,9 +158,9 @@ enum Ended {
     Gone,
 }
 
-async fn register<S: Stream>(
+async fn register(
     hub: &Hub,
-    socket: &mut Socket<S>,
+    socket: &mut Socket,
     session: &mut Session,
     arrival: &Arrival,
 ) -> Result<Box<Admitted>, Ended> {
@@ -187,7 +187,7 @@ async fn register<S: Stream>(
             }
             // A stranger's message is small, and never skipped.
             Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
-            Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
+            Ok(WsEvent::Close(..)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
             Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
         };
         match session.on_text(&text, hub.mono()) {
@@ -255,17 +255,11 @@ async fn refused(hub: &Hub, arrival: &Arrival, name: &str, reason: &str) {
 }
 
 /// The agent is who it says: it speaks for its id from now on.
-async fn enter<S: Stream>(
-    hub: Hub,
-    mut socket: Socket<S>,
-    mut session: Session,
-    admitted: Admitted,
-    arrival: Arrival,
-) {
+async fn enter(hub: Hub, mut socket: Socket, mut session: Session, admitted: Admitted, arrival: Arrival) {
     let Admitted { sonde, member, ack, version, meta, os } = admitted;
     // Whoever was let in was known: not found any more means removed meanwhile.
     let Some(agent) = hub.agents.find(sonde.id.as_str()) else {
-        socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
+        socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
         return;
     };
     let link = Link::new(hub.agents.next_link());
@@ -297,7 +291,7 @@ async fn enter<S: Stream>(
         },
     );
     if !entered {
-        socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
+        socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
         return;
     }
     if replaces && let Some(note) = hub.tells_of(&agent.id) {
@@ -309,7 +303,8 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.changes.agent(&agent.id);
-    socket.let_in(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2), &hub.arrivals);
+    socket.set_limit(hub.settings.size("sonde.max_frame_bytes").saturating_mul(2));
+    socket.set_budget(&hub.arrivals);
     socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
@@ -345,6 +340,6 @@ async fn enter<S: Stream>(
         }
     }
     if let Some((code, reason)) = close {
-        socket.say_goodbye(code, reason).await;
+        socket.close(code, reason).await;
     }
 }

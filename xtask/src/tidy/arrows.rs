@@ -1,6 +1,6 @@
 //! The arrows between crates: dependencies point down only.
 //!
-//! `convoke → hub, client, endpoint, coder, sim → probes, room → dial, store, api → ring → the protocol crates → core`. A protocol
+//! `convoke → hub, client, endpoint, coder, sim → probes, room → dial, store, api → socket, ring → the protocol crates → core`. A protocol
 //! crate knows nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are
 //! what lets the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
 
@@ -20,6 +20,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-sse", 1),
     ("convoke-ws", 1),
     ("convoke-ring", 2),
+    ("convoke-socket", 2),
     ("convoke-api", 3),
     ("convoke-models", 3),
     ("convoke-machine", 3),

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use convoke_probes::Probes;
+use convoke_socket::Event as WsEvent;
 use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Ran, Tick};
 use convoke_sonde::manifest::Manifest;
 use convoke_sonde::register::{Dialect, PackInfo, RegisterOut};
-use convoke_ws::Event as WsEvent;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -17,9 +17,8 @@ use url::Url;
 use uuid::Uuid;
 
 use super::{Saved, SondeError, keys};
-use crate::net::{Dialler, Stream};
+use crate::net::{Dialler, Socket, open_websocket};
 use crate::switch::Switch;
-use crate::ws::Socket;
 
 /// How long each step of connecting may take.
 const DIAL: Duration = Duration::from_secs(15);
@@ -118,7 +117,7 @@ fn hash_file(path: &std::path::Path) -> Option<String> {
 
 /// A socket at a hub's door.
 pub(super) struct Connection {
-    socket: Socket<Stream>,
+    socket: Socket,
     started: Instant,
 }
 
@@ -129,7 +128,7 @@ impl Connection {
         dialler.tls = keys::tls(saved)?;
         let io = dialler.dial(&url).await?;
         let headers = if bearer.is_empty() { String::new() } else { format!("Authorization: Bearer {bearer}\r\n") };
-        let upgraded = tokio::time::timeout(DIAL, Socket::upgrade_with(io, &url, MAX_MESSAGE, &headers)).await;
+        let upgraded = tokio::time::timeout(DIAL, open_websocket(io, &url, MAX_MESSAGE, &headers)).await;
         let (socket, _) = upgraded.map_err(|_| SondeError::NoAck)??;
         Ok(Self { socket, started: Instant::now() })
     }
@@ -161,7 +160,7 @@ impl Connection {
                     continue;
                 }
                 WsEvent::Pong(_) | WsEvent::Skipped(_) => continue,
-                WsEvent::Close(code) => {
+                WsEvent::Close(code, _) => {
                     return Err(SondeError::Refused(format!("it closes the connection ({})", code.unwrap_or(1005))));
                 }
             };
@@ -212,7 +211,7 @@ pub(super) async fn run(
 }
 
 struct Live<'a> {
-    socket: Socket<Stream>,
+    socket: Socket,
     started: Instant,
     session: AgentSession,
     probes: &'a Arc<Probes>,
@@ -247,15 +246,14 @@ impl Live<'_> {
                     match self.session.on_tick(Uuid::new_v4(), now(), self.mono()) {
                         Some(Tick::Send(frame)) => {
                             self.socket.queue_text(&frame);
-                            self.socket.queue_ping();
+                            self.socket.queue_ping(b"");
                         }
                         Some(Tick::Silent | Tick::NoAck) => return Err(SondeError::Silent),
                         None => {}
                     }
                 }
                 () = self.stop.cancelled() => {
-                    self.socket.queue_close(1001);
-                    let _ = tokio::time::timeout(Duration::from_secs(2), self.socket.flush()).await;
+                    self.socket.close(1001, "").await;
                     return Ok(());
                 }
             }
@@ -272,7 +270,7 @@ impl Live<'_> {
                 return true;
             }
             WsEvent::Pong(_) | WsEvent::Skipped(_) => return true,
-            WsEvent::Close(code) => {
+            WsEvent::Close(code, _) => {
                 tracing::info!(code, "the hub closes the Sonde tunnel");
                 return false;
             }

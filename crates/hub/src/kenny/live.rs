@@ -25,7 +25,7 @@ use crate::calls::{INTERRUPTED, room_for_answer};
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Close as LinkClose, Command, Failure, Link, Probe, Reply, others_first};
-use crate::ws::{Event as WsEvent, Skipped, Socket, SocketError, Stream, WsError};
+use crate::ws::{Event as WsEvent, Skipped, Socket, SocketError, WsError};
 
 /// Bytes that may wait to be written before no more commands are taken.
 const HIGH_WATER: usize = 256 * 1024;
@@ -49,9 +49,9 @@ pub(super) struct Tunnel<'a> {
 }
 
 /// Runs the tunnel until it ends. Returns what to tell the peer, if it is still there, and when it was last heard.
-pub(super) async fn run<S: Stream>(
+pub(super) async fn run(
     hub: &Hub,
-    socket: &mut Socket<S>,
+    socket: &mut Socket,
     mut session: Session,
     agent: &Arc<Agent>,
     link: &Arc<Link>,
@@ -90,7 +90,7 @@ pub(super) async fn run<S: Stream>(
 }
 
 impl Tunnel<'_> {
-    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Option<Close> {
+    async fn drive(&mut self, socket: &mut Socket, session: &mut Session) -> Option<Close> {
         let sleep = tokio::time::sleep_until(Instant::now());
         tokio::pin!(sleep);
         loop {
@@ -158,11 +158,11 @@ impl Tunnel<'_> {
         }
     }
 
-    fn on_command<S: Stream>(
+    fn on_command(
         &self,
         command: Command,
         now: Duration,
-        socket: &mut Socket<S>,
+        socket: &mut Socket,
         session: &mut Session,
     ) -> Option<Close> {
         match command {
@@ -198,18 +198,18 @@ impl Tunnel<'_> {
         Failure::new(code::TIMEOUT, message)
     }
 
-    fn send_policy<S: Stream>(&self, socket: &mut Socket<S>) {
+    fn send_policy(&self, socket: &mut Socket) {
         let policy = self.hub.policy.current();
         socket.queue_text(&HubFrame::policy_for(self.dialect, policy.wire_rules()).encode());
     }
 
-    fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Option<Close> {
+    fn on_tick(&mut self, socket: &mut Socket, session: &mut Session) -> Option<Close> {
         let now = self.hub.mono();
         for overdue in self.link.take_overdue(now) {
             overdue.fail(self.not_sent());
         }
         // Of a large frame on a slow line nothing is whole for long; and what is not read cannot be heard.
-        if socket.received() != self.read_at_frame || socket.is_held_up() {
+        if socket.received() != self.read_at_frame || socket.is_waiting_for_budget() {
             self.read_at_frame = socket.received();
             self.pings_unanswered = 0;
             self.last_heard = now;
@@ -243,7 +243,7 @@ impl Tunnel<'_> {
     }
 
     /// Once an interval: notices a peer that is overdue, half-open, or does not read.
-    fn on_heartbeat<S: Stream>(&mut self, now: Duration, socket: &mut Socket<S>) -> Option<Close> {
+    fn on_heartbeat(&mut self, now: Duration, socket: &mut Socket) -> Option<Close> {
         let interval = self.hub.settings.seconds("kenny.heartbeat_s");
         let overdue = now.saturating_sub(self.last_heard) >= interval.saturating_mul(2);
         self.set_overdue(overdue);
@@ -263,7 +263,7 @@ impl Tunnel<'_> {
             self.stalled_at = Some(socket.progress());
         }
         self.pings_unanswered += 1;
-        socket.queue_ping();
+        socket.queue_ping(b"convoke");
         None
     }
 
@@ -274,12 +274,7 @@ impl Tunnel<'_> {
         }
     }
 
-    async fn on_event<S: Stream>(
-        &mut self,
-        event: WsEvent,
-        socket: &mut Socket<S>,
-        session: &mut Session,
-    ) -> Option<End> {
+    async fn on_event(&mut self, event: WsEvent, socket: &mut Socket, session: &mut Session) -> Option<End> {
         let text = match event {
             WsEvent::Text(text) => text,
             WsEvent::Binary(bytes) => {
@@ -296,7 +291,7 @@ impl Tunnel<'_> {
                 self.on_skipped(&skipped, session).await;
                 return None;
             }
-            WsEvent::Close(code) => return Some(End::Theirs(code)),
+            WsEvent::Close(code, _) => return Some(End::Theirs(code)),
         };
         let now = self.hub.mono();
         self.last_heard = now;

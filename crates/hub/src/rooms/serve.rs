@@ -41,8 +41,8 @@ pub(crate) struct Guest {
 }
 
 /// Serves one connection.
-pub(crate) async fn serve<S: Stream>(hub: Hub, room: Arc<LiveRoom>, io: S, read: Vec<u8>, guest: Guest) {
-    let mut socket = Socket::new(io, &read, 2 * MAX_FRAME_BEFORE);
+pub(crate) async fn serve(hub: Hub, room: Arc<LiveRoom>, io: Stream, read: Vec<u8>, guest: Guest) {
+    let mut socket = Socket::server(io, &read, 2 * MAX_FRAME_BEFORE);
     let conn = Conn(hub.rooms.next.fetch_add(1, Ordering::Relaxed));
     let link = RoomLink::new();
     let caller = caller(&room, guest.operator.as_ref());
@@ -52,7 +52,7 @@ pub(crate) async fn serve<S: Stream>(hub: Hub, room: Arc<LiveRoom>, io: S, read:
     let close = drive(&hub, &room, &mut socket, conn, &link, guest.operator.as_ref()).await;
     room.gone(conn, now(&hub)).settle(&hub, &room).await;
     if let Some(close) = close {
-        Box::pin(socket.say_goodbye(close.code, close.reason)).await;
+        Box::pin(socket.close(close.code, close.reason)).await;
     }
 }
 
@@ -70,10 +70,10 @@ fn caller(room: &LiveRoom, operator: Option<&Caller>) -> RoomCaller {
 }
 
 /// Runs until the connection ends. Answers what to tell the peer, if it is still there.
-async fn drive<S: Stream>(
+async fn drive(
     hub: &Hub,
     room: &LiveRoom,
-    socket: &mut Socket<S>,
+    socket: &mut Socket,
     conn: Conn,
     link: &RoomLink,
     operator: Option<&Caller>,
@@ -103,7 +103,7 @@ async fn drive<S: Stream>(
                         continue;
                     }
                     Ok(WsEvent::Pong(_)) => continue,
-                    Ok(WsEvent::Close(_)) => return Some(close::LEFT),
+                    Ok(WsEvent::Close(..)) => return Some(close::LEFT),
                     Ok(WsEvent::Skipped(_)) => {
                         hub.metrics.dropped("arriving_frames", 1);
                         let (code, reason) = NO_ROOM;
@@ -121,7 +121,8 @@ async fn drive<S: Stream>(
                 after.settle(hub, room).await;
                 let limit = room.look(|room| room.soft_limit(conn));
                 if limit > MAX_FRAME_BEFORE {
-                    socket.let_in(2 * limit, &hub.arrivals);
+                    socket.set_limit(2 * limit);
+                    socket.set_budget(&hub.arrivals);
                 }
             }
             out = link.next(), if socket.backlog() < HIGH_WATER => {
@@ -154,14 +155,14 @@ async fn drive<S: Stream>(
                 }
                 if at.saturating_sub(pinged) >= PING_EVERY {
                     pinged = at;
-                    socket.queue_ping();
+                    socket.queue_ping(b"convoke");
                 }
             }
         }
     }
 }
 
-fn put<S: Stream>(out: Out, socket: &mut Socket<S>) -> Option<Close> {
+fn put(out: Out, socket: &mut Socket) -> Option<Close> {
     match out {
         Out::Frame(frame) => {
             socket.queue_framed(&frame);
@@ -171,6 +172,6 @@ fn put<S: Stream>(out: Out, socket: &mut Socket<S>) -> Option<Close> {
     }
 }
 
-fn say<S: Stream>(socket: &mut Socket<S>, code: &str, message: &str) {
+fn say(socket: &mut Socket, code: &str, message: &str) {
     socket.queue_text(&FromRelay::Error { code: code.into(), message: message.into() }.encode());
 }

@@ -29,7 +29,7 @@ use crate::calls::INTERRUPTED;
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Answer, Close as LinkClose, Command, Failure, Link, Probe, others_first};
-use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
+use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError};
 
 /// Bytes that may wait to be written before no more commands are taken.
 const HIGH_WATER: usize = 256 * 1024;
@@ -63,9 +63,9 @@ struct Tunnel<'a> {
 type Goodbye = Option<(u16, &'static str)>;
 
 /// Runs the link until it ends. Returns what to tell the peer, if it is still there, and when it was last heard.
-pub(super) async fn run<S: Stream>(
+pub(super) async fn run(
     hub: &Hub,
-    socket: &mut Socket<S>,
+    socket: &mut Socket,
     mut session: Session,
     agent: &Arc<Agent>,
     sonde: &Arc<SondeAgent>,
@@ -132,7 +132,7 @@ async fn remember(hub: &Hub, sonde: &Arc<SondeAgent>, names_requests: bool) {
 }
 
 impl Tunnel<'_> {
-    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
+    async fn drive(&mut self, socket: &mut Socket, session: &mut Session) -> Goodbye {
         let sleep = tokio::time::sleep_until(Instant::now());
         tokio::pin!(sleep);
         loop {
@@ -191,11 +191,11 @@ impl Tunnel<'_> {
         }
     }
 
-    fn on_command<S: Stream>(
+    fn on_command(
         &mut self,
         command: Command,
         now: Duration,
-        socket: &mut Socket<S>,
+        socket: &mut Socket,
         session: &mut Session,
     ) -> Option<Close> {
         match command {
@@ -240,7 +240,7 @@ impl Tunnel<'_> {
         Failure::new(code::TIMEOUT, message)
     }
 
-    fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
+    fn on_tick(&mut self, socket: &mut Socket, session: &mut Session) -> Goodbye {
         let now = self.hub.mono();
         for overdue in self.link.take_overdue(now) {
             overdue.fail(self.not_sent());
@@ -273,7 +273,7 @@ impl Tunnel<'_> {
     }
 
     /// Sends what no longer has to wait, in its order.
-    fn release<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) {
+    fn release(&mut self, socket: &mut Socket, session: &mut Session) {
         // Some of it may have been taken back a moment ago. None of these is a close.
         while let Some(command) = self.link.pop_taken_back() {
             self.on_command(command, self.hub.mono(), socket, session);
@@ -289,8 +289,8 @@ impl Tunnel<'_> {
     }
 
     /// Once an interval: notices a peer that is half-open or does not read.
-    fn ping<S: Stream>(&mut self, socket: &mut Socket<S>) -> Goodbye {
-        if socket.is_held_up() {
+    fn ping(&mut self, socket: &mut Socket) -> Goodbye {
+        if socket.is_waiting_for_budget() {
             // What is not read cannot be heard.
             self.pings_unanswered = 0;
         }
@@ -307,16 +307,11 @@ impl Tunnel<'_> {
             self.stalled_at = Some(socket.progress());
         }
         self.pings_unanswered += 1;
-        socket.queue_ping();
+        socket.queue_ping(b"convoke");
         None
     }
 
-    async fn on_event<S: Stream>(
-        &mut self,
-        event: WsEvent,
-        socket: &mut Socket<S>,
-        session: &mut Session,
-    ) -> Option<Goodbye> {
+    async fn on_event(&mut self, event: WsEvent, socket: &mut Socket, session: &mut Session) -> Option<Goodbye> {
         let text = match event {
             WsEvent::Text(text) => text,
             WsEvent::Binary(bytes) => String::from_utf8(bytes).unwrap_or_default(),
@@ -330,7 +325,7 @@ impl Tunnel<'_> {
                 tracing::warn!(agent = %self.agent.id, bytes = skipped.size, "there was no room for an agent's message");
                 return Some(Some(NO_ROOM));
             }
-            WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
+            WsEvent::Close(code, _) => return Some(Some((code.unwrap_or(1000), ""))),
         };
         self.last_heard = self.hub.mono();
         self.link.heard(clock::now());
@@ -434,7 +429,7 @@ impl Tunnel<'_> {
     }
 }
 
-fn start<S: Stream>(held: Probe, socket: &mut Socket<S>, session: &mut Session) {
+fn start(held: Probe, socket: &mut Socket, session: &mut Session) {
     let Probe { id, probe, params, requested_by, timeout, deadline, reply } = held;
     let started =
         session.request(id.uuid(), &probe, Some(&params), &requested_by, timeout, deadline, clock::now(), reply);

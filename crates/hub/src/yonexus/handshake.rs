@@ -25,7 +25,7 @@ use super::serve::{broken, failed};
 use super::{live, notify, now};
 use crate::clock;
 use crate::hub::Hub;
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Event as WsEvent, Socket, SocketError};
 
 /// How a handshake ends without a client: what to tell the peer, if it is still there.
 type Ended = Option<Close>;
@@ -45,9 +45,9 @@ enum Step {
 }
 
 /// Runs until the client is in, or the connection ends.
-pub(super) async fn run<S: Stream>(
+pub(super) async fn run(
     hub: &Hub,
-    socket: &mut Socket<S>,
+    socket: &mut Socket,
     session: &mut ServerSession,
     link: &Arc<ClientLink>,
     address: IpAddr,
@@ -60,7 +60,7 @@ pub(super) async fn run<S: Stream>(
                 Ok(WsEvent::Ping(payload)) => socket.queue_pong(&payload),
                 // A stranger's message is small, and never skipped.
                 Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => {}
-                Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(None),
+                Ok(WsEvent::Close(..)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(None),
                 Err(SocketError::Broken(error)) => {
                     failed(hub, address);
                     let (text, close) = broken(error, hub);
@@ -103,11 +103,7 @@ pub(super) async fn run<S: Stream>(
 }
 
 impl Handshake<'_> {
-    async fn on_event<S: Stream>(
-        &mut self,
-        event: Event<'_>,
-        socket: &mut Socket<S>,
-    ) -> Result<Option<Arc<Client>>, Ended> {
+    async fn on_event(&mut self, event: Event<'_>, socket: &mut Socket) -> Result<Option<Arc<Client>>, Ended> {
         let step = match event {
             Event::Hello { request_id, hello, key } => self.hello(request_id, hello, key).await,
             Event::PairConfirm { request_id, code, key } => self.confirm(request_id, code, key).await,

@@ -17,7 +17,7 @@ use super::outbox::Delivery;
 use super::serve::broken;
 use super::{now, rules, tells_of};
 use crate::hub::Hub;
-use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
+use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError};
 
 /// Bytes that may wait to be written before no more frames are taken from the queue.
 const HIGH_WATER: usize = 256 * 1024;
@@ -37,14 +37,15 @@ struct Live<'a> {
 }
 
 /// Runs until the connection ends. Answers what to tell the peer, if it is still there.
-pub(super) async fn run<S: Stream>(
+pub(super) async fn run(
     hub: &Hub,
-    socket: &mut Socket<S>,
+    socket: &mut Socket,
     session: ServerSession,
     client: &Arc<Client>,
     link: &Arc<ClientLink>,
 ) -> Option<Close> {
-    socket.let_in(2 * MAX_FRAME_AFTER, &hub.arrivals);
+    socket.set_limit(2 * MAX_FRAME_AFTER);
+    socket.set_budget(&hub.arrivals);
     let (delivery, last_heard) = (Delivery::default(), hub.mono());
     let mut live = Live { hub, client, link, session, delivery, last_heard, stalled: None };
     if hub.yonexus.outbox.waiting(&client.identifier) > 0 {
@@ -91,7 +92,7 @@ pub(super) fn tell_watchers(hub: &Hub, identifier: &str, status: Status, reason:
 }
 
 impl Live<'_> {
-    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>) -> (Option<Close>, String) {
+    async fn drive(&mut self, socket: &mut Socket) -> (Option<Close>, String) {
         let ended = |close| (close, "disconnected".to_owned());
         let sleep = tokio::time::sleep_until(Instant::now());
         tokio::pin!(sleep);
@@ -121,7 +122,7 @@ impl Live<'_> {
                     // Everything before it was routed, or kept where its rule says so: the pong tells the sender.
                     Ok(Some(WsEvent::Ping(payload))) => socket.queue_pong(&payload),
                     Ok(Some(WsEvent::Pong(payload))) => self.on_pong(&payload, socket).await,
-                    Ok(Some(WsEvent::Close(_))) => return ended(Some(Close { code: 1000, reason: "bye" })),
+                    Ok(Some(WsEvent::Close(..))) => return ended(Some(Close { code: 1000, reason: "bye" })),
                     Ok(Some(WsEvent::Skipped(skipped))) => {
                         self.hub.metrics.dropped("arriving_frames", 1);
                         let client = &*self.client.identifier;
@@ -161,7 +162,7 @@ impl Live<'_> {
         }
     }
 
-    fn deadline<S: Stream>(&mut self, socket: &Socket<S>) -> Duration {
+    fn deadline(&mut self, socket: &Socket) -> Duration {
         let heartbeat = self.session.next_deadline().unwrap_or_else(|| self.hub.mono());
         if socket.backlog() == 0 {
             self.stalled = None;
@@ -171,7 +172,7 @@ impl Live<'_> {
         heartbeat.min(since + STALL)
     }
 
-    async fn on_event<S: Stream>(&mut self, event: Event<'_>, socket: &mut Socket<S>) -> Option<Close> {
+    async fn on_event(&mut self, event: Event<'_>, socket: &mut Socket) -> Option<Close> {
         match event {
             Event::Rule(message) => {
                 let reply = rules::route(self.hub, &self.client.identifier, self.link, message).await;
@@ -204,7 +205,7 @@ impl Live<'_> {
         None
     }
 
-    async fn on_out<S: Stream>(&mut self, out: Out, socket: &mut Socket<S>) -> Option<Close> {
+    async fn on_out(&mut self, out: Out, socket: &mut Socket) -> Option<Close> {
         match out {
             Out::Frame(frame) => socket.queue_framed(&frame),
             Out::Text(text) | Out::Paired(text) => socket.queue_text(&text),
@@ -218,21 +219,21 @@ impl Live<'_> {
     }
 
     /// Sends the next messages that wait in the outbox, and a ping behind them.
-    async fn deliver<S: Stream>(&mut self, socket: &mut Socket<S>) {
+    async fn deliver(&mut self, socket: &mut Socket) {
         if let Some((frames, ping)) = self.delivery.next(self.hub, &self.client.identifier).await {
             frames.iter().for_each(|frame| socket.queue_text(frame));
-            socket.queue_ping_with(&ping);
+            socket.queue_ping(&ping);
         }
     }
 
     /// The client has read everything up to a ping of ours.
-    async fn on_pong<S: Stream>(&mut self, payload: &[u8], socket: &mut Socket<S>) {
+    async fn on_pong(&mut self, payload: &[u8], socket: &mut Socket) {
         if self.delivery.read(self.hub, &self.client.identifier, payload).await {
             self.deliver(socket).await;
         }
     }
 
-    async fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>) -> Option<(Option<Close>, String)> {
+    async fn on_tick(&mut self, socket: &mut Socket) -> Option<(Option<Close>, String)> {
         let at = now(self.hub);
         if let Some((written, since)) = self.stalled
             && at.mono >= since + STALL
@@ -263,7 +264,7 @@ impl Live<'_> {
     }
 
     /// The client's liveness changed: it is told itself, and so are those who watch.
-    async fn status<S: Stream>(&self, status: Status, reason: Option<String>, socket: &mut Socket<S>) {
+    async fn status(&self, status: Status, reason: Option<String>, socket: &mut Socket) {
         let at = now(self.hub);
         tell_watchers(self.hub, &self.client.identifier, status, reason.as_deref());
         socket.queue_text(&answer::status_update(&self.client.identifier, status, reason, at).encode());
