@@ -5,7 +5,9 @@ mod logs;
 mod telemetry;
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_core::door::Door;
 use convoke_core::journal::{Draft, Kind};
@@ -14,6 +16,7 @@ use convoke_core::peer::Trust;
 use convoke_core::secret::SecretText;
 use convoke_kenny::frame::Register;
 use convoke_kenny::hub::{Accepted, Event, HubConfig, HubSession, MAX_HANDSHAKE_FRAME, Proof, Refusal, Step};
+use convoke_socket::drive::{Lost, Machine, Message, Stop, drive_until};
 use convoke_store::Lossy;
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
@@ -25,7 +28,7 @@ use crate::agents::{Agent, AuthWay, os_named};
 use crate::clock;
 use crate::hub::Hub;
 use crate::link::{Link, Reply};
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Connection, Socket, Stream};
 
 type Session = HubSession<Reply>;
 
@@ -34,7 +37,11 @@ pub(crate) async fn serve(hub: Hub, io: Stream, read: Vec<u8>, address: IpAddr, 
     let mut socket = Socket::server(io, &read, MAX_HANDSHAKE_FRAME);
     let mut session = Session::new(config(&hub), hub.mono());
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
-    let accepted = Box::pin(handshake(&hub, &mut socket, &mut session)).await;
+    let accepted = Box::pin(async {
+        let mut handshake = Handshake { hub: &hub, session: &mut session, claimed: None };
+        drive_until(&mut socket, &mut handshake, hub.stopping.cancelled(), hub.clock()).await
+    })
+    .await;
     drop(place);
     match accepted {
         Ok(accepted) => enter(hub, socket, session, accepted, address).await,
@@ -83,51 +90,78 @@ enum Ended {
     Gone,
 }
 
-async fn handshake(hub: &Hub, socket: &mut Socket, session: &mut Session) -> Result<Box<Accepted>, Ended> {
-    let mut claimed = None;
-    loop {
-        let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
-        let event = tokio::select! {
-            event = socket.next() => event,
-            () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
-                for output in session.on_tick(hub.mono()) {
-                    if let convoke_kenny::hub::Output::Close(refusal) = output {
-                        return Err(Ended::Refused(refusal, claimed));
-                    }
-                }
-                continue;
-            }
-            () = hub.stopping.cancelled() => return Err(Ended::Broken(convoke_kenny::close::GOING_AWAY)),
-        };
-        let text = match event {
-            Ok(WsEvent::Text(text)) => text,
-            Ok(WsEvent::Ping(payload)) => {
-                socket.queue_pong(&payload);
-                continue;
-            }
-            // A stranger's message is small, and never skipped.
-            Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
+/// A connection before its proof.
+struct Handshake<'a> {
+    hub: &'a Hub,
+    session: &'a mut Session,
+    /// Which agent it says that it is.
+    claimed: Option<String>,
+}
+
+impl Machine for Handshake<'_> {
+    type Command = Stop;
+    type End = Result<Box<Accepted>, Ended>;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
+    }
+
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        let text = match message {
+            Message::Text(text) => text,
             // Frames are text: a binary first message is no register.
-            Ok(WsEvent::Binary(_)) => "not a text frame".to_owned(),
-            Ok(WsEvent::Close(code, _)) => return Err(Ended::Left(code)),
-            Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
-            Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
+            Message::Binary(_) => "not a text frame".to_owned(),
+            // A stranger's message is small, and never skipped.
+            Message::Pong(_) | Message::Skipped(_) => return ControlFlow::Continue(()),
         };
-        let step = match session.on_text(&text, hub.mono()) {
+        let step = match self.session.on_text(&text, now) {
             Event::Register(register) => {
-                claimed = Some(register.agent_id.chars().take(MAX_CLAIMED).collect());
-                on_register(hub, session, &register).await
+                self.claimed = Some(register.agent_id.chars().take(MAX_CLAIMED).collect());
+                on_register(self.hub, self.session, &register).await
             }
-            Event::Accepted(accepted) => return Ok(accepted),
-            Event::Close(refusal) => return Err(Ended::Refused(refusal, claimed)),
-            _ => continue,
+            Event::Accepted(accepted) => return ControlFlow::Break(Ok(accepted)),
+            Event::Close(refusal) => return self.refuse(refusal),
+            _ => return ControlFlow::Continue(()),
         };
         match step {
-            Step::Challenge(frame) => socket.queue_text(&frame.encode()),
-            Step::Accepted(accepted) => return Ok(accepted),
-            Step::Close(refusal) => return Err(Ended::Refused(refusal, claimed)),
-            Step::CheckToken { .. } => return Err(Ended::Refused(Refusal::BadToken, claimed)),
+            Step::Challenge(frame) => connection.queue_text(&frame.encode()),
+            Step::Accepted(accepted) => return ControlFlow::Break(Ok(accepted)),
+            Step::Close(refusal) => return self.refuse(refusal),
+            Step::CheckToken { .. } => return self.refuse(Refusal::BadToken),
         }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, _: Stop, _: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        ControlFlow::Break(Err(Ended::Broken(convoke_kenny::close::GOING_AWAY)))
+    }
+
+    async fn on_time(&mut self, now: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        for output in self.session.on_tick(now) {
+            if let convoke_kenny::hub::Output::Close(refusal) = output {
+                return self.refuse(refusal);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        Err(match lost {
+            Lost::Closed(code, _) => Ended::Left(code),
+            Lost::Gone(_) => Ended::Gone,
+            Lost::Broken(error) => Ended::Broken(error.close_code()),
+        })
+    }
+}
+
+impl Handshake<'_> {
+    fn refuse(&mut self, refusal: Refusal) -> ControlFlow<Result<Box<Accepted>, Ended>> {
+        ControlFlow::Break(Err(Ended::Refused(refusal, self.claimed.take())))
     }
 }
 

@@ -4,12 +4,16 @@
 //! | --- | --- |
 //! | [`socket`] | a connection over any stream, as server or client |
 //! | [`upgrade`] | the client's side of the HTTP upgrade |
+//! | [`queue`] | what a connection is asked to do: a bounded queue |
+//! | [`drive`] | the loop that drives a protocol machine over a socket |
 //! | [`budget`] | memory for large messages that arrive, shared by many connections |
 //!
 //! Frames are decoded by [`convoke_ws`], which does no input or output. This crate knows no protocol that is spoken over
 //! a WebSocket.
 
 pub mod budget;
+pub mod drive;
+pub mod queue;
 pub mod socket;
 pub mod upgrade;
 

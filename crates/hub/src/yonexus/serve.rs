@@ -25,7 +25,7 @@ pub(crate) async fn serve(hub: Hub, io: Stream, read: Vec<u8>, address: IpAddr, 
         Ok(client) => live::run(&hub, &mut socket, session, &client, &link).await,
         Err(close) => close,
     };
-    link.end();
+    link.queue.end();
     if let Some(close) = close {
         Box::pin(socket.close(close.code, close.reason)).await;
     }

@@ -186,7 +186,8 @@ async fn an_agent_that_does_not_read_is_cut_off_all_the_same() {
         let mut agent = TestAgent::on(hub.narrow_socket().await, &hub, "pc", key);
         agent.handshake().await.expect("is let in");
         let call = json!({ "tool": "fs_write", "args": { "path": "/tmp/x", "content": "x".repeat(500_000) } });
-        let calls: Vec<_> = (0..6)
+        // More than the system's buffers take.
+        let calls: Vec<_> = (0..20)
             .map(|_| {
                 let request = hub.http_client.post(format!("{}/api/agents/pc/call", hub.http)).bearer_auth(TOKEN);
                 tokio::spawn(request.json(&call).send())
