@@ -20,8 +20,9 @@ impl Clock {
         Now { wall: wall(), mono: self.started.elapsed() }
     }
 
-    pub(crate) fn instant(self, mono: std::time::Duration) -> Instant {
-        self.started.checked_add(mono).unwrap_or_else(|| Instant::now() + std::time::Duration::from_secs(86_400))
+    /// The same clock for connections.
+    pub(crate) fn of_connections(self) -> convoke_socket::drive::Clock {
+        convoke_socket::drive::Clock::since(self.started)
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a program sees of a client: its configuration, its processors, events, and a handle to send with.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::secret::SecretText;
+use convoke_socket::queue::{Item, Queue, Rank};
 use convoke_yonexus::builtin::RePairReason;
 use convoke_yonexus::client::{HEARTBEAT, State};
 use convoke_yonexus::message::{BadRule, check_registered};
@@ -193,7 +195,17 @@ impl SendError {
 /// Sends, pairs and stops. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    commands: mpsc::Sender<Command>,
+    commands: Arc<Commands>,
+}
+
+/// Ends the client once there is no handle any more.
+#[derive(Debug)]
+struct Commands(Arc<Queue<Command>>);
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        let _ = self.0.push(Command::Stop);
+    }
 }
 
 #[derive(Debug)]
@@ -201,6 +213,25 @@ pub(crate) enum Command {
     Send { text: String, reply: oneshot::Sender<Result<(), SendError>> },
     Confirm(SecretText),
     Stop,
+}
+
+impl Item for Command {
+    const MAX_MESSAGES: usize = MAX_COMMANDS;
+    const MAX_BYTES: usize = MAX_COMMANDS * MAX_FRAME_AFTER;
+
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Send { .. } | Self::Confirm(_) => Rank::Message,
+            Self::Stop => Rank::Hint,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Send { text, .. } => text.len(),
+            Self::Confirm(_) | Self::Stop => 0,
+        }
+    }
 }
 
 impl Handle {
@@ -213,24 +244,24 @@ impl Handle {
         }
         let (reply, answer) = oneshot::channel();
         let text = convoke_yonexus::message::encode(rule, content);
-        self.commands.send(Command::Send { text, reply }).await.map_err(|_| SendError::NotConnected)?;
+        self.commands.0.send(Command::Send { text, reply }).await.map_err(|_| SendError::NotConnected)?;
         answer.await.map_err(|_| SendError::Lost)?
     }
 
     /// Hands in the code that a person carried here.
     pub async fn confirm(&self, code: SecretText) {
         // A client that has ended needs no code.
-        let _ = self.commands.send(Command::Confirm(code)).await;
+        let _ = self.commands.0.send(Command::Confirm(code)).await;
     }
 
     /// Whether the client has ended.
     pub fn has_ended(&self) -> bool {
-        self.commands.is_closed()
+        self.commands.0.has_ended()
     }
 
     /// Ends the client.
     pub async fn stop(&self) {
-        let _ = self.commands.send(Command::Stop).await;
+        let _ = self.commands.0.send(Command::Stop).await;
     }
 }
 
@@ -255,9 +286,9 @@ impl Client {
     pub fn start(self) -> Result<Running, StateError> {
         let (state, lock) = self.config.state.locked()?;
         let config = Config { state, ..self.config };
-        let (commands, incoming) = mpsc::channel(MAX_COMMANDS);
+        let commands = Arc::new(Queue::default());
         let (outgoing, events) = mpsc::channel(MAX_EVENTS);
-        let task = tokio::spawn(run::run(config, self.rules, incoming, outgoing, lock));
-        Ok(Running { handle: Handle { commands }, events, task })
+        let task = tokio::spawn(run::run(config, self.rules, Arc::clone(&commands), outgoing, lock));
+        Ok(Running { handle: Handle { commands: Arc::new(Commands(commands)) }, events, task })
     }
 }

@@ -1,16 +1,18 @@
 //! The client's task: connect, prove, keep alive, try again.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use convoke_socket::drive::{self, Machine, Message as Incoming, drive};
+use convoke_socket::queue::Queue;
+use convoke_socket::{Connection, SocketError};
 use convoke_yonexus::backoff::Backoff;
-use convoke_yonexus::client::{ClientEvent, ClientSession, Incoming, State};
+use convoke_yonexus::client::{ClientEvent, ClientSession, Incoming as Said, State};
 use convoke_yonexus::reason::{AuthFailure, ErrorCode, PairFailure};
 use convoke_yonexus::rules::Rules;
-use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
-use tokio_tungstenite::tungstenite::Message as Frame;
 
 use crate::clock::{self, Clock};
 use crate::config::{Command, Config, Event, Message, Pairing, Processor, SendError};
@@ -48,7 +50,7 @@ impl std::fmt::Display for Ended {
 pub(crate) async fn run(
     config: Config,
     rules: Rules<Mutex<Processor>>,
-    commands: mpsc::Receiver<Command>,
+    commands: Arc<Queue<Command>>,
     events: mpsc::Sender<Event>,
     lock: Lock,
 ) -> Ended {
@@ -73,8 +75,12 @@ pub(crate) async fn run(
         key_is_known: false,
         unconfirmed: VecDeque::new(),
         pings: 0,
+        last_words: None,
+        answer_by: Duration::ZERO,
     };
     let ended = task.work(reconnect).await;
+    // Who still waits learns that nothing was sent.
+    drop(task.commands.end());
     task.show(State::Idle);
     if !task.key_is_known && !task.state.is_paired() {
         task.state.unmake();
@@ -88,7 +94,7 @@ struct Task {
     state: StateFile,
     pairing: Pairing,
     rules: Rules<Mutex<Processor>>,
-    commands: mpsc::Receiver<Command>,
+    commands: Arc<Queue<Command>>,
     events: mpsc::Sender<Event>,
     session: ClientSession,
     clock: Clock,
@@ -99,6 +105,10 @@ struct Task {
     /// Messages whose ping is not answered yet, oldest first.
     unconfirmed: VecDeque<Unconfirmed>,
     pings: u64,
+    /// What the hub said last that tells why a connection ends.
+    last_words: Option<String>,
+    /// By when the hub must have answered.
+    answer_by: Duration,
 }
 
 struct Unconfirmed {
@@ -158,96 +168,113 @@ impl Task {
         loop {
             tokio::select! {
                 () = &mut sleep => return None,
-                command = self.commands.recv() => match command {
-                    None | Some(Command::Stop) => return Some(Ended::Stopped),
+                command = self.commands.next(true, Duration::MAX) => match command {
+                    Some(Command::Stop) => return Some(Ended::Stopped),
                     Some(Command::Send { reply, .. }) => drop(reply.send(Err(SendError::NotConnected))),
-                    Some(Command::Confirm(_)) => {}
+                    Some(Command::Confirm(_)) | None => {}
                 },
             }
         }
     }
 
     async fn connected(&mut self, mut socket: Socket) -> Lost {
-        let hello = self.session.hello(self.clock.now()).encode();
-        if let Err(why) = socket.send(Frame::text(hello)).await {
-            return Lost::Again(why.to_string());
-        }
+        let now = self.clock.now();
+        socket.queue_text(&self.session.hello(now).encode());
         self.show(State::Connected);
-        let mut last_words = None;
-        let answer_by = tokio::time::Instant::now() + ANSWER_PATIENCE;
-        loop {
-            let beat = self.session.next_deadline().map(|mono| self.clock.instant(mono));
-            let state = self.session.state();
-            // A person may take their time; the hub may not.
-            let waiting = matches!(state, State::Connected | State::Authenticating);
-            let room = self.unconfirmed.len() < MAX_UNCONFIRMED;
-            tokio::select! {
-                frame = socket.next() => match frame {
-                    Some(Ok(Frame::Text(text))) => {
-                        if let Some(lost) = self.on_text(&text, &mut socket, &mut last_words).await {
-                            let _ = socket.close(None).await;
-                            return lost;
-                        }
-                    }
-                    Some(Ok(Frame::Pong(payload))) => self.on_pong(&payload),
-                    Some(Ok(Frame::Close(frame))) => {
-                        let said = frame.map(|f| format!("{} ({})", f.reason, u16::from(f.code)));
-                        let why = last_words.or(said).unwrap_or_else(|| "the hub closed the connection".into());
-                        return Lost::Again(why);
-                    }
-                    Some(Ok(_)) => {}
-                    Some(Err(why)) => return Lost::Again(last_words.unwrap_or_else(|| why.to_string())),
-                    None => return Lost::Again(last_words.unwrap_or_else(|| "the connection ended".into())),
-                },
-                command = self.commands.recv(), if room => match command {
-                    None | Some(Command::Stop) => {
-                        let _ = socket.close(None).await;
-                        return Lost::For(Ended::Stopped);
-                    }
-                    Some(Command::Confirm(code)) => {
-                        let frame = self.session.confirm(code, self.clock.now()).encode();
-                        if let Err(why) = socket.send(Frame::text(frame)).await {
-                            return Lost::Again(why.to_string());
-                        }
-                    }
-                    Some(Command::Send { reply, .. }) if state != State::Authenticated => {
-                        let _ = reply.send(Err(SendError::NotConnected));
-                    }
-                    Some(Command::Send { text, reply }) => {
-                        if let Err(why) = self.send(text, reply, &mut socket).await {
-                            return Lost::Again(why);
-                        }
-                    }
-                },
-                () = sleep_until(beat), if beat.is_some() => {
-                    if let Some(frame) = self.session.on_tick(self.clock.now())
-                        && let Err(why) = socket.send(Frame::text(frame.encode())).await
-                    {
-                        return Lost::Again(why.to_string());
-                    }
-                }
-                () = tokio::time::sleep_until(answer_by), if waiting => {
-                    return Lost::Again("the hub did not answer in time".into());
+        (self.last_words, self.answer_by) = (None, now.mono + ANSWER_PATIENCE);
+        let (commands, clock) = (Arc::clone(&self.commands), self.clock.of_connections());
+        let lost = drive(&mut socket, self, &commands, clock).await;
+        socket.close(1000, "").await;
+        lost
+    }
+}
+
+impl Machine for Task {
+    type Command = Command;
+    type End = Lost;
+
+    fn takes_commands(&self) -> bool {
+        self.unconfirmed.len() < MAX_UNCONFIRMED
+    }
+
+    fn deadline(&mut self, _: Duration, _: &Connection) -> Duration {
+        let beat = self.session.next_deadline().unwrap_or(Duration::MAX);
+        if self.awaits_hub() { beat.min(self.answer_by) } else { beat }
+    }
+
+    async fn on_message(
+        &mut self,
+        message: Incoming,
+        _: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        match message {
+            Incoming::Text(text) => {
+                if let Some(lost) = self.on_text(&text, connection).await {
+                    return ControlFlow::Break(lost);
                 }
             }
+            Incoming::Pong(payload) => self.on_pong(&payload),
+            Incoming::Binary(_) | Incoming::Skipped(_) => {}
         }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(
+        &mut self,
+        command: Command,
+        _: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        match command {
+            Command::Stop => return ControlFlow::Break(Lost::For(Ended::Stopped)),
+            Command::Confirm(code) => {
+                connection.queue_text(&self.session.confirm(code, self.clock.now()).encode());
+            }
+            Command::Send { reply, .. } if self.session.state() != State::Authenticated => {
+                let _ = reply.send(Err(SendError::NotConnected));
+            }
+            Command::Send { text, reply } => self.send(&text, reply, connection),
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_time(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        if self.awaits_hub() && now >= self.answer_by {
+            return ControlFlow::Break(Lost::Again("the hub did not answer in time".into()));
+        }
+        if let Some(frame) = self.session.on_tick(self.clock.now()) {
+            connection.queue_text(&frame.encode());
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_lost(&mut self, lost: drive::Lost, _: &mut Connection) -> Self::End {
+        let why = match lost {
+            drive::Lost::Closed(code, reason) => {
+                code.map_or_else(|| "the hub closed the connection".into(), |code| format!("{reason} ({code})"))
+            }
+            drive::Lost::Gone(SocketError::Ended) => "the connection ended".into(),
+            drive::Lost::Gone(error) => error.to_string(),
+            drive::Lost::Broken(error) => SocketError::from(error).to_string(),
+        };
+        Lost::Again(self.last_words.take().unwrap_or(why))
+    }
+}
+
+impl Task {
+    /// Whether the hub owes an answer. A person may take their time; the hub may not.
+    fn awaits_hub(&self) -> bool {
+        matches!(self.session.state(), State::Connected | State::Authenticating)
     }
 
     /// A message, and a ping behind it: its pong means that the hub has worked through the message.
-    async fn send(
-        &mut self,
-        text: String,
-        reply: oneshot::Sender<Result<(), SendError>>,
-        socket: &mut Socket,
-    ) -> Result<(), String> {
+    fn send(&mut self, text: &str, reply: oneshot::Sender<Result<(), SendError>>, connection: &mut Connection) {
         self.pings += 1;
         let ping = self.pings;
         self.unconfirmed.push_back(Unconfirmed { ping, reply, refused: None });
-        let sent = async {
-            socket.feed(Frame::text(text)).await?;
-            socket.send(Frame::Ping(ping.to_be_bytes().to_vec().into())).await
-        };
-        sent.await.map_err(|why| why.to_string())
+        connection.queue_text(text);
+        connection.queue_ping(&ping.to_be_bytes());
     }
 
     fn on_pong(&mut self, payload: &[u8]) {
@@ -258,11 +285,11 @@ impl Task {
         }
     }
 
-    async fn on_text(&mut self, text: &str, socket: &mut Socket, last_words: &mut Option<String>) -> Option<Lost> {
+    async fn on_text(&mut self, text: &str, connection: &mut Connection) -> Option<Lost> {
         let before = self.session.state();
         let incoming = self.session.on_text(text, self.clock.now());
         let event = match incoming {
-            Incoming::Rule(message) => {
+            Said::Rule(message) => {
                 let (rule, content) = (message.rule, message.content);
                 match self.rules.find(rule) {
                     Some(processor) => {
@@ -273,8 +300,8 @@ impl Task {
                 }
                 return None;
             }
-            Incoming::Ignored => None,
-            Incoming::Event(event) => Some(event),
+            Said::Ignored => None,
+            Said::Event(event) => Some(event),
         };
         let state = self.session.state();
         if state != before {
@@ -296,26 +323,21 @@ impl Task {
             }
         }
         match event {
-            Some(event) => self.on_event(event, socket, last_words).await,
+            Some(event) => self.on_event(event, connection).await,
             None => None,
         }
     }
 
-    async fn on_event(
-        &mut self,
-        event: ClientEvent,
-        socket: &mut Socket,
-        last_words: &mut Option<String>,
-    ) -> Option<Lost> {
+    async fn on_event(&mut self, event: ClientEvent, connection: &mut Connection) -> Option<Lost> {
         match event {
-            ClientEvent::AuthRequired => return self.authenticate(socket).await,
+            ClientEvent::AuthRequired => self.authenticate(connection),
             ClientEvent::Paired { secret, .. } => {
                 // On disk first: a secret that was used and lost would bother a person again.
                 if let Err(why) = self.state.paired(&self.hub, &secret, clock::wall()) {
                     return Some(Lost::For(Ended::State(why)));
                 }
                 self.tell(Event::Paired).await;
-                return self.authenticate(socket).await;
+                self.authenticate(connection);
             }
             ClientEvent::CodeWanted { ttl_seconds, notification, .. } => {
                 self.tell(Event::CodeWanted { ttl_seconds, notification }).await;
@@ -335,7 +357,7 @@ impl Task {
                 self.tell(Event::Authenticated { clock_ahead_s: self.session.clock_ahead() }).await;
             }
             ClientEvent::AuthFailed { reason, explanation } => {
-                *last_words = Some(explanation.clone());
+                self.last_words = Some(explanation.clone());
                 self.problem = Some(explanation.clone());
                 self.tell(Event::AuthFailed { reason, explanation: explanation.clone() }).await;
                 let hopeless = matches!(
@@ -353,20 +375,17 @@ impl Task {
             ClientEvent::RePairRequired(reason) => {
                 let _ = self.state.unpaired(&self.hub);
                 self.tell(Event::RePairRequired(reason)).await;
-                let hello = self.session.hello(self.clock.now()).encode();
-                if let Err(why) = socket.send(Frame::text(hello)).await {
-                    return Some(Lost::Again(why.to_string()));
-                }
+                connection.queue_text(&self.session.hello(self.clock.now()).encode());
             }
             ClientEvent::Rejected => {
-                *last_words = Some("the hub refuses this client".into());
+                self.last_words = Some("the hub refuses this client".into());
                 self.tell(Event::Rejected).await;
             }
             ClientEvent::Status { identifier, status, reason } => {
                 self.tell(Event::Status { identifier, status, reason }).await;
             }
             ClientEvent::DisconnectNotice(reason) => {
-                *last_words = Some(format!("the hub closed the connection: {reason}"));
+                self.last_words = Some(format!("the hub closed the connection: {reason}"));
                 self.tell(Event::Notice(reason)).await;
             }
             ClientEvent::ServerError { code, message } => {
@@ -383,7 +402,7 @@ impl Task {
                     None => {
                         let code = code.map_or_else(|code| code, |code| code.name().to_owned());
                         let words = message.clone().unwrap_or_default();
-                        *last_words = Some(format!("the hub said {code}: {words}"));
+                        self.last_words = Some(format!("the hub said {code}: {words}"));
                         self.tell(Event::ServerError { code, message }).await;
                     }
                 }
@@ -393,12 +412,10 @@ impl Task {
         None
     }
 
-    async fn authenticate(&mut self, socket: &mut Socket) -> Option<Lost> {
-        let frame = self.session.authenticate(&clock::random(), self.clock.now())?;
-        self.show(State::Authenticating);
-        match socket.send(Frame::text(frame.encode())).await {
-            Ok(()) => None,
-            Err(why) => Some(Lost::Again(why.to_string())),
+    fn authenticate(&mut self, connection: &mut Connection) {
+        if let Some(frame) = self.session.authenticate(&clock::random(), self.clock.now()) {
+            self.show(State::Authenticating);
+            connection.queue_text(&frame.encode());
         }
     }
 
@@ -420,12 +437,5 @@ impl Task {
             clock_ahead_s: self.session.clock_ahead(),
             problem: self.problem.clone(),
         });
-    }
-}
-
-async fn sleep_until(due: Option<std::time::Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due.into()).await,
-        None => std::future::pending().await,
     }
 }

@@ -10,28 +10,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::secret::SecretText;
+use convoke_socket::upgrade::{Request, UpgradeError, upgrade};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Error as WsError;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri, header};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tungstenite::http::Uri;
 
 use crate::trust::Trust;
 
 /// How long a connection may take to open.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Read at once from the stream.
-const READ: usize = 16 * 1024;
 
 /// A stream, whatever is underneath.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug> Stream for T {}
 
 /// An open connection.
-pub type Socket = WebSocketStream<Box<dyn Stream>>;
+pub type Socket = convoke_socket::Socket<Box<dyn Stream>>;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -113,24 +108,20 @@ async fn open_unbounded(url: &str, ask: Ask<'_>) -> Result<(Socket, String), Con
     let tcp = TcpStream::connect((host.as_str(), port)).await.map_err(unreachable)?;
     let _ = tcp.set_nodelay(true);
     let stream: Box<dyn Stream> = if secure { Box::new(tls(url, &host, tcp).await?) } else { Box::new(tcp) };
-    let mut request = url.into_client_request().map_err(|_| address())?;
-    let dialled = request.headers().get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default().to_owned();
-    if let Some(token) = ask.token {
-        let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal())).map_err(|_| address())?;
-        value.set_sensitive(true);
-        request.headers_mut().insert(header::AUTHORIZATION, value);
-    }
-    let config = WebSocketConfig::default()
-        .read_buffer_size(READ)
-        .max_message_size(Some(ask.max_message))
-        .max_frame_size(Some(ask.max_message));
-    match tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await {
-        Ok((socket, _)) => Ok((socket, dialled)),
-        Err(WsError::Http(reply)) => {
-            let why = refusal(reply.status().as_u16(), ask.refusal);
-            Err(ConnectError::Refused { url: url.into(), why })
+    let authority = uri.authority().ok_or_else(address)?.as_str();
+    let dialled = authority.rsplit('@').next().unwrap_or_default();
+    let headers = match ask.token.map(SecretText::reveal) {
+        Some(token) if token.chars().any(|c| c.is_control()) => return Err(address()),
+        Some(token) => format!("Authorization: Bearer {token}\r\n"),
+        None => String::new(),
+    };
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    match upgrade(stream, Request { host: dialled, path, headers: &headers, limit: ask.max_message }).await {
+        Ok((socket, _)) => Ok((socket, dialled.to_owned())),
+        Err(UpgradeError::Status { status: Some(status), .. }) => {
+            Err(ConnectError::Refused { url: url.into(), why: refusal(status, ask.refusal) })
         }
-        Err(WsError::Io(why)) => Err(unreachable(why)),
+        Err(UpgradeError::Io(why)) => Err(unreachable(why)),
         Err(why) => Err(ConnectError::Refused { url: url.into(), why: format!("is not a WebSocket: {why}") }),
     }
 }

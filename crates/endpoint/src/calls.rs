@@ -13,9 +13,10 @@ use convoke_kenny::frame::{self, ErrorCode};
 use convoke_kenny::policy::Group;
 use convoke_kenny::tools;
 use convoke_machine::{Call, Machine, ToolError};
+use convoke_socket::queue::{Item, Queue, Rank};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -42,12 +43,37 @@ pub(crate) enum Out {
     Farewell(String),
     /// See whether the hub is still there: the machine may have slept.
     Probe,
+    /// Log lines wait.
+    Logs,
+    /// Close the tunnel: the agent stops.
+    Stop,
+}
+
+impl Item for Out {
+    const MAX_MESSAGES: usize = 16;
+    /// Above the largest frame that a hub takes.
+    const MAX_BYTES: usize = 512 * 1024 * 1024;
+
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Frame(_) | Self::Farewell(_) | Self::Probe => Rank::Message,
+            Self::Logs => Rank::Hint,
+            Self::Stop => Rank::First,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Frame(frame) | Self::Farewell(frame) => frame.len(),
+            Self::Probe | Self::Logs | Self::Stop => 0,
+        }
+    }
 }
 
 /// The way back through one tunnel.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
-    pub(crate) out: mpsc::Sender<Out>,
+    pub(crate) queue: Arc<Queue<Out>>,
     /// The largest frame that the hub takes.
     pub(crate) limit: usize,
 }
@@ -184,7 +210,7 @@ impl Calls {
                 Out::Frame(frame::response_error(id, &ErrorCode::Internal, message))
             });
             let staged = matches!(out, Out::Farewell(_));
-            if reply.out.send(out).await.is_err() {
+            if reply.queue.send(out).await.is_err() {
                 tracing::info!(tool, %id, "dropped the answer of a call that ended after its tunnel");
                 if staged {
                     calls.updater.restart();
@@ -258,7 +284,7 @@ impl Calls {
         if let Err(why) = tools::validate_args(&tool, &args) {
             return refuse(ErrorCode::BadArgs, why);
         }
-        let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "the arguments were lost") };
+        let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "lost the arguments") };
         Ok((tool, args))
     }
 

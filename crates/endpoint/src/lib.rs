@@ -40,7 +40,6 @@ pub mod switch;
 mod telemetry;
 pub mod update;
 mod workplace;
-mod ws;
 
 pub use convoke_kenny::frame::RemoteControl;
 pub use convoke_machine::apart;

@@ -1,14 +1,16 @@
 //! One tunnel: from the first byte to the last. Drives [`AgentSession`] over a socket.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant};
 
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
 use convoke_kenny::frame::{self, Meta, RemoteControl};
 use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule, ShellPolicy};
-use convoke_ws::Event;
+use convoke_socket::drive::{Clock, HIGH_WATER, Lost, Machine, Message, drive};
+use convoke_socket::queue::Queue;
+use convoke_socket::{Connection, SocketError, UpgradeError};
 use ed25519_dalek::SigningKey;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -16,26 +18,21 @@ use crate::calls::{Calls, Out, Reply, Request};
 use crate::config::Identity;
 use crate::fit::UNTOLD_LIMIT;
 use crate::logs::Forward;
-use crate::net::{DialError, Dialler, Stream};
+use crate::net::{DialError, Dialler, Socket, open_websocket};
 use crate::policy::Policy;
 use crate::settings::Settings;
 use crate::telemetry::{Links, VERSION};
-use crate::ws::{Socket, SocketError, UpgradeError};
 
 /// Largest message before the hub has proved itself.
 const STRANGER_LIMIT: usize = 16 * 1024;
 /// Largest message after: twice what our own hub sends as a rule.
 const HUB_LIMIT: usize = 16 * 1024 * 1024;
-/// Answers that may wait for the socket.
-const OUTBOX: usize = 16;
-/// Bytes that may wait to be written before no more answers and log lines are taken.
-const HIGH_WATER: usize = 256 * 1024;
+/// The header by which a hub of ours says how large a frame may be. Others say nothing.
+const MAX_FRAME_HEADER: &str = "convoke-max-frame";
 /// Log lines that go out at once.
 const LOG_BATCH: usize = 64;
 /// How long a hub has to answer when we doubt that it is still there.
 const PROBE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the last bytes may take.
-const FAREWELL: Duration = Duration::from_secs(3);
 /// The close code of a hub that does not let an agent in.
 const UNAUTHORIZED: u16 = 4401;
 /// The close code of a hub that stops, and of one that has a newer tunnel of the same agent.
@@ -115,15 +112,19 @@ pub(crate) enum Ended {
 /// A tunnel whose hub has proved itself.
 #[derive(Debug)]
 pub(crate) struct Link<'a> {
+    socket: Socket,
+    tunnel: Tunnel<'a>,
+}
+
+#[derive(Debug)]
+struct Tunnel<'a> {
     shared: &'a Shared,
-    socket: Socket<Stream>,
     session: AgentSession,
     reply: Reply,
-    outbox: mpsc::Receiver<Out>,
     confirmed: bool,
     began: Instant,
     /// By when the hub must be heard.
-    probe: Option<Instant>,
+    probe: Option<Duration>,
 }
 
 /// Connects and lets the hub prove itself. Anything but a valid challenge ends it here, without an `auth`.
@@ -134,8 +135,8 @@ pub(crate) async fn open<'a>(
 ) -> Result<Link<'a>, LinkError> {
     let door = shared.identity.hub.door();
     let stream = shared.dialler.dial(door).await?;
-    let upgrade = Socket::upgrade(stream, door, STRANGER_LIMIT);
-    let (mut socket, welcome) =
+    let upgrade = open_websocket(stream, door, STRANGER_LIMIT, "");
+    let (mut socket, response) =
         tokio::time::timeout(shared.dialler.patience, upgrade).await.map_err(|_| LinkError::UpgradeTimedOut)??;
 
     let mut nonce = [0; 32];
@@ -145,37 +146,73 @@ pub(crate) async fn open<'a>(
     config.heartbeat = shared.settings.seconds("heartbeat_s");
     let mut session = AgentSession::new(config, key.clone(), nonce, shared.epoch.elapsed());
     socket.queue_text(&session.register_frame(&meta(switch)));
-    let auth = loop {
-        let deadline = session.next_deadline().map_or_else(Instant::now, |due| (shared.epoch + due).into());
-        tokio::select! {
-            event = socket.next() => match event? {
-                Event::Text(text) => match session.on_text(&text, shared.epoch.elapsed()) {
-                    AgentEvent::Auth(frame) => break frame,
-                    AgentEvent::End(why) => return Err(LinkError::Distrust(why)),
-                    _ => return Err(LinkError::Distrust(EndReason::NotChallenge)),
-                },
-                Event::Binary(_) => return Err(LinkError::Distrust(EndReason::NotChallenge)),
-                Event::Ping(payload) => socket.queue_pong(&payload),
-                Event::Pong(_) | Event::Skipped(_) => {}
-                Event::Close(Some(UNAUTHORIZED)) => return Err(LinkError::Refused),
-                Event::Close(code) => return Err(LinkError::Closed(code)),
-            },
-            () = tokio::time::sleep_until(deadline) => {
-                if let AgentTick::End(why) = session.on_tick(shared.epoch.elapsed()) {
-                    return Err(LinkError::Distrust(why));
-                }
-            }
-        }
-    };
+    let queue = Arc::new(Queue::default());
+    let auth =
+        drive(&mut socket, &mut Handshake { session: &mut session }, &queue, Clock::since(shared.epoch)).await?;
     socket.queue_text(&auth);
     socket.set_limit(HUB_LIMIT);
     let limit = match shared.settings.number("max_frame_bytes") {
-        0 => welcome.max_frame.unwrap_or(UNTOLD_LIMIT),
+        0 => response.header(MAX_FRAME_HEADER).and_then(|value| value.parse().ok()).unwrap_or(UNTOLD_LIMIT),
         set => set,
     };
-    let (out, outbox) = mpsc::channel(OUTBOX);
-    let (reply, began) = (Reply { out, limit }, Instant::now());
-    Ok(Link { shared, socket, session, reply, outbox, confirmed: false, began, probe: None })
+    let (reply, began) = (Reply { queue, limit }, Instant::now());
+    let tunnel = Tunnel { shared, session, reply, confirmed: false, began, probe: None };
+    Ok(Link { socket, tunnel })
+}
+
+/// Waits for the hub's proof.
+struct Handshake<'a> {
+    session: &'a mut AgentSession,
+}
+
+impl Machine for Handshake<'_> {
+    type Command = Out;
+    /// The `auth` frame that answers the hub's challenge.
+    type End = Result<String, LinkError>;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
+    }
+
+    async fn on_message(&mut self, message: Message, now: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        ControlFlow::Break(match message {
+            Message::Text(text) => match self.session.on_text(&text, now) {
+                AgentEvent::Auth(frame) => Ok(frame),
+                AgentEvent::End(why) => Err(LinkError::Distrust(why)),
+                _ => Err(LinkError::Distrust(EndReason::NotChallenge)),
+            },
+            Message::Binary(_) => Err(LinkError::Distrust(EndReason::NotChallenge)),
+            Message::Pong(_) | Message::Skipped(_) => return ControlFlow::Continue(()),
+        })
+    }
+
+    async fn on_command(&mut self, _: Out, _: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        ControlFlow::Continue(())
+    }
+
+    async fn on_time(&mut self, now: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        match self.session.on_tick(now) {
+            AgentTick::End(why) => ControlFlow::Break(Err(LinkError::Distrust(why))),
+            AgentTick::Wait | AgentTick::Send(_) => ControlFlow::Continue(()),
+        }
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        Err(match lost.into() {
+            LinkError::Closed(Some(UNAUTHORIZED)) => LinkError::Refused,
+            why => why,
+        })
+    }
+}
+
+impl From<Lost> for LinkError {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Closed(code, _) => Self::Closed(code),
+            Lost::Broken(error) => Self::Broken(error.into()),
+            Lost::Gone(error) => Self::Broken(error),
+        }
+    }
 }
 
 fn meta(switch: RemoteControl) -> Meta {
@@ -205,87 +242,132 @@ fn hostname() -> String {
 
 impl Link<'_> {
     /// Lives until something ends it. `on_confirmed` hears when the hub has let us in.
-    pub(crate) async fn run(mut self, stop: &CancellationToken, mut on_confirmed: impl FnMut()) -> Ended {
-        let ended = self.live(stop, &mut on_confirmed).await;
-        self.shared.links.down();
-        if matches!(ended, Ended::Stopped | Ended::Restart) {
-            self.socket.queue_close(1000);
-            let farewell = async {
-                self.socket.flush().await?;
-                // The hub's own close lets it read ours: a reset would throw away what is under way.
-                while !matches!(self.socket.next().await, Ok(Event::Close(_)) | Err(_)) {}
-                Ok::<_, std::io::Error>(())
-            };
-            let _ = tokio::time::timeout(FAREWELL, farewell).await;
-        } else if self.owes_restart().await {
-            return Ended::Restart;
-        }
-        ended
-    }
-
-    /// Whether an update is in place whose answer was not sent: nobody else restarts into it, and it would stand in the
-    /// way of all others. Who has an answer after this learns that the tunnel is gone.
-    async fn owes_restart(&mut self) -> bool {
-        self.outbox.close();
-        while let Some(out) = self.outbox.recv().await {
-            if matches!(out, Out::Farewell(_)) {
-                return true;
-            }
-        }
-        false
-    }
-
-    async fn live(&mut self, stop: &CancellationToken, on_confirmed: &mut impl FnMut()) -> Ended {
-        loop {
-            if !self.confirmed && self.session.is_confirmed() {
-                self.confirmed = true;
-                self.shared.links.up(self.reply.clone());
-                on_confirmed();
-                self.send_logs();
-            }
-            let has_room = self.socket.backlog() < HIGH_WATER;
-            let now = Instant::now();
-            let beat: Instant = self.session.next_deadline().map_or(now, |due| (self.shared.epoch + due).into());
-            let due = self.probe.map_or(beat, |probe| probe.min(beat));
-            // Every branch is cancel-safe: the socket keeps its state, a channel and a notify lose nothing.
-            tokio::select! {
-                event = self.socket.next_or_room(HIGH_WATER) => match event {
-                    Ok(None) => {}
-                    Ok(Some(event)) => {
-                        self.probe = None;
-                        if let Some(error) = self.on_event(event).await {
-                            return self.lost(error);
-                        }
-                    }
-                    Err(why) => return self.lost(why.into()),
-                },
-                Some(out) = self.outbox.recv(), if has_room => match out {
-                    Out::Frame(frame) => self.socket.queue_text(&frame),
-                    Out::Farewell(frame) => {
-                        self.socket.queue_text(&frame);
-                        return Ended::Restart;
-                    }
-                    Out::Probe => {
-                        self.socket.queue_text(&frame::ping());
-                        self.probe = Some(Instant::now() + PROBE_PATIENCE);
-                    }
-                },
-                () = self.shared.logs.news(), if self.confirmed && has_room => self.send_logs(),
-                () = tokio::time::sleep_until(due) => {
-                    if self.probe.is_some_and(|probe| probe <= Instant::now()) {
-                        return self.lost(LinkError::Silent(EndReason::Silent));
-                    }
-                    match self.session.on_tick(self.shared.epoch.elapsed()) {
-                        AgentTick::Wait => {}
-                        AgentTick::Send(frame) => self.socket.queue_text(&frame),
-                        AgentTick::End(why) => return self.lost(LinkError::Silent(why)),
+    pub(crate) async fn run(self, stop: &CancellationToken, on_confirmed: impl FnMut() + Send) -> Ended {
+        let Self { mut socket, tunnel } = self;
+        let (shared, queue) = (tunnel.shared, Arc::clone(&tunnel.reply.queue));
+        let feed = async {
+            loop {
+                tokio::select! {
+                    () = shared.logs.news() => { let _ = queue.push(Out::Logs); }
+                    () = stop.cancelled() => {
+                        let _ = queue.push(Out::Stop);
+                        return std::future::pending().await;
                     }
                 }
-                () = stop.cancelled() => return Ended::Stopped,
             }
+        };
+        let mut live = Live { tunnel, on_confirmed };
+        let ended = tokio::select! {
+            ended = drive(&mut socket, &mut live, &queue, Clock::since(shared.epoch)) => ended,
+            never = feed => never,
+        };
+        shared.links.down();
+        // An update may be in place whose answer was not sent: nobody else restarts into it, and it would stand in the
+        // way of all others. Who has an answer after this learns that the tunnel is gone.
+        let owes_restart = queue.end().iter().any(|out| matches!(out, Out::Farewell(_)));
+        match ended {
+            Ended::Stopped | Ended::Restart => {
+                socket.close(1000, "").await;
+                ended
+            }
+            Ended::Lost(..) if owes_restart => Ended::Restart,
+            Ended::Lost(..) => ended,
         }
     }
+}
 
+/// A tunnel while it lives.
+struct Live<'a, F> {
+    tunnel: Tunnel<'a>,
+    on_confirmed: F,
+}
+
+impl<F: FnMut() + Send> Live<'_, F> {
+    /// Looks whether the hub has let us in by now.
+    fn look(&mut self, connection: &mut Connection) {
+        let tunnel = &mut self.tunnel;
+        if !tunnel.confirmed && tunnel.session.is_confirmed() {
+            tunnel.confirmed = true;
+            tunnel.shared.links.up(tunnel.reply.clone());
+            (self.on_confirmed)();
+            tunnel.send_logs(connection);
+        }
+    }
+}
+
+impl<F: FnMut() + Send> Machine for Live<'_, F> {
+    type Command = Out;
+    type End = Ended;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        let beat = self.tunnel.session.next_deadline().unwrap_or(now);
+        self.tunnel.probe.map_or(beat, |probe| probe.min(beat))
+    }
+
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        self.tunnel.probe = None;
+        match message {
+            Message::Text(text) => {
+                if let Some(error) = self.tunnel.on_text(&text, now, connection).await {
+                    return ControlFlow::Break(self.tunnel.lost(error));
+                }
+            }
+            Message::Binary(bytes) => {
+                tracing::warn!(bytes = bytes.len(), "the hub sent a binary message; frames are text");
+            }
+            Message::Pong(_) | Message::Skipped(_) => {}
+        }
+        self.look(connection);
+        ControlFlow::Continue(())
+    }
+
+    fn on_ping(&mut self, _: &mut Connection) -> ControlFlow<Self::End> {
+        self.tunnel.probe = None;
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, out: Out, now: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        match out {
+            Out::Frame(frame) => connection.queue_text(&frame),
+            Out::Farewell(frame) => {
+                connection.queue_text(&frame);
+                return ControlFlow::Break(Ended::Restart);
+            }
+            Out::Probe => {
+                connection.queue_text(&frame::ping());
+                self.tunnel.probe = Some(now + PROBE_PATIENCE);
+            }
+            Out::Logs if self.tunnel.confirmed => self.tunnel.send_logs(connection),
+            Out::Logs => {}
+            Out::Stop => return ControlFlow::Break(Ended::Stopped),
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_time(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        if self.tunnel.probe.is_some_and(|probe| probe <= now) {
+            return ControlFlow::Break(self.tunnel.lost(LinkError::Silent(EndReason::Silent)));
+        }
+        match self.tunnel.session.on_tick(now) {
+            AgentTick::Wait => {}
+            AgentTick::Send(frame) => connection.queue_text(&frame),
+            AgentTick::End(why) => return ControlFlow::Break(self.tunnel.lost(LinkError::Silent(why))),
+        }
+        self.look(connection);
+        ControlFlow::Continue(())
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        self.tunnel.lost(lost.into())
+    }
+}
+
+impl Tunnel<'_> {
     fn lost(&self, why: LinkError) -> Ended {
         let why = match why {
             // Before it has let us in, the end of the tunnel is how a hub says no; not all of them give the code.
@@ -296,41 +378,28 @@ impl Link<'_> {
         Ended::Lost(why, life)
     }
 
-    fn send_logs(&mut self) {
-        while self.socket.backlog() < HIGH_WATER {
+    fn send_logs(&mut self, connection: &mut Connection) {
+        while connection.backlog() < HIGH_WATER {
             let frames = self.shared.logs.take(self.shared.identity.id.as_str(), LOG_BATCH);
             if frames.is_empty() {
                 return;
             }
             for frame in frames {
-                self.socket.queue_text(&frame);
+                connection.queue_text(&frame);
             }
         }
         // The rest is looked at when there is room.
         self.shared.logs.remind();
     }
 
-    async fn on_event(&mut self, event: Event) -> Option<LinkError> {
-        let text = match event {
-            Event::Text(text) => text,
-            Event::Ping(payload) => {
-                self.socket.queue_pong(&payload);
-                return None;
-            }
-            Event::Pong(_) | Event::Skipped(_) => return None,
-            Event::Binary(bytes) => {
-                tracing::warn!(bytes = bytes.len(), "the hub sent a binary message; frames are text");
-                return None;
-            }
-            Event::Close(code) => return Some(LinkError::Closed(code)),
-        };
-        match self.session.on_text(&text, self.shared.epoch.elapsed()) {
+    async fn on_text(&mut self, text: &str, now: Duration, connection: &mut Connection) -> Option<LinkError> {
+        match self.session.on_text(text, now) {
             AgentEvent::Request { id, tool, args } => {
                 let request = Request { id, tool: tool.into_owned(), args: args.into_owned() };
                 self.shared.calls.start(request, self.reply.clone());
             }
             AgentEvent::Policy { rules, skipped, shell } => self.on_policy(rules, skipped, shell).await,
-            AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => self.socket.queue_text(&frame),
+            AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => connection.queue_text(&frame),
             AgentEvent::Alive => {}
             AgentEvent::Dropped(why) => tracing::warn!(%why, "dropped a frame of the hub"),
             AgentEvent::End(why) => return Some(LinkError::Silent(why)),

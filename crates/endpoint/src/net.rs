@@ -7,21 +7,20 @@ mod tls;
 
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use convoke_dial::trust;
 use convoke_kenny::wire_bytes;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use convoke_socket::upgrade::{Request, Response, UpgradeError, read_head, upgrade};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 use url::Url;
 
 use crate::address::bare_host;
-use crate::ws::{UpgradeError, read_head};
 
 pub use proxy::ProxyError;
 pub use tls::TlsError;
@@ -108,7 +107,7 @@ impl Dialler {
             Some(proxy) => self.through(&proxy, &to).await?,
         };
         if !secure {
-            return Ok(Stream::Plain(tcp));
+            return Ok(Either::Left(tcp));
         }
         let authority = self.authority.clone();
         // The platform's store is a directory of files: not on the runtime's thread.
@@ -124,7 +123,7 @@ impl Dialler {
         let tls = self.within(&to, shake).await?;
         let tls =
             tls.map_err(|why| DialError::Handshake { to, why: trust::in_words(&why.to_string(), "--ca FILE") })?;
-        Ok(Stream::Tls(Box::new(tls)))
+        Ok(Either::Right(Box::new(tls)))
     }
 
     /// Asks a proxy for a tunnel.
@@ -175,41 +174,21 @@ fn authority(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// A connection, with TLS or without.
-#[derive(Debug)]
-pub(crate) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// A connection, without TLS or with it.
+pub(crate) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+/// A WebSocket over it.
+pub(crate) type Socket = convoke_socket::Socket<Stream>;
 
-impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(io) => Pin::new(io).poll_read(cx, buf),
-            Self::Tls(io) => Pin::new(io).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(io) => Pin::new(io).poll_write(cx, buf),
-            Self::Tls(io) => Pin::new(io).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(io) => Pin::new(io).poll_flush(cx),
-            Self::Tls(io) => Pin::new(io).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(io) => Pin::new(io).poll_shutdown(cx),
-            Self::Tls(io) => Pin::new(io).poll_shutdown(cx),
-        }
-    }
+/// Makes a WebSocket of a fresh connection to the host of `url`. `headers` are whole lines, each with its line end.
+pub(crate) async fn open_websocket(
+    io: Stream,
+    url: &Url,
+    limit: usize,
+    headers: &str,
+) -> Result<(Socket, Response), UpgradeError> {
+    let host = match url.port() {
+        Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
+        None => url.host_str().unwrap_or_default().to_owned(),
+    };
+    upgrade(io, Request { host: &host, path: url.path(), headers, limit }).await
 }

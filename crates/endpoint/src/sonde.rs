@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use convoke_core::secret::SecretText;
 use convoke_probes::Probes;
+use convoke_socket::{SocketError, UpgradeError};
 use convoke_sonde::agent::{AgentConfig, Event, Refused};
 use convoke_sonde::register::Dialect;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +24,6 @@ use crate::net::DialError;
 use crate::policy::Policy;
 use crate::state::{StateDir, StateError, is_superuser};
 use crate::status::{Phase, Teller};
-use crate::ws::{SocketError, UpgradeError};
 
 pub use convoke_probes::{check_pack, check_packs};
 pub use convoke_sonde::manifest::Manifest;

@@ -94,7 +94,7 @@ impl Telemetry {
                         }
                     }
                     if let Some(link) = link.filter(|_| slept) {
-                        let _ = link.out.try_send(Out::Probe);
+                        let _ = link.queue.push(Out::Probe);
                     }
                 }
             }
@@ -115,7 +115,7 @@ impl Telemetry {
         };
         let frame = encode(&self.id, at, &text);
         // The tunnel may have ended meanwhile; the next one gets its own.
-        let _ = link.out.send(Out::Frame(frame)).await;
+        let _ = link.queue.send(Out::Frame(frame)).await;
     }
 
     /// How the agent itself does (our own section).

@@ -13,6 +13,7 @@ use convoke_core::id::PeerId;
 use convoke_core::journal::Draft;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
+use convoke_socket::drive::Clock;
 use convoke_store::Store;
 use ed25519_dalek::SigningKey;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -202,6 +203,11 @@ impl Hub {
     /// The hub's own clock: it only goes forward, so that a wall clock set back cannot hold a dead call open.
     pub fn mono(&self) -> Duration {
         clock::steady().saturating_duration_since(self.started)
+    }
+
+    /// The clock behind [`Self::mono`].
+    pub fn clock(&self) -> Clock {
+        Clock::since(self.started)
     }
 
     /// What the wall clock would have shown when the hub's clock showed `mono`.

@@ -1,19 +1,19 @@
 //! A link: a live, authenticated connection to a peer. A bounded outbound queue and nothing else.
 
-use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use convoke_core::call::code;
 use convoke_core::id::{CallId, LinkId};
 use convoke_core::time::Timestamp;
+use convoke_socket::queue::{Item, Queue, Rank};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::answers::AnswerText;
+
+pub use convoke_socket::queue::Refused;
 
 /// Most commands that wait on one link.
 pub const MAX_QUEUED: usize = 2048;
@@ -101,88 +101,15 @@ pub enum Close {
 pub struct Link {
     /// Which connection.
     pub id: LinkId,
-    queue: Mutex<Queue>,
+    queue: Queue<Command>,
     /// When its last frame came, in milliseconds; 0 before the first.
     heard: AtomicI64,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    commands: VecDeque<Command>,
-    /// What concerns calls that are not among the commands any more: at most a few for each call under way. It takes no
-    /// room and nobody's place, and is handed out before the commands, so that it does not stay.
-    taken_back: VecDeque<Command>,
-    bytes: usize,
-    /// One of the commands says that the policy changed.
-    policy_changed: bool,
-    ended: bool,
-    /// The connection's task, while it waits for a command.
-    waiting: Option<Waker>,
-}
-
-impl Queue {
-    /// Whether the next command is a close: it comes before all others.
-    fn ends(&self) -> bool {
-        matches!(self.commands.front(), Some(Command::Close(_)))
-    }
-
-    fn pop_taken_back(&mut self) -> Option<Command> {
-        let command = self.taken_back.pop_front()?;
-        if self.taken_back.is_empty() {
-            self.taken_back = VecDeque::new();
-        }
-        Some(command)
-    }
-
-    fn pop(&mut self) -> Option<Command> {
-        if !self.ends()
-            && let Some(command) = self.pop_taken_back()
-        {
-            return Some(command);
-        }
-        let command = self.commands.pop_front()?;
-        self.bytes -= command.size();
-        self.policy_changed &= !matches!(command, Command::PolicyChanged);
-        if self.commands.is_empty() {
-            // An idle link holds no memory for its queue.
-            self.commands = VecDeque::new();
-        }
-        Some(command)
-    }
-
-    /// Where a call waits.
-    fn place(&self, wanted: CallId) -> Option<usize> {
-        self.commands.iter().position(|command| match command {
-            Command::Call(request) => request.id == wanted,
-            _ => false,
-        })
-    }
-
-    /// Takes a call out from among those that wait.
-    fn take_call(&mut self, wanted: CallId) -> Option<Command> {
-        let call = self.commands.remove(self.place(wanted)?)?;
-        self.bytes -= call.size();
-        Some(call)
-    }
-
-    fn next_deadline(&self) -> Option<Duration> {
-        self.commands.iter().filter_map(Command::deadline).min()
-    }
-}
-
-/// A command was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The connection has ended.
-    Ended,
-    /// The queue is full.
-    Full,
 }
 
 impl Link {
     /// A new link.
     pub fn new(id: LinkId) -> Arc<Self> {
-        Arc::new(Self { id, queue: Mutex::default(), heard: AtomicI64::new(0) })
+        Arc::new(Self { id, queue: Queue::default(), heard: AtomicI64::new(0) })
     }
 
     /// A frame came.
@@ -195,132 +122,74 @@ impl Link {
         Some(self.heard.load(Relaxed)).filter(|at| *at > 0).map(Timestamp::from_millis)
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
-        // A panic while holding it leaves a queue that is still whole.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What the connection is asked to do.
+    pub const fn queue(&self) -> &Queue<Command> {
+        &self.queue
     }
 
-    /// Takes a command. A close is always taken: it must get through when the queue is full. So must a change of the
-    /// policy, which nobody tells a second time; one that waits stands for all, since it is read when it is sent.
+    /// Takes a command. A call that is forgotten or withdrawn before it was sent is not sent.
     pub fn push(&self, command: Command) -> Result<(), Refused> {
-        let mut queue = self.queue();
-        if queue.ended {
-            return Err(Refused::Ended);
-        }
-        let size = command.size();
-        match command {
-            Command::Close(_) => queue.commands.push_front(command),
-            // What has not gone out yet need not: nobody waits for it any more.
-            Command::Forget(id) if let Some(unsent) = queue.take_call(id) => {
-                drop(queue);
+        let unsent = match &command {
+            Command::Forget(id) | Command::Withdraw(id, _) => self.queue.take(|waiting| waiting.call() == Some(*id)),
+            _ => None,
+        };
+        match (command, unsent) {
+            (Command::Withdraw(_, why), Some(unsent)) => unsent.fail(why),
+            (_, Some(unsent)) => {
                 unsent.fail(Failure::new(code::CANCELLED, "the caller stopped waiting before the call was sent"));
-                return Ok(());
             }
-            Command::Withdraw(id, why) if let Some(unsent) = queue.take_call(id) => {
-                drop(queue);
-                unsent.fail(why);
-                return Ok(());
-            }
-            Command::Forget(_) | Command::Withdraw(..) => queue.taken_back.push_back(command),
-            Command::PolicyChanged if queue.policy_changed => return Ok(()),
-            Command::PolicyChanged => {
-                queue.policy_changed = true;
-                queue.commands.push_back(command);
-            }
-            _ if queue.commands.len() >= MAX_QUEUED || queue.bytes + size > MAX_QUEUED_BYTES => {
-                return Err(Refused::Full);
-            }
-            _ => queue.commands.push_back(command),
-        }
-        queue.bytes += size;
-        let waiting = queue.waiting.take();
-        drop(queue);
-        if let Some(waker) = waiting {
-            waker.wake();
+            (command, None) => return self.queue.push(command),
         }
         Ok(())
     }
 
-    /// Waits for the next command. Without room for what others would have sent, waits for the end and for what is taken
-    /// back alone, and for a call that must be given up before `due`: then there is no command, and it is
-    /// [`Link::take_overdue`] that gives it. For one task, the connection's. Cancel-safe: a command is taken in the same poll
-    /// that returns it.
-    pub async fn next(&self, has_room: bool, due: Duration) -> Option<Command> {
-        poll_fn(|cx| {
-            let mut queue = self.queue();
-            let sends_nothing = queue.ends() || !queue.taken_back.is_empty();
-            if (has_room || sends_nothing)
-                && let Some(command) = queue.pop()
-            {
-                return Poll::Ready(Some(command));
-            }
-            if !has_room && queue.next_deadline().is_some_and(|deadline| deadline < due) {
-                return Poll::Ready(None);
-            }
-            // The same task waits again and again: its waker need not be made anew.
-            if !queue.waiting.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                queue.waiting = Some(cx.waker().clone());
-            }
-            Poll::Pending
-        })
-        .await
-    }
-
-    /// The next command, if there is one.
-    pub fn pop(&self) -> Option<Command> {
-        self.queue().pop()
-    }
-
-    /// The next [`Command::Forget`] or [`Command::Withdraw`], if there is one: for who is about to send what was held back.
-    pub fn pop_taken_back(&self) -> Option<Command> {
-        self.queue().pop_taken_back()
-    }
-
-    /// When the first of the calls that wait is to be given up.
-    pub fn next_deadline(&self) -> Option<Duration> {
-        self.queue().next_deadline()
-    }
-
-    /// The calls that wait and whose time is over: they are no longer to be sent.
-    pub fn take_overdue(&self, now: Duration) -> Vec<Command> {
-        let mut queue = self.queue();
-        if queue.next_deadline().is_none_or(|deadline| deadline > now) {
-            return Vec::new();
-        }
-        let (overdue, rest): (Vec<_>, Vec<_>) = queue.commands.drain(..).partition(|command| command.is_overdue(now));
-        queue.commands = VecDeque::from(rest);
-        queue.bytes -= overdue.iter().map(Command::size).sum::<usize>();
-        overdue
-    }
-
-    /// The connection has ended: nothing is taken any more. Returns what was left.
-    pub fn end(&self) -> VecDeque<Command> {
-        let mut queue = self.queue();
-        queue.ended = true;
-        queue.bytes = 0;
-        queue.waiting = None;
-        queue.taken_back = VecDeque::new();
-        std::mem::take(&mut queue.commands)
-    }
-
     /// Whether a call waits here.
     pub fn holds(&self, id: CallId) -> bool {
-        self.queue().place(id).is_some()
+        self.queue.holds(|waiting| waiting.call() == Some(id))
     }
 
     /// How many commands wait.
     pub fn depth(&self) -> usize {
-        let queue = self.queue();
-        queue.commands.len() + queue.taken_back.len()
+        self.queue.depth()
+    }
+}
+
+impl Item for Command {
+    const MAX_MESSAGES: usize = MAX_QUEUED;
+    const MAX_BYTES: usize = MAX_QUEUED_BYTES;
+
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Close(_) => Rank::First,
+            // Nobody tells of a changed policy a second time; it is read when it is sent, so one stands for all.
+            Self::PolicyChanged => Rank::Hint,
+            Self::Forget(_) | Self::Withdraw(..) => Rank::Notice,
+            Self::Call(_) | Self::Send(_) => Rank::Message,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Call(request) => request.args.get().len(),
+            Self::Send(frame) => frame.len(),
+            Self::Forget(_) | Self::Withdraw(..) | Self::PolicyChanged | Self::Close(_) => 0,
+        }
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        match self {
+            Self::Call(request) => Some(request.deadline),
+            Self::Forget(_) | Self::Withdraw(..) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => None,
+        }
     }
 }
 
 impl Command {
-    /// When to give up.
-    const fn deadline(&self) -> Option<Duration> {
+    /// Which call it is.
+    const fn call(&self) -> Option<CallId> {
         match self {
-            Self::Call(request) => Some(request.deadline),
-            Self::Forget(_) | Self::Withdraw(..) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => None,
+            Self::Call(request) => Some(request.id),
+            _ => None,
         }
     }
 
@@ -334,14 +203,6 @@ impl Command {
         match self {
             Self::Call(request) => drop(request.reply.send(Err(why))),
             Self::Forget(_) | Self::Withdraw(..) | Self::Send(_) | Self::PolicyChanged | Self::Close(_) => {}
-        }
-    }
-
-    fn size(&self) -> usize {
-        match self {
-            Self::Call(request) => request.args.get().len(),
-            Self::Send(frame) => frame.len(),
-            Self::Forget(_) | Self::Withdraw(..) | Self::PolicyChanged | Self::Close(_) => 0,
         }
     }
 }
@@ -360,7 +221,7 @@ mod tests {
         }
         assert_eq!(link.push(Command::Send("x".into())), Err(Refused::Full));
         link.push(Command::Close(Close::Revoked)).expect("always taken");
-        assert!(matches!(link.pop(), Some(Command::Close(Close::Revoked))), "and comes first");
+        assert!(matches!(link.queue().pop(), Some(Command::Close(Close::Revoked))), "and comes first");
     }
 
     #[test]
@@ -373,26 +234,9 @@ mod tests {
             link.push(Command::PolicyChanged).expect("always taken");
         }
         assert_eq!(link.depth(), MAX_QUEUED + 1);
-        while !matches!(link.pop(), Some(Command::PolicyChanged)) {}
+        while !matches!(link.queue().pop(), Some(Command::PolicyChanged)) {}
         link.push(Command::PolicyChanged).expect("and again");
-        assert!(matches!(link.pop(), Some(Command::PolicyChanged)));
-    }
-
-    #[test]
-    fn bytes_are_bounded_too() {
-        let link = Link::new(LinkId(1));
-        link.push(Command::Send("x".repeat(MAX_QUEUED_BYTES))).expect("fits");
-        assert_eq!(link.push(Command::Send("x".into())), Err(Refused::Full));
-        link.pop();
-        link.push(Command::Send("x".into())).expect("room again");
-    }
-
-    #[test]
-    fn an_ended_link_takes_nothing_and_gives_back_what_waited() {
-        let link = Link::new(LinkId(1));
-        link.push(Command::PolicyChanged).expect("room");
-        assert_eq!(link.end().len(), 1);
-        assert_eq!(link.push(Command::PolicyChanged), Err(Refused::Ended));
+        assert!(matches!(link.queue().pop(), Some(Command::PolicyChanged)));
     }
 
     fn call(bytes: usize, deadline_s: u64) -> Command {
@@ -412,20 +256,6 @@ mod tests {
             reply,
         };
         (Command::Call(request), id, answer)
-    }
-
-    #[test]
-    fn only_what_is_overdue_is_taken_out_of_the_middle() {
-        let link = Link::new(LinkId(1));
-        for command in [call(2, 30), call(MAX_QUEUED_BYTES - 5, 10), Command::Send("x".into()), call(2, 20)] {
-            link.push(command).expect("room");
-        }
-        let s = Duration::from_secs;
-        assert_eq!((link.next_deadline(), link.take_overdue(s(9)).len(), link.depth()), (Some(s(10)), 0, 4));
-        assert_eq!((link.take_overdue(s(10)).len(), link.next_deadline()), (1, Some(s(20))));
-        link.push(call(MAX_QUEUED_BYTES - 5, 40)).expect("its bytes are free again");
-        let left: Vec<_> = std::iter::from_fn(|| link.pop()).map(|c| c.deadline().map(|d| d.as_secs())).collect();
-        assert_eq!(left, [Some(30), None, Some(20), Some(40)]);
     }
 
     #[test]
@@ -453,28 +283,11 @@ mod tests {
         assert_eq!(link.depth(), 1);
     }
 
-    #[tokio::test]
-    async fn without_room_only_an_earlier_deadline_and_the_end_are_seen() {
-        let link = Link::new(LinkId(1));
-        let waiting = tokio::spawn({
-            let link = Arc::clone(&link);
-            async move { (link.next(false, Duration::from_secs(10)).await.is_none(), link.depth()) }
-        });
-        for later in [call(2, 30), call(2, 10), call(2, 9)] {
-            assert!(!waiting.is_finished());
-            link.push(later).expect("room");
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(waiting.await.expect("no panic"), (true, 3), "nothing is taken");
-        link.push(Command::Close(Close::Revoked)).expect("always taken");
-        assert!(matches!(link.next(false, Duration::ZERO).await, Some(Command::Close(Close::Revoked))));
-    }
-
     #[test]
     fn what_is_taken_back_comes_before_calls_without_room_and_takes_nobodys_place() {
         let link = Link::new(LinkId(1));
         let under_way = || CallId::new(crate::clock::uuid());
-        let next = |has_room| link.next(has_room, Duration::ZERO).now_or_never().flatten();
+        let next = |has_room| link.queue().next(has_room, Duration::ZERO).now_or_never().flatten();
         for _ in 0..MAX_QUEUED {
             link.push(Command::Withdraw(under_way(), Failure::new(code::DENIED, "revoked"))).expect("always taken");
         }
@@ -489,16 +302,5 @@ mod tests {
         assert!(next(false).is_none(), "a call waits for room");
         assert!(matches!(next(true), Some(Command::Call(_))));
         assert_eq!(link.depth(), 0);
-    }
-
-    #[tokio::test]
-    async fn waiting_sees_what_is_pushed_later() {
-        let link = Link::new(LinkId(1));
-        let waiting = tokio::spawn({
-            let link = Arc::clone(&link);
-            async move { link.next(true, Duration::MAX).await }
-        });
-        link.push(Command::PolicyChanged).expect("room");
-        assert!(matches!(waiting.await, Ok(Some(Command::PolicyChanged))));
     }
 }

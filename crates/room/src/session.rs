@@ -10,9 +10,8 @@ use convoke_core::secret::SecretText;
 use convoke_kibitz::frame::Lobby;
 use convoke_kibitz::key::Signer;
 use convoke_kibitz::participant::{CannotAct, Event, Participant, Profile};
-use futures_util::{SinkExt as _, StreamExt as _};
+use convoke_socket::{Event as WsEvent, SocketError};
 use serde_json::value::RawValue;
-use tokio_tungstenite::tungstenite::Message as Frame;
 
 use crate::connect::{self, ConnectError, Socket};
 use crate::key::AgentKeyFile;
@@ -207,24 +206,16 @@ impl Session {
 
     /// Goes.
     pub async fn leave(mut self) {
-        let farewell = async {
-            let leave = self.participant.leave();
-            self.socket.send(Frame::text(leave)).await?;
-            self.socket.close(None).await
-        };
-        // Whoever goes does not wait for long.
-        let _ = tokio::time::timeout(Duration::from_secs(2), farewell).await;
+        self.socket.queue_text(&self.participant.leave());
+        self.socket.close(1000, "").await;
     }
 
     /// Something, and a ping behind it: its pong means that the room has worked through it, and a refusal comes before.
     async fn deliver(&mut self, number: u64, frame: String) -> Result<(), SayError> {
         self.pings += 1;
         let ping = self.pings;
-        let sent = async {
-            self.socket.feed(Frame::text(frame)).await?;
-            self.socket.send(Frame::Ping(ping.to_be_bytes().to_vec().into())).await
-        };
-        sent.await.map_err(|why| SayError::Lost(why.to_string()))?;
+        self.socket.queue_text(&frame);
+        self.socket.queue_ping(&ping.to_be_bytes());
         let answered = async {
             loop {
                 let step = self.step().await.map_err(SayError::Lost)?;
@@ -256,15 +247,12 @@ impl Session {
             session.last_words.take().or(said).unwrap_or_else(|| "the hub closed the connection".into())
         };
         match self.socket.next().await {
-            Some(Ok(Frame::Text(text))) => {
+            Ok(WsEvent::Text(text)) => {
                 let signer = self.key.as_ref().map(|key| key as &dyn Signer);
                 let events = self.participant.on_text(&text, signer, unix());
                 for event in events {
                     match event {
-                        Event::Send(frame) => {
-                            let sent = self.socket.send(Frame::text(frame)).await;
-                            sent.map_err(|why| ended(self, Some(why.to_string())))?;
-                        }
+                        Event::Send(frame) => self.socket.queue_text(&frame),
                         event => {
                             if let Event::Problem { message, .. } = &event {
                                 self.last_words = Some(message.clone());
@@ -281,17 +269,22 @@ impl Session {
                 }
                 Ok(Step::Events)
             }
-            Some(Ok(Frame::Pong(payload))) => {
+            Ok(WsEvent::Ping(payload)) => {
+                self.socket.queue_pong(&payload);
+                Ok(Step::Events)
+            }
+            Ok(WsEvent::Pong(payload)) => {
                 let number = payload.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
                 Ok(Step::Pong(number))
             }
-            Some(Ok(Frame::Close(frame))) => {
-                let said = frame.map(|f| format!("{} ({})", f.reason, u16::from(f.code)));
+            Ok(WsEvent::Close(code, reason)) => {
+                let said = code.map(|code| format!("{reason} ({code})"));
+                self.socket.close(1000, "").await;
                 Err(ended(self, said))
             }
-            Some(Ok(_)) => Ok(Step::Events),
-            Some(Err(why)) => Err(ended(self, Some(why.to_string()))),
-            None => Err(ended(self, None)),
+            Ok(WsEvent::Binary(_) | WsEvent::Skipped(_)) => Ok(Step::Events),
+            Err(SocketError::Ended) => Err(ended(self, None)),
+            Err(why) => Err(ended(self, Some(why.to_string()))),
         }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use convoke_core::id::PeerId;
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
@@ -18,10 +17,7 @@ use tokio::time::Instant;
 use crate::answer::Answer;
 use crate::swarm::SwarmConfig;
 use crate::telemetry::Snapshot;
-use crate::ws::{Incoming, Socket, UpgradeError, WsError};
-
-/// How long the hub may take to answer our close.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+use crate::ws::{self, Event, Socket, SocketError, UpgradeError};
 
 /// What all agents of a swarm share.
 #[derive(Debug)]
@@ -69,7 +65,7 @@ pub enum ConnectError {
     Upgrade(#[from] UpgradeError),
     /// The socket broke during the handshake.
     #[error("the handshake broke off: {0}")]
-    Broken(#[from] WsError),
+    Broken(#[from] SocketError),
     /// The hub closed the socket: 4401 is a refusal.
     #[error("the hub closed the handshake (code {0:?})")]
     Closed(Option<u16>),
@@ -141,7 +137,7 @@ async fn shake_hands(shared: &Shared, index: usize) -> Result<(PeerId, Socket, A
     }
     let io = tcp.connect(config.target).await?;
     io.set_nodelay(true)?;
-    let mut socket = Socket::upgrade(io, config.target, "/agent/ws").await?;
+    let mut socket = ws::open(io, config.target, "/agent/ws", None).await?;
 
     let mut nonce = [0; 32];
     getrandom::fill(&mut nonce).map_err(io::Error::other)?;
@@ -152,9 +148,13 @@ async fn shake_hands(shared: &Shared, index: usize) -> Result<(PeerId, Socket, A
     shared.send(&mut socket, &session.register_frame(&meta));
     loop {
         let text = match socket.next().await? {
-            Incoming::Text(text) => text,
-            Incoming::Ping | Incoming::Other => continue,
-            Incoming::Close(code) => return Err(ConnectError::Closed(code)),
+            Event::Text(text) => text,
+            Event::Ping(payload) => {
+                socket.queue_pong(&payload);
+                continue;
+            }
+            Event::Binary(_) | Event::Pong(_) | Event::Skipped(_) => continue,
+            Event::Close(code, _) => return Err(ConnectError::Closed(code)),
         };
         match session.on_text(&text, shared.mono()) {
             AgentEvent::Auth(frame) | AgentEvent::Reply(frame) => shared.send(&mut socket, &frame),
@@ -219,7 +219,7 @@ impl Link {
             tokio::select! {
                 biased;
                 incoming = self.socket.next() => match incoming {
-                    Ok(Incoming::Text(text)) => {
+                    Ok(Event::Text(text)) => {
                         if let Some(ended) = self.on_text(&text, &mut delayed) {
                             return ended;
                         }
@@ -228,8 +228,9 @@ impl Link {
                             timer.as_mut().reset(self.deadline(&delayed));
                         }
                     }
-                    Ok(Incoming::Ping | Incoming::Other) => {}
-                    Ok(Incoming::Close(_)) | Err(_) => return Ended::Lost,
+                    Ok(Event::Ping(payload)) => self.socket.queue_pong(&payload),
+                    Ok(Event::Binary(_) | Event::Pong(_) | Event::Skipped(_)) => {}
+                    Ok(Event::Close(..)) | Err(_) => return Ended::Lost,
                 },
                 order = orders.recv() => match order {
                     Some(Order::Push { unlike, done }) => {
@@ -298,10 +299,7 @@ impl Link {
         None
     }
 
-    /// Says goodbye and lets the hub answer, so that it does not see a reset.
     async fn close(&mut self) {
-        self.socket.queue_close();
-        let farewell = async { while !matches!(self.socket.next().await, Ok(Incoming::Close(_)) | Err(_)) {} };
-        let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
+        self.socket.close(1000, "").await;
     }
 }

@@ -23,7 +23,7 @@ pub enum RulesError {
     Upgrade(#[from] crate::ws::UpgradeError),
     /// A WebSocket.
     #[error(transparent)]
-    Ws(#[from] crate::ws::WsError),
+    Ws(#[from] crate::ws::SocketError),
     /// The HTTP API.
     #[error(transparent)]
     Http(#[from] crate::http::HttpError),

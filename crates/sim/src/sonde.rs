@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use crate::control::{Command, MAX_COUNT, Reply};
 use crate::http::{Client, HttpError, bearer};
 use crate::swarm::Report;
-use crate::ws::{UpgradeError, WsError};
+use crate::ws::{SocketError, UpgradeError};
 
 /// Most connections being made at once.
 const CONCURRENCY: usize = 32;
@@ -40,7 +40,7 @@ pub enum SondeError {
     Upgrade(#[from] UpgradeError),
     /// A WebSocket.
     #[error(transparent)]
-    Ws(#[from] WsError),
+    Ws(#[from] SocketError),
     /// The HTTP API.
     #[error(transparent)]
     Http(#[from] HttpError),

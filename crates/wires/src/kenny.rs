@@ -10,7 +10,9 @@ pub mod tools;
 pub mod update_routes;
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_core::door::Door;
 use convoke_core::event::AgentChange;
@@ -20,6 +22,7 @@ use convoke_core::peer::Trust;
 use convoke_core::secret::SecretText;
 use convoke_kenny::frame::Register;
 use convoke_kenny::hub::{Accepted, Event, HubConfig, HubSession, MAX_HANDSHAKE_FRAME, Proof, Refusal, Step};
+use convoke_socket::drive::{Lost, Machine, Message, Stop, drive_until};
 use convoke_store::Lossy;
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
@@ -27,7 +30,7 @@ use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Wires;
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Connection, Socket, Stream};
 use convoke_gate::agents::budget::Record;
 use convoke_gate::agents::{Agent, AuthWay, os_named};
 use convoke_gate::clock;
@@ -37,11 +40,15 @@ type Waiter = tokio::sync::oneshot::Sender<Answer>;
 type Session = HubSession<Waiter>;
 
 /// Serves one connection, from its first byte to its last.
-pub async fn serve<S: Stream>(hub: Wires, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
-    let mut socket = Socket::new(io, &read, MAX_HANDSHAKE_FRAME);
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
+    let mut socket = Socket::server(io, &read, MAX_HANDSHAKE_FRAME);
     let mut session = Session::new(config(&hub), hub.mono());
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
-    let accepted = Box::pin(handshake(&hub, &mut socket, &mut session)).await;
+    let accepted = Box::pin(async {
+        let mut handshake = Handshake { hub: &hub, session: &mut session, claimed: None };
+        drive_until(&mut socket, &mut handshake, hub.stopping.cancelled(), hub.clock()).await
+    })
+    .await;
     drop(place);
     match accepted {
         Ok(accepted) => enter(hub, socket, session, accepted, address).await,
@@ -55,15 +62,15 @@ pub async fn serve<S: Stream>(hub: Wires, io: S, read: Vec<u8>, address: IpAddr,
             }
             hub.metrics.refused("wire", "stranger");
             let close = refusal.close();
-            socket.say_goodbye(close.code, close.reason).await;
+            socket.close(close.code, close.reason).await;
         }
         Err(Ended::Broken(code)) => {
             hub.strangers.refused(address, Door::Wire);
             hub.metrics.refused("wire", "stranger");
-            socket.say_goodbye(code, "protocol error").await;
+            socket.close(code, "protocol error").await;
         }
         // A farewell is returned.
-        Err(Ended::Left(code)) => socket.say_goodbye(code.unwrap_or(1000), "").await,
+        Err(Ended::Left(code)) => socket.close(code.unwrap_or(1000), "").await,
         Err(Ended::Gone) => {}
     }
 }
@@ -90,55 +97,78 @@ enum Ended {
     Gone,
 }
 
-async fn handshake<S: Stream>(
-    hub: &Wires,
-    socket: &mut Socket<S>,
-    session: &mut Session,
-) -> Result<Box<Accepted>, Ended> {
-    let mut claimed = None;
-    loop {
-        let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
-        let event = tokio::select! {
-            event = socket.next() => event,
-            () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
-                for output in session.on_tick(hub.mono()) {
-                    if let convoke_kenny::hub::Output::Close(refusal) = output {
-                        return Err(Ended::Refused(refusal, claimed));
-                    }
-                }
-                continue;
-            }
-            () = hub.stopping.cancelled() => return Err(Ended::Broken(convoke_kenny::close::GOING_AWAY)),
-        };
-        let text = match event {
-            Ok(WsEvent::Text(text)) => text,
-            Ok(WsEvent::Ping(payload)) => {
-                socket.queue_pong(&payload);
-                continue;
-            }
-            // A stranger's message is small, and never skipped.
-            Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
+/// A connection before its proof.
+struct Handshake<'a> {
+    hub: &'a Wires,
+    session: &'a mut Session,
+    /// Which agent it says that it is.
+    claimed: Option<String>,
+}
+
+impl Machine for Handshake<'_> {
+    type Command = Stop;
+    type End = Result<Box<Accepted>, Ended>;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
+    }
+
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        let text = match message {
+            Message::Text(text) => text,
             // Frames are text: a binary first message is no register.
-            Ok(WsEvent::Binary(_)) => "not a text frame".to_owned(),
-            Ok(WsEvent::Close(code)) => return Err(Ended::Left(code)),
-            Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
-            Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
+            Message::Binary(_) => "not a text frame".to_owned(),
+            // A stranger's message is small, and never skipped.
+            Message::Pong(_) | Message::Skipped(_) => return ControlFlow::Continue(()),
         };
-        let step = match session.on_text(&text, hub.mono()) {
+        let step = match self.session.on_text(&text, now) {
             Event::Register(register) => {
-                claimed = Some(register.agent_id.chars().take(MAX_CLAIMED).collect());
-                on_register(hub, session, &register).await
+                self.claimed = Some(register.agent_id.chars().take(MAX_CLAIMED).collect());
+                on_register(self.hub, self.session, &register).await
             }
-            Event::Accepted(accepted) => return Ok(accepted),
-            Event::Close(refusal) => return Err(Ended::Refused(refusal, claimed)),
-            _ => continue,
+            Event::Accepted(accepted) => return ControlFlow::Break(Ok(accepted)),
+            Event::Close(refusal) => return self.refuse(refusal),
+            _ => return ControlFlow::Continue(()),
         };
         match step {
-            Step::Challenge(frame) => socket.queue_text(&frame.encode()),
-            Step::Accepted(accepted) => return Ok(accepted),
-            Step::Close(refusal) => return Err(Ended::Refused(refusal, claimed)),
-            Step::CheckToken { .. } => return Err(Ended::Refused(Refusal::BadToken, claimed)),
+            Step::Challenge(frame) => connection.queue_text(&frame.encode()),
+            Step::Accepted(accepted) => return ControlFlow::Break(Ok(accepted)),
+            Step::Close(refusal) => return self.refuse(refusal),
+            Step::CheckToken { .. } => return self.refuse(Refusal::BadToken),
         }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, _: Stop, _: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        ControlFlow::Break(Err(Ended::Broken(convoke_kenny::close::GOING_AWAY)))
+    }
+
+    async fn on_time(&mut self, now: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        for output in self.session.on_tick(now) {
+            if let convoke_kenny::hub::Output::Close(refusal) = output {
+                return self.refuse(refusal);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        Err(match lost {
+            Lost::Closed(code, _) => Ended::Left(code),
+            Lost::Gone(_) => Ended::Gone,
+            Lost::Broken(error) => Ended::Broken(error.close_code()),
+        })
+    }
+}
+
+impl Handshake<'_> {
+    fn refuse(&mut self, refusal: Refusal) -> ControlFlow<Result<Box<Accepted>, Ended>> {
+        ControlFlow::Break(Err(Ended::Refused(refusal, self.claimed.take())))
     }
 }
 
@@ -181,16 +211,10 @@ async fn token_is_valid(hub: &Wires, agent: &convoke_core::id::PeerId, token: &S
 }
 
 /// The agent has proved itself: it speaks for its id from now on.
-async fn enter<S: Stream>(
-    hub: Wires,
-    mut socket: Socket<S>,
-    session: Session,
-    accepted: Box<Accepted>,
-    address: IpAddr,
-) {
+async fn enter(hub: Wires, mut socket: Socket, session: Session, accepted: Box<Accepted>, address: IpAddr) {
     // Whoever was let in was known: not found any more means removed meanwhile.
     let Some(agent) = hub.agents.find(accepted.agent.as_str()) else {
-        socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        socket.close(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
         return;
     };
     let link = Link::new(hub.agents.next_link());
@@ -228,7 +252,7 @@ async fn enter<S: Stream>(
         },
     );
     if !entered {
-        socket.say_goodbye(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+        socket.close(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
         return;
     }
     if replaces && let Some(note) = hub.tells_of(&agent.id) {
@@ -245,7 +269,8 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.events.agent(&agent.id, AgentChange::Online);
-    socket.let_in(hub.settings.kenny.max_frame_bytes.saturating_mul(2), &hub.arrivals);
+    socket.set_limit(hub.settings.kenny.max_frame_bytes.saturating_mul(2));
+    socket.set_budget(&hub.arrivals);
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
     record.door = Some(Door::Wire);
@@ -286,6 +311,6 @@ async fn enter<S: Stream>(
     }
     drop(Arc::clone(&link));
     if let Some(close) = close {
-        socket.say_goodbye(close.code, close.reason).await;
+        socket.close(close.code, close.reason).await;
     }
 }

@@ -42,7 +42,7 @@ use crate::rooms::adapter::RoomAdapter;
 use crate::sonde::Sonde;
 use crate::sonde::adapter::SondeAdapter;
 use crate::sonde::tools::SondeTools;
-use crate::ws::Arrivals;
+use crate::ws::Budget;
 use crate::yonexus::Yonexus;
 use crate::yonexus::adapter::YonexusAdapter;
 use crate::yonexus::tools::RuleTools;
@@ -59,7 +59,7 @@ pub struct State {
     /// Short-lived links to agent binaries.
     pub downloads: Arc<Downloads>,
     /// Memory for large messages of peers.
-    pub arrivals: Arc<Arrivals>,
+    pub arrivals: Arc<Budget>,
     /// Places for agents that are proving themselves: strangers must not crowd out those that are in.
     pub handshakes: Arc<Semaphore>,
 }
@@ -73,7 +73,7 @@ impl State {
             yonexus: Arc::new(Yonexus::load(store, settings).await?),
             rooms: Arc::new(Rooms::load(store, settings).await?),
             downloads: Arc::default(),
-            arrivals: Arrivals::new(settings.hub.max_bytes_arriving),
+            arrivals: Budget::new(settings.hub.max_bytes_arriving),
             handshakes: Arc::new(Semaphore::new(settings.kenny.max_handshakes)),
         })
     }
@@ -114,7 +114,7 @@ pub struct Wires {
     /// Short-lived links to agent binaries.
     pub downloads: Arc<Downloads>,
     /// Memory for large messages of peers.
-    pub arrivals: Arc<Arrivals>,
+    pub arrivals: Arc<Budget>,
     /// Places for agents that are proving themselves.
     pub handshakes: Arc<Semaphore>,
 }

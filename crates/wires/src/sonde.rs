@@ -29,12 +29,14 @@ pub mod routes;
 pub mod tools;
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_core::door::Door;
-use convoke_core::event::AgentChange;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::peer::Trust;
+use convoke_socket::drive::{Lost, Machine, Message, Stop, drive_until};
 use convoke_sonde::builtin as packs;
 use convoke_sonde::hub::{Close, Event, HubConfig, HubSession, Output, Registration};
 use convoke_sonde::register::Dialect;
@@ -44,9 +46,10 @@ use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::Wires;
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Connection, Socket, Stream};
 use admit::Admitted;
 use ca::{Ca, CaError};
+use convoke_core::event::AgentChange;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::agents::{AuthWay, os_named};
 use convoke_gate::clock;
@@ -127,16 +130,20 @@ pub fn credential(
 }
 
 /// Serves one connection, from its first byte to its last.
-pub async fn serve<S: Stream>(hub: Wires, io: S, read: Vec<u8>, arrival: Arrival, place: OwnedSemaphorePermit) {
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, arrival: Arrival, place: OwnedSemaphorePermit) {
     let config = config(&hub);
-    let mut socket = Socket::new(io, &read, config.max_register_frame);
+    let mut socket = Socket::server(io, &read, config.max_register_frame);
     let mut session = Session::new(config, hub.mono());
-    let registered = Box::pin(register(&hub, &mut socket, &mut session, &arrival)).await;
+    let registered = Box::pin(async {
+        let mut registering = Registering { hub: &hub, session: &mut session, arrival: &arrival };
+        drive_until(&mut socket, &mut registering, hub.stopping.cancelled(), hub.clock()).await
+    })
+    .await;
     drop(place);
     match registered {
         Ok(admitted) => enter(hub, socket, session, *admitted, arrival).await,
-        Err(Ended::Close(close)) => socket.say_goodbye(close.code(), close.reason()).await,
-        Err(Ended::Broken(code)) => socket.say_goodbye(code, "protocol error").await,
+        Err(Ended::Close(close)) => socket.close(close.code(), close.reason()).await,
+        Err(Ended::Broken(code)) => socket.close(code, "protocol error").await,
         Err(Ended::Gone) => {}
     }
 }
@@ -156,64 +163,82 @@ enum Ended {
     Gone,
 }
 
-async fn register<S: Stream>(
-    hub: &Wires,
-    socket: &mut Socket<S>,
-    session: &mut Session,
-    arrival: &Arrival,
-) -> Result<Box<Admitted>, Ended> {
-    loop {
-        let deadline = session.next_deadline().unwrap_or_else(|| hub.mono());
-        let event = tokio::select! {
-            event = socket.next() => event,
-            () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
-                for output in session.on_tick(hub.mono()) {
-                    if let Output::Close(close) = output {
-                        return Err(Ended::Close(close));
-                    }
-                }
-                continue;
-            }
-            () = hub.stopping.cancelled() => return Err(Ended::Close(Close::GoingAway)),
-        };
-        let text = match event {
-            Ok(WsEvent::Text(text)) => text,
-            Ok(WsEvent::Binary(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
-            Ok(WsEvent::Ping(payload)) => {
-                socket.queue_pong(&payload);
-                continue;
-            }
+/// A connection before its registration.
+struct Registering<'a> {
+    hub: &'a Wires,
+    session: &'a mut Session,
+    arrival: &'a Arrival,
+}
+
+impl Machine for Registering<'_> {
+    type Command = Stop;
+    type End = Result<Box<Admitted>, Ended>;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
+    }
+
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(bytes) => String::from_utf8(bytes).unwrap_or_default(),
             // A stranger's message is small, and never skipped.
-            Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => continue,
-            Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(Ended::Gone),
-            Err(SocketError::Broken(error)) => return Err(Ended::Broken(error.close_code())),
+            Message::Pong(_) | Message::Skipped(_) => return ControlFlow::Continue(()),
         };
-        match session.on_text(&text, hub.mono()) {
+        let (hub, arrival) = (self.hub, self.arrival);
+        match self.session.on_text(&text, now) {
             Event::Register(registration) => {
                 let Registration { register, .. } = &*registration;
                 let (dialect, name) = (register.dialect, register.name.clone());
-                match admit::admit(hub, arrival, *registration).await {
-                    Ok(admitted) => return Ok(Box::new(admitted)),
+                let end = match admit::admit(hub, arrival, *registration).await {
+                    Ok(admitted) => Ok(Box::new(admitted)),
                     Err(reason) => {
                         refused(hub, arrival, &name, &reason).await;
-                        socket.queue_text(&session.refuse(dialect, &reason, clock::uuid(), clock::now()));
-                        return Err(Ended::Close(Close::Refused));
+                        connection.queue_text(&self.session.refuse(dialect, &reason, clock::uuid(), clock::now()));
+                        Err(Ended::Close(Close::Refused))
                     }
-                }
+                };
+                return ControlFlow::Break(end);
             }
             Event::BadRegistration { bare, bad } => {
                 refused(hub, arrival, "", &bad.what).await;
-                socket.queue_text(&bare);
+                connection.queue_text(&bare);
                 if bad.dialect == Dialect::Contract {
                     let reason = format!("Invalid registration data: {}", bad.what);
-                    socket.queue_text(&session.refuse(bad.dialect, &reason, clock::uuid(), clock::now()));
+                    connection.queue_text(&self.session.refuse(bad.dialect, &reason, clock::uuid(), clock::now()));
                 }
-                return Err(Ended::Close(Close::Refused));
+                return ControlFlow::Break(Err(Ended::Close(Close::Refused)));
             }
-            Event::Reply(frame) => socket.queue_text(&frame),
-            Event::Close(close) => return Err(Ended::Close(close)),
+            Event::Reply(frame) => connection.queue_text(&frame),
+            Event::Close(close) => return ControlFlow::Break(Err(Ended::Close(close))),
             _ => {}
         }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, _: Stop, _: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        ControlFlow::Break(Err(Ended::Close(Close::GoingAway)))
+    }
+
+    async fn on_time(&mut self, now: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        for output in self.session.on_tick(now) {
+            if let Output::Close(close) = output {
+                return ControlFlow::Break(Err(Ended::Close(close)));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        Err(match lost {
+            Lost::Closed(..) | Lost::Gone(_) => Ended::Gone,
+            Lost::Broken(error) => Ended::Broken(error.close_code()),
+        })
     }
 }
 
@@ -253,17 +278,11 @@ async fn refused(hub: &Wires, arrival: &Arrival, name: &str, reason: &str) {
 }
 
 /// The agent is who it says: it speaks for its id from now on.
-async fn enter<S: Stream>(
-    hub: Wires,
-    mut socket: Socket<S>,
-    mut session: Session,
-    admitted: Admitted,
-    arrival: Arrival,
-) {
+async fn enter(hub: Wires, mut socket: Socket, mut session: Session, admitted: Admitted, arrival: Arrival) {
     let Admitted { sonde, member, ack, version, meta, os } = admitted;
     // Whoever was let in was known: not found any more means removed meanwhile.
     let Some(agent) = hub.agents.find(sonde.id.as_str()) else {
-        socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
+        socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
         return;
     };
     let link = Link::new(hub.agents.next_link());
@@ -295,7 +314,7 @@ async fn enter<S: Stream>(
         },
     );
     if !entered {
-        socket.say_goodbye(Close::Revoked.code(), Close::Revoked.reason()).await;
+        socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
         return;
     }
     if replaces && let Some(note) = hub.tells_of(&agent.id) {
@@ -307,7 +326,8 @@ async fn enter<S: Stream>(
     }
     hub.metrics.handshakes.inc();
     hub.events.agent(&agent.id, AgentChange::Online);
-    socket.let_in(hub.settings.sonde.max_frame_bytes.saturating_mul(2), &hub.arrivals);
+    socket.set_limit(hub.settings.sonde.max_frame_bytes.saturating_mul(2));
+    socket.set_budget(&hub.arrivals);
     socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
     let mut record = Draft::new(now, Kind::Auth);
     record.who = Some(format!("agent:{}", agent.id));
@@ -343,6 +363,6 @@ async fn enter<S: Stream>(
         }
     }
     if let Some((code, reason)) = close {
-        socket.say_goodbye(code, reason).await;
+        socket.close(code, reason).await;
     }
 }

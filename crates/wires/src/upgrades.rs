@@ -26,11 +26,8 @@ pub async fn kenny(State(hub): State<Wires>, From(address): From, mut request: R
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many agents are authenticating at once; connect again shortly").into_response();
     };
-    let mut response = upgraded(&hub, &mut request, move |hub, stream| async move {
-        match stream {
-            ws::Upgraded::Plain(io, read) => kenny::serve(hub, io, read, address, place).await,
-            ws::Upgraded::Tls(io, read) => kenny::serve(hub, io, read, address, place).await,
-        }
+    let mut response = upgraded(&hub, &mut request, move |hub, io, read| async move {
+        kenny::serve(hub, io, read, address, place).await;
     });
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         // Agents cannot ask how large an answer may be; ours read it here, the others skip it.
@@ -49,11 +46,8 @@ pub async fn yonexus(State(hub): State<Wires>, From(address): From, mut request:
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many clients are authenticating at once; connect again shortly").into_response();
     };
-    upgraded(&hub, &mut request, move |hub, stream| async move {
-        match stream {
-            ws::Upgraded::Plain(io, read) => crate::yonexus::serve(hub, io, read, address, place).await,
-            ws::Upgraded::Tls(io, read) => crate::yonexus::serve(hub, io, read, address, place).await,
-        }
+    upgraded(&hub, &mut request, move |hub, io, read| async move {
+        crate::yonexus::serve(hub, io, read, address, place).await;
     })
 }
 
@@ -85,26 +79,23 @@ pub async fn room(
         }
     }
     let guest = crate::rooms::Guest { address, host, operator };
-    upgraded(&hub, &mut request, move |hub, stream| async move {
-        match stream {
-            ws::Upgraded::Plain(io, read) => crate::rooms::serve(hub, room, io, read, guest).await,
-            ws::Upgraded::Tls(io, read) => crate::rooms::serve(hub, room, io, read, guest).await,
-        }
+    upgraded(&hub, &mut request, move |hub, io, read| async move {
+        crate::rooms::serve(hub, room, io, read, guest).await;
     })
 }
 
 /// Answers the upgrade and serves the stream in a task of its own, or says what is wrong with the request.
 fn upgraded<F, Fut>(hub: &Wires, request: &mut Request, serve: F) -> Response<Body>
 where
-    F: FnOnce(Wires, ws::Upgraded) -> Fut + Send + 'static,
+    F: FnOnce(Wires, ws::Stream, Vec<u8>) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + Send,
 {
     match ws::upgrade(request) {
         Ok((response, upgrade)) => {
             let guard = ConnectionGuard::new(hub);
             tokio::spawn(async move {
-                if let Some(stream) = upgrade.stream().await {
-                    serve(guard.hub(), stream).await;
+                if let Some((io, read)) = upgrade.stream().await {
+                    serve(guard.hub(), io, read).await;
                 }
             });
             response
@@ -157,11 +148,8 @@ pub async fn sonde(State(hub): State<Wires>, From(address): From, mut request: R
         return ApiError::busy("too many agents are registering at once; connect again shortly").into_response();
     };
     let arrival = sonde::Arrival { address, credential, mutual_tls: client.is_some() };
-    upgraded(&hub, &mut request, move |hub, stream| async move {
-        match stream {
-            ws::Upgraded::Plain(io, read) => sonde::serve(hub, io, read, arrival, place).await,
-            ws::Upgraded::Tls(io, read) => sonde::serve(hub, io, read, arrival, place).await,
-        }
+    upgraded(&hub, &mut request, move |hub, io, read| async move {
+        sonde::serve(hub, io, read, arrival, place).await;
     })
 }
 

@@ -1,11 +1,9 @@
-//! WebSockets as the hub needs them: limits that change after authentication, no memory for idle connections, one
-//! place that reads and writes.
+//! The server's side of WebSockets: checking the HTTP request and getting the stream back.
 
-mod arrivals;
-mod socket;
 mod upgrade;
 
-pub use arrivals::Arrivals;
-pub use convoke_ws::{Event, Skipped, WsError};
-pub use socket::{NO_ROOM, Socket, SocketError, text_frame};
-pub use upgrade::{Stream, Upgrade, Upgraded, upgrade};
+pub use convoke_socket::{Budget, Connection, Event, NO_ROOM, Skipped, SocketError, WsError, text_frame};
+pub use upgrade::{Stream, Upgrade, upgrade};
+
+/// A WebSocket of the hub's.
+pub type Socket = convoke_socket::Socket<Stream>;

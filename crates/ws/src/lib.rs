@@ -22,8 +22,8 @@ pub enum Event {
     Ping(Vec<u8>),
     /// A pong, with the bytes of the ping it answers.
     Pong(Vec<u8>),
-    /// The other side closes, with its code.
-    Close(Option<u16>),
+    /// The other side closes, with its code and its reason.
+    Close(Option<u16>, String),
     /// A message that is not kept. Nothing more is heard of it. Whoever gave it up says this ([`Decoder::skip`]).
     Skipped(Skipped),
 }
@@ -302,13 +302,15 @@ fn control_event(control: Control, payload: &[u8]) -> Result<Event, WsError> {
         Control::Ping => Ok(Event::Ping(payload.to_vec())),
         Control::Pong => Ok(Event::Pong(payload.to_vec())),
         Control::Close => match payload {
-            [] => Ok(Event::Close(None)),
+            [] => Ok(Event::Close(None, String::new())),
             [high, low, reason @ ..] => {
                 let code = u16::from_be_bytes([*high, *low]);
-                if !CloseCode::from(code).is_allowed() || std::str::from_utf8(reason).is_err() {
-                    return Err(WsError::Protocol("malformed close frame"));
+                match std::str::from_utf8(reason) {
+                    Ok(reason) if CloseCode::from(code).is_allowed() => {
+                        Ok(Event::Close(Some(code), reason.to_owned()))
+                    }
+                    _ => Err(WsError::Protocol("malformed close frame")),
                 }
-                Ok(Event::Close(Some(code)))
             }
             [_] => Err(WsError::Protocol("malformed close frame")),
         },
@@ -505,7 +507,7 @@ mod tests {
         let close = client_frame(&[0x03, 0xed], OpCode::Control(Control::Close), true);
         assert!(matches!(run(&close, 10), Err(WsError::Protocol(_))), "1005 is never sent");
         let close = client_frame(&[0x03, 0xe8], OpCode::Control(Control::Close), true);
-        assert_eq!(run(&close, 10), Ok(vec![Event::Close(Some(1000))]));
+        assert_eq!(run(&close, 10), Ok(vec![Event::Close(Some(1000), String::new())]));
     }
 
     /// All that comes of these bytes in pieces of `cut`, where no message is kept of which more than `most` bytes are here.

@@ -1,7 +1,7 @@
 //! The arrows between crates: dependencies point down only.
 //!
 //! `convoke, convoke-agent → cli → hub, client, endpoint, coder, sim → http, wires → mcp → doors → gate, probes, room → dial,
-//! store, api → files → the protocol crates → core`. A protocol
+//! store, api → files, socket → the protocol crates → core`. A protocol
 //! crate knows nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are
 //! what lets the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
 
@@ -21,6 +21,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-sse", 1),
     ("convoke-ws", 1),
     ("convoke-files", 2),
+    ("convoke-socket", 2),
     ("convoke-api", 3),
     ("convoke-models", 3),
     ("convoke-machine", 3),

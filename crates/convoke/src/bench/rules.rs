@@ -9,7 +9,7 @@ use convoke_sim::rules::clients::{Paired, enter, pair};
 use convoke_sim::rules::load::{Conn, Flow, run};
 use convoke_sim::rules::nats::{Nats, NatsServer};
 use convoke_sim::stage::{Server, Stage};
-use convoke_sim::ws::Socket;
+use convoke_sim::ws::{self, Socket};
 use serde_json::json;
 use tokio::net::TcpStream;
 
@@ -139,7 +139,7 @@ where
 async fn open(server: &Server) -> anyhow::Result<Socket> {
     let stream = TcpStream::connect(server.address).await?;
     stream.set_nodelay(true)?;
-    Ok(Socket::upgrade(stream, server.address, "/").await?)
+    Ok(ws::open(stream, server.address, "/", None).await?)
 }
 
 /// The same messages through all three, in turns; the median of the rounds counts.

@@ -1,5 +1,6 @@
 //! One connection: register, answer probes, beat.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,11 +9,13 @@ use convoke_core::guard::Surface;
 use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use convoke_probes::Probes;
+use convoke_socket::Connection as WsConnection;
+use convoke_socket::drive::{Clock, Lost, Machine, Message, drive};
+use convoke_socket::queue::{Item, Queue, Rank};
 use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Failure, Ran, Tick};
 use convoke_sonde::manifest::Manifest;
 use convoke_sonde::probe::{Status, code};
 use convoke_sonde::register::{Dialect, PackInfo, RegisterOut};
-use convoke_ws::Event as WsEvent;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -20,9 +23,8 @@ use url::Url;
 use uuid::Uuid;
 
 use super::{Saved, SondeError, keys};
-use crate::net::{Dialler, Stream};
+use crate::net::{Dialler, Socket, open_websocket};
 use crate::policy::{Policy, Refusal, Request};
-use crate::ws::Socket;
 
 /// How long each step of connecting may take.
 const DIAL: Duration = Duration::from_secs(15);
@@ -121,7 +123,7 @@ fn hash_file(path: &std::path::Path) -> Option<String> {
 
 /// A socket at a hub's door.
 pub(super) struct Connection {
-    socket: Socket<Stream>,
+    socket: Socket,
     started: Instant,
 }
 
@@ -132,13 +134,9 @@ impl Connection {
         dialler.tls = keys::tls(saved)?;
         let io = dialler.dial(&url).await?;
         let headers = if bearer.is_empty() { String::new() } else { format!("Authorization: Bearer {bearer}\r\n") };
-        let upgraded = tokio::time::timeout(DIAL, Socket::upgrade_with(io, &url, MAX_MESSAGE, &headers)).await;
+        let upgraded = tokio::time::timeout(DIAL, open_websocket(io, &url, MAX_MESSAGE, &headers)).await;
         let (socket, _) = upgraded.map_err(|_| SondeError::NoAck)??;
         Ok(Self { socket, started: Instant::now() })
-    }
-
-    fn mono(&self) -> Duration {
-        self.started.elapsed()
     }
 
     /// Registers, and gives the hub's answer: an ack or a refusal.
@@ -148,30 +146,92 @@ impl Connection {
         register: &RegisterOut<'_>,
         dialect: Dialect,
     ) -> Result<(AgentSession, Event), SondeError> {
-        let (mut session, hello) = AgentSession::new(config, register, dialect, Uuid::new_v4(), now(), self.mono());
+        let (mut session, hello) =
+            AgentSession::new(config, register, dialect, Uuid::new_v4(), now(), self.started.elapsed());
         self.socket.queue_text(&hello);
-        loop {
-            let deadline = session.next_deadline().unwrap_or_else(|| self.mono());
-            let event = tokio::select! {
-                event = self.socket.next() => event?,
-                () = tokio::time::sleep_until((self.started + deadline).into()) => return Err(SondeError::NoAck),
-            };
-            let text = match event {
-                WsEvent::Text(text) => text,
-                WsEvent::Binary(bytes) => String::from_utf8(bytes).unwrap_or_default(),
-                WsEvent::Ping(payload) => {
-                    self.socket.queue_pong(&payload);
-                    continue;
-                }
-                WsEvent::Pong(_) | WsEvent::Skipped(_) => continue,
-                WsEvent::Close(code) => {
-                    return Err(SondeError::Refused(format!("it closes the connection ({})", code.unwrap_or(1005))));
-                }
-            };
-            match session.on_text(&text, Uuid::new_v4(), now(), self.mono()) {
-                Event::Noted(what) => tracing::warn!(what, "from the hub"),
-                event => return Ok((session, event)),
+        let mut registration = Registration { session: &mut session };
+        let answer =
+            drive(&mut self.socket, &mut registration, &Queue::default(), Clock::since(self.started)).await?;
+        Ok((session, answer))
+    }
+}
+
+/// Waits for the answer to a registration.
+struct Registration<'a> {
+    session: &'a mut AgentSession,
+}
+
+impl Machine for Registration<'_> {
+    type Command = Out;
+    type End = Result<Event, SondeError>;
+
+    fn deadline(&mut self, now: Duration, _: &WsConnection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
+    }
+
+    async fn on_message(&mut self, message: Message, mono: Duration, _: &mut WsConnection) -> ControlFlow<Self::End> {
+        let Some(text) = text(message) else { return ControlFlow::Continue(()) };
+        match self.session.on_text(&text, Uuid::new_v4(), now(), mono) {
+            Event::Noted(what) => {
+                tracing::warn!(what, "from the hub");
+                ControlFlow::Continue(())
             }
+            event => ControlFlow::Break(Ok(event)),
+        }
+    }
+
+    async fn on_command(&mut self, _: Out, _: Duration, _: &mut WsConnection) -> ControlFlow<Self::End> {
+        ControlFlow::Continue(())
+    }
+
+    async fn on_time(&mut self, _: Duration, _: &mut WsConnection) -> ControlFlow<Self::End> {
+        ControlFlow::Break(Err(SondeError::NoAck))
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut WsConnection) -> Self::End {
+        Err(match lost {
+            Lost::Closed(code, _) => {
+                SondeError::Refused(format!("it closes the connection ({})", code.unwrap_or(1005)))
+            }
+            Lost::Broken(error) => SondeError::Socket(error.into()),
+            Lost::Gone(error) => SondeError::Socket(error),
+        })
+    }
+}
+
+/// The text of a message, if it has one.
+fn text(message: Message) -> Option<String> {
+    match message {
+        Message::Text(text) => Some(text),
+        Message::Binary(bytes) => Some(String::from_utf8(bytes).unwrap_or_default()),
+        Message::Pong(_) | Message::Skipped(_) => None,
+    }
+}
+
+/// What a connection is asked to do.
+enum Out {
+    /// Answer a probe.
+    Answer(Box<(Ask, Ran)>),
+    /// Close the connection: the agent stops.
+    Stop,
+}
+
+impl Item for Out {
+    const MAX_MESSAGES: usize = 64;
+    /// Above the largest answer.
+    const MAX_BYTES: usize = 512 * 1024 * 1024;
+
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Answer(_) => Rank::Message,
+            Self::Stop => Rank::First,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Answer(answer) => answer.1.outcome.as_ref().map_or(0, |data| data.get().len()),
+            Self::Stop => 0,
         }
     }
 }
@@ -208,81 +268,118 @@ pub(super) async fn run(
     }
     connected();
     tracing::info!(hub = saved.hub, name = saved.name, "the Sonde tunnel is open");
-    let Connection { socket, started } = connection;
+    let Connection { mut socket, started } = connection;
+    let queue = Arc::new(Queue::default());
+    let feed = async {
+        stop.cancelled().await;
+        let _ = queue.push(Out::Stop);
+        std::future::pending().await
+    };
     // What still runs at the end is dropped, and with it every process that it started.
-    let mut live = Live { socket, started, session, probes, policy, running: JoinSet::new(), stop };
-    live.drive().await
+    let running = JoinSet::new();
+    let mut live = Live { started, session, probes, policy, running, queue: Arc::clone(&queue), stop };
+    let ended = tokio::select! {
+        ended = drive(&mut socket, &mut live, &queue, Clock::since(started)) => ended,
+        never = feed => never,
+    };
+    if matches!(ended, Ok(End::Stopped)) {
+        socket.close(1001, "").await;
+    }
+    ended.map(|_| ())
+}
+
+/// How a connection ended.
+enum End {
+    /// The agent stops.
+    Stopped,
+    /// The hub is done with us.
+    Closed,
 }
 
 struct Live<'a> {
-    socket: Socket<Stream>,
     started: Instant,
     session: AgentSession,
     probes: &'a Arc<Probes>,
     policy: &'a Policy,
-    running: JoinSet<(Ask, Ran)>,
+    running: JoinSet<()>,
+    queue: Arc<Queue<Out>>,
     stop: &'a CancellationToken,
 }
 
-impl Live<'_> {
-    fn mono(&self) -> Duration {
-        self.started.elapsed()
+impl Machine for Live<'_> {
+    type Command = Out;
+    type End = Result<End, SondeError>;
+
+    const HIGH_WATER: usize = HIGH_WATER;
+
+    fn deadline(&mut self, now: Duration, _: &WsConnection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
     }
 
-    async fn drive(&mut self) -> Result<(), SondeError> {
-        loop {
-            let deadline = self.session.next_deadline().unwrap_or_else(|| self.mono());
-            tokio::select! {
-                event = self.socket.next_or_room(HIGH_WATER) => {
-                    let Some(event) = event? else { continue };
-                    self.session.heard(self.started.elapsed());
-                    if !self.on_event(event) {
-                        return Ok(());
-                    }
-                }
-                Some(done) = self.running.join_next(), if self.socket.backlog() < HIGH_WATER => {
-                    if let Ok((ask, ran)) = done {
-                        let frame = self.session.answer(&ask, &ran, Uuid::new_v4(), now());
-                        self.socket.queue_text(&frame);
-                    }
-                }
-                () = tokio::time::sleep_until((self.started + deadline).into()) => {
-                    match self.session.on_tick(Uuid::new_v4(), now(), self.mono()) {
-                        Some(Tick::Send(frame)) => {
-                            self.socket.queue_text(&frame);
-                            self.socket.queue_ping();
-                        }
-                        Some(Tick::Silent | Tick::NoAck) => return Err(SondeError::Silent),
-                        None => {}
-                    }
-                }
-                () = self.stop.cancelled() => {
-                    self.socket.queue_close(1001);
-                    let _ = tokio::time::timeout(Duration::from_secs(2), self.socket.flush()).await;
-                    return Ok(());
-                }
-            }
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut WsConnection,
+    ) -> ControlFlow<Self::End> {
+        self.session.heard(now);
+        while self.running.try_join_next().is_some() {}
+        match text(message) {
+            Some(text) => self.on_text(&text, now, connection),
+            None => ControlFlow::Continue(()),
         }
     }
 
-    /// False when the hub is done with us.
-    fn on_event(&mut self, event: WsEvent) -> bool {
-        let text = match event {
-            WsEvent::Text(text) => text,
-            WsEvent::Binary(bytes) => String::from_utf8(bytes).unwrap_or_default(),
-            WsEvent::Ping(payload) => {
-                self.socket.queue_pong(&payload);
-                return true;
+    fn on_ping(&mut self, _: &mut WsConnection) -> ControlFlow<Self::End> {
+        self.session.heard(self.started.elapsed());
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, out: Out, _: Duration, connection: &mut WsConnection) -> ControlFlow<Self::End> {
+        match out {
+            Out::Answer(answer) => {
+                let (ask, ran) = *answer;
+                connection.queue_text(&self.session.answer(&ask, &ran, Uuid::new_v4(), now()));
+                ControlFlow::Continue(())
             }
-            WsEvent::Pong(_) | WsEvent::Skipped(_) => return true,
-            WsEvent::Close(code) => {
+            Out::Stop => ControlFlow::Break(Ok(End::Stopped)),
+        }
+    }
+
+    async fn on_time(&mut self, mono: Duration, connection: &mut WsConnection) -> ControlFlow<Self::End> {
+        match self.session.on_tick(Uuid::new_v4(), now(), mono) {
+            Some(Tick::Send(frame)) => {
+                connection.queue_text(&frame);
+                connection.queue_ping(b"");
+                ControlFlow::Continue(())
+            }
+            Some(Tick::Silent | Tick::NoAck) => ControlFlow::Break(Err(SondeError::Silent)),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut WsConnection) -> Self::End {
+        match lost {
+            Lost::Closed(code, _) => {
                 tracing::info!(code, "the hub closed the Sonde tunnel");
-                return false;
+                Ok(End::Closed)
             }
-        };
-        match self.session.on_text(&text, Uuid::new_v4(), now(), self.mono()) {
+            Lost::Broken(error) => Err(SondeError::Socket(error.into())),
+            Lost::Gone(error) => Err(SondeError::Socket(error)),
+        }
+    }
+}
+
+impl Live<'_> {
+    fn on_text(
+        &mut self,
+        text: &str,
+        mono: Duration,
+        connection: &mut WsConnection,
+    ) -> ControlFlow<Result<End, SondeError>> {
+        match self.session.on_text(text, Uuid::new_v4(), now(), mono) {
             Event::Probe(ask) => {
-                let (probes, policy) = (Arc::clone(self.probes), self.policy.clone());
+                let (probes, policy, queue) = (Arc::clone(self.probes), self.policy.clone(), Arc::clone(&self.queue));
                 let cancel = self.stop.child_token();
                 self.running.spawn(async move {
                     tracing::info!(probe = ask.probe, by = ask.requested_by, "running a probe");
@@ -295,21 +392,21 @@ impl Live<'_> {
                             probes.refused(&ask.probe, failure(refusal))
                         }
                     };
-                    (ask, ran)
+                    let _ = queue.send(Out::Answer(Box::new((ask, ran)))).await;
                 });
             }
-            Event::Reply(frame) => self.socket.queue_text(&frame),
+            Event::Reply(frame) => connection.queue_text(&frame),
             Event::Update(update) => {
                 tracing::info!(latest = update.latest_version, "the hub knows a newer version of the agent");
             }
             Event::Refused(refused) => {
                 tracing::warn!(reason = refused.reason, "from the hub");
-                return false;
+                return ControlFlow::Break(Ok(End::Closed));
             }
             Event::Noted(what) => tracing::warn!(what, "from the hub"),
             Event::Acked(_) => {}
         }
-        true
+        ControlFlow::Continue(())
     }
 }
 

@@ -265,7 +265,7 @@ impl World {
     pub(crate) fn disconnect(&mut self, agent: usize) {
         for end in self.ends.extract_if(.., |end| end.agent == agent) {
             self.hub.agents.ended(&self.hub.agents.find(peer(agent).as_str()).expect("enrolled"), end.link.id, None);
-            end.link.end();
+            end.link.queue().end();
         }
     }
 
@@ -307,6 +307,7 @@ impl World {
                 let _ = request.reply.send(Err(Failure::new("timeout", "no answer in time")));
             }
             end.link
+                .queue()
                 .take_overdue(now)
                 .into_iter()
                 .for_each(|call| call.fail(Failure::new("timeout", "not sent in time")));
@@ -330,7 +331,7 @@ impl World {
         let mut arrived = Vec::new();
         let mut ended = Vec::new();
         for end in &mut self.ends {
-            while let Some(Some(command)) = end.link.next(!end.is_stalled, now).now_or_never() {
+            while let Some(Some(command)) = end.link.queue().next(!end.is_stalled, now).now_or_never() {
                 match command {
                     Command::Call(request) => {
                         arrived.push(Arrival {
@@ -353,7 +354,7 @@ impl World {
         for end in self.ends.extract_if(.., |end| ended.contains(&end.link.id)) {
             let known = self.hub.agents.find(peer(end.agent).as_str()).expect("enrolled");
             self.hub.agents.ended(&known, end.link.id, None);
-            end.link.end();
+            end.link.queue().end();
         }
         arrived
     }

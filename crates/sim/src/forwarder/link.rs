@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::Shared;
-use crate::ws::{Incoming, Socket};
+use crate::ws::{self, Event, Socket};
 
 /// Requests that may wait for a link, as many as the hub lets wait.
 const QUEUE: usize = 64;
@@ -37,7 +37,7 @@ pub(super) struct Forward {
 
 /// Serves one agent, from its register to its end.
 pub(super) async fn run(shared: &Arc<Shared>, io: TcpStream, read: Vec<u8>) {
-    let mut socket = Socket::server(io, read);
+    let mut socket = ws::serve(io, &read);
     // Boxed, so that the idle task does not carry the handshake's state.
     let handshake = Box::pin(tokio::time::timeout(PATIENCE, shake_hands(shared, &mut socket)));
     let Ok(Some(agent)) = handshake.await else { return };
@@ -73,9 +73,10 @@ async fn shake_hands(shared: &Shared, socket: &mut Socket) -> Option<String> {
 async fn next_text(socket: &mut Socket) -> Option<String> {
     loop {
         match socket.next().await.ok()? {
-            Incoming::Text(text) => return Some(text),
-            Incoming::Ping | Incoming::Other => {}
-            Incoming::Close(_) => return None,
+            Event::Text(text) => return Some(text),
+            Event::Ping(payload) => socket.queue_pong(&payload),
+            Event::Close(..) => return None,
+            Event::Binary(_) | Event::Pong(_) | Event::Skipped(_) => {}
         }
     }
 }
@@ -87,13 +88,10 @@ async fn live(shared: &Shared, socket: &mut Socket, mut inbox: mpsc::Receiver<Fo
         // Both branches are cancel-safe: the socket keeps its state, a channel loses nothing.
         tokio::select! {
             incoming = socket.next() => match incoming {
-                Ok(Incoming::Text(text)) => on_text(shared, socket, &mut waiting, text),
-                Ok(Incoming::Ping | Incoming::Other) => {}
-                Ok(Incoming::Close(_)) => {
-                    socket.queue_close();
-                    let _ = socket.flush().await;
-                    return;
-                }
+                Ok(Event::Text(text)) => on_text(shared, socket, &mut waiting, text),
+                Ok(Event::Ping(payload)) => socket.queue_pong(&payload),
+                Ok(Event::Binary(_) | Event::Pong(_) | Event::Skipped(_)) => {}
+                Ok(Event::Close(..)) => return socket.close(1000, "").await,
                 Err(_) => return,
             },
             order = inbox.recv() => {

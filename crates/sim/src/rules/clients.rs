@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use super::RulesError;
 use crate::http::{Client as Http, bearer};
 use crate::roster::Roster;
-use crate::ws::{Incoming, Socket};
+use crate::ws::{self, Event, Socket};
 
 /// How long a step of a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -90,7 +90,7 @@ pub async fn enter(target: SocketAddr, client: &Paired) -> Result<Socket, RulesE
 async fn open(target: SocketAddr) -> Result<Socket, RulesError> {
     let stream = TcpStream::connect(target).await?;
     stream.set_nodelay(true)?;
-    Ok(Socket::upgrade(stream, target, DOOR).await?)
+    Ok(ws::open(stream, target, DOOR, None).await?)
 }
 
 async fn wait_for(
@@ -101,15 +101,16 @@ async fn wait_for(
     let found = async {
         loop {
             match socket.next().await? {
-                Incoming::Text(text) => match session.on_text(&text, now()) {
+                Event::Text(text) => match session.on_text(&text, now()) {
                     Said::Event(event) if fits(&event) => return Ok(event),
                     Said::Event(event @ (ClientEvent::Rejected | ClientEvent::AuthFailed { .. })) => {
                         return Err(RulesError::Odd(format!("the hub did not let a client in: {event:?}")));
                     }
                     _ => {}
                 },
-                Incoming::Close(code) => return Err(RulesError::Odd(format!("the hub closed with {code:?}"))),
-                Incoming::Ping | Incoming::Other => {}
+                Event::Close(code, _) => return Err(RulesError::Odd(format!("the hub closed with {code:?}"))),
+                Event::Ping(payload) => socket.queue_pong(&payload),
+                Event::Binary(_) | Event::Pong(_) | Event::Skipped(_) => {}
             }
         }
     };

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::RulesError;
 use super::nats::Nats;
-use crate::ws::{Incoming, Socket};
+use crate::ws::{Event, Socket};
 
 /// Messages that may be under way to each receiver.
 const WINDOW: u64 = 256;
@@ -60,10 +60,11 @@ impl Conn {
         match self {
             Self::Ws(socket) => loop {
                 match socket.next().await? {
-                    Incoming::Text(text) if !text.starts_with("builtin::") => return Ok(()),
-                    Incoming::Text(text) => return Err(RulesError::Odd(format!("the server said {text}"))),
-                    Incoming::Ping | Incoming::Other => {}
-                    Incoming::Close(code) => return Err(RulesError::Odd(format!("closed with {code:?}"))),
+                    Event::Text(text) if !text.starts_with("builtin::") => return Ok(()),
+                    Event::Text(text) => return Err(RulesError::Odd(format!("the server said {text}"))),
+                    Event::Ping(payload) => socket.queue_pong(&payload),
+                    Event::Binary(_) | Event::Pong(_) | Event::Skipped(_) => {}
+                    Event::Close(code, _) => return Err(RulesError::Odd(format!("closed with {code:?}"))),
                 }
             },
             Self::Nats(nats) => nats.next().await,

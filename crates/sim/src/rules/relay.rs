@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tungstenite::handshake::derive_accept_key;
 
-use crate::ws::{Incoming, Socket};
+use crate::ws::{self, Event};
 
 /// Messages that may wait for one connection, as many as the hub lets wait.
 const QUEUE: usize = 1024;
@@ -76,13 +76,13 @@ async fn accept(listener: TcpListener) {
 
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>, id: u64) {
     let Some(rest) = upgrade(&mut stream).await else { return };
-    let mut socket = Socket::server(stream, rest);
+    let mut socket = ws::serve(stream, &rest);
     let (sender, mut inbox) = mpsc::channel::<Arc<str>>(QUEUE);
     shared.links().insert(id, sender);
     loop {
         tokio::select! {
             incoming = socket.next() => match incoming {
-                Ok(Incoming::Text(text)) => {
+                Ok(Event::Text(text)) => {
                     let text: Arc<str> = text.into();
                     let others: Vec<_> = {
                         let links = shared.links();
@@ -93,8 +93,9 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, id: u64) {
                         let _ = other.send(Arc::clone(&text)).await;
                     }
                 }
-                Ok(Incoming::Ping | Incoming::Other) => {}
-                Ok(Incoming::Close(_)) | Err(_) => break,
+                Ok(Event::Ping(payload)) => socket.queue_pong(&payload),
+                Ok(Event::Binary(_) | Event::Pong(_) | Event::Skipped(_)) => {}
+                Ok(Event::Close(..)) | Err(_) => break,
             },
             Some(text) = inbox.recv() => {
                 socket.queue_text(&text);

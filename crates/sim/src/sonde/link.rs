@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::tls::OwnKey;
 use super::{Counters, SondeError};
-use crate::ws::{Incoming, Socket};
+use crate::ws::{self, Event as WsEvent, Socket};
 
 /// Where agents connect.
 const DOOR: &str = "/ws/agent";
@@ -68,15 +68,19 @@ async fn join<S: AsyncRead + AsyncWrite + Unpin>(
     bearer: &str,
     out: &RegisterOut<'_>,
 ) -> Result<(Socket<S>, AgentSession, Ack), SondeError> {
-    let mut socket = Socket::upgrade_as(io, host, DOOR, Some(bearer)).await?;
+    let mut socket = ws::open(io, host, DOOR, Some(bearer)).await?;
     let (mut session, hello) =
         AgentSession::new(AgentConfig::default(), out, Dialect::Field, Uuid::new_v4(), at(), Duration::ZERO);
     socket.queue_text(&hello);
     loop {
         let text = match socket.next().await? {
-            Incoming::Text(text) => text,
-            Incoming::Close(code) => return Err(SondeError::Odd(format!("the hub closed with {code:?}"))),
-            Incoming::Ping | Incoming::Other => continue,
+            WsEvent::Text(text) => text,
+            WsEvent::Close(code, _) => return Err(SondeError::Odd(format!("the hub closed with {code:?}"))),
+            WsEvent::Ping(payload) => {
+                socket.queue_pong(&payload);
+                continue;
+            }
+            WsEvent::Binary(_) | WsEvent::Pong(_) | WsEvent::Skipped(_) => continue,
         };
         match session.on_text(&text, Uuid::new_v4(), at(), Duration::ZERO) {
             Event::Acked(ack) => return Ok((socket, session, *ack)),
@@ -99,8 +103,7 @@ pub(super) async fn enrol<S: AsyncRead + AsyncWrite + Unpin>(
     if key.is_some() && ack.cert_pem.is_none() {
         return Err(SondeError::Odd("the hub gave no certificate".into()));
     }
-    socket.queue_close();
-    socket.flush().await?;
+    socket.close(1000, "").await;
     let key = ack.api_key.ok_or_else(|| SondeError::Odd("the hub gave no key".into()))?;
     Ok(key.reveal().to_owned())
 }
@@ -138,11 +141,12 @@ impl Live {
                     let now = self.began.elapsed();
                     self.session.heard(now);
                     match incoming {
-                        Ok(Incoming::Text(text)) => self.on_text(&text, counters),
-                        Ok(Incoming::Ping | Incoming::Other) => {}
+                        Ok(WsEvent::Text(text)) => self.on_text(&text, counters),
+                        Ok(WsEvent::Ping(payload)) => self.socket.queue_pong(&payload),
+                        Ok(WsEvent::Binary(_) | WsEvent::Pong(_) | WsEvent::Skipped(_)) => {}
                         // Its own newer connection has taken its place.
-                        Ok(Incoming::Close(Some(4409))) => return,
-                        Ok(Incoming::Close(_)) | Err(_) => {
+                        Ok(WsEvent::Close(Some(4409), _)) => return,
+                        Ok(WsEvent::Close(..)) | Err(_) => {
                             counters.lost.fetch_add(1, Ordering::Relaxed);
                             return;
                         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use convoke_sim::rules::load::{Conn, run};
 use convoke_sim::rules::nats::{Nats, NatsServer};
 use convoke_sim::rules::relay::Relay;
-use convoke_sim::ws::Socket;
+use convoke_sim::ws::open;
 use tokio::net::TcpStream;
 
 const TIME: Duration = Duration::from_millis(50);
@@ -16,7 +16,7 @@ async fn a_relay_hands_every_message_to_everyone_else() {
     let mut conns = Vec::new();
     for _ in 0..4 {
         let stream = TcpStream::connect(relay.address()).await.unwrap();
-        conns.push(Conn::Ws(Box::new(Socket::upgrade(stream, relay.address(), "/").await.unwrap())));
+        conns.push(Conn::Ws(Box::new(open(stream, relay.address(), "/", None).await.unwrap())));
     }
     let sender = conns.remove(0);
     let (flow, sender, receivers) = run(sender, conns, "chat", "x", TIME).await.unwrap();

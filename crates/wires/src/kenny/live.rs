@@ -1,6 +1,7 @@
 //! An authenticated tunnel: commands out, frames in, heartbeats between.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,21 +15,18 @@ use convoke_kenny::frame::{HubFrame, Response};
 use convoke_kenny::hub::{Event, Output, Unreadable};
 use convoke_kenny::inflight::{Match, StartError};
 use convoke_kenny::policy::Dialect;
+use convoke_socket::drive::{Liveness, Lost, Machine, Message, Unresponsive, drive};
 use serde_json::json;
-use tokio::time::Instant;
 
 use super::{Session, Waiter, telemetry};
 use crate::Wires;
-use crate::ws::{Event as WsEvent, Skipped, Socket, SocketError, Stream, WsError};
+use crate::ws::{Connection, Skipped, Socket, WsError};
 use convoke_gate::agents::Agent;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::answers::AnswerText;
 use convoke_gate::calls::{INTERRUPTED, reserve_memory};
 use convoke_gate::clock;
 use convoke_gate::link::{Close as LinkClose, Command, Failure, Link, Request};
-
-/// Bytes that may wait to be written before no more commands are taken.
-const HIGH_WATER: usize = 256 * 1024;
 
 /// The state of one live tunnel beyond the protocol's own.
 pub(super) struct Tunnel<'a> {
@@ -38,21 +36,17 @@ pub(super) struct Tunnel<'a> {
     dialect: Dialect,
     last_heard: Duration,
     overdue: bool,
-    /// WebSocket pings since anything at all was read: a half-open socket answers none.
-    pings_unanswered: u32,
-    /// Bytes written when a backlog was first seen.
-    stalled_at: Option<u64>,
-    /// Bytes read when the last frame came.
-    read_at_frame: u64,
+    session: Session,
+    liveness: Liveness,
     /// Why the hub ended the connection.
     fault: Option<String>,
 }
 
 /// Runs the tunnel until it ends. Returns what to tell the peer, if it is still there, and when it was last heard.
-pub(super) async fn run<S: Stream>(
+pub(super) async fn run(
     hub: &Wires,
-    socket: &mut Socket<S>,
-    mut session: Session,
+    socket: &mut Socket,
+    session: Session,
     agent: &Arc<Agent>,
     link: &Arc<Link>,
     dialect: Dialect,
@@ -64,167 +58,150 @@ pub(super) async fn run<S: Stream>(
         dialect,
         last_heard: hub.mono(),
         overdue: false,
-        pings_unanswered: 0,
-        stalled_at: None,
-        read_at_frame: socket.received(),
+        session,
+        liveness: Liveness::of(socket),
         fault: None,
     };
     // There is no "accepted" frame: the policy, even an empty one, is what tells the agent that it is in.
     tunnel.send_policy(socket);
-    let end = tunnel.drive(socket, &mut session).await;
+    let end = drive(socket, &mut tunnel, link.queue(), hub.clock()).await;
     tunnel.tell_dropped(true).await;
     let last_seen = tunnel.last_seen();
     // Every call that waits learns at once that this agent is gone; nobody else's does.
-    let why = tunnel.fault.map_or_else(String::new, |fault| format!(": {fault}"));
+    let why = tunnel.fault.take().map_or_else(String::new, |fault| format!(": {fault}"));
     let gone = || match &end {
         Some(close) if *close == close::SHUTTING_DOWN => Failure::new(code::INTERRUPTED, INTERRUPTED),
         _ => Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call{why}", agent.id)),
     };
-    for command in link.end() {
+    for command in link.queue().end() {
         command.fail(gone());
     }
-    for (_, waiter) in session.end() {
+    for (_, waiter) in tunnel.session.end() {
         let _ = waiter.send(Err(gone()));
     }
     (end, last_seen)
 }
 
-impl Tunnel<'_> {
-    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Option<Close> {
-        let sleep = tokio::time::sleep_until(Instant::now());
-        tokio::pin!(sleep);
-        loop {
-            let has_room = socket.backlog() < HIGH_WATER;
-            let mut deadline = session.next_deadline().unwrap_or_else(|| self.hub.mono());
-            if !has_room {
-                deadline = self.link.next_deadline().map_or(deadline, |waiting| waiting.min(deadline));
-            }
-            let due: Instant = self.hub.instant(deadline).into();
-            // A tick that comes too early costs nothing; setting the timer anew for every call does.
-            if due < sleep.deadline() || sleep.is_elapsed() {
-                sleep.as_mut().reset(due);
-            }
-            tokio::select! {
-                event = socket.next_or_room(HIGH_WATER) => match event {
-                    Ok(None) => {}
-                    Ok(Some(event)) => {
-                        self.pings_unanswered = 0;
-                        self.read_at_frame = socket.received();
-                        if let Some(end) = self.on_event(event, socket, session).await {
-                            return end.close();
-                        }
-                    }
-                    Err(SocketError::Broken(error)) => {
-                        if let Some(note) = self.hub.tells_of(&self.agent.id) {
-                            let note = note.words();
-                            tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
-                        }
-                        // An answer that nobody could take may be what a call waits for.
-                        self.fault = Some(format!("the hub closed the connection, {error}"));
-                        self.complain(format!("the connection was closed: {error}")).await;
-                        let reason = match error {
-                            WsError::TooLarge { .. } => "frame too large",
-                            _ => "protocol error",
-                        };
-                        return Some(Close { code: error.close_code(), reason });
-                    }
-                    Err(SocketError::Ended | SocketError::Io(_)) => return None,
-                },
-                command = self.link.next(has_room, deadline) => {
-                    let Some(command) = command else { continue };
-                    let now = self.hub.mono();
-                    if let Some(close) = self.on_command(command, now, socket, session) {
-                        return Some(close);
-                    }
-                    // What else waits goes out in the same write.
-                    while socket.backlog() < HIGH_WATER {
-                        let Some(command) = self.link.pop() else { break };
-                        if let Some(close) = self.on_command(command, now, socket, session) {
-                            return Some(close);
-                        }
-                    }
-                }
-                () = &mut sleep => {
-                    self.tell_dropped(false).await;
-                    if let Some(close) = self.on_tick(socket, session) {
-                        return Some(close);
-                    }
-                }
-            }
-        }
+impl Machine for Tunnel<'_> {
+    type Command = Command;
+    type End = Option<Close>;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
     }
 
-    fn on_command<S: Stream>(
-        &self,
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        self.liveness.heard(connection);
+        match message {
+            Message::Text(text) => return self.on_text(text, now, connection).await,
+            Message::Binary(bytes) => {
+                self.complain(format!("dropped a binary message of {} bytes: frames are text", bytes.len())).await;
+            }
+            Message::Pong(_) => {}
+            Message::Skipped(skipped) => self.on_skipped(&skipped, now).await,
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn on_ping(&mut self, connection: &mut Connection) -> ControlFlow<Self::End> {
+        self.liveness.heard(connection);
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(
+        &mut self,
         command: Command,
         now: Duration,
-        socket: &mut Socket<S>,
-        session: &mut Session,
-    ) -> Option<Close> {
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
         match command {
             overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
-            Command::Call(Request { id, tool, args, deadline, reply, .. }) => {
-                match session.start(id, deadline, reply) {
-                    Ok(()) => {
-                        let frame = HubFrame::Request {
-                            id: id.uuid(),
-                            tool: tool.as_str().into(),
-                            args: Cow::Borrowed(&args),
-                        };
-                        socket.queue_text(&frame.encode());
-                    }
-                    Err((why, reply)) => {
-                        let failure = match why {
-                            StartError::Full => {
-                                Failure::new(code::BUSY, "too many calls are under way on this agent")
-                            }
-                            _ => Failure::new(code::INTERNAL, "cannot send the call"),
-                        };
-                        let _ = reply.send(Err(failure));
-                    }
+            Command::Call(Request { id, tool, args, deadline, reply, .. }) => match self
+                .session
+                .start(id, deadline, reply)
+            {
+                Ok(()) => {
+                    let frame =
+                        HubFrame::Request { id: id.uuid(), tool: tool.as_str().into(), args: Cow::Borrowed(&args) };
+                    connection.queue_text(&frame.encode());
                 }
-            }
-            Command::Forget(id) => drop(session.cancel(id)),
+                Err((why, reply)) => {
+                    let failure = match why {
+                        StartError::Full => Failure::new(code::BUSY, "too many calls are under way on this agent"),
+                        _ => Failure::new(code::INTERNAL, "cannot send the call"),
+                    };
+                    let _ = reply.send(Err(failure));
+                }
+            },
+            Command::Forget(id) => drop(self.session.cancel(id)),
             // Nothing is held back here: it has gone out.
             Command::Withdraw(..) => {}
-            Command::Send(frame) => socket.queue_text(&frame),
-            Command::PolicyChanged => self.send_policy(socket),
-            Command::Close(LinkClose::Replaced) => return Some(close::REPLACED),
-            Command::Close(LinkClose::Revoked) => return Some(close::REVOKED),
-            Command::Close(LinkClose::Stopping) => return Some(close::SHUTTING_DOWN),
+            Command::Send(frame) => connection.queue_text(&frame),
+            Command::PolicyChanged => self.send_policy(connection),
+            Command::Close(LinkClose::Replaced) => return ControlFlow::Break(Some(close::REPLACED)),
+            Command::Close(LinkClose::Revoked) => return ControlFlow::Break(Some(close::REVOKED)),
+            Command::Close(LinkClose::Stopping) => return ControlFlow::Break(Some(close::SHUTTING_DOWN)),
         }
-        None
+        ControlFlow::Continue(())
     }
 
+    async fn on_time(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        self.tell_dropped(false).await;
+        self.on_tick(now, connection)
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        match lost {
+            // A close is answered with a close.
+            Lost::Closed(code, _) => Some(Close { code: code.unwrap_or(1000), reason: "" }),
+            Lost::Gone(_) => None,
+            Lost::Broken(error) => {
+                if let Some(note) = self.hub.tells_of(&self.agent.id) {
+                    let note = note.words();
+                    tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
+                }
+                // An answer that nobody could take may be what a call waits for.
+                self.fault = Some(format!("the hub closed the connection, {error}"));
+                self.complain(format!("the connection was closed: {error}")).await;
+                let reason = match error {
+                    WsError::TooLarge { .. } => "frame too large",
+                    _ => "protocol error",
+                };
+                Some(Close { code: error.close_code(), reason })
+            }
+        }
+    }
+}
+
+impl Tunnel<'_> {
     fn not_sent(&self) -> Failure {
         let message = format!("agent {} did not read in time; the call was not sent", self.agent.id);
         Failure::new(code::TIMEOUT, message)
     }
 
-    fn send_policy<S: Stream>(&self, socket: &mut Socket<S>) {
+    fn send_policy(&self, connection: &mut Connection) {
         let policy = self.hub.policy.current();
-        socket.queue_text(&HubFrame::policy_for(self.dialect, policy.wire_rules()).encode());
+        connection.queue_text(&HubFrame::policy_for(self.dialect, policy.wire_rules()).encode());
     }
 
-    fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Option<Close> {
-        let now = self.hub.mono();
-        for overdue in self.link.take_overdue(now) {
+    fn on_tick(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Option<Close>> {
+        for overdue in self.link.queue().take_overdue(now) {
             overdue.fail(self.not_sent());
         }
-        // Of a large frame on a slow line nothing is whole for long; and what is not read cannot be heard.
-        if socket.received() != self.read_at_frame || socket.is_held_up() {
-            self.read_at_frame = socket.received();
-            self.pings_unanswered = 0;
+        if self.liveness.is_receiving(connection) {
             self.last_heard = now;
-            session.heard(now);
+            self.session.heard(now);
         }
-        for output in session.on_tick(now) {
+        for output in self.session.on_tick(now) {
             match output {
                 Output::Send(frame) => {
-                    if let Some(close) = self.on_heartbeat(now, socket) {
-                        return Some(close);
-                    }
-                    socket.queue_text(&frame.encode());
+                    self.on_heartbeat(now, connection)?;
+                    connection.queue_text(&frame.encode());
                 }
                 Output::Expired(_, waiter) => {
                     let message = format!("agent {} did not answer in time; it may still finish", self.agent.id);
@@ -233,11 +210,11 @@ impl Tunnel<'_> {
                 Output::Close(refusal) => {
                     tracing::info!(agent = %self.agent.id, %refusal, "an agent disconnected");
                     self.fault = Some(format!("the hub closed the connection, {refusal}"));
-                    return Some(refusal.close());
+                    return ControlFlow::Break(Some(refusal.close()));
                 }
             }
         }
-        None
+        ControlFlow::Continue(())
     }
 
     /// When the agent was last heard.
@@ -246,28 +223,19 @@ impl Tunnel<'_> {
     }
 
     /// Once an interval: notices a peer that is overdue, half-open, or does not read.
-    fn on_heartbeat<S: Stream>(&mut self, now: Duration, socket: &mut Socket<S>) -> Option<Close> {
+    fn on_heartbeat(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Option<Close>> {
         let interval = self.hub.settings.kenny.heartbeat_s;
         let overdue = now.saturating_sub(self.last_heard) >= interval.saturating_mul(2);
         self.set_overdue(overdue);
         self.hub.agents.heard(self.agent, self.link.id, self.last_seen());
-        if self.pings_unanswered >= 2 {
-            tracing::info!(agent = %self.agent.id, "an agent does not answer pings");
-            self.fault = Some("the hub closed the connection: no answer to pings".to_owned());
-            return Some(Close { code: close::GOING_AWAY, reason: "no answer to pings" });
-        }
-        if socket.backlog() == 0 {
-            self.stalled_at = None;
-        } else if self.stalled_at == Some(socket.progress()) {
-            tracing::info!(agent = %self.agent.id, "an agent does not read its connection");
-            self.fault = Some("the hub closed the connection: the agent does not read".to_owned());
-            return Some(Close { code: close::GOING_AWAY, reason: "not reading" });
-        } else {
-            self.stalled_at = Some(socket.progress());
-        }
-        self.pings_unanswered += 1;
-        socket.queue_ping();
-        None
+        let Err(unresponsive) = self.liveness.ping(connection) else { return ControlFlow::Continue(()) };
+        let (why, reason) = match unresponsive {
+            Unresponsive::NoPong => ("pings were not answered", "no answer to pings"),
+            Unresponsive::NotReading => ("nothing of what it sent was read", "not reading"),
+        };
+        tracing::info!(agent = %self.agent.id, "agent closed: {why}");
+        self.fault = Some(format!("the hub closed the connection, since {why}"));
+        ControlFlow::Break(Some(Close { code: close::GOING_AWAY, reason }))
     }
 
     fn set_overdue(&mut self, overdue: bool) {
@@ -277,34 +245,16 @@ impl Tunnel<'_> {
         }
     }
 
-    async fn on_event<S: Stream>(
+    async fn on_text(
         &mut self,
-        event: WsEvent,
-        socket: &mut Socket<S>,
-        session: &mut Session,
-    ) -> Option<End> {
-        let text = match event {
-            WsEvent::Text(text) => text,
-            WsEvent::Binary(bytes) => {
-                self.complain(format!("dropped a binary message of {} bytes: frames are text", bytes.len())).await;
-                return None;
-            }
-            WsEvent::Ping(payload) => {
-                socket.queue_pong(&payload);
-                return None;
-            }
-            WsEvent::Pong(_) => return None,
-            WsEvent::Skipped(skipped) => {
-                self.on_skipped(&skipped, session).await;
-                return None;
-            }
-            WsEvent::Close(code) => return Some(End::Theirs(code)),
-        };
-        let now = self.hub.mono();
+        text: String,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Option<Close>> {
         self.last_heard = now;
         self.link.heard(clock::now());
         self.set_overdue(false);
-        match session.on_text(&text, now) {
+        match self.session.on_text(&text, now) {
             Event::Response { response, call } => self.on_response(response, call).await,
             Event::Telemetry(_) if self.is_too_much(&text) => {
                 self.on_too_much("snapshots", "a snapshot", &text).await
@@ -318,25 +268,24 @@ impl Tunnel<'_> {
                 }
             }
             Event::Log(log) => self.on_log(&log).await,
-            Event::Reply(frame) => socket.queue_text(&frame.encode()),
+            Event::Reply(frame) => connection.queue_text(&frame.encode()),
             Event::Alive => {}
             Event::Unreadable { why, call } => self.on_unreadable(&why, call).await,
             Event::Ignored(why) => self.complain(format!("ignored a frame: {why}")).await,
-            Event::Close(refusal) => return Some(End::Ours(refusal.close())),
+            Event::Close(refusal) => return ControlFlow::Break(Some(refusal.close())),
             Event::Register(_) | Event::Accepted(_) => {}
         }
-        None
+        ControlFlow::Continue(())
     }
 
     /// A large frame for which there was no room.
-    async fn on_skipped(&mut self, skipped: &Skipped, session: &mut Session) {
+    async fn on_skipped(&mut self, skipped: &Skipped, now: Duration) {
         self.hub.metrics.dropped("arriving_frames", 1);
-        let now = self.hub.mono();
         self.last_heard = now;
         self.set_overdue(false);
         // Where it was cut a letter may be cut, too.
         let start = String::from_utf8_lossy(&skipped.start);
-        if let Event::Unreadable { why, call } = session.on_skipped(&start, skipped.size, now) {
+        if let Event::Unreadable { why, call } = self.session.on_skipped(&start, skipped.size, now) {
             self.on_unreadable(&why, call).await;
         }
     }
@@ -386,7 +335,7 @@ impl Tunnel<'_> {
     }
 
     /// A call's answer came after its end.
-    async fn note_late(&self, id: CallId, outcome: Cow<'static, str>) {
+    async fn note_late(&mut self, id: CallId, outcome: Cow<'static, str>) {
         let mut record = self.record(id);
         record.kind = Kind::Call;
         record.phase = Some(Phase::Late);
@@ -431,20 +380,5 @@ impl Tunnel<'_> {
             Some((_, Match::Stranger)) | None => {}
         }
         self.complain(format!("dropped a frame: {why}")).await;
-    }
-}
-
-enum End {
-    Theirs(Option<u16>),
-    Ours(Close),
-}
-
-impl End {
-    /// A close is answered with a close.
-    fn close(self) -> Option<Close> {
-        match self {
-            Self::Theirs(code) => Some(Close { code: code.unwrap_or(1000), reason: "" }),
-            Self::Ours(close) => Some(close),
-        }
     }
 }

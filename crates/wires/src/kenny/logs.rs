@@ -47,7 +47,7 @@ impl Tunnel<'_> {
         }
     }
 
-    async fn keep(&self, rows: Vec<LogRow>) {
+    async fn keep(&mut self, rows: Vec<LogRow>) {
         self.hub.metrics.log_lines.inc_by(rows.len() as u64);
         if let Err(why) = self.hub.store.enqueue(Lossy::Logs(rows)).await {
             self.hub.metrics.dropped("log_lines", 1);
@@ -56,7 +56,7 @@ impl Tunnel<'_> {
     }
 
     /// Says how many lines were dropped, if any were: of the minutes before, and at the end of a link of this one, too.
-    pub(super) async fn tell_dropped(&self, so_far: bool) {
+    pub(super) async fn tell_dropped(&mut self, so_far: bool) {
         let (most, now_ms) = (self.log_lines_per_minute(), clock::now().millis());
         let dropped = self.hub.budgets.lines_dropped(&self.agent.id, most, now_ms, so_far);
         if dropped > 0 {

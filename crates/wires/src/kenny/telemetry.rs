@@ -47,7 +47,7 @@ impl Tunnel<'_> {
     }
 
     /// Keeps a snapshot; waits while the store has more to write than it can hold.
-    pub(super) async fn keep_snapshot(&self, mut snapshot: SnapshotRow, body: String) {
+    pub(super) async fn keep_snapshot(&mut self, mut snapshot: SnapshotRow, body: String) {
         snapshot.body = body;
         if let Err(why) = self.hub.store.enqueue(Lossy::Snapshot(snapshot)).await {
             self.hub.metrics.dropped("snapshots", 1);

@@ -1,13 +1,12 @@
 //! The hub's end of a participant's connection: a bounded queue that the connection's task empties. Whoever does not keep
 //! up is dropped, alone, and told why.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use convoke_kibitz::close::{self, Close};
 use convoke_kibitz::frame::FromRelay;
-use tokio::sync::Notify;
+use convoke_socket::queue::{Item, Queue, Rank, Refused};
 
 use crate::ws::text_frame;
 
@@ -23,23 +22,33 @@ const OVERHEAD: usize = 64;
 pub(super) enum Out {
     /// A frame as it goes over the wire; shared by all who get it.
     Frame(Bytes),
-    /// Close.
+    /// Close, after what waits.
     Close(Close),
+}
+
+impl Item for Out {
+    const MAX_MESSAGES: usize = MAX_QUEUED;
+    const MAX_BYTES: usize = MAX_QUEUED_BYTES;
+
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Frame(_) => Rank::Message,
+            Self::Close(_) => Rank::Last,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Frame(frame) => frame.len() + OVERHEAD,
+            Self::Close(_) => 0,
+        }
+    }
 }
 
 /// The hub's end of a connection.
 #[derive(Debug, Default)]
 pub(super) struct RoomLink {
-    queue: Mutex<Queue>,
-    wake: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    items: VecDeque<Out>,
-    bytes: usize,
-    /// A close is among the items, or the connection is gone: nothing is taken any more.
-    ended: bool,
+    pub(super) queue: Queue<Out>,
 }
 
 /// The participant does not keep up.
@@ -51,78 +60,29 @@ impl RoomLink {
         Arc::new(Self::default())
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
-        // A panic while holding it leaves a queue that is still whole.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a frame. When the queue is full, what waits in it is dropped for a word about that and a close: the
     /// participant would only get what is old.
     pub(super) fn push(&self, frame: Bytes) -> Result<(), Slow> {
-        let mut queue = self.queue();
-        if queue.ended {
+        if self.queue.push(Out::Frame(frame)) != Err(Refused::Full) {
             return Ok(());
         }
-        let size = frame.len() + OVERHEAD;
-        let fits = queue.items.len() < MAX_QUEUED && queue.bytes + size <= MAX_QUEUED_BYTES;
-        if fits {
-            queue.bytes += size;
-            queue.items.push_back(Out::Frame(frame));
-        } else {
-            let message = "the participant does not read its connection".into();
-            let told = FromRelay::Error { code: "slow".into(), message }.encode();
-            queue.items = VecDeque::from([Out::Frame(text_frame(&told).into()), Out::Close(close::SLOW)]);
-            queue.ended = true;
-        }
-        drop(queue);
-        self.wake.notify_one();
-        if fits { Ok(()) } else { Err(Slow) }
+        let message = "the participant does not read its connection".into();
+        let told = FromRelay::Error { code: "slow".into(), message }.encode();
+        self.queue.end_with([Out::Frame(text_frame(&told).into()), Out::Close(close::SLOW)]);
+        Err(Slow)
     }
 
     /// Closes, after what waits.
     pub(super) fn close(&self, close: Close) {
-        let mut queue = self.queue();
-        if queue.ended {
-            return;
-        }
-        queue.ended = true;
-        queue.items.push_back(Out::Close(close));
-        drop(queue);
-        self.wake.notify_one();
+        let _ = self.queue.push(Out::Close(close));
     }
 
     /// The close that waits, if one does.
     pub(super) fn closing(&self) -> Option<Close> {
-        match self.queue().items.back() {
-            Some(Out::Close(close)) => Some(*close),
-            _ => None,
-        }
-    }
-
-    /// Waits for the next thing. Cancel-safe: it is taken in the same poll that returns it.
-    pub(super) async fn next(&self) -> Out {
-        loop {
-            // `notified` is made before looking, so that a push in between is not missed.
-            let notified = self.wake.notified();
-            if let Some(out) = self.pop() {
-                return out;
-            }
-            notified.await;
-        }
-    }
-
-    /// The next thing, if there is one.
-    pub(super) fn pop(&self) -> Option<Out> {
-        let mut queue = self.queue();
-        let out = queue.items.pop_front()?;
-        if let Out::Frame(frame) = &out {
-            queue.bytes = queue.bytes.saturating_sub(frame.len() + OVERHEAD);
-        }
-        if queue.items.is_empty() {
-            // An idle link holds no memory for its queue.
-            queue.items = VecDeque::new();
-        }
-        Some(out)
+        self.queue.look_at_last(|out| match out {
+            Out::Close(close) => Some(*close),
+            Out::Frame(_) => None,
+        })
     }
 }
 
@@ -138,23 +98,23 @@ mod tests {
         }
         assert_eq!(link.push(Bytes::from_static(b"x")), Err(Slow));
         assert_eq!(link.push(Bytes::from_static(b"x")), Ok(()), "dropped without a word: it is closed already");
-        let Some(Out::Frame(told)) = link.pop() else { panic!("a word first") };
+        let Some(Out::Frame(told)) = link.queue.pop() else { panic!("a word first") };
         assert!(String::from_utf8_lossy(&told).contains("\"slow\""));
-        assert!(matches!(link.pop(), Some(Out::Close(close::SLOW))));
-        assert!(link.pop().is_none());
+        assert!(matches!(link.queue.pop(), Some(Out::Close(close::SLOW))));
+        assert!(link.queue.pop().is_none());
     }
 
     #[test]
     fn bytes_are_bounded_too_and_a_close_comes_after_what_waits() {
         let link = RoomLink::new();
         link.push(Bytes::from(vec![0; MAX_QUEUED_BYTES - OVERHEAD])).expect("fits");
-        link.pop();
+        link.queue.pop();
         link.push(Bytes::from_static(b"x")).expect("room again");
         link.close(close::KICKED);
         link.close(close::LEFT);
-        assert!(matches!(link.pop(), Some(Out::Frame(_))));
-        assert!(matches!(link.pop(), Some(Out::Close(close::KICKED))));
-        assert!(link.pop().is_none());
+        assert!(matches!(link.queue.pop(), Some(Out::Frame(_))));
+        assert!(matches!(link.queue.pop(), Some(Out::Close(close::KICKED))));
+        assert!(link.queue.pop().is_none());
         let full = RoomLink::new();
         assert_eq!(full.push(Bytes::from(vec![0; MAX_QUEUED_BYTES])), Err(Slow));
     }

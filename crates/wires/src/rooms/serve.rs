@@ -1,6 +1,7 @@
 //! A connection, from its first byte to its last.
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,14 +12,15 @@ use convoke_core::grant::{Grant, Role, Scopes};
 use convoke_kibitz::MAX_FRAME_BEFORE;
 use convoke_kibitz::close::{self, Close};
 use convoke_kibitz::frame::FromRelay;
-use convoke_kibitz::room::{Arrival, Caller as RoomCaller, Conn};
+use convoke_kibitz::room::{Act, Arrival, Caller as RoomCaller, Conn};
+use convoke_socket::drive::{Lost, Machine, Message, drive};
 
 use super::adapter::{ACT, act};
 use super::link::{Out, RoomLink};
 use super::sign::Ecdsa;
 use super::{LiveRoom, now, peer};
 use crate::Wires;
-use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
+use crate::ws::{Connection, NO_ROOM, Socket, Stream};
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -26,8 +28,8 @@ use convoke_gate::operators::Caller;
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// Without a sign of life for so long a participant is gone.
 const SILENT: Duration = Duration::from_secs(60);
-/// Bytes that may wait to be written before no more frames are taken from the queue.
-const HIGH_WATER: usize = 256 * 1024;
+/// How often silence, a stuck close and the operator's token are looked at.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The name under which an operator's speaking in a room is allowed: `scopes.tools` may name it.
 const SAY: &str = "room_say";
 
@@ -43,22 +45,33 @@ pub struct Guest {
 }
 
 /// Serves one connection.
-pub async fn serve<S: Stream>(hub: Wires, room: Arc<LiveRoom>, io: S, read: Vec<u8>, guest: Guest) {
-    let mut socket = Socket::new(io, &read, 2 * MAX_FRAME_BEFORE);
+pub async fn serve(hub: Wires, room: Arc<LiveRoom>, io: Stream, read: Vec<u8>, guest: Guest) {
+    let mut socket = Socket::server(io, &read, 2 * MAX_FRAME_BEFORE);
     let conn = Conn(hub.rooms.next.fetch_add(1, Ordering::Relaxed));
     let link = RoomLink::new();
     let caller = caller(&room, guest.operator.as_ref());
     let arrival = Arrival { challenge: clock::random(), host: guest.host.clone(), caller };
     let at = now(&hub);
     room.add(conn, &link, guest.address, arrival, at).settle(&hub, &room).await;
-    let mut asker = guest.operator.clone();
-    let close = drive(&hub, &room, &mut socket, conn, &link, &guest, &mut asker).await;
-    if let (None, Some(asker)) = (&guest.operator, asker) {
+    let mono = hub.mono();
+    let mut participant = Participant {
+        hub: &hub,
+        room: &room,
+        conn,
+        link: &link,
+        asker: guest.operator.clone(),
+        guest: &guest,
+        heard: mono,
+        pinged: mono,
+        next_check: mono,
+    };
+    let close = drive(&mut socket, &mut participant, &link.queue, hub.clock()).await;
+    if let (None, Some(asker)) = (&guest.operator, &participant.asker) {
         hub.operators.guest_left(asker.token.id);
     }
     room.gone(conn, now(&hub)).settle(&hub, &room).await;
     if let Some(close) = close {
-        Box::pin(socket.say_goodbye(close.code, close.reason)).await;
+        Box::pin(socket.close(close.code, close.reason)).await;
     }
 }
 
@@ -75,6 +88,34 @@ fn caller(room: &LiveRoom, operator: Option<&Caller>) -> RoomCaller {
     }
 }
 
+/// One participant's connection.
+struct Participant<'a> {
+    hub: &'a Wires,
+    room: &'a LiveRoom,
+    conn: Conn,
+    link: &'a RoomLink,
+    guest: &'a Guest,
+    /// Who asks for its actions: the operator, or the participant itself from its first action on.
+    asker: Option<Caller>,
+    /// When anything at all last came.
+    heard: Duration,
+    pinged: Duration,
+    next_check: Duration,
+}
+
+impl Participant<'_> {
+    /// An action goes through the gate; the participant is told where it was not delivered.
+    async fn act(&mut self, asked: &Act) {
+        let (hub, room) = (self.hub, self.room);
+        let caller = self.asker.get_or_insert_with(|| guest_of(hub, room, &asked.participant, self.guest)).clone();
+        if let Err((reason, words)) = act(hub, &room.name, caller, asked).await {
+            let at = now(hub);
+            let ((), after) = room.with(at, |room| room.refuse_act(asked, &reason, &words));
+            after.settle(hub, room).await;
+        }
+    }
+}
+
 /// A participant without a token as the caller of its own actions: they reach this room and nothing else.
 fn guest_of(hub: &Wires, room: &LiveRoom, participant: &str, guest: &Guest) -> Caller {
     let peer = peer(&room.name);
@@ -84,120 +125,111 @@ fn guest_of(hub: &Wires, room: &LiveRoom, participant: &str, guest: &Guest) -> C
     Caller { token, door: Door::Room, address: guest.address }
 }
 
-/// Runs until the connection ends. Answers what to tell the peer, if it is still there.
-async fn drive<S: Stream>(
-    hub: &Wires,
-    room: &LiveRoom,
-    socket: &mut Socket<S>,
-    conn: Conn,
-    link: &RoomLink,
-    guest: &Guest,
-    asker: &mut Option<Caller>,
-) -> Option<Close> {
-    let operator = guest.operator.as_ref();
-    let mut heard = hub.mono();
-    let mut tick = tokio::time::interval(Duration::from_secs(1));
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut pinged = heard;
-    loop {
-        tokio::select! {
-            event = socket.next_or_room(HIGH_WATER) => {
-                let Some(event) = event.transpose() else { continue };
-                heard = hub.mono();
-                let at = now(hub);
-                let mut after = match event {
-                    Ok(WsEvent::Text(text)) => room.with(at, |room| room.on_text(conn, &text, &Ecdsa, at)).1,
-                    Ok(WsEvent::Binary(_)) => room.with(at, |room| room.on_binary(conn, at)).1,
-                    // Everything before it was handed on or refused: the pong tells the sender.
-                    Ok(WsEvent::Ping(payload)) => {
-                        // Refusals wait in the queue; they must be there before the pong.
-                        while let Some(out) = link.pop() {
-                            if let Some(close) = put(out, socket) {
-                                return Some(close);
-                            }
-                        }
-                        socket.queue_pong(&payload);
-                        continue;
-                    }
-                    Ok(WsEvent::Pong(_)) => continue,
-                    Ok(WsEvent::Close(_)) => return Some(close::LEFT),
-                    Ok(WsEvent::Skipped(_)) => {
-                        hub.metrics.dropped("arriving_frames", 1);
-                        let (code, reason) = NO_ROOM;
-                        return Some(Close { code, reason });
-                    }
-                    Err(SocketError::Broken(error)) => {
-                        let code = error.close_code();
-                        if code == close::TOO_LARGE.code {
-                            say(socket, "too_large", &error.to_string());
-                        }
-                        return Some(Close { code, reason: "protocol error" });
-                    }
-                    Err(SocketError::Ended | SocketError::Io(_)) => return None,
-                };
-                let acts = after.take_acts();
-                after.settle(hub, room).await;
-                // One after another, so that a participant is heard in the order in which it speaks.
-                for asked in acts {
-                    let caller = asker.get_or_insert_with(|| guest_of(hub, room, &asked.participant, guest)).clone();
-                    if let Err((reason, words)) = act(hub, &room.name, caller, &asked).await {
-                        let at = now(hub);
-                        let ((), after) = room.with(at, |room| room.refuse_act(&asked, &reason, &words));
-                        after.settle(hub, room).await;
-                    }
-                }
-                let limit = room.look(|room| room.soft_limit(conn));
-                if limit > MAX_FRAME_BEFORE {
-                    socket.let_in(2 * limit, &hub.arrivals);
-                }
+impl Machine for Participant<'_> {
+    type Command = Out;
+    type End = Option<Close>;
+
+    fn deadline(&mut self, _: Duration, _: &Connection) -> Duration {
+        self.next_check
+    }
+
+    async fn on_message(
+        &mut self,
+        message: Message,
+        mono: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        self.heard = mono;
+        let (room, conn, at) = (self.room, self.conn, now(self.hub));
+        let mut after = match message {
+            Message::Text(text) => room.with(at, |room| room.on_text(conn, &text, &Ecdsa, at)).1,
+            Message::Binary(_) => room.with(at, |room| room.on_binary(conn, at)).1,
+            Message::Pong(_) => return ControlFlow::Continue(()),
+            Message::Skipped(_) => {
+                self.hub.metrics.dropped("arriving_frames", 1);
+                let (code, reason) = NO_ROOM;
+                return ControlFlow::Break(Some(Close { code, reason }));
             }
-            out = link.next(), if socket.backlog() < HIGH_WATER => {
-                if let Some(close) = put(out, socket) {
-                    return Some(close);
+        };
+        let acts = after.take_acts();
+        after.settle(self.hub, room).await;
+        // One after another, so that a participant is heard in the order in which it speaks.
+        for asked in acts {
+            self.act(&asked).await;
+        }
+        let limit = room.look(|room| room.soft_limit(conn));
+        if limit > MAX_FRAME_BEFORE {
+            connection.set_limit(2 * limit);
+            connection.set_budget(&self.hub.arrivals);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Everything before a ping was handed on or refused: the pong tells the sender. So refusals that wait in the queue go
+    /// out before the pong.
+    fn on_ping(&mut self, connection: &mut Connection) -> ControlFlow<Self::End> {
+        self.heard = self.hub.mono();
+        while let Some(out) = self.link.queue.pop() {
+            put(out, connection)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, out: Out, _: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        put(out, connection)
+    }
+
+    async fn on_time(&mut self, mono: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        if mono < self.next_check {
+            return ControlFlow::Continue(());
+        }
+        self.next_check = mono + CHECK_EVERY;
+        // While the participant does not read, nothing is taken from the queue, and so not the close at its end.
+        if connection.backlog() >= Self::HIGH_WATER
+            && let Some(close) = self.link.closing()
+        {
+            return ControlFlow::Break(Some(close));
+        }
+        if mono.saturating_sub(self.heard) >= SILENT {
+            say(connection, "timeout", "the participant sent nothing for too long");
+            return ControlFlow::Break(Some(close::TIMEOUT));
+        }
+        if self.guest.operator.as_ref().is_some_and(|operator| !operator.token.is_active(clock::now())) {
+            say(connection, "revoked", "the participant's token is no longer valid");
+            return ControlFlow::Break(Some(close::UNVERIFIED));
+        }
+        if mono.saturating_sub(self.pinged) >= PING_EVERY {
+            self.pinged = mono;
+            connection.queue_ping(b"convoke");
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_lost(&mut self, lost: Lost, connection: &mut Connection) -> Self::End {
+        match lost {
+            Lost::Closed(..) => Some(close::LEFT),
+            Lost::Gone(_) => None,
+            Lost::Broken(error) => {
+                let code = error.close_code();
+                if code == close::TOO_LARGE.code {
+                    say(connection, "too_large", &error.to_string());
                 }
-                // What else waits goes out in the same write.
-                while socket.backlog() < HIGH_WATER {
-                    let Some(out) = link.pop() else { break };
-                    if let Some(close) = put(out, socket) {
-                        return Some(close);
-                    }
-                }
-            }
-            _ = tick.tick() => {
-                let at = hub.mono();
-                // What is to be written does not go out, and so the close would never be come to.
-                if socket.backlog() >= HIGH_WATER
-                    && let Some(close) = link.closing()
-                {
-                    return Some(close);
-                }
-                if at.saturating_sub(heard) >= SILENT {
-                    say(socket, "timeout", "the participant sent nothing for too long");
-                    return Some(close::TIMEOUT);
-                }
-                if operator.is_some_and(|operator| !operator.token.is_active(clock::now())) {
-                    say(socket, "revoked", "the participant's token is no longer valid");
-                    return Some(close::UNVERIFIED);
-                }
-                if at.saturating_sub(pinged) >= PING_EVERY {
-                    pinged = at;
-                    socket.queue_ping();
-                }
+                Some(Close { code, reason: "protocol error" })
             }
         }
     }
 }
 
-fn put<S: Stream>(out: Out, socket: &mut Socket<S>) -> Option<Close> {
+fn put(out: Out, connection: &mut Connection) -> ControlFlow<Option<Close>> {
     match out {
         Out::Frame(frame) => {
-            socket.queue_framed(&frame);
-            None
+            connection.queue_framed(&frame);
+            ControlFlow::Continue(())
         }
-        Out::Close(close) => Some(close),
+        Out::Close(close) => ControlFlow::Break(Some(close)),
     }
 }
 
-fn say<S: Stream>(socket: &mut Socket<S>, code: &str, message: &str) {
-    socket.queue_text(&FromRelay::Error { code: code.into(), message: message.into() }.encode());
+fn say(connection: &mut Connection, code: &str, message: &str) {
+    connection.queue_text(&FromRelay::Error { code: code.into(), message: message.into() }.encode());
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use convoke_core::door::Door;
 use convoke_core::id::CallId;
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::time::Timestamp;
+use convoke_socket::drive::{Liveness, Lost, Machine, Message, Unresponsive, drive};
 use convoke_sonde::ack::UpdateAvailable;
 use convoke_sonde::hub::{Close, Event, Output};
 use convoke_sonde::json;
@@ -18,21 +20,17 @@ use convoke_sonde::probe::{Answer as ProbeAnswer, Status};
 use convoke_sonde::version::is_newer;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
 
 use super::Session;
 use super::change::{self, NotChanged};
 use super::registry::SondeAgent;
 use crate::Wires;
-use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
+use crate::ws::{Connection, NO_ROOM, Socket};
 use convoke_gate::agents::Agent;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::calls::INTERRUPTED;
 use convoke_gate::clock;
 use convoke_gate::link::{Answer, Close as LinkClose, Command, Failure, Link, Request};
-
-/// Bytes that may wait to be written before no more commands are taken.
-const HIGH_WATER: usize = 256 * 1024;
 
 /// What a caller is told when an agent has enough to do.
 const TOO_MANY: &str = "too many probes are under way on this agent";
@@ -52,10 +50,8 @@ struct Tunnel<'a> {
     next_ping: Duration,
     /// When its last message came.
     last_heard: Duration,
-    /// WebSocket pings since anything at all was read: a half-open socket answers none.
-    pings_unanswered: u32,
-    /// Bytes written when a backlog was first seen.
-    stalled_at: Option<u64>,
+    session: Session,
+    liveness: Liveness,
     /// Probes that wait for another of the same name: the session says which. At most `sonde.max_in_flight`.
     held: VecDeque<Request>,
 }
@@ -63,10 +59,10 @@ struct Tunnel<'a> {
 type Goodbye = Option<(u16, &'static str)>;
 
 /// Runs the link until it ends. Returns what to tell the peer, if it is still there, and when it was last heard.
-pub(super) async fn run<S: Stream>(
+pub(super) async fn run(
     hub: &Wires,
-    socket: &mut Socket<S>,
-    mut session: Session,
+    socket: &mut Socket,
+    session: Session,
     agent: &Arc<Agent>,
     sonde: &Arc<SondeAgent>,
     link: &Arc<Link>,
@@ -88,11 +84,11 @@ pub(super) async fn run<S: Stream>(
         link,
         next_ping: hub.mono() + interval,
         last_heard: hub.mono(),
-        pings_unanswered: 0,
-        stalled_at: None,
+        session,
+        liveness: Liveness::of(socket),
         held: VecDeque::new(),
     };
-    let end = tunnel.drive(socket, &mut session).await;
+    let end = drive(socket, &mut tunnel, link.queue(), hub.clock()).await;
     let gone = || match &end {
         Some((_, reason)) if *reason == Close::GoingAway.reason() => Failure::new(code::INTERRUPTED, INTERRUPTED),
         _ => Failure::new(code::DISCONNECTED, format!("Agent '{}' disconnected", sonde.label())),
@@ -100,11 +96,11 @@ pub(super) async fn run<S: Stream>(
     for held in tunnel.held.drain(..) {
         let _ = held.reply.send(Err(gone()));
     }
-    for command in link.end() {
+    for command in link.queue().end() {
         command.fail(gone());
     }
-    let names_requests = session.names_requests();
-    for (_, waiter) in session.end() {
+    let names_requests = tunnel.session.names_requests();
+    for (_, waiter) in tunnel.session.end() {
         let _ = waiter.send(Err(gone()));
     }
     let last_seen = hub.wall(tunnel.last_heard);
@@ -131,75 +127,89 @@ async fn remember(hub: &Wires, sonde: &Arc<SondeAgent>, names_requests: bool) {
     }
 }
 
-impl Tunnel<'_> {
-    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
-        let sleep = tokio::time::sleep_until(Instant::now());
-        tokio::pin!(sleep);
-        loop {
-            let has_room = socket.backlog() < HIGH_WATER;
-            let held = self.held.iter().map(|held| held.deadline);
-            let waiting = if has_room { None } else { self.link.next_deadline() };
-            let deadlines = session.next_deadline().into_iter().chain(held).chain(waiting);
-            let deadline = deadlines.fold(self.next_ping, Duration::min);
-            let due: Instant = self.hub.instant(deadline).into();
-            // A tick that comes too early costs nothing; setting the timer anew for every probe does.
-            if due < sleep.deadline() || sleep.is_elapsed() {
-                sleep.as_mut().reset(due);
-            }
-            tokio::select! {
-                event = socket.next_or_room(HIGH_WATER) => match event {
-                    Ok(None) => {}
-                    Ok(Some(event)) => {
-                        self.pings_unanswered = 0;
-                        if let Some(end) = self.on_event(event, socket, session).await {
-                            return end;
-                        }
-                        self.release(socket, session);
-                    }
-                    Err(SocketError::Broken(error)) => {
-                        if let Some(note) = self.hub.tells_of(&self.agent.id) {
-                            let note = note.words();
-                            tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
-                        }
-                        return Some((error.close_code(), "protocol error"));
-                    }
-                    Err(SocketError::Ended | SocketError::Io(_)) => return None,
-                },
-                command = self.link.next(has_room, deadline) => {
-                    let Some(command) = command else { continue };
-                    let now = self.hub.mono();
-                    if let Some(close) = self.on_command(command, now, socket, session) {
-                        return Some((close.code(), close.reason()));
-                    }
-                    while socket.backlog() < HIGH_WATER {
-                        let Some(command) = self.link.pop() else { break };
-                        if let Some(close) = self.on_command(command, now, socket, session) {
-                            return Some((close.code(), close.reason()));
-                        }
-                    }
-                }
-                () = &mut sleep => {
-                    if let Some(end) = self.on_tick(socket, session) {
-                        return Some(end);
-                    }
-                }
-            }
-        }
+impl Machine for Tunnel<'_> {
+    type Command = Command;
+    type End = Goodbye;
+
+    fn deadline(&mut self, _: Duration, _: &Connection) -> Duration {
+        let held = self.held.iter().map(|held| held.deadline);
+        self.session.next_deadline().into_iter().chain(held).fold(self.next_ping, Duration::min)
     }
 
-    fn on_command<S: Stream>(
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        self.liveness.heard(connection);
+        match message {
+            Message::Text(text) => self.on_text(text, now, connection).await?,
+            Message::Binary(bytes) => {
+                self.on_text(String::from_utf8(bytes).unwrap_or_default(), now, connection).await?;
+            }
+            Message::Pong(_) => {}
+            Message::Skipped(skipped) => {
+                self.hub.metrics.dropped("arriving_frames", 1);
+                tracing::warn!(agent = %self.agent.id, bytes = skipped.size, "no memory for an agent's message");
+                return ControlFlow::Break(Some(NO_ROOM));
+            }
+        }
+        self.send_held(connection);
+        ControlFlow::Continue(())
+    }
+
+    fn on_ping(&mut self, connection: &mut Connection) -> ControlFlow<Self::End> {
+        self.liveness.heard(connection);
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(
         &mut self,
         command: Command,
         now: Duration,
-        socket: &mut Socket<S>,
-        session: &mut Session,
-    ) -> Option<Close> {
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        let close = match command {
+            Command::Close(LinkClose::Replaced) => Close::Replaced,
+            Command::Close(LinkClose::Revoked) => Close::Revoked,
+            Command::Close(LinkClose::Stopping) => Close::GoingAway,
+            command => {
+                self.obey(command, now, connection);
+                return ControlFlow::Continue(());
+            }
+        };
+        ControlFlow::Break(Some((close.code(), close.reason())))
+    }
+
+    async fn on_time(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        self.on_tick(now, connection)
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        match lost {
+            Lost::Closed(code, _) => Some((code.unwrap_or(1000), "")),
+            Lost::Gone(_) => None,
+            Lost::Broken(error) => {
+                if let Some(note) = self.hub.tells_of(&self.agent.id) {
+                    let note = note.words();
+                    tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
+                }
+                Some((error.close_code(), "protocol error"))
+            }
+        }
+    }
+}
+
+impl Tunnel<'_> {
+    /// Does what a command other than a close asks for.
+    fn obey(&mut self, command: Command, now: Duration, connection: &mut Connection) {
         match command {
             overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
             Command::Call(held) => {
                 let waits = |held: &Request| self.held.iter().any(|other| other.tool == held.tool);
-                if !session.must_wait(&held.tool) && !waits(&held) {
-                    start(held, socket, session);
+                if !self.session.must_wait(&held.tool) && !waits(&held) {
+                    start(held, connection, &mut self.session);
                 } else if self.held.len() < self.hub.settings.sonde.max_in_flight {
                     self.held.push_back(held);
                 } else {
@@ -208,7 +218,7 @@ impl Tunnel<'_> {
             }
             Command::Forget(id) => {
                 self.held.retain(|held| held.id != id);
-                drop(session.cancel(id.uuid()));
+                drop(self.session.cancel(id.uuid()));
             }
             Command::Withdraw(id, why) => {
                 if let Some(held) =
@@ -217,14 +227,10 @@ impl Tunnel<'_> {
                     let _ = held.reply.send(Err(why));
                 }
             }
-            Command::Send(frame) => socket.queue_text(&frame),
+            Command::Send(frame) => connection.queue_text(&frame),
             // Deny rules are the hub's own here: the protocol has no frame for them.
-            Command::PolicyChanged => {}
-            Command::Close(LinkClose::Replaced) => return Some(Close::Replaced),
-            Command::Close(LinkClose::Revoked) => return Some(Close::Revoked),
-            Command::Close(LinkClose::Stopping) => return Some(Close::GoingAway),
+            Command::PolicyChanged | Command::Close(_) => {}
         }
-        None
     }
 
     fn not_sent(&self) -> Failure {
@@ -233,12 +239,11 @@ impl Tunnel<'_> {
         Failure::new(code::TIMEOUT, message)
     }
 
-    fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) -> Goodbye {
-        let now = self.hub.mono();
-        for overdue in self.link.take_overdue(now) {
+    fn on_tick(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Goodbye> {
+        for overdue in self.link.queue().take_overdue(now) {
             overdue.fail(self.not_sent());
         }
-        for output in session.on_tick(now) {
+        for output in self.session.on_tick(now) {
             match output {
                 Output::Expired(id, waiter) => {
                     let message =
@@ -248,7 +253,7 @@ impl Tunnel<'_> {
                 Output::Overdue => self.hub.agents.set_overdue(self.agent, self.link.id, true),
                 Output::Close(close) => {
                     tracing::info!(agent = %self.agent.id, name = self.sonde.name, why = close.reason(), "an agent disconnected");
-                    return Some((close.code(), close.reason()));
+                    return ControlFlow::Break(Some((close.code(), close.reason())));
                 }
             }
         }
@@ -257,77 +262,41 @@ impl Tunnel<'_> {
             let message = format!("Agent '{}' was still busy with another {}", self.sonde.label(), held.tool);
             let _ = held.reply.send(Err(Failure::new(code::TIMEOUT, message)));
         }
-        self.release(socket, session);
+        self.send_held(connection);
         if now >= self.next_ping {
             self.next_ping = now + self.hub.settings.sonde.heartbeat_s;
-            return self.ping(socket);
+            if let Err(unresponsive) = self.liveness.ping(connection) {
+                let reason = match unresponsive {
+                    Unresponsive::NoPong => "no answer to pings",
+                    Unresponsive::NotReading => "not reading",
+                };
+                tracing::info!(agent = %self.agent.id, "agent closed: {reason}");
+                return ControlFlow::Break(Some((1001, reason)));
+            }
         }
-        None
+        ControlFlow::Continue(())
     }
 
-    /// Sends what no longer has to wait, in its order.
-    fn release<S: Stream>(&mut self, socket: &mut Socket<S>, session: &mut Session) {
-        // Some of it may have been taken back a moment ago. None of these is a close.
-        while let Some(command) = self.link.pop_taken_back() {
-            self.on_command(command, self.hub.mono(), socket, session);
+    /// Sends the probes that no longer have to wait, in their order.
+    fn send_held(&mut self, connection: &mut Connection) {
+        // Some of them may have been withdrawn a moment ago.
+        while let Some(command) = self.link.queue().pop_notice() {
+            self.obey(command, self.hub.mono(), connection);
         }
         let mut place = 0;
         while let Some(held) = self.held.get(place) {
-            if session.must_wait(&held.tool) {
+            if self.session.must_wait(&held.tool) {
                 place += 1;
             } else if let Some(held) = self.held.remove(place) {
-                start(held, socket, session);
+                start(held, connection, &mut self.session);
             }
         }
     }
 
-    /// Once an interval: notices a peer that is half-open or does not read.
-    fn ping<S: Stream>(&mut self, socket: &mut Socket<S>) -> Goodbye {
-        if socket.is_held_up() {
-            // What is not read cannot be heard.
-            self.pings_unanswered = 0;
-        }
-        if self.pings_unanswered >= 2 {
-            tracing::info!(agent = %self.agent.id, "an agent does not answer pings");
-            return Some((1001, "no answer to pings"));
-        }
-        if socket.backlog() == 0 {
-            self.stalled_at = None;
-        } else if self.stalled_at == Some(socket.progress()) {
-            tracing::info!(agent = %self.agent.id, "an agent does not read its connection");
-            return Some((1001, "not reading"));
-        } else {
-            self.stalled_at = Some(socket.progress());
-        }
-        self.pings_unanswered += 1;
-        socket.queue_ping();
-        None
-    }
-
-    async fn on_event<S: Stream>(
-        &mut self,
-        event: WsEvent,
-        socket: &mut Socket<S>,
-        session: &mut Session,
-    ) -> Option<Goodbye> {
-        let text = match event {
-            WsEvent::Text(text) => text,
-            WsEvent::Binary(bytes) => String::from_utf8(bytes).unwrap_or_default(),
-            WsEvent::Ping(payload) => {
-                socket.queue_pong(&payload);
-                return None;
-            }
-            WsEvent::Pong(_) => return None,
-            WsEvent::Skipped(skipped) => {
-                self.hub.metrics.dropped("arriving_frames", 1);
-                tracing::warn!(agent = %self.agent.id, bytes = skipped.size, "no memory for an agent's message");
-                return Some(Some(NO_ROOM));
-            }
-            WsEvent::Close(code) => return Some(Some((code.unwrap_or(1000), ""))),
-        };
-        self.last_heard = self.hub.mono();
+    async fn on_text(&mut self, text: String, now: Duration, connection: &mut Connection) -> ControlFlow<Goodbye> {
+        self.last_heard = now;
         self.link.heard(clock::now());
-        match session.on_text(&text, self.last_heard) {
+        match self.session.on_text(&text, now) {
             Event::Heartbeat => {
                 self.hub.agents.set_overdue(self.agent, self.link.id, false);
                 self.hub.agents.heard(self.agent, self.link.id, clock::now());
@@ -348,14 +317,14 @@ impl Tunnel<'_> {
                     tracing::info!(agent = %self.agent.id, reply = frame, note, "rejected a message of an agent");
                 }
                 // A peer that is not reading is not told again and again.
-                if socket.backlog() < HIGH_WATER {
-                    socket.queue_text(&frame);
+                if connection.backlog() < Self::HIGH_WATER {
+                    connection.queue_text(&frame);
                 }
             }
-            Event::Close(close) => return Some(Some((close.code(), close.reason()))),
+            Event::Close(close) => return ControlFlow::Break(Some((close.code(), close.reason()))),
             Event::Register(_) | Event::BadRegistration { .. } | Event::Ignored => {}
         }
-        None
+        ControlFlow::Continue(())
     }
 
     /// The agent's answer as callers get it: the whole response of a success, the words of a failure.
@@ -427,12 +396,12 @@ impl Tunnel<'_> {
     }
 }
 
-fn start<S: Stream>(held: Request, socket: &mut Socket<S>, session: &mut Session) {
+fn start(held: Request, connection: &mut Connection, session: &mut Session) {
     let Request { id, tool, args, requested_by, timeout, deadline, reply } = held;
     let started =
         session.request(id.uuid(), &tool, Some(&args), &requested_by, timeout, deadline, clock::now(), reply);
     match started {
-        Ok(frame) => socket.queue_text(&frame),
+        Ok(frame) => connection.queue_text(&frame),
         Err((why, reply)) => {
             let failure = match why {
                 StartError::Full => Failure::new(code::BUSY, TOO_MANY),

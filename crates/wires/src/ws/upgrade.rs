@@ -3,30 +3,21 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 use tungstenite::handshake::derive_accept_key;
 
 use convoke_doors::reader::Reader;
 
-/// A stream, whatever is underneath.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
+/// The stream of an upgraded connection: TCP as it is, since a boxed stream costs memory for each of ten thousand agents,
+/// or TLS.
+pub type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A request that may become a WebSocket.
 #[derive(Debug)]
 pub struct Upgrade {
     on: hyper::upgrade::OnUpgrade,
-}
-
-/// The stream of an upgraded connection and what was read of it already.
-#[derive(Debug)]
-pub enum Upgraded {
-    /// Plain TCP: kept as it is, since a boxed stream costs memory for each of ten thousand agents.
-    Plain(TcpStream, Vec<u8>),
-    /// TLS.
-    Tls(Box<TlsStream<TcpStream>>, Vec<u8>),
 }
 
 /// Answers a WebSocket request: with 101 and the connection to come, or with what is wrong with it.
@@ -75,15 +66,15 @@ fn single<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a s
 }
 
 impl Upgrade {
-    /// The stream, once the 101 is out.
-    pub async fn stream(self) -> Option<Upgraded> {
+    /// The stream, once the 101 is out, and what was read of it already.
+    pub async fn stream(self) -> Option<(Stream, Vec<u8>)> {
         let upgraded = self.on.await.ok()?;
         // Links have a way of their own to notice who does not read.
         match upgraded.downcast::<TokioIo<Reader<TcpStream>>>() {
-            Ok(parts) => Some(Upgraded::Plain(parts.io.into_inner().into_inner(), parts.read_buf.to_vec())),
+            Ok(parts) => Some((Either::Left(parts.io.into_inner().into_inner()), parts.read_buf.to_vec())),
             Err(upgraded) => {
                 let parts = upgraded.downcast::<TokioIo<Reader<TlsStream<TcpStream>>>>().ok()?;
-                Some(Upgraded::Tls(Box::new(parts.io.into_inner().into_inner()), parts.read_buf.to_vec()))
+                Some((Either::Right(Box::new(parts.io.into_inner().into_inner())), parts.read_buf.to_vec()))
             }
         }
     }

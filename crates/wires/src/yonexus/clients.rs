@@ -82,7 +82,7 @@ impl ClientState {
 
     /// Whether the connection of the pairing under way is still there.
     pub fn waits(&self) -> bool {
-        self.pairing.link.as_ref().is_some_and(|link| !link.has_ended())
+        self.pairing.link.as_ref().is_some_and(|link| !link.queue.has_ended())
     }
 }
 

@@ -1,11 +1,14 @@
 //! A connection before its proof: `hello`, pairing, `auth_request`.
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_core::journal::Kind;
 use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::SecretText;
+use convoke_socket::drive::{Lost, Machine, Message, drive};
 use convoke_store::{Lossy, StoreError};
 use convoke_yonexus::answer::{self, Answer};
 use convoke_yonexus::builtin::{AuthRequest, Builtin, Hello};
@@ -24,7 +27,7 @@ use super::pairing::{fingerprint, fresh_secret, record};
 use super::serve::{broken, failed};
 use super::{live, notify, now};
 use crate::Wires;
-use crate::ws::{Event as WsEvent, Socket, SocketError, Stream};
+use crate::ws::{Connection, Socket};
 use convoke_gate::clock;
 
 /// How a handshake ends without a client: what to tell the peer, if it is still there.
@@ -45,69 +48,88 @@ enum Step {
 }
 
 /// Runs until the client is in, or the connection ends.
-pub(super) async fn run<S: Stream>(
+pub(super) async fn run(
     hub: &Wires,
-    socket: &mut Socket<S>,
+    socket: &mut Socket,
     session: &mut ServerSession,
     link: &Arc<ClientLink>,
     address: IpAddr,
 ) -> Result<Arc<Client>, Ended> {
     let mut handshake = Handshake { hub, session, link, address, client: None };
-    loop {
-        let deadline = handshake.session.next_deadline().unwrap_or_else(|| hub.mono());
-        tokio::select! {
-            event = socket.next() => match event {
-                Ok(WsEvent::Ping(payload)) => socket.queue_pong(&payload),
-                // A stranger's message is small, and never skipped.
-                Ok(WsEvent::Pong(_) | WsEvent::Skipped(_)) => {}
-                Ok(WsEvent::Close(_)) | Err(SocketError::Ended | SocketError::Io(_)) => return Err(None),
-                Err(SocketError::Broken(error)) => {
-                    failed(hub, address);
-                    let (text, close) = broken(error, hub);
-                    text.into_iter().for_each(|text| socket.queue_text(&text));
-                    return Err(Some(close));
-                }
-                Ok(WsEvent::Text(text)) => {
-                    let event = handshake.session.on_text(&text, now(hub));
-                    if let Some(client) = handshake.on_event(event, socket).await? {
-                        return Ok(client);
-                    }
-                }
-                Ok(WsEvent::Binary(_)) => {
-                    let event = handshake.session.on_binary(now(hub));
-                    handshake.on_event(event, socket).await?;
-                }
-            },
-            out = link.next() => match out {
-                Out::Text(text) => socket.queue_text(&text),
-                Out::Paired(text) => {
-                    handshake.session.paired(now(hub));
-                    socket.queue_text(&text);
-                }
-                Out::Frame(frame) => socket.queue_framed(&frame),
-                Out::Outbox => {}
-                Out::Close(frames, close) => {
-                    frames.iter().for_each(|frame| socket.queue_text(frame));
-                    return Err(Some(close));
-                }
-            },
-            () = tokio::time::sleep_until(hub.instant(deadline).into()) => {
-                if let Some(Output::Close(frames, close)) = handshake.session.on_tick(now(hub)) {
-                    frames.iter().for_each(|frame| socket.queue_text(&frame.encode()));
-                    return Err(Some(close));
-                }
+    let stop = async {
+        hub.stopping.cancelled().await;
+        let _ = link.push(Out::Close(Vec::new(), closes::SHUTTING_DOWN));
+        std::future::pending().await
+    };
+    tokio::select! {
+        entered = drive(socket, &mut handshake, &link.queue, hub.clock()) => entered,
+        never = stop => never,
+    }
+}
+
+impl Machine for Handshake<'_> {
+    type Command = Out;
+    type End = Result<Arc<Client>, Ended>;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
+    }
+
+    async fn on_message(
+        &mut self,
+        message: Message,
+        _: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        let event = match &message {
+            Message::Text(text) => self.session.on_text(text, now(self.hub)),
+            Message::Binary(_) => self.session.on_binary(now(self.hub)),
+            // A stranger's message is small, and never skipped.
+            Message::Pong(_) | Message::Skipped(_) => return ControlFlow::Continue(()),
+        };
+        self.on_event(event, connection).await
+    }
+
+    async fn on_command(&mut self, out: Out, _: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        match out {
+            Out::Text(text) => connection.queue_text(&text),
+            Out::Paired(text) => {
+                self.session.paired(now(self.hub));
+                connection.queue_text(&text);
             }
-            () = hub.stopping.cancelled() => return Err(Some(closes::SHUTTING_DOWN)),
+            Out::Frame(frame) => connection.queue_framed(&frame),
+            Out::Outbox => {}
+            Out::Close(frames, close) => {
+                frames.iter().for_each(|frame| connection.queue_text(frame));
+                return ControlFlow::Break(Err(Some(close)));
+            }
         }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_time(&mut self, _: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        let Some(Output::Close(frames, close)) = self.session.on_tick(now(self.hub)) else {
+            return ControlFlow::Continue(());
+        };
+        frames.iter().for_each(|frame| connection.queue_text(&frame.encode()));
+        ControlFlow::Break(Err(Some(close)))
+    }
+
+    async fn on_lost(&mut self, lost: Lost, connection: &mut Connection) -> Self::End {
+        let Lost::Broken(error) = lost else { return Err(None) };
+        failed(self.hub, self.address);
+        let (text, close) = broken(error, self.hub);
+        text.into_iter().for_each(|text| connection.queue_text(&text));
+        Err(Some(close))
     }
 }
 
 impl Handshake<'_> {
-    async fn on_event<S: Stream>(
+    async fn on_event(
         &mut self,
         event: Event<'_>,
-        socket: &mut Socket<S>,
-    ) -> Result<Option<Arc<Client>>, Ended> {
+        connection: &mut Connection,
+    ) -> ControlFlow<Result<Arc<Client>, Ended>> {
         let step = match event {
             Event::Hello { request_id, hello, key } => self.hello(request_id, hello, key).await,
             Event::PairConfirm { request_id, code, key } => self.confirm(request_id, code, key).await,
@@ -117,18 +139,16 @@ impl Handshake<'_> {
                 failed(self.hub, self.address);
                 Step::Say(Answer { frames, close: Some(close) })
             }
-            Event::Dropped(_) | Event::Heartbeat { .. } | Event::Rule(_) | Event::Ignored => return Ok(None),
+            Event::Dropped(_) | Event::Heartbeat { .. } | Event::Rule(_) | Event::Ignored => {
+                return ControlFlow::Continue(());
+            }
         };
-        match step {
-            Step::Say(answer) => {
-                answer.frames.iter().for_each(|frame| socket.queue_text(&frame.encode()));
-                answer.close.map_or(Ok(None), |close| Err(Some(close)))
-            }
-            Step::In(frames, client) => {
-                frames.iter().for_each(|frame| socket.queue_text(&frame.encode()));
-                Ok(Some(client))
-            }
-        }
+        let (frames, end) = match step {
+            Step::Say(Answer { frames, close }) => (frames, close.map(|close| Err(Some(close)))),
+            Step::In(frames, client) => (frames, Some(Ok(client))),
+        };
+        frames.iter().for_each(|frame| connection.queue_text(&frame.encode()));
+        end.map_or(ControlFlow::Continue(()), ControlFlow::Break)
     }
 
     async fn hello(&mut self, request_id: Option<String>, hello: Hello, key: Option<VerifyingKey>) -> Step {

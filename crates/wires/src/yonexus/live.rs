@@ -1,15 +1,16 @@
 //! An authenticated connection: messages in, frames out, heartbeats between.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::peer::Liveness;
+use convoke_socket::drive::{Lost, Machine, Message, drive};
 use convoke_store::Lossy;
 use convoke_yonexus::close::{self, Close};
 use convoke_yonexus::reason::Status;
 use convoke_yonexus::server::{Event, Output, ServerSession};
 use convoke_yonexus::{MAX_FRAME_AFTER, answer};
-use tokio::time::Instant;
 
 use super::clients::Client;
 use super::link::{ClientLink, Out};
@@ -17,12 +18,16 @@ use super::outbox::Delivery;
 use super::serve::broken;
 use super::{now, rules, tells_of};
 use crate::Wires;
-use crate::ws::{Event as WsEvent, NO_ROOM, Socket, SocketError, Stream};
+use crate::ws::{Connection, NO_ROOM, Socket};
 
-/// Bytes that may wait to be written before no more frames are taken from the queue.
-const HIGH_WATER: usize = 256 * 1024;
 /// How long a client that does not read may keep us waiting.
 const STALL: Duration = Duration::from_secs(30);
+
+/// The reason that is given for a connection which simply ended.
+const DISCONNECTED: &str = "disconnected";
+
+/// What to tell the peer, if it is still there, and why the connection ended.
+type Goodbye = (Option<Close>, String);
 
 struct Live<'a> {
     hub: &'a Wires,
@@ -37,21 +42,22 @@ struct Live<'a> {
 }
 
 /// Runs until the connection ends. Answers what to tell the peer, if it is still there.
-pub(super) async fn run<S: Stream>(
+pub(super) async fn run(
     hub: &Wires,
-    socket: &mut Socket<S>,
+    socket: &mut Socket,
     session: ServerSession,
     client: &Arc<Client>,
     link: &Arc<ClientLink>,
 ) -> Option<Close> {
-    socket.let_in(2 * MAX_FRAME_AFTER, &hub.arrivals);
+    socket.set_limit(2 * MAX_FRAME_AFTER);
+    socket.set_budget(&hub.arrivals);
     let (delivery, last_heard) = (Delivery::default(), hub.mono());
     let mut live = Live { hub, client, link, session, delivery, last_heard, stalled: None };
     if hub.yonexus.outbox.waiting(&client.identifier) > 0 {
         live.deliver(socket).await;
     }
-    let (close, reason) = live.drive(socket).await;
-    link.end();
+    let (close, reason) = drive(socket, &mut live, &link.queue, hub.clock()).await;
+    link.queue.end();
     let at = hub.wall(live.last_heard);
     if hub.yonexus.clients.ended(client, link, Some(at)) {
         let liveness = Liveness::Offline;
@@ -93,93 +99,98 @@ pub(super) fn tell_watchers(hub: &Wires, identifier: &str, status: Status, reaso
     }
 }
 
-impl Live<'_> {
-    async fn drive<S: Stream>(&mut self, socket: &mut Socket<S>) -> (Option<Close>, String) {
-        let ended = |close| (close, "disconnected".to_owned());
-        let sleep = tokio::time::sleep_until(Instant::now());
-        tokio::pin!(sleep);
-        loop {
-            let due: Instant = self.hub.instant(self.deadline(socket)).into();
-            // A tick that comes too early costs nothing; setting the timer anew for every frame does.
-            if due < sleep.deadline() || sleep.is_elapsed() {
-                sleep.as_mut().reset(due);
-            }
-            tokio::select! {
-                event = socket.next_or_room(HIGH_WATER) => match event {
-                    Ok(None) => {}
-                    Ok(Some(WsEvent::Text(text))) => {
-                        self.last_heard = self.hub.mono();
-                        let event = self.session.on_text(&text, now(self.hub));
-                        if let Some(close) = self.on_event(event, socket).await {
-                            return ended(Some(close));
-                        }
-                    }
-                    Ok(Some(WsEvent::Binary(_))) => {
-                        self.last_heard = self.hub.mono();
-                        let event = self.session.on_binary(now(self.hub));
-                        if let Some(close) = self.on_event(event, socket).await {
-                            return ended(Some(close));
-                        }
-                    }
-                    // Everything before it was routed, or kept where its rule says so: the pong tells the sender.
-                    Ok(Some(WsEvent::Ping(payload))) => socket.queue_pong(&payload),
-                    Ok(Some(WsEvent::Pong(payload))) => self.on_pong(&payload, socket).await,
-                    Ok(Some(WsEvent::Close(_))) => return ended(Some(Close { code: 1000, reason: "bye" })),
-                    Ok(Some(WsEvent::Skipped(skipped))) => {
-                        self.hub.metrics.dropped("arriving_frames", 1);
-                        let client = &*self.client.identifier;
-                        tracing::warn!(client, bytes = skipped.size, "no memory for a client's message");
-                        let (code, reason) = NO_ROOM;
-                        return ended(Some(Close { code, reason }));
-                    }
-                    Err(SocketError::Broken(error)) => {
-                        if let Some(note) = tells_of(self.hub, &self.client.identifier) {
-                            let (client, note) = (&*self.client.identifier, note.words());
-                            tracing::warn!(client, %error, note, "closed a client's connection");
-                        }
-                        let (text, close) = broken(error, self.hub);
-                        text.into_iter().for_each(|text| socket.queue_text(&text));
-                        return ended(Some(close));
-                    }
-                    Err(SocketError::Ended | SocketError::Io(_)) => return ended(None),
-                },
-                out = self.link.next(), if socket.backlog() < HIGH_WATER => {
-                    if let Some(close) = self.on_out(out, socket).await {
-                        return ended(Some(close));
-                    }
-                    // What else waits goes out in the same write.
-                    while socket.backlog() < HIGH_WATER {
-                        let Some(out) = self.link.pop() else { break };
-                        if let Some(close) = self.on_out(out, socket).await {
-                            return ended(Some(close));
-                        }
-                    }
-                }
-                () = &mut sleep => {
-                    if let Some(end) = self.on_tick(socket).await {
-                        return end;
-                    }
-                }
-            }
-        }
-    }
+impl Machine for Live<'_> {
+    type Command = Out;
+    type End = Goodbye;
 
-    fn deadline<S: Stream>(&mut self, socket: &Socket<S>) -> Duration {
-        let heartbeat = self.session.next_deadline().unwrap_or_else(|| self.hub.mono());
-        if socket.backlog() == 0 {
+    fn deadline(&mut self, now: Duration, connection: &Connection) -> Duration {
+        let heartbeat = self.session.next_deadline().unwrap_or(now);
+        if connection.backlog() == 0 {
             self.stalled = None;
             return heartbeat;
         }
-        let (_, since) = *self.stalled.get_or_insert_with(|| (socket.progress(), self.hub.mono()));
+        let (_, since) = *self.stalled.get_or_insert_with(|| (connection.progress(), now));
         heartbeat.min(since + STALL)
     }
 
-    async fn on_event<S: Stream>(&mut self, event: Event<'_>, socket: &mut Socket<S>) -> Option<Close> {
+    async fn on_message(
+        &mut self,
+        message: Message,
+        mono: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        match message {
+            Message::Text(text) => {
+                self.last_heard = mono;
+                let event = self.session.on_text(&text, now(self.hub));
+                return self.on_event(event, connection).await;
+            }
+            Message::Binary(_) => {
+                self.last_heard = mono;
+                let event = self.session.on_binary(now(self.hub));
+                return self.on_event(event, connection).await;
+            }
+            Message::Pong(payload) => self.on_pong(&payload, connection).await,
+            Message::Skipped(skipped) => {
+                self.hub.metrics.dropped("arriving_frames", 1);
+                let client = &*self.client.identifier;
+                tracing::warn!(client, bytes = skipped.size, "no memory for a client's message");
+                let (code, reason) = NO_ROOM;
+                return closed(Close { code, reason });
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, out: Out, _: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        match out {
+            Out::Frame(frame) => connection.queue_framed(&frame),
+            Out::Text(text) | Out::Paired(text) => connection.queue_text(&text),
+            Out::Outbox => self.deliver(connection).await,
+            Out::Close(frames, close) => {
+                frames.iter().for_each(|frame| connection.queue_text(frame));
+                return closed(close);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_time(&mut self, _: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
+        match self.on_tick(connection).await {
+            Some(end) => ControlFlow::Break(end),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    async fn on_lost(&mut self, lost: Lost, connection: &mut Connection) -> Self::End {
+        let close = match lost {
+            Lost::Closed(..) => Some(Close { code: 1000, reason: "bye" }),
+            Lost::Gone(_) => None,
+            Lost::Broken(error) => {
+                if let Some(note) = tells_of(self.hub, &self.client.identifier) {
+                    let (client, note) = (&*self.client.identifier, note.words());
+                    tracing::warn!(client, %error, note, "closed a client's connection");
+                }
+                let (text, close) = broken(error, self.hub);
+                text.into_iter().for_each(|text| connection.queue_text(&text));
+                Some(close)
+            }
+        };
+        (close, DISCONNECTED.into())
+    }
+}
+
+fn closed(close: Close) -> ControlFlow<Goodbye> {
+    ControlFlow::Break((Some(close), DISCONNECTED.into()))
+}
+
+impl Live<'_> {
+    async fn on_event(&mut self, event: Event<'_>, connection: &mut Connection) -> ControlFlow<Goodbye> {
         match event {
             Event::Rule(message) => {
                 let reply = rules::route(self.hub, &self.client.identifier, self.link, message).await;
                 if let Some(frame) = reply {
-                    socket.queue_text(&frame.encode());
+                    connection.queue_text(&frame.encode());
                 }
             }
             Event::Heartbeat { recovered } => {
@@ -187,89 +198,76 @@ impl Live<'_> {
                 self.client.state().last_seen = Some(at.wall);
                 if recovered {
                     self.hub.yonexus.clients.set_overdue(self.client, self.link, false);
-                    self.status(Status::Online, None, socket).await;
+                    self.status(Status::Online, None, connection).await;
                 }
                 if self.hub.settings.yonexus.heartbeat_ack {
-                    socket.queue_text(&answer::heartbeat_ack(&self.client.identifier, at).encode());
+                    connection.queue_text(&answer::heartbeat_ack(&self.client.identifier, at).encode());
                 }
             }
-            Event::Reply(frame) => socket.queue_text(&frame.encode()),
+            Event::Reply(frame) => connection.queue_text(&frame.encode()),
             Event::Dropped(frame) => {
                 self.hub.metrics.dropped("yonexus_messages", 1);
-                frame.into_iter().for_each(|frame| socket.queue_text(&frame.encode()));
+                frame.into_iter().for_each(|frame| connection.queue_text(&frame.encode()));
             }
             Event::Close(frames, close) => {
-                frames.iter().for_each(|frame| socket.queue_text(&frame.encode()));
-                return Some(close);
+                frames.iter().for_each(|frame| connection.queue_text(&frame.encode()));
+                return closed(close);
             }
             Event::Hello { .. } | Event::PairConfirm { .. } | Event::AuthRequest { .. } | Event::Ignored => {}
         }
-        None
-    }
-
-    async fn on_out<S: Stream>(&mut self, out: Out, socket: &mut Socket<S>) -> Option<Close> {
-        match out {
-            Out::Frame(frame) => socket.queue_framed(&frame),
-            Out::Text(text) | Out::Paired(text) => socket.queue_text(&text),
-            Out::Outbox => self.deliver(socket).await,
-            Out::Close(frames, close) => {
-                frames.iter().for_each(|frame| socket.queue_text(frame));
-                return Some(close);
-            }
-        }
-        None
+        ControlFlow::Continue(())
     }
 
     /// Sends the next messages that wait in the outbox, and a ping behind them.
-    async fn deliver<S: Stream>(&mut self, socket: &mut Socket<S>) {
+    async fn deliver(&mut self, connection: &mut Connection) {
         if let Some((frames, ping)) = self.delivery.next(self.hub, &self.client.identifier).await {
-            frames.iter().for_each(|frame| socket.queue_text(frame));
-            socket.queue_ping_with(&ping);
+            frames.iter().for_each(|frame| connection.queue_text(frame));
+            connection.queue_ping(&ping);
         }
     }
 
     /// The client has read everything up to a ping of ours.
-    async fn on_pong<S: Stream>(&mut self, payload: &[u8], socket: &mut Socket<S>) {
+    async fn on_pong(&mut self, payload: &[u8], connection: &mut Connection) {
         if self.delivery.read(self.hub, &self.client.identifier, payload).await {
-            self.deliver(socket).await;
+            self.deliver(connection).await;
         }
     }
 
-    async fn on_tick<S: Stream>(&mut self, socket: &mut Socket<S>) -> Option<(Option<Close>, String)> {
+    async fn on_tick(&mut self, connection: &mut Connection) -> Option<Goodbye> {
         let at = now(self.hub);
         if let Some((written, since)) = self.stalled
             && at.mono >= since + STALL
         {
-            if socket.progress() == written {
+            if connection.progress() == written {
                 tracing::info!(client = %self.client.identifier, "a client does not read its connection");
                 return Some((None, "not reading".into()));
             }
-            self.stalled = Some((socket.progress(), at.mono));
+            self.stalled = Some((connection.progress(), at.mono));
         }
         match self.session.on_tick(at)? {
             Output::Status(Status::Offline, reason) => {
                 tracing::info!(client = %self.client.identifier, reason, "a client disconnected");
                 let notice = answer::disconnect_notice(&self.client.identifier, &reason, at);
-                socket.queue_text(&notice.encode());
+                connection.queue_text(&notice.encode());
                 Some((Some(close::TIMEOUT), reason))
             }
             Output::Status(status, reason) => {
                 self.hub.yonexus.clients.set_overdue(self.client, self.link, status == Status::Unstable);
-                self.status(status, Some(reason), socket).await;
+                self.status(status, Some(reason), connection).await;
                 None
             }
             Output::Close(frames, close) => {
-                frames.iter().for_each(|frame| socket.queue_text(&frame.encode()));
+                frames.iter().for_each(|frame| connection.queue_text(&frame.encode()));
                 Some((Some(close), close.reason.into()))
             }
         }
     }
 
     /// The client's liveness changed: it is told itself, and so are those who watch.
-    async fn status<S: Stream>(&self, status: Status, reason: Option<String>, socket: &mut Socket<S>) {
+    async fn status(&self, status: Status, reason: Option<String>, connection: &mut Connection) {
         let at = now(self.hub);
         tell_watchers(self.hub, &self.client.identifier, status, reason.as_deref());
-        socket.queue_text(&answer::status_update(&self.client.identifier, status, reason, at).encode());
+        connection.queue_text(&answer::status_update(&self.client.identifier, status, reason, at).encode());
         let liveness = if status == Status::Unstable { Liveness::Unstable } else { Liveness::Online };
         let identifier = self.client.identifier.to_string();
         let seen = Lossy::ClientSeen { identifier, liveness, at: at.wall, authenticated: false };

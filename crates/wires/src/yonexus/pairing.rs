@@ -144,7 +144,7 @@ async fn approve(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Result<b
             draft = draft.detail(&json!({ "what": "approved", "fingerprint": fingerprint(key) }));
         }
         // A client that waits gets its secret at once; one that is away when it comes back.
-        let link = change.pairing.link.clone().filter(|link| !link.has_ended());
+        let link = change.pairing.link.clone().filter(|link| !link.queue.has_ended());
         let done = match (&link, key) {
             (Some(_), Some(key)) => change.record.complete(&key, fresh_secret(), at),
             _ => false,

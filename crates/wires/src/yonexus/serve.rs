@@ -14,8 +14,8 @@ use crate::Wires;
 use crate::ws::{Socket, Stream};
 
 /// Serves one connection.
-pub async fn serve<S: Stream>(hub: Wires, io: S, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
-    let mut socket = Socket::new(io, &read, 2 * MAX_FRAME_BEFORE);
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
+    let mut socket = Socket::server(io, &read, 2 * MAX_FRAME_BEFORE);
     let mut session = ServerSession::new(config(&hub), now(&hub));
     let link = ClientLink::new(hub.agents.next_link());
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
@@ -25,9 +25,9 @@ pub async fn serve<S: Stream>(hub: Wires, io: S, read: Vec<u8>, address: IpAddr,
         Ok(client) => live::run(&hub, &mut socket, session, &client, &link).await,
         Err(close) => close,
     };
-    link.end();
+    link.queue.end();
     if let Some(close) = close {
-        Box::pin(socket.say_goodbye(close.code, close.reason)).await;
+        Box::pin(socket.close(close.code, close.reason)).await;
     }
 }
 

@@ -1,70 +1,49 @@
-//! One WebSocket connection: frames in and out of a byte stream.
+//! One WebSocket connection over a stream of bytes.
 
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use convoke_ws::{Decoder, Event, WsError, apply_mask};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
-use super::arrivals::{self, Arrivals, Share};
-use convoke_ws::{Decoder, Event, WsError};
+use crate::budget::{self, Budget, Share};
 
-/// Read at once from the socket: on the stack, so that an idle connection holds nothing.
+/// Read at once from the stream: on the stack, so that an idle connection holds no buffer.
 const READ: usize = 4096;
 /// Read at once into a large frame.
 const CHUNK: usize = 64 * 1024;
-/// Write buffers up to this size are kept between writes while there is something to write.
-const KEEP: usize = 16 * 1024;
 
-/// Beyond this much that waits to be written nothing more is read: a peer that makes us answer and does not read the
-/// answers (pings, say) would otherwise fill the memory. More than any queue of ours holds.
-const MAX_BACKLOG: usize = 16 * 1024 * 1024;
-/// All that a stranger may send, in messages of the size that one may have: proving who one is takes two small ones, and
-/// pings and empty pieces of a message cost work and answers, too.
+/// With more unsent bytes than this a server reads nothing more: a peer that makes it answer (with pings, say) and does
+/// not read the answers would otherwise fill the memory.
+const SERVER_BACKLOG: usize = 16 * 1024 * 1024;
+/// The same for a client, whose single messages may be larger.
+const CLIENT_BACKLOG: usize = 512 * 1024 * 1024;
+/// How many messages of full size a peer may send before it is authenticated: proving who one is takes two small ones,
+/// and pings and empty fragments cost work and answers, too.
 const STRANGER_MESSAGES: u64 = 4;
 
-/// How long a peer may take to say goodbye.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a peer may take to answer a close frame.
+pub const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The largest header of a frame that a server sends.
-const HEADER: usize = 10;
+/// The largest header of a frame.
+const HEADER: usize = 14;
 
-/// A connection.
-#[derive(Debug)]
-pub struct Socket<S> {
-    io: S,
-    decoder: Decoder,
-    /// Room for large messages, of a peer that may send any.
-    share: Option<Share>,
-    out: Vec<u8>,
-    written: usize,
-    max_received: u64,
-    /// Bytes ever written: the caller sees by it whether a slow reader makes progress.
-    progress: u64,
-    /// Bytes ever read: the caller sees by it whether a slow writer does.
-    received: u64,
-    /// The other side has said that it goes.
-    heard_close: bool,
-    /// A message was handed on: whoever asks for the next event is done with it.
-    handed_on: bool,
-    /// We have said that we go.
-    is_leaving: bool,
-}
-
-/// Told to who sent a large message for which there was no room, where nothing can tell them which one it was.
+/// The close of a peer that sent a large message for which there was no memory, where the protocol has no better answer.
 pub const NO_ROOM: (u16, &str) = (1013, "no memory for a message of this size; try again");
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The other side broke the rules.
-    #[error(transparent)]
+    #[error("the other side broke the WebSocket rules: {0}")]
     Broken(#[from] WsError),
     /// The stream failed.
     #[error(transparent)]
@@ -74,48 +53,97 @@ pub enum SocketError {
     Ended,
 }
 
-/// A text message as it goes over the wire. A server's frames are not masked, so the same bytes do for any number of
-/// receivers.
+/// Whose end of the connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Server,
+    Client,
+}
+
+/// A WebSocket over `S`.
+#[derive(Debug)]
+pub struct Socket<S> {
+    io: S,
+    connection: Connection,
+}
+
+/// The state of a WebSocket connection, without its stream: what is to be written, and how far reading has come.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    decoder: Decoder,
+    /// Memory for large messages, of a peer that may send any.
+    share: Option<Share>,
+    out: Vec<u8>,
+    written: usize,
+    max_received: u64,
+    progress: u64,
+    received: u64,
+    close_received: bool,
+    /// The last event was a message: whoever asks for the next event is done with it.
+    message_delivered: bool,
+    is_closing: bool,
+}
+
+/// A server's text message as it goes over the wire. A server's frames are not masked, so the same bytes do for any
+/// number of receivers.
 pub fn text_frame(text: &str) -> Vec<u8> {
     let mut frame = Vec::new();
-    write_frame(&mut frame, OpCode::Data(Data::Text), text.as_bytes());
+    write_frame(&mut frame, OpCode::Data(Data::Text), text.as_bytes(), None);
     frame
 }
 
-fn write_frame(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8]) {
-    let header = FrameHeader { is_final: true, rsv1: false, rsv2: false, rsv3: false, opcode, mask: None };
+fn write_frame(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8], mask: Option<[u8; 4]>) {
+    let header = FrameHeader { is_final: true, rsv1: false, rsv2: false, rsv3: false, opcode, mask };
     out.reserve(HEADER + payload.len());
     // Writing to memory does not fail.
     let _ = header.format(payload.len() as u64, out);
+    let from = out.len();
     out.extend_from_slice(payload);
+    if let Some(mask) = mask {
+        apply_mask(&mut out[from..], mask);
+    }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
-    /// A stranger's connection over `io`, of which `read` has been read already.
-    pub fn new(io: S, read: &[u8], limit: usize) -> Self {
-        let mut decoder = Decoder::new(limit);
+/// The mask keeps intermediaries from being fooled by bytes that somebody else chose. Without randomness there would
+/// have been no handshake; a fixed mask is still a valid frame.
+fn random_mask() -> [u8; 4] {
+    let mut mask = [0; 4];
+    let _ = getrandom::fill(&mut mask);
+    mask
+}
+
+impl Connection {
+    fn new(role: Role, read: &[u8], limit: usize) -> Self {
+        let (mut decoder, max_received) = match role {
+            Role::Server => (Decoder::new(limit), STRANGER_MESSAGES * limit as u64),
+            Role::Client => (Decoder::client(limit), u64::MAX),
+        };
         decoder.feed(read);
         Self {
-            io,
+            role,
             decoder,
             share: None,
             out: Vec::new(),
             written: 0,
-            max_received: STRANGER_MESSAGES * limit as u64,
+            max_received,
             progress: 0,
             received: read.len() as u64,
-            heard_close: false,
-            handed_on: false,
-            is_leaving: false,
+            close_received: false,
+            message_delivered: false,
+            is_closing: false,
         }
     }
 
-    /// The peer is no stranger any more: takes messages of at most `limit` bytes from now on, and any number. A large one for
-    /// which there is no room among `arrivals` is skipped.
-    pub fn let_in(&mut self, limit: usize, arrivals: &Arc<Arrivals>) {
+    /// Takes messages of at most `limit` bytes from now on, and any number of them: the peer is authenticated.
+    pub const fn set_limit(&mut self, limit: usize) {
         self.decoder.set_limit(limit);
         self.max_received = u64::MAX;
-        self.share.get_or_insert_with(|| Share::of(arrivals));
+    }
+
+    /// Takes memory for large messages from `budget` from now on. A message for which there is none is skipped.
+    pub fn set_budget(&mut self, budget: &Arc<Budget>) {
+        self.share.get_or_insert_with(|| Share::of(budget));
     }
 
     /// Bytes that wait to be written.
@@ -123,19 +151,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.out.len() - self.written
     }
 
-    /// Bytes ever written.
+    /// Bytes ever written: shows whether a slow reader makes progress.
     pub const fn progress(&self) -> u64 {
         self.progress
     }
 
-    /// Whether a large message waits for room, so that nothing is read.
-    pub fn is_held_up(&self) -> bool {
-        self.share.as_ref().is_some_and(Share::is_waiting)
-    }
-
-    /// Bytes ever read.
+    /// Bytes ever read: shows whether a slow writer makes progress.
     pub const fn received(&self) -> u64 {
         self.received
+    }
+
+    /// Whether a large message waits for memory, so that nothing is read.
+    pub fn is_waiting_for_budget(&self) -> bool {
+        self.share.as_ref().is_some_and(Share::is_waiting)
     }
 
     /// Queues a text message; [`Socket::next`] writes it.
@@ -143,19 +171,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.queue(OpCode::Data(Data::Text), text.as_bytes());
     }
 
-    /// Queues a frame that [`text_frame`] made.
+    /// Queues a frame that [`text_frame`] made; for servers.
     pub fn queue_framed(&mut self, frame: &[u8]) {
+        debug_assert_eq!(self.role, Role::Server, "a client's frames are masked");
         self.out.extend_from_slice(frame);
     }
 
-    /// Queues a ping.
-    pub fn queue_ping(&mut self) {
-        self.queue_ping_with(b"convoke");
-    }
-
-    /// Queues a ping whose answer can be told apart: its pong means that everything before it was read. At most 125
-    /// bytes.
-    pub fn queue_ping_with(&mut self, payload: &[u8]) {
+    /// Queues a ping. Its pong carries the same payload and means that everything before it was read. At most 125 bytes.
+    pub fn queue_ping(&mut self, payload: &[u8]) {
         self.queue(OpCode::Control(Control::Ping), payload);
     }
 
@@ -164,8 +187,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.queue(OpCode::Control(Control::Pong), payload);
     }
 
-    /// Queues a close frame. `reason` must be short and is cut to what a close frame holds.
-    pub fn queue_close(&mut self, code: u16, reason: &str) {
+    /// Queues a close frame. `reason` is cut to what a close frame holds.
+    fn queue_close(&mut self, code: u16, reason: &str) {
         let reason = &reason[..reason.floor_char_boundary(123)];
         let mut payload = Vec::with_capacity(2 + reason.len());
         payload.extend_from_slice(&code.to_be_bytes());
@@ -174,7 +197,58 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     fn queue(&mut self, opcode: OpCode, payload: &[u8]) {
-        write_frame(&mut self.out, opcode, payload);
+        let mask = (self.role == Role::Client).then(random_mask);
+        write_frame(&mut self.out, opcode, payload, mask);
+    }
+
+    const fn max_backlog(&self) -> usize {
+        match self.role {
+            Role::Server => SERVER_BACKLOG,
+            Role::Client => CLIENT_BACKLOG,
+        }
+    }
+
+    /// Whether there is memory for the message under way.
+    fn poll_budget(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(share) = &mut self.share else { return Poll::Ready(true) };
+        match self.decoder.under_way() {
+            Some((here, whole)) if here >= budget::SMALL => {
+                // Nobody looks at what comes after our close frame.
+                let has_memory = !self.is_closing && ready!(share.poll_memory(here, whole, cx));
+                if has_memory {
+                    self.decoder.reserve();
+                }
+                Poll::Ready(has_memory)
+            }
+            _ => Poll::Ready(true),
+        }
+    }
+}
+
+impl<S> Deref for Socket<S> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl<S> DerefMut for Socket<S> {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    /// The server's end of `io`, of which `read` has been read already. The peer is a stranger until
+    /// [`Connection::set_limit`] is called: it may send a few messages of at most `limit` bytes.
+    pub fn server(io: S, read: &[u8], limit: usize) -> Self {
+        Self { io, connection: Connection::new(Role::Server, read, limit) }
+    }
+
+    /// The client's end of `io`, of which `read` has been read already. Takes messages of at most `limit` bytes.
+    pub fn client(io: S, read: &[u8], limit: usize) -> Self {
+        Self { io, connection: Connection::new(Role::Client, read, limit) }
     }
 
     /// The next event; writes what is queued meanwhile. Cancel-safe: all state is in `self`.
@@ -200,50 +274,46 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         poll_fn(|cx| self.poll_write(cx)).await
     }
 
-    /// Writes what is queued and ends the stream.
-    pub async fn shutdown(&mut self) -> io::Result<()> {
-        self.flush().await?;
-        poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await
-    }
-
-    /// Sends a close frame and lets the other side go, within a bound.
-    pub async fn say_goodbye(mut self, code: u16, reason: &str) {
+    /// Sends a close frame, waits until the peer closes too, and ends the stream; within [`CLOSE_PATIENCE`].
+    pub async fn close(&mut self, code: u16, reason: &str) {
         self.queue_close(code, reason);
-        self.is_leaving = true;
-        if let Some(share) = &mut self.share {
+        self.is_closing = true;
+        if let Some(share) = &mut self.connection.share {
             share.release();
         }
-        let farewell = async {
+        let closing = async {
             self.flush().await?;
-            // Waiting for the other side's close lets it read ours: a reset would discard it. One that has said so before
-            // says it no more, and waits for the end of the connection itself.
-            while !self.heard_close && self.next().await.is_ok() {}
-            self.shutdown().await
+            // Waiting for the peer's close lets it read ours: a reset would discard it. A peer that has sent its close
+            // sends no second one, and waits for the end of the stream.
+            while !self.close_received && self.next().await.is_ok() {}
+            poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await
         };
-        let _ = tokio::time::timeout(CLOSE_PATIENCE, farewell).await;
+        let _ = tokio::time::timeout(CLOSE_PATIENCE, closing).await;
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SocketError>> {
         if let Poll::Ready(Err(error)) = self.poll_write(cx) {
             return Poll::Ready(Err(error.into()));
         }
-        if std::mem::take(&mut self.handed_on)
-            && let Some(share) = &mut self.share
+        let connection = &mut self.connection;
+        if std::mem::take(&mut connection.message_delivered)
+            && let Some(share) = &mut connection.share
         {
             share.release();
         }
-        if self.backlog() > MAX_BACKLOG {
+        if connection.backlog() > connection.max_backlog() {
             // The write above wakes us.
             return Poll::Pending;
         }
         loop {
-            if let Some(event) = self.decoder.next_event()? {
-                self.heard_close |= matches!(event, Event::Close(_));
-                self.handed_on |= matches!(event, Event::Text(_) | Event::Binary(_));
+            let connection = &mut self.connection;
+            if let Some(event) = connection.decoder.next_event()? {
+                connection.close_received |= matches!(event, Event::Close(..));
+                connection.message_delivered |= matches!(event, Event::Text(_) | Event::Binary(_));
                 return Poll::Ready(Ok(event));
             }
-            if !ready!(self.poll_room(cx)) {
-                if let Some(skipped) = self.decoder.skip() {
+            if !ready!(connection.poll_budget(cx)) {
+                if let Some(skipped) = connection.decoder.skip() {
                     return Poll::Ready(Ok(Event::Skipped(skipped)));
                 }
                 continue;
@@ -258,48 +328,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
     }
 
-    /// Whether there is room for the message under way.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let Some(share) = &mut self.share else { return Poll::Ready(true) };
-        match self.decoder.under_way() {
-            Some((here, whole)) if here >= arrivals::SMALL => {
-                // Nobody will look at what comes after a goodbye.
-                let has_room = !self.is_leaving && ready!(share.poll_room(here, whole, cx));
-                if has_room {
-                    self.decoder.reserve();
-                }
-                Poll::Ready(has_room)
-            }
-            _ => Poll::Ready(true),
-        }
-    }
-
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if let Some(buffer) = self.decoder.room(CHUNK) {
-            return tokio_util::io::poll_read_buf(Pin::new(&mut self.io), cx, buffer);
+        let Self { io, connection } = self;
+        if let Some(buffer) = connection.decoder.room(CHUNK) {
+            return tokio_util::io::poll_read_buf(Pin::new(io), cx, buffer);
         }
         let mut scratch = [MaybeUninit::uninit(); READ];
         let mut buffer = ReadBuf::uninit(&mut scratch);
-        ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
-        self.decoder.feed(buffer.filled());
+        ready!(Pin::new(io).poll_read(cx, &mut buffer))?;
+        connection.decoder.feed(buffer.filled());
         Poll::Ready(Ok(buffer.filled().len()))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.written < self.out.len() {
-            let n = ready!(Pin::new(&mut self.io).poll_write(cx, &self.out[self.written..]))?;
+        let Self { io, connection } = self;
+        while connection.written < connection.out.len() {
+            let n = ready!(Pin::new(&mut *io).poll_write(cx, &connection.out[connection.written..]))?;
             if n == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.written += n;
-            self.progress += n as u64;
+            connection.written += n;
+            connection.progress += n as u64;
         }
-        self.written = 0;
-        if self.out.capacity() > KEEP || self.out.is_empty() {
-            self.out = Vec::new();
-        }
-        self.out.clear();
-        Pin::new(&mut self.io).poll_flush(cx)
+        connection.written = 0;
+        // An idle connection holds no buffer.
+        connection.out = Vec::new();
+        Pin::new(io).poll_flush(cx)
     }
 }
 
@@ -313,24 +367,24 @@ mod tests {
     const CLOSE: [u8; 8] = [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8];
 
     #[tokio::test]
-    async fn one_that_said_goodbye_first_is_not_waited_for() {
+    async fn a_peer_that_closed_first_is_not_waited_for() {
         let (io, mut peer) = tokio::io::duplex(256);
-        let mut socket = Socket::new(io, &[], 1024);
+        let mut socket = Socket::server(io, &[], 1024);
         peer.write_all(&CLOSE).await.expect("room");
-        assert!(matches!(socket.next().await, Ok(Event::Close(_))));
+        assert!(matches!(socket.next().await, Ok(Event::Close(..))));
         // All of it is done when it is first polled: nothing is waited for.
-        let goodbye = std::pin::pin!(socket.say_goodbye(1000, "bye"));
+        let closing = std::pin::pin!(socket.close(1000, "bye"));
         let waker = std::task::Waker::noop();
-        assert!(goodbye.poll(&mut Context::from_waker(waker)).is_ready());
+        assert!(closing.poll(&mut Context::from_waker(waker)).is_ready());
         let mut said = Vec::new();
         peer.read_to_end(&mut said).await.expect("the connection ends");
         assert_eq!(said, [&[0x88, 5, 0x03, 0xe8][..], b"bye"].concat());
     }
 
     #[tokio::test]
-    async fn who_waits_for_room_is_told_once_when_the_peer_reads() {
+    async fn next_or_room_returns_once_when_the_peer_reads() {
         let (io, mut peer) = tokio::io::duplex(64);
-        let mut socket = Socket::new(io, &[], 1024);
+        let mut socket = Socket::server(io, &[], 1024);
         socket.queue_text(&"x".repeat(190));
         let waker = std::task::Waker::noop();
         let full = std::pin::pin!(socket.next_or_room(100)).poll(&mut Context::from_waker(waker));
@@ -346,7 +400,7 @@ mod tests {
     async fn a_stranger_may_not_send_much_in_however_small_pieces() {
         let most = STRANGER_MESSAGES * 1024;
         let (io, mut peer) = tokio::io::duplex(1 << 20);
-        let mut socket = Socket::new(io, &[], 1024);
+        let mut socket = Socket::server(io, &[], 1024);
         // A message that begins, and empty pieces of it that never end it.
         let mut pieces = vec![0x01, 0x80, 0, 0, 0, 0];
         for _ in 0..most / 6 {
@@ -355,8 +409,8 @@ mod tests {
         peer.write_all(&pieces).await.expect("fits");
         assert!(matches!(socket.next().await, Err(SocketError::Broken(WsError::Protocol(_)))));
         let (io, mut peer) = tokio::io::duplex(1 << 20);
-        let mut socket = Socket::new(io, &[], 1024);
-        socket.let_in(1024, &Arrivals::new(1 << 20));
+        let mut socket = Socket::server(io, &[], 1024);
+        socket.set_limit(1024);
         pieces.extend([0x80, 0x80, 0, 0, 0, 0]);
         peer.write_all(&pieces).await.expect("fits");
         assert!(matches!(socket.next().await, Ok(Event::Text(text)) if text.is_empty()));
@@ -372,24 +426,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_message_waits_for_room_and_is_skipped_if_there_is_none() {
+    async fn a_large_message_waits_for_memory_and_is_skipped_if_there_is_none() {
         const LARGE: usize = 600_000;
-        let opened = |arrivals| {
+        let opened = |budget| {
             let (io, peer) = tokio::io::duplex(2 * LARGE);
-            let mut socket = Socket::new(io, &[], 1024);
-            socket.let_in(LARGE, arrivals);
+            let mut socket = Socket::server(io, &[], 1024);
+            socket.set_limit(LARGE);
+            socket.set_budget(budget);
             (socket, peer)
         };
-        let arrivals = Arrivals::new(1_000_000);
-        let [(mut first, mut at_first), (mut second, mut at_second)] = [opened(&arrivals), opened(&arrivals)];
+        let budget = Budget::new(1_000_000);
+        let [(mut first, mut at_first), (mut second, mut at_second)] = [opened(&budget), opened(&budget)];
         let large = text(&[b'x'; LARGE]);
         at_first.write_all(&large[..LARGE / 2]).await.expect("room");
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(first.poll_next(&mut cx).is_pending());
-        assert_eq!(arrivals.held(), LARGE, "for all of it");
+        assert_eq!(budget.held(), LARGE, "for all of it");
         at_second.write_all(&[large.clone(), text(b"small")].concat()).await.expect("room");
         assert!(second.poll_next(&mut cx).is_pending());
-        assert_eq!(arrivals.waiting(), 1);
+        assert_eq!(budget.waiting(), 1);
         assert!(second.received() < LARGE as u64 / 2, "it is not read meanwhile");
 
         // In the first one's place once that is whole, and handed on.
@@ -397,15 +452,15 @@ mod tests {
         assert!(
             matches!(first.next().await, Ok(Event::Text(text)) if text.len() == LARGE && text.capacity() < LARGE + 4096)
         );
-        assert_eq!(arrivals.waiting(), 1, "it is not done with yet");
+        assert_eq!(budget.waiting(), 1, "it is not done with yet");
         assert!(first.poll_next(&mut cx).is_pending());
         assert!(matches!(second.next().await, Ok(Event::Text(text)) if text.len() == LARGE));
         assert!(matches!(second.next().await, Ok(Event::Text(text)) if text == "small"));
-        assert_eq!((arrivals.held(), arrivals.waiting()), (0, 0));
+        assert_eq!((budget.held(), budget.waiting()), (0, 0));
 
         // And not at all while somebody else has it for long.
-        let arrivals = Arrivals::with(1_000_000, Duration::from_millis(1), Duration::MAX);
-        let [(mut first, mut at_first), (mut second, mut at_second)] = [opened(&arrivals), opened(&arrivals)];
+        let budget = Budget::with(1_000_000, Duration::from_millis(1), Duration::MAX);
+        let [(mut first, mut at_first), (mut second, mut at_second)] = [opened(&budget), opened(&budget)];
         at_first.write_all(&large[..LARGE / 2]).await.expect("room");
         assert!(first.poll_next(&mut cx).is_pending());
         at_second.write_all(&[large, text(b"small")].concat()).await.expect("room");
@@ -414,68 +469,70 @@ mod tests {
         assert!(second.received() < LARGE as u64 / 2, "it is told at once");
         assert!(matches!(second.next().await, Ok(Event::Text(text)) if text == "small"));
         drop(first);
-        assert_eq!((arrivals.held(), arrivals.waiting()), (0, 0));
+        assert_eq!((budget.held(), budget.waiting()), (0, 0));
     }
 
     #[tokio::test]
-    async fn who_waits_for_room_hears_goodbye_too() {
+    async fn a_close_is_read_while_a_message_waits_for_memory() {
         const LARGE: usize = 600_000;
-        let arrivals = Arrivals::new(LARGE);
-        let mut all = Share::of(&arrivals);
-        assert!(poll_fn(|cx| all.poll_room(LARGE, LARGE, cx)).await);
+        let budget = Budget::new(LARGE);
+        let mut all = Share::of(&budget);
+        assert!(poll_fn(|cx| all.poll_memory(LARGE, LARGE, cx)).await);
         let (io, mut peer) = tokio::io::duplex(2 * LARGE);
-        let mut socket = Socket::new(io, &[], 1024);
-        socket.let_in(LARGE, &arrivals);
+        let mut socket = Socket::server(io, &[], 1024);
+        socket.set_limit(LARGE);
+        socket.set_budget(&budget);
         peer.write_all(&[&text(&[b'x'; LARGE])[..], &CLOSE].concat()).await.expect("room");
         let mut cx = Context::from_waker(std::task::Waker::noop());
-        assert!(socket.poll_next(&mut cx).is_pending() && socket.is_held_up());
+        assert!(socket.poll_next(&mut cx).is_pending() && socket.is_waiting_for_budget());
         // It reads up to the peer's own close. If it waited for room it would give up on that.
-        let farewell = tokio::time::timeout(CLOSE_PATIENCE / 2, socket.say_goodbye(1001, "bye"));
-        farewell.await.expect("nothing is waited for");
+        let closing = tokio::time::timeout(CLOSE_PATIENCE / 2, socket.close(1001, "bye"));
+        closing.await.expect("nothing is waited for");
         let mut said = Vec::new();
         peer.read_to_end(&mut said).await.expect("the connection ends");
         assert_eq!(said, [&[0x88, 5, 0x03, 0xe9][..], b"bye"].concat());
     }
 
     #[tokio::test]
-    async fn room_is_given_back_though_the_next_message_has_begun() {
+    async fn memory_is_given_back_though_the_next_message_has_begun() {
         const LARGE: usize = 600_000;
-        let arrivals = Arrivals::new(1_000_000);
+        let budget = Budget::new(1_000_000);
         let (io, mut peer) = tokio::io::duplex(2 * LARGE);
-        let mut socket = Socket::new(io, &[], 1024);
-        socket.let_in(LARGE, &arrivals);
+        let mut socket = Socket::server(io, &[], 1024);
+        socket.set_limit(LARGE);
+        socket.set_budget(&budget);
         // The last bytes of the one and the first of the other come in one piece; a piece of a message that goes on.
         let begun = [0x01, 0x81, 0, 0, 0, 0, b'x'];
         peer.write_all(&[&text(&[b'x'; LARGE])[..], &begun].concat()).await.expect("room");
         assert!(matches!(socket.next().await, Ok(Event::Text(text)) if text.len() == LARGE));
-        assert_eq!(arrivals.held(), LARGE);
+        assert_eq!(budget.held(), LARGE);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(socket.poll_next(&mut cx).is_pending());
-        assert_eq!(arrivals.held(), 0);
+        assert_eq!(budget.held(), 0);
         // One in pieces takes all that it may become, at once: whoever waited for more while holding some would wait for others
         // who do the same.
         let piece = [&[0x00, 0x80 | 127][..], &100_000u64.to_be_bytes(), &[0; 4], &[b'x'; 100_000]].concat();
         peer.write_all(&piece).await.expect("room");
         assert!(socket.poll_next(&mut cx).is_pending());
-        assert_eq!(arrivals.held(), LARGE);
+        assert_eq!(budget.held(), LARGE);
         peer.write_all(&[&piece[..], &[0x80, 0x80, 0, 0, 0, 0]].concat()).await.expect("room");
         assert!(matches!(socket.next().await, Ok(Event::Text(text)) if text.len() == 200_001));
         assert!(socket.poll_next(&mut cx).is_pending());
-        assert_eq!(arrivals.held(), 0);
+        assert_eq!(budget.held(), 0);
     }
 
     #[tokio::test]
-    async fn one_that_did_not_is_heard_first() {
+    async fn the_peers_close_is_awaited() {
         let (io, mut peer) = tokio::io::duplex(256);
-        let socket = Socket::new(io, &[], 1024);
-        let mut goodbye = std::pin::pin!(socket.say_goodbye(1001, ""));
+        let mut socket = Socket::server(io, &[], 1024);
+        let mut closing = std::pin::pin!(socket.close(1001, ""));
         let waker = std::task::Waker::noop();
         assert!(
-            goodbye.as_mut().poll(&mut Context::from_waker(waker)).is_pending(),
+            closing.as_mut().poll(&mut Context::from_waker(waker)).is_pending(),
             "its own close may be on its way"
         );
         peer.write_all(&CLOSE).await.expect("room");
-        goodbye.await;
+        closing.await;
         let mut said = Vec::new();
         peer.read_to_end(&mut said).await.expect("the connection ends");
         assert_eq!(said, [0x88, 2, 0x03, 0xe9]);
@@ -491,9 +548,9 @@ mod tests {
             let (theirs, ours) = tokio::io::simplex(PINGS * ping.len());
             let (mut pings, mut answers) = (ours, tokio::io::simplex(127));
             pings.write_all(&ping.repeat(PINGS)).await.expect("room");
-            let mut socket = Socket::new(tokio::io::join(theirs, &mut answers.1), &[], 1024);
+            let mut socket = Socket::server(tokio::io::join(theirs, &mut answers.1), &[], 1024);
             if is_in {
-                socket.let_in(1024, &Arrivals::new(1 << 20));
+                socket.set_limit(1024);
             }
             let mut cx = Context::from_waker(std::task::Waker::noop());
             let mut count = 0;

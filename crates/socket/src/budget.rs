@@ -1,6 +1,8 @@
-//! How much of large messages the hub takes in at once, over all connections. Each message is bounded by its limit; but
-//! a fleet that answers at once would be more memory than any machine has. Whoever sends a large one waits until there is
-//! room for it: it is not read from, and nobody else's connection is held up by that. Who finds none in time is not heard.
+//! Memory for large messages that arrive, shared by many connections.
+//!
+//! Each message is bounded by its limit, but a fleet that answers at once would be more memory than any machine has. A
+//! connection with a large message waits until the budget has memory for it: it is not read meanwhile, and no other
+//! connection waits with it. A message that gets none in time is skipped.
 
 use std::fmt;
 use std::pin::Pin;
@@ -26,7 +28,7 @@ const PACE: u64 = 64 * 1024;
 
 /// Room for messages that come in.
 #[derive(Debug)]
-pub struct Arrivals {
+pub struct Budget {
     room: Arc<Semaphore>,
     limit: u32,
     waiting: AtomicUsize,
@@ -36,14 +38,14 @@ pub struct Arrivals {
     grace: Duration,
 }
 
-impl Arrivals {
+impl Budget {
     /// Room for so many bytes.
     pub fn new(limit: usize) -> Arc<Self> {
         Self::with(limit, PATIENCE, GRACE)
     }
 
     /// The same with other times.
-    pub(super) fn with(limit: usize, patience: Duration, grace: Duration) -> Arc<Self> {
+    pub(crate) fn with(limit: usize, patience: Duration, grace: Duration) -> Arc<Self> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let (room, waiting) = (Arc::new(Semaphore::new(limit as usize)), AtomicUsize::new(0));
         Arc::new(Self { room, limit, waiting, gave_way: Mutex::default(), patience, grace })
@@ -72,8 +74,8 @@ impl Arrivals {
 
 /// What one connection has of it: nothing, most of the time.
 #[derive(Debug)]
-pub(super) struct Share {
-    arrivals: Arc<Arrivals>,
+pub(crate) struct Share {
+    budget: Arc<Budget>,
     state: Option<Box<State>>,
 }
 
@@ -104,22 +106,22 @@ impl fmt::Debug for State {
 }
 
 impl Share {
-    pub(super) fn of(arrivals: &Arc<Arrivals>) -> Self {
-        Self { arrivals: Arc::clone(arrivals), state: None }
+    pub(crate) fn of(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), state: None }
     }
 
     /// Whether it waits for room.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         matches!(self.state.as_deref(), Some(State::Asking(_)))
     }
 
     /// Whether there is room for a message that may be so long and of which so much is here, once that is known. Asked again as
     /// more of it comes: it may have to go.
-    pub(super) fn poll_room(&mut self, here: usize, whole: usize, cx: &mut Context<'_>) -> Poll<bool> {
+    pub(crate) fn poll_memory(&mut self, here: usize, whole: usize, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
             let granted = match self.state.as_deref_mut() {
                 Some(State::Held(held)) => {
-                    let stays = held.may_stay(&self.arrivals, here, cx);
+                    let stays = held.may_stay(&self.budget, here, cx);
                     if !stays {
                         self.release();
                     }
@@ -128,11 +130,11 @@ impl Share {
                 Some(State::Asking(asking)) => ready!(asking.as_mut().poll(cx)),
                 None => {
                     // One that is larger than all there is has it for itself.
-                    let wanted = u32::try_from(whole).unwrap_or(u32::MAX).min(self.arrivals.limit);
-                    match Arc::clone(&self.arrivals.room).try_acquire_many_owned(wanted) {
+                    let wanted = u32::try_from(whole).unwrap_or(u32::MAX).min(self.budget.limit);
+                    match Arc::clone(&self.budget.room).try_acquire_many_owned(wanted) {
                         Ok(granted) => Some(granted),
                         Err(_) => {
-                            let asking = ask(Arc::clone(&self.arrivals), wanted);
+                            let asking = ask(Arc::clone(&self.budget), wanted);
                             self.state = Some(Box::new(State::Asking(Box::pin(asking))));
                             continue;
                         }
@@ -143,31 +145,31 @@ impl Share {
                 self.release();
                 return Poll::Ready(false);
             };
-            let look = Box::pin(tokio::time::sleep(self.arrivals.grace));
+            let look = Box::pin(tokio::time::sleep(self.budget.grace));
             let held = Held { _permit: permit, since: Instant::now(), here, look };
             self.state = Some(Box::new(State::Held(held)));
         }
     }
 
     /// Gives it back.
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.state = None;
     }
 }
 
 impl Held {
     /// Whether it comes fast enough, or is in nobody's way.
-    fn may_stay(&mut self, arrivals: &Arrivals, here: usize, cx: &mut Context<'_>) -> bool {
+    fn may_stay(&mut self, budget: &Budget, here: usize, cx: &mut Context<'_>) -> bool {
         // The look wakes the connection, also one of which nothing comes.
         while self.look.as_mut().poll(cx).is_ready() {
             let came = here.saturating_sub(self.here) as u64;
             let is_slow = came < self.since.elapsed().as_secs().max(1).saturating_mul(PACE);
-            let next = match is_slow && arrivals.waiting() > 0 {
-                true if arrivals.has_to_go() => return false,
+            let next = match is_slow && budget.waiting() > 0 {
+                true if budget.has_to_go() => return false,
                 true => TURN,
                 false => {
                     (self.since, self.here) = (Instant::now(), here);
-                    arrivals.grace.max(Duration::from_millis(1))
+                    budget.grace.max(Duration::from_millis(1))
                 }
             };
             self.look.as_mut().reset(tokio::time::Instant::now() + next);
@@ -176,18 +178,18 @@ impl Held {
     }
 }
 
-async fn ask(arrivals: Arc<Arrivals>, wanted: u32) -> Option<OwnedSemaphorePermit> {
+async fn ask(budget: Arc<Budget>, wanted: u32) -> Option<OwnedSemaphorePermit> {
     struct Waits<'a>(&'a AtomicUsize);
     impl Drop for Waits<'_> {
         fn drop(&mut self) {
             self.0.fetch_sub(1, Relaxed);
         }
     }
-    arrivals.waiting.fetch_add(1, Relaxed);
-    let _waits = Waits(&arrivals.waiting);
-    let acquired = Arc::clone(&arrivals.room).acquire_many_owned(wanted);
+    budget.waiting.fetch_add(1, Relaxed);
+    let _waits = Waits(&budget.waiting);
+    let acquired = Arc::clone(&budget.room).acquire_many_owned(wanted);
     // It is never closed.
-    tokio::time::timeout(arrivals.patience, acquired).await.ok()?.ok()
+    tokio::time::timeout(budget.patience, acquired).await.ok()?.ok()
 }
 
 #[cfg(test)]
@@ -197,74 +199,74 @@ mod tests {
     use super::*;
 
     async fn room(share: &mut Share, size: usize) -> bool {
-        poll_fn(|cx| share.poll_room(SMALL, size, cx)).await
+        poll_fn(|cx| share.poll_memory(SMALL, size, cx)).await
     }
 
     fn has_to_wait(share: &mut Share, size: usize) -> bool {
-        share.poll_room(SMALL, size, &mut Context::from_waker(std::task::Waker::noop())).is_pending()
+        share.poll_memory(SMALL, size, &mut Context::from_waker(std::task::Waker::noop())).is_pending()
     }
 
     #[tokio::test]
     async fn who_finds_no_room_waits_for_who_has_it_and_in_turn() {
-        let arrivals = Arrivals::new(1_000_000);
-        let [mut first, mut second, mut third] = std::array::from_fn(|_| Share::of(&arrivals));
+        let budget = Budget::new(1_000_000);
+        let [mut first, mut second, mut third] = std::array::from_fn(|_| Share::of(&budget));
         assert!(room(&mut first, 600_000).await);
         assert!(room(&mut first, 600_000).await, "it has it");
-        assert_eq!(arrivals.held(), 600_000);
+        assert_eq!(budget.held(), 600_000);
         assert!(has_to_wait(&mut second, 700_000) && second.is_waiting());
         assert!(has_to_wait(&mut third, 100_000), "nobody goes before who came first");
         first.release();
         assert!(room(&mut second, 700_000).await && !second.is_waiting());
         assert!(room(&mut third, 100_000).await);
-        assert_eq!((arrivals.held(), arrivals.waiting()), (800_000, 0));
+        assert_eq!((budget.held(), budget.waiting()), (800_000, 0));
         drop((second, third));
-        assert_eq!(arrivals.held(), 0);
+        assert_eq!(budget.held(), 0);
     }
 
     #[tokio::test]
     async fn who_waits_gives_up_in_time_and_leaves_nothing_behind() {
-        let arrivals = Arrivals::with(1_000_000, Duration::from_millis(1), GRACE);
-        let [mut first, mut second] = std::array::from_fn(|_| Share::of(&arrivals));
+        let budget = Budget::with(1_000_000, Duration::from_millis(1), GRACE);
+        let [mut first, mut second] = std::array::from_fn(|_| Share::of(&budget));
         assert!(room(&mut first, 600_000).await);
         assert!(!room(&mut second, 500_000).await);
-        assert_eq!((arrivals.held(), arrivals.waiting()), (600_000, 0));
+        assert_eq!((budget.held(), budget.waiting()), (600_000, 0));
         assert!(room(&mut second, 400_000).await);
-        assert!(has_to_wait(&mut Share::of(&arrivals), 100_000), "and is gone at once");
-        assert_eq!((arrivals.held(), arrivals.waiting()), (1_000_000, 0));
+        assert!(has_to_wait(&mut Share::of(&budget), 100_000), "and is gone at once");
+        assert_eq!((budget.held(), budget.waiting()), (1_000_000, 0));
     }
 
     #[tokio::test]
     async fn one_that_hardly_comes_gives_way_to_who_waits_though_nothing_of_it_comes() {
-        let arrivals = Arrivals::with(1_000_000, PATIENCE, Duration::from_millis(1));
-        let mut slow = Share::of(&arrivals);
+        let budget = Budget::with(1_000_000, PATIENCE, Duration::from_millis(1));
+        let mut slow = Share::of(&budget);
         assert!(room(&mut slow, 900_000).await);
         let stays = tokio::spawn({
-            let arrivals = Arc::clone(&arrivals);
+            let budget = Arc::clone(&budget);
             async move {
                 // What a connection does while nothing comes: it is looked at when somebody wakes it.
-                let gone = poll_fn(|cx| match slow.poll_room(SMALL, 900_000, cx) {
+                let gone = poll_fn(|cx| match slow.poll_memory(SMALL, 900_000, cx) {
                     Poll::Ready(true) => Poll::Pending,
-                    Poll::Ready(false) => Poll::Ready(arrivals.waiting()),
+                    Poll::Ready(false) => Poll::Ready(budget.waiting()),
                     Poll::Pending => panic!("it has its room"),
                 });
                 gone.await
             }
         });
-        let mut other = Share::of(&arrivals);
+        let mut other = Share::of(&budget);
         assert!(room(&mut other, 900_000).await);
         assert_eq!(stays.await.expect("no panic"), 1, "while somebody waited");
     }
 
     #[tokio::test]
     async fn one_that_comes_fast_enough_stays() {
-        let arrivals = Arrivals::with(1_000_000, PATIENCE, Duration::ZERO);
-        let [mut fast, mut other] = std::array::from_fn(|_| Share::of(&arrivals));
+        let budget = Budget::with(1_000_000, PATIENCE, Duration::ZERO);
+        let [mut fast, mut other] = std::array::from_fn(|_| Share::of(&budget));
         assert!(room(&mut fast, 900_000).await);
         assert!(has_to_wait(&mut other, 900_000));
         let here = SMALL + 60 * PACE as usize;
-        assert!(poll_fn(|cx| fast.poll_room(here, 900_000, cx)).await);
+        assert!(poll_fn(|cx| fast.poll_memory(here, 900_000, cx)).await);
         // And goes once it does not.
-        let gone = poll_fn(|cx| match fast.poll_room(SMALL, 900_000, cx) {
+        let gone = poll_fn(|cx| match fast.poll_memory(SMALL, 900_000, cx) {
             Poll::Ready(false) => Poll::Ready(()),
             _ => Poll::Pending,
         });
@@ -273,16 +275,16 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_go_than_somebody_waits_for() {
-        let arrivals = Arrivals::with(1_000_000, PATIENCE, Duration::ZERO);
-        let mut slow: [_; 4] = std::array::from_fn(|_| Share::of(&arrivals));
+        let budget = Budget::with(1_000_000, PATIENCE, Duration::ZERO);
+        let mut slow: [_; 4] = std::array::from_fn(|_| Share::of(&budget));
         for share in &mut slow {
             assert!(room(share, 250_000).await);
         }
-        let mut other = Share::of(&arrivals);
+        let mut other = Share::of(&budget);
         assert!(has_to_wait(&mut other, 100_000));
         // All are looked at in the same moment, before who waits hears of the room.
         let gone = poll_fn(|cx| {
-            let gone = slow.iter_mut().filter_map(|share| match share.poll_room(SMALL, 250_000, cx) {
+            let gone = slow.iter_mut().filter_map(|share| match share.poll_memory(SMALL, 250_000, cx) {
                 Poll::Ready(false) => Some(()),
                 _ => None,
             });
@@ -293,13 +295,13 @@ mod tests {
         });
         assert_eq!(gone.await, 1);
         assert!(room(&mut other, 100_000).await);
-        assert_eq!(arrivals.held(), 3 * 250_000 + 100_000);
+        assert_eq!(budget.held(), 3 * 250_000 + 100_000);
     }
 
     #[tokio::test]
     async fn one_that_is_larger_than_all_there_is_comes_alone() {
-        let arrivals = Arrivals::new(1_000_000);
-        let [mut first, mut second] = std::array::from_fn(|_| Share::of(&arrivals));
+        let budget = Budget::new(1_000_000);
+        let [mut first, mut second] = std::array::from_fn(|_| Share::of(&budget));
         assert!(room(&mut first, 5_000_000).await);
         assert!(has_to_wait(&mut second, 100_000));
         first.release();
