@@ -53,11 +53,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[test]
 fn the_gate_does_what_the_model_says() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let steps = number("CONVOKE_MODEL_STEPS").unwrap_or(150);
+    let steps = number("CONVOKE_MODEL_STEPS").unwrap_or(120);
     if let Some(seed) = number("CONVOKE_MODEL_SEED") {
         return run(seed, steps, true);
     }
-    for seed in 0..number("CONVOKE_MODEL_SEEDS").unwrap_or(30) {
+    for seed in 0..number("CONVOKE_MODEL_SEEDS").unwrap_or(24) {
         let ended = std::panic::catch_unwind(|| run(seed, steps, false));
         if let Err(why) = ended {
             eprintln!("the gate and the model differ at seed {seed}: CONVOKE_MODEL_SEED={seed} shows the steps");

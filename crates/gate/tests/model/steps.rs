@@ -67,14 +67,17 @@ pub(crate) fn next(dice: &mut Dice, model: &Model) -> Step {
             3 => dice
                 .pick(&(1..tokens).filter(|at| !model.tokens[*at].revoked).collect::<Vec<_>>())
                 .map(Step::RevokeToken),
-            4..6 => Some(Step::Enrol(dice.roll(agents))),
+            4..6 => {
+                let agent = dice.roll(agents);
+                (!model.agents[agent].is_trusted || dice.one_in(4)).then_some(Step::Enrol(agent))
+            }
             6 => {
                 let agent = dice.roll(agents);
-                model.agents[agent].is_trusted.then_some(Step::RevokeAgent(agent))
+                (model.agents[agent].is_trusted && dice.one_in(2)).then_some(Step::RevokeAgent(agent))
             }
             7..15 => {
                 let agent = dice.roll(agents);
-                (!model.agents[agent].is_online || dice.one_in(5)).then_some(Step::Connect(agent))
+                (!model.agents[agent].is_online || dice.one_in(10)).then_some(Step::Connect(agent))
             }
             15..17 => {
                 let agent = dice.roll(agents);
@@ -85,15 +88,20 @@ pub(crate) fn next(dice: &mut Dice, model: &Model) -> Step {
                 let (is_online, is_stalled) = (model.agents[agent].is_online, model.agents[agent].is_stalled);
                 is_online.then_some(Step::Stall(agent, !is_stalled))
             }
-            22..25 => dice.pick(&Confirm::ALL).map(Step::ToggleConfirm),
-            25..27 => dice.pick(&DENY).map(Step::ToggleDeny),
-            27..55 => Some(Step::Place(ask(dice, model))),
-            55..65 => {
+            22..24 => dice.pick(&Confirm::ALL).map(Step::ToggleConfirm),
+            24..28 => dice.pick(&DENY).map(Step::ToggleDeny),
+            28..53 => Some(Step::Place(ask(dice, model))),
+            53..61 => {
                 let failure = dice.pick(&[None, None, Some("no_such_file")]).flatten();
                 dice.pick(&which(&[Stage::Out])).map(|call| Step::Answer(call, failure))
             }
-            65 => Some(Step::AnswerLate),
-            66..69 => dice.pick(&which(&[Stage::Out, Stage::Queued])).map(Step::Cancel),
+            61 => Some(Step::AnswerLate),
+            62..65 => {
+                let queued = dice.pick(&which(&[Stage::Queued]));
+                let by = queued.map(|call| model.calls[call].ask.by).filter(|by| *by > 0);
+                by.filter(|by| !model.tokens[*by].revoked).map(Step::RevokeToken)
+            }
+            65..69 => dice.pick(&which(&[Stage::Out, Stage::Queued])).map(Step::Cancel),
             69..71 => {
                 let all: Vec<_> = (0..model.calls.len()).filter(|at| model.calls[*at].approval.is_some()).collect();
                 let waiting = which(&[Stage::Waiting, Stage::Held]);
@@ -107,19 +115,31 @@ pub(crate) fn next(dice: &mut Dice, model: &Model) -> Step {
                 let waiting = which(&[Stage::Waiting]);
                 let from = if dice.one_in(5) { all } else { waiting };
                 let call = dice.pick(&from);
-                call.map(|call| Step::Decide { by: dice.roll(tokens), call, yes: !dice.one_in(4) })
+                call.map(|call| Step::Decide {
+                    by: caller(dice, model, |token| token.approves),
+                    call,
+                    yes: !dice.one_in(4),
+                })
             }
             89..98 => {
                 let ms = [1, 1_000, 10_000, 19_999, 30_000, 70_000, 299_999, 300_000];
                 let ms = if dice.one_in(30) { Some(25 * 3_600_000) } else { dice.pick(&ms) };
                 ms.map(|ms| Step::Advance { ms })
             }
-            _ => dice.one_in(2).then_some(Step::Restart),
+            _ => dice.one_in(3).then_some(Step::Restart),
         };
         if let Some(step) = step {
             return step;
         }
     }
+}
+
+/// Mostly one that is in force and fit for it.
+fn caller(dice: &mut Dice, model: &Model, is_fit: impl Fn(&Token) -> bool) -> usize {
+    let all = 0..model.tokens.len();
+    let fit = |at: &usize| model.tokens[*at].is_active(model.now) && is_fit(&model.tokens[*at]);
+    let fit: Vec<_> = all.clone().filter(fit).collect();
+    if dice.one_in(8) { dice.roll(all.len()) } else { dice.pick(&fit).unwrap_or_default() }
 }
 
 fn token(dice: &mut Dice, model: &Model) -> Token {
@@ -144,7 +164,7 @@ fn token(dice: &mut Dice, model: &Model) -> Token {
 
 fn ask(dice: &mut Dice, model: &Model) -> Ask {
     Ask {
-        by: dice.roll(model.tokens.len()),
+        by: caller(dice, model, |_| true),
         agent: dice.roll(model.agents.len()),
         tool: dice.pick(&Tool::ALL).unwrap_or(Tool::Look),
         command: if dice.one_in(2) { COMMANDS[0] } else { dice.pick(&COMMANDS).unwrap_or(COMMANDS[0]) },
