@@ -48,9 +48,28 @@ pub(crate) enum Step {
     AnswerLate,
     Cancel(usize),
     TakeBack(usize),
-    Decide { by: usize, call: usize, yes: bool },
-    Advance { ms: i64 },
+    Decide {
+        by: usize,
+        call: usize,
+        yes: bool,
+    },
+    Advance {
+        ms: i64,
+    },
     Restart,
+    /// A kill just after a yes: it was kept, and so far more of what follows from it.
+    KilledAfterYes {
+        call: usize,
+        kept: AfterYes,
+    },
+}
+
+/// How far an approved call had come when the gate was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AfterYes {
+    Approved,
+    Used,
+    Started,
 }
 
 const MOST_TOKENS: usize = 14;
@@ -89,7 +108,13 @@ pub(crate) fn next(dice: &mut Dice, model: &Model) -> Step {
                 is_online.then_some(Step::Stall(agent, !is_stalled))
             }
             22..24 => dice.pick(&Confirm::ALL).map(Step::ToggleConfirm),
-            24..28 => dice.pick(&DENY).map(Step::ToggleDeny),
+            24..28 => {
+                // Sooner one that a call which waits would run into.
+                let waiting = which(&[Stage::Waiting]);
+                let meets = |rule: &&str| waiting.iter().any(|at| model.calls[*at].ask.command.contains(*rule));
+                let met: Vec<_> = DENY.into_iter().filter(|rule| !model.deny.contains(rule)).filter(meets).collect();
+                dice.pick(if met.is_empty() { &DENY } else { &met }).map(Step::ToggleDeny)
+            }
             28..53 => Some(Step::Place(ask(dice, model))),
             53..61 => {
                 let failure = dice.pick(&[None, None, Some("no_such_file")]).flatten();
@@ -126,12 +151,32 @@ pub(crate) fn next(dice: &mut Dice, model: &Model) -> Step {
                 let ms = if dice.one_in(30) { Some(25 * 3_600_000) } else { dice.pick(&ms) };
                 ms.map(|ms| Step::Advance { ms })
             }
-            _ => dice.one_in(3).then_some(Step::Restart),
+            98 => {
+                let held: Vec<_> = which(&[Stage::Held]).into_iter().map(|at| model.calls[at].ask.agent).collect();
+                // Two that come back at once would do so in any order.
+                let mut fit = which(&[Stage::Waiting]);
+                fit.retain(|at| !held.contains(&model.calls[*at].ask.agent));
+                fit.retain(|at| model.calls[*at].time_left(model.now) > REAL_TIMER_MS);
+                if held_lapse_soon(model) {
+                    fit.clear();
+                }
+                let kept = dice.pick(&[AfterYes::Approved, AfterYes::Used, AfterYes::Started]);
+                dice.pick(&fit).zip(kept).map(|(call, kept)| Step::KilledAfterYes { call, kept })
+            }
+            _ => (dice.one_in(3) && !held_lapse_soon(model)).then_some(Step::Restart),
         };
         if let Some(step) = step {
             return step;
         }
     }
+}
+
+/// The timer of a call that waits for its agent runs in real time from a restart on: none may be about to end then.
+const REAL_TIMER_MS: i64 = 60_000;
+
+fn held_lapse_soon(model: &Model) -> bool {
+    let soon = |left| 0 < left && left <= REAL_TIMER_MS;
+    model.calls.iter().any(|call| call.stage == Stage::Held && soon(call.time_left(model.now)))
 }
 
 /// Mostly one that is in force and fit for it.
