@@ -68,7 +68,7 @@ impl Token {
     }
 
     fn scopes_hold(&self, tool: Tool) -> bool {
-        !(self.narrow.no_change && tool == Tool::Change) && !(self.narrow.observe && tool != Tool::Look)
+        !(self.narrow.no_change && tool == Tool::Change || self.narrow.observe && tool != Tool::Look)
     }
 
     fn reaches(&self, agent: usize, is_lab: bool) -> bool {
