@@ -11,8 +11,9 @@
 //!
 //! What the model leaves out:
 //! - Two steps at once: each step is over before the next one begins, so races are not explored.
-//! - A kill in the middle of a step, a store that fails, and the timers for both: an approved call that waits for
-//!   its agent after a restart does not come up.
+//! - A kill in the middle of a step, but for three points just after a yes; a store that fails; and the timers for both:
+//!   a call that waits for its agent after a restart lapses when the agent comes or at the next restart, not by itself.
+//! - Two calls that wait for one agent after a restart: they would go out in any order.
 //! - The doors and the wires: authentication, routes and their rights, frames, sockets, memory for large answers. What
 //!   a route does around the gate (revoke, enrol, remove a rule) is done here in the same order by hand.
 //! - Long texts, the built-in deny rules, patterns in scopes, several recipients, changed tags, removed agents.
@@ -23,7 +24,7 @@ mod steps;
 mod world;
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use convoke_core::approval::{ApprovalError, ApprovalState};
 use convoke_core::call::CallState;
@@ -42,22 +43,23 @@ use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
 use reference::{Ask, Confirm, Decided, Model, Stage, Token, Told, Tool};
-use steps::{Dice, Step};
+use steps::{AfterYes, Dice, Step};
 use world::{Arrival, Placed, World, peer};
 
 const START_MS: i64 = 1_780_000_000_000;
 const AGENTS: usize = 3;
-/// How long a step may take of real time before it counts as different from the model.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// After how many of the store's turns a step that differs from the model counts as different: what follows from one
+/// step is written in far fewer.
+const MAX_TURNS: usize = 100;
 
 #[test]
 fn the_gate_does_what_the_model_says() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let steps = number("CONVOKE_MODEL_STEPS").unwrap_or(150);
+    let steps = number("CONVOKE_MODEL_STEPS").unwrap_or(120);
     if let Some(seed) = number("CONVOKE_MODEL_SEED") {
         return run(seed, steps, true);
     }
-    for seed in 0..number("CONVOKE_MODEL_SEEDS").unwrap_or(30) {
+    for seed in 0..number("CONVOKE_MODEL_SEEDS").unwrap_or(24) {
         let ended = std::panic::catch_unwind(|| run(seed, steps, false));
         if let Err(why) = ended {
             eprintln!("the gate and the model differ at seed {seed}: CONVOKE_MODEL_SEED={seed} shows the steps");
@@ -80,10 +82,14 @@ fn run(seed: u64, steps: u64, is_shown: bool) {
         if is_shown {
             eprintln!("{n}: {step:?}");
         }
-        if matches!(step, Step::Restart) {
+        if matches!(step, Step::Restart | Step::KilledAfterYes { .. }) {
             // Its tasks go with the runtime, as they would with the process.
             std::mem::replace(&mut life, runtime()).shutdown_background();
             pair.model.restart();
+            if let Step::KilledAfterYes { call, kept } = step {
+                life.block_on(pair.world.keep_yes(call, kept));
+                pair.model.killed_after_yes(call, kept > AfterYes::Approved);
+            }
             life.block_on(pair.world.start_again());
         } else {
             life.block_on(pair.step(&step));
@@ -185,7 +191,7 @@ impl Pair {
                 model.advance(*ms);
                 self.arrive(arrived).await;
             }
-            Step::Restart => unreachable!("a restart takes the runtime along"),
+            Step::Restart | Step::KilledAfterYes { .. } => unreachable!("a restart takes the runtime along"),
         }
     }
 
@@ -245,8 +251,7 @@ impl Pair {
 
     /// Waits until the gate stands where the model does.
     async fn settle(&mut self, step: &Step) {
-        let begun = Instant::now();
-        loop {
+        for turn in 0.. {
             for _ in 0..8 {
                 tokio::task::yield_now().await;
             }
@@ -256,7 +261,10 @@ impl Pair {
             if differences.is_empty() {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "after {step:?}:\n{}", differences.join("\n"));
+            assert!(turn < MAX_TURNS, "after {step:?}:\n{}", differences.join("\n"));
+            // It changes nothing, and is over when all that was to be written before it is: a slow disk is waited for.
+            let nothing = self.world.store.delete_deny_rule("no-such-rule", Draft::new(clock::now(), Kind::Policy));
+            assert!(!nothing.await.expect("the store answers"));
         }
     }
 

@@ -68,7 +68,7 @@ impl Token {
     }
 
     fn scopes_hold(&self, tool: Tool) -> bool {
-        !(self.narrow.no_change && tool == Tool::Change) && !(self.narrow.observe && tool != Tool::Look)
+        !(self.narrow.no_change && tool == Tool::Change || self.narrow.observe && tool != Tool::Look)
     }
 
     fn reaches(&self, agent: usize, is_lab: bool) -> bool {
@@ -237,6 +237,11 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) const fn is_kept(&self) -> bool {
         (self.ask.key.is_some() || self.approval.is_some()) && !self.is_forgotten
+    }
+
+    /// Until its approval lapses.
+    pub(crate) const fn time_left(&self, now: i64) -> i64 {
+        self.lapses - now
     }
 
     const fn is_under_way(&self) -> bool {
@@ -601,6 +606,18 @@ impl Model {
         }
     }
 
+    /// What was kept of a yes when the gate was killed just after it. What had been used is given back.
+    pub(crate) fn killed_after_yes(&mut self, at: usize, is_used: bool) {
+        let call = &mut self.calls[at];
+        call.write(Kind::Approval, None, Some(Decision::Confirmed), None);
+        if is_used {
+            call.write(Kind::Approval, None, None, Some("used"));
+            call.write(Kind::Approval, None, None, Some("approved"));
+        }
+        call.approval = Some(ApprovalState::Approved);
+        call.stage = Stage::Held;
+    }
+
     /// The gate is killed and another starts on the same store.
     pub(crate) fn restart(&mut self) {
         for token in &mut self.tokens {
@@ -616,6 +633,11 @@ impl Model {
                 call.end("interrupted", None);
             } else {
                 call.stage = Stage::Lost;
+            }
+        }
+        for at in 0..self.calls.len() {
+            if self.calls[at].stage == Stage::Held && self.calls[at].time_left(self.now) <= 0 {
+                self.run_approved(at);
             }
         }
     }

@@ -48,9 +48,28 @@ pub(crate) enum Step {
     AnswerLate,
     Cancel(usize),
     TakeBack(usize),
-    Decide { by: usize, call: usize, yes: bool },
-    Advance { ms: i64 },
+    Decide {
+        by: usize,
+        call: usize,
+        yes: bool,
+    },
+    Advance {
+        ms: i64,
+    },
     Restart,
+    /// A kill just after a yes: it was kept, and so far more of what follows from it.
+    KilledAfterYes {
+        call: usize,
+        kept: AfterYes,
+    },
+}
+
+/// How far an approved call had come when the gate was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AfterYes {
+    Approved,
+    Used,
+    Started,
 }
 
 const MOST_TOKENS: usize = 14;
@@ -67,14 +86,17 @@ pub(crate) fn next(dice: &mut Dice, model: &Model) -> Step {
             3 => dice
                 .pick(&(1..tokens).filter(|at| !model.tokens[*at].revoked).collect::<Vec<_>>())
                 .map(Step::RevokeToken),
-            4..6 => Some(Step::Enrol(dice.roll(agents))),
+            4..6 => {
+                let agent = dice.roll(agents);
+                (!model.agents[agent].is_trusted || dice.one_in(4)).then_some(Step::Enrol(agent))
+            }
             6 => {
                 let agent = dice.roll(agents);
-                model.agents[agent].is_trusted.then_some(Step::RevokeAgent(agent))
+                (model.agents[agent].is_trusted && dice.one_in(2)).then_some(Step::RevokeAgent(agent))
             }
             7..15 => {
                 let agent = dice.roll(agents);
-                (!model.agents[agent].is_online || dice.one_in(5)).then_some(Step::Connect(agent))
+                (!model.agents[agent].is_online || dice.one_in(10)).then_some(Step::Connect(agent))
             }
             15..17 => {
                 let agent = dice.roll(agents);
@@ -85,15 +107,26 @@ pub(crate) fn next(dice: &mut Dice, model: &Model) -> Step {
                 let (is_online, is_stalled) = (model.agents[agent].is_online, model.agents[agent].is_stalled);
                 is_online.then_some(Step::Stall(agent, !is_stalled))
             }
-            22..25 => dice.pick(&Confirm::ALL).map(Step::ToggleConfirm),
-            25..27 => dice.pick(&DENY).map(Step::ToggleDeny),
-            27..55 => Some(Step::Place(ask(dice, model))),
-            55..65 => {
+            22..24 => dice.pick(&Confirm::ALL).map(Step::ToggleConfirm),
+            24..28 => {
+                // Sooner one that a call which waits would run into.
+                let waiting = which(&[Stage::Waiting]);
+                let meets = |rule: &&str| waiting.iter().any(|at| model.calls[*at].ask.command.contains(*rule));
+                let met: Vec<_> = DENY.into_iter().filter(|rule| !model.deny.contains(rule)).filter(meets).collect();
+                dice.pick(if met.is_empty() { &DENY } else { &met }).map(Step::ToggleDeny)
+            }
+            28..53 => Some(Step::Place(ask(dice, model))),
+            53..61 => {
                 let failure = dice.pick(&[None, None, Some("no_such_file")]).flatten();
                 dice.pick(&which(&[Stage::Out])).map(|call| Step::Answer(call, failure))
             }
-            65 => Some(Step::AnswerLate),
-            66..69 => dice.pick(&which(&[Stage::Out, Stage::Queued])).map(Step::Cancel),
+            61 => Some(Step::AnswerLate),
+            62..65 => {
+                let queued = dice.pick(&which(&[Stage::Queued]));
+                let by = queued.map(|call| model.calls[call].ask.by).filter(|by| *by > 0);
+                by.filter(|by| !model.tokens[*by].revoked).map(Step::RevokeToken)
+            }
+            65..69 => dice.pick(&which(&[Stage::Out, Stage::Queued])).map(Step::Cancel),
             69..71 => {
                 let all: Vec<_> = (0..model.calls.len()).filter(|at| model.calls[*at].approval.is_some()).collect();
                 let waiting = which(&[Stage::Waiting, Stage::Held]);
@@ -107,19 +140,51 @@ pub(crate) fn next(dice: &mut Dice, model: &Model) -> Step {
                 let waiting = which(&[Stage::Waiting]);
                 let from = if dice.one_in(5) { all } else { waiting };
                 let call = dice.pick(&from);
-                call.map(|call| Step::Decide { by: dice.roll(tokens), call, yes: !dice.one_in(4) })
+                call.map(|call| Step::Decide {
+                    by: caller(dice, model, |token| token.approves),
+                    call,
+                    yes: !dice.one_in(4),
+                })
             }
             89..98 => {
                 let ms = [1, 1_000, 10_000, 19_999, 30_000, 70_000, 299_999, 300_000];
                 let ms = if dice.one_in(30) { Some(25 * 3_600_000) } else { dice.pick(&ms) };
                 ms.map(|ms| Step::Advance { ms })
             }
-            _ => dice.one_in(2).then_some(Step::Restart),
+            98 => {
+                let held: Vec<_> = which(&[Stage::Held]).into_iter().map(|at| model.calls[at].ask.agent).collect();
+                // Two that come back at once would do so in any order.
+                let mut fit = which(&[Stage::Waiting]);
+                fit.retain(|at| !held.contains(&model.calls[*at].ask.agent));
+                fit.retain(|at| model.calls[*at].time_left(model.now) > REAL_TIMER_MS);
+                if held_lapse_soon(model) {
+                    fit.clear();
+                }
+                let kept = dice.pick(&[AfterYes::Approved, AfterYes::Used, AfterYes::Started]);
+                dice.pick(&fit).zip(kept).map(|(call, kept)| Step::KilledAfterYes { call, kept })
+            }
+            _ => (dice.one_in(3) && !held_lapse_soon(model)).then_some(Step::Restart),
         };
         if let Some(step) = step {
             return step;
         }
     }
+}
+
+/// The timer of a call that waits for its agent runs in real time from a restart on: none may be about to end then.
+const REAL_TIMER_MS: i64 = 60_000;
+
+fn held_lapse_soon(model: &Model) -> bool {
+    let soon = |left| 0 < left && left <= REAL_TIMER_MS;
+    model.calls.iter().any(|call| call.stage == Stage::Held && soon(call.time_left(model.now)))
+}
+
+/// Mostly one that is in force and fit for it.
+fn caller(dice: &mut Dice, model: &Model, is_fit: impl Fn(&Token) -> bool) -> usize {
+    let all = 0..model.tokens.len();
+    let fit = |at: &usize| model.tokens[*at].is_active(model.now) && is_fit(&model.tokens[*at]);
+    let fit: Vec<_> = all.clone().filter(fit).collect();
+    if dice.one_in(8) { dice.roll(all.len()) } else { dice.pick(&fit).unwrap_or_default() }
 }
 
 fn token(dice: &mut Dice, model: &Model) -> Token {
@@ -144,7 +209,7 @@ fn token(dice: &mut Dice, model: &Model) -> Token {
 
 fn ask(dice: &mut Dice, model: &Model) -> Ask {
     Ask {
-        by: dice.roll(model.tokens.len()),
+        by: caller(dice, model, |_| true),
         agent: dice.roll(model.agents.len()),
         tool: dice.pick(&Tool::ALL).unwrap_or(Tool::Look),
         command: if dice.one_in(2) { COMMANDS[0] } else { dice.pick(&COMMANDS).unwrap_or(COMMANDS[0]) },

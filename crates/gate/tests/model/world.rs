@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use convoke_core::approval::ApprovalState;
 use convoke_core::effect::Effect;
 use convoke_core::grant::Scopes;
 use convoke_core::guard::{AppliesTo, Surface};
 use convoke_core::id::{ApprovalId, CallId, PeerId, Protocol, TokenId};
-use convoke_core::journal::{Draft, Kind};
+use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::peer::TrustEvent;
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
@@ -22,7 +23,7 @@ use convoke_gate::operators::{Caller, Operators};
 use convoke_gate::policy::Policy;
 use convoke_gate::settings::{Settings, Sources};
 use convoke_gate::{clock, part};
-use convoke_store::{EnrolOutcome, EnrolToken, OpenOptions, SqliteStore, Store, TokenRow};
+use convoke_store::{ApprovalMove, EnrolOutcome, EnrolToken, OpenOptions, SqliteStore, Store, TokenRow};
 use ed25519_dalek::SigningKey;
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -30,6 +31,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::reference::{APPROVAL_MS, RUNNING_ALL, Token, Tool, WAITING_ALL, WAITING_ONE};
+use crate::steps::AfterYes;
 
 /// Peers whose tools are named for their effect. What a call would run stands in `command`.
 #[derive(Debug)]
@@ -150,6 +152,29 @@ impl World {
                 Some(row) => Some(calls::of_row(&self.hub, row).await.expect("reads")),
                 None => None,
             };
+        }
+    }
+
+    /// Keeps a yes, and what follows from it up to a point, as a gate does that is killed there.
+    pub(crate) async fn keep_yes(&self, call: usize, kept: AfterYes) {
+        let placed = &self.calls[call];
+        let id = placed.approval.expect("it waits");
+        let about = |decision, outcome: Option<&'static str>| Draft {
+            call_id: Some(placed.id),
+            decision,
+            outcome: outcome.map(Into::into),
+            ..record(Kind::Approval)
+        };
+        let steps = [
+            (ApprovalState::Pending, ApprovalState::Approved, about(Some(Decision::Confirmed), None)),
+            (ApprovalState::Approved, ApprovalState::Used, about(None, Some("used"))),
+        ];
+        for (from, to, record) in steps.into_iter().take(if kept == AfterYes::Approved { 1 } else { 2 }) {
+            let moved = ApprovalMove { id, from, to, decided_by: None, record };
+            assert!(self.store.move_approval(moved).await.expect("kept"));
+        }
+        if kept == AfterYes::Started {
+            self.store.start_call(placed.id).await.expect("kept");
         }
     }
 
