@@ -123,7 +123,8 @@ async fn a_call_is_heard_as_it_runs_and_ends() {
     let hub = TestHub::start().await;
     let _agent = hub.agent("pc").await.echo();
     let mut stream = Stream::open(&hub, TOKEN, "?kinds=call").await;
-    let reply = hub.post("/api/agents/pc/call", json!({ "tool": "fs_list", "args": { "path": "/secret-place" } })).await;
+    let reply =
+        hub.post("/api/agents/pc/call", json!({ "tool": "fs_list", "args": { "path": "/secret-place" } })).await;
     let id = reply.body["call_id"].as_str().expect("an id").to_owned();
     let states = [stream.next_of("call").await, stream.next_of("call").await];
     for (heard, state) in states.iter().zip(["running", "done"]) {
@@ -315,7 +316,8 @@ async fn streams_are_limited_and_kinds_are_known() {
 async fn a_reader_that_is_too_slow_is_told_and_comes_back() {
     let hub = TestHub::start().await;
     let mut socket = hub.narrow_stream().await;
-    let head = format!("GET /api/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\r\n", hub.hub().listen);
+    let head =
+        format!("GET /api/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\r\n", hub.hub().listen);
     socket.write_all(head.as_bytes()).await.expect("sends");
     let mut first = [0; 1];
     socket.read_exact(&mut first).await.expect("an answer");
