@@ -33,6 +33,7 @@ macro_rules! for_backend {
                 an_invitation_that_ran_out_is_withdrawn,
                 a_revoked_agent_is_not_bound_by_its_old_token, tags_and_trust_are_kept, an_agent_goes_with_all_it_left;
             telemetry: the_latest_snapshot_and_the_history, unknown_agents_are_left_out, last_seen_and_meta_are_kept,
+                what_was_committed_is_told_in_order_with_the_ids_of_lines,
                 logs_page_and_filter, pruning_keeps_each_agents_latest_snapshot,
                 pruning_passes_by_what_a_clock_that_ran_ahead_left, pruning_takes_old_logs_only;
             operators: a_token_name_is_used_once, tokens_are_revoked_once_and_remember_their_use,

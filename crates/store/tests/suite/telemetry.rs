@@ -171,3 +171,20 @@ pub(crate) async fn pruning_takes_old_logs_only(backend: &impl Backend) {
     settle(&*store).await;
     assert_eq!(store.logs(all).await.expect("reads")[0].id, last + 1);
 }
+
+pub(crate) async fn what_was_committed_is_told_in_order_with_the_ids_of_lines(backend: &impl Backend) {
+    let store = backend.open();
+    mint(&*store, "pc-1", "t", false).await;
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    store.on_committed(Box::new(move |item| {
+        let _ = told.send(item);
+    }));
+    store.enqueue(Lossy::Logs(vec![line(Some("pc-1"), "info", 1), line(None, "warn", 2)])).await.expect("takes");
+    keep(&*store, "pc-1", 3).await;
+    let Some(Lossy::Logs(lines)) = heard.recv().await else { panic!("lines first") };
+    let kept = store.logs(LogFilter { limit: 10, ..LogFilter::default() }).await.expect("reads");
+    let ids = |rows: &[LogRow]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+    assert_eq!(ids(&lines), ids(&kept), "they can be read under these by now");
+    let Some(Lossy::Snapshot(snapshot)) = heard.recv().await else { panic!("then the snapshot") };
+    assert!(snapshot.body.is_empty() && store.latest_snapshot(&peer("pc-1")).await.expect("reads").is_some());
+}
