@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use convoke_core::secret::SecretText;
+use convoke_dial::backoff::Backoff;
 use convoke_probes::Probes;
 use convoke_sonde::agent::{AgentConfig, Event, Refused};
 use convoke_sonde::register::Dialect;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::backoff::Backoff;
 use crate::net::DialError;
 use crate::state::{StateDir, StateError, is_superuser};
 use crate::status::{Phase, Teller};
