@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoke_core::id::PeerId;
-use foldhash::fast::RandomState;
 use serde_json::Value;
 
 /// Records of one kind that an agent may cause in a minute. The journal is never pruned: one more says that what is beyond
@@ -17,7 +16,7 @@ pub struct Budgets(Mutex<Used>);
 
 #[derive(Debug, Default)]
 pub struct Used {
-    of: HashMap<PeerId, Budget, RandomState>,
+    of: HashMap<PeerId, Budget>,
     /// When those that are as new were last forgotten.
     tidied: u32,
 }

@@ -3,19 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::Poll;
 
 use convoke_core::call::CallState;
 use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
 use convoke_core::time::Timestamp;
 use convoke_store::CallRow;
-use foldhash::fast::RandomState;
-use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use super::owed::Owed;
 use crate::answers::{self, AnswerText};
@@ -41,9 +38,7 @@ pub struct Call {
     done: OnceLock<Done>,
     approval: OnceLock<(ApprovalId, Timestamp)>,
     changed: Notify,
-    given_up: AtomicBool,
-    /// The one task that runs the call, woken when it is given up.
-    runner: AtomicWaker,
+    cancel: CancellationToken,
 }
 
 /// How a call ended.
@@ -102,8 +97,7 @@ impl Call {
             done: OnceLock::new(),
             approval: OnceLock::new(),
             changed: Notify::new(),
-            given_up: AtomicBool::new(false),
-            runner: AtomicWaker::new(),
+            cancel: CancellationToken::new(),
         }
     }
 
@@ -180,25 +174,17 @@ impl Call {
 
     /// The caller no longer wants it: it ends as `cancelled`, unless its outcome is there already.
     pub fn cancel(&self) {
-        self.given_up.store(true, Ordering::Release);
-        self.runner.wake();
+        self.cancel.cancel();
     }
 
     /// Whether the caller no longer wants it.
     pub fn is_cancelled(&self) -> bool {
-        self.given_up.load(Ordering::Acquire)
+        self.cancel.is_cancelled()
     }
 
-    /// Waits until the caller no longer wants it. For the one task that runs the call.
+    /// Waits until the caller no longer wants it.
     pub async fn cancelled(&self) {
-        poll_fn(|cx| {
-            if !self.is_cancelled() {
-                self.runner.register(cx.waker());
-            }
-            // Looked at after registering: a cancellation in between would otherwise wake nobody.
-            if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        self.cancel.cancelled().await;
     }
 
     fn bytes(&self) -> usize {
@@ -268,7 +254,7 @@ impl Waiting {
 
 #[derive(Debug, Default)]
 struct Inner {
-    calls: HashMap<CallId, Arc<Call>, RandomState>,
+    calls: HashMap<CallId, Arc<Call>>,
     /// Those that ended, in that order, each with what its result holds.
     ended: VecDeque<(CallId, usize)>,
     bytes: usize,
