@@ -53,7 +53,7 @@ const TOKEN_FULL: &str = "this token has reached its limit of calls at once; wai
 const HUB_FULL: &str = "the hub has reached its limit of calls at once (calls under way); try again shortly";
 
 /// What a caller asks for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ask {
     /// Who.
     pub caller: Caller,
@@ -149,6 +149,15 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
         }
     });
     placed.await.unwrap_or(Err(PlaceError::Busy("the hub is stopping")))
+}
+
+/// Whether this call would wait for a person if it was placed now. Nothing is recorded, counted or sent.
+pub async fn would_ask(hub: &Hub, ask: &Ask) -> bool {
+    let Ok((planned, args, _)) = Planned::read(hub, ask.clone()) else { return false };
+    let verdict = planned.decide(hub, &args, Consent::NotAsked).await;
+    planned.token.is_active(clock::now())
+        && planned.agent.state().trust != Trust::Revoked
+        && matches!(verdict, Verdict::Confirm { .. })
 }
 
 /// Runs something to its end in a task of the hub's, whether or not its caller still waits.
