@@ -39,7 +39,7 @@ pub use recover::{INTERRUPTED, of_row};
 use crate::agents::Agent;
 use crate::clock;
 use crate::hub::Hub;
-use crate::operators::budget::{Limits, Place};
+use crate::operators::budget::{CallPermit, Limits};
 use crate::operators::{Caller, Token};
 use planned::Planned;
 
@@ -209,15 +209,15 @@ enum Admitted {
 struct Running {
     planned: Planned,
     verdict: Verdict,
-    /// Its places among the token's calls under way, and among the hub's.
-    places: (Place, OwnedSemaphorePermit),
+    /// It counts among the token's calls under way, and among the hub's.
+    permits: (CallPermit, OwnedSemaphorePermit),
 }
 
 impl Running {
     async fn finish(self: Box<Self>, hub: &Hub) {
-        let Self { planned, verdict, places } = *self;
+        let Self { planned, verdict, permits } = *self;
         dispatch::run(hub, planned, verdict).await;
-        drop(places);
+        drop(permits);
     }
 }
 
@@ -238,7 +238,7 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
         }
         Verdict::Confirm { .. } | Verdict::Blocked(_) | Verdict::Allowed => {}
     }
-    let places = enter(hub, &planned.token)?;
+    let permits = enter(hub, &planned.token)?;
     if let Some(key) = idempotency_key {
         planned.kept = true;
         let row = planned.row(Some(key), CallState::Running);
@@ -248,16 +248,16 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
     } else {
         hub.calls.remember(&planned.call);
     }
-    Ok(Admitted::Runs(Box::new(Running { planned, verdict, places })))
+    Ok(Admitted::Runs(Box::new(Running { planned, verdict, permits })))
 }
 
-/// Places for one more call: the token's, and the hub's.
-fn enter(hub: &Hub, token: &Arc<Token>) -> Result<(Place, OwnedSemaphorePermit), PlaceError> {
-    let Some(place) = token.enter(limits(hub, token).at_once) else {
+/// Permits for one more call: the token's, and the hub's.
+fn enter(hub: &Hub, token: &Arc<Token>) -> Result<(CallPermit, OwnedSemaphorePermit), PlaceError> {
+    let Some(of_token) = token.enter(limits(hub, token).at_once) else {
         return Err(PlaceError::Limited { message: TOKEN_FULL.into(), retry_after_s: 1 });
     };
-    let permit = hub.calls.try_start().ok_or(PlaceError::Busy(HUB_FULL))?;
-    Ok((place, permit))
+    let of_hub = hub.calls.try_start().ok_or(PlaceError::Busy(HUB_FULL))?;
+    Ok((of_token, of_hub))
 }
 
 /// Records that a call is refused; answers why.
@@ -292,9 +292,9 @@ pub fn at_once(hub: &Hub, token: &Token) -> usize {
 /// Counts a call against its caller's minute. Before anything else: what is refused later costs a record, too.
 async fn within_rate(hub: &Hub, caller: &Caller) -> Result<(), PlaceError> {
     let per_minute = limits(hub, &caller.token).per_minute;
-    let Err(too_fast) = caller.token.budget.take(per_minute, clock::now()) else { return Ok(()) };
+    let Err(too_fast) = caller.token.budget.take(per_minute) else { return Ok(()) };
     hub.metrics.refused(caller.door.name(), "limited");
-    if too_fast.tell {
+    if too_fast.record {
         let mut record = Draft::new(clock::now(), Kind::Refusal)
             .detail(&serde_json::json!({ "what": "more calls than the token may place", "per_minute": per_minute }));
         record.who = Some(caller.token.name.clone());
