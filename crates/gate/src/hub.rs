@@ -26,7 +26,6 @@ use crate::answers::Answers;
 use crate::calls::{Adapters, Deadlines, MaxWaiting, Recent};
 use crate::changes::Changes;
 use crate::clock;
-use crate::key::HubKey;
 use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
 use crate::part;
@@ -48,7 +47,7 @@ pub struct HubState {
     /// The data directory.
     pub data: PathBuf,
     /// The hub's key, of which agents pin the public half.
-    pub key: HubKey,
+    pub key: SigningKey,
     /// The agents.
     pub agents: Agents,
     /// The operators' tokens.
@@ -178,7 +177,7 @@ impl Hub {
             settings,
             store,
             data,
-            key: HubKey::new(&key),
+            key,
             agents,
             operators,
             policy,

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use convoke_core::call::CallState;
 use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
@@ -199,7 +199,6 @@ pub struct Recent {
     running: Arc<Semaphore>,
     max_running: usize,
     waiting: Mutex<Waiting>,
-    waiting_count: AtomicUsize,
     max_waiting: MaxWaiting,
     /// Outcomes that the store has yet to take.
     pub(super) owed: Owed,
@@ -280,13 +279,12 @@ impl Recent {
             running: Arc::new(Semaphore::new(max_running)),
             max_running,
             waiting: Mutex::default(),
-            waiting_count: AtomicUsize::new(0),
             max_waiting,
             owed: Owed::default(),
         }
     }
 
-    /// A place among the calls under way.
+    /// A permit to run one more call, while fewer than the limit run.
     pub fn try_start(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.running).try_acquire_owned().ok()
     }
@@ -298,10 +296,10 @@ impl Recent {
 
     /// Calls that wait for a person.
     pub fn waiting(&self) -> usize {
-        self.waiting_count.load(Ordering::Relaxed)
+        self.lock_waiting().until.len()
     }
 
-    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -322,7 +320,7 @@ impl Recent {
         }
     }
 
-    /// Forgets the ended calls with large results: there is no room for those of others.
+    /// Forgets the ended calls with large results, so that the results of others fit into memory.
     pub fn forget_large_results(&self) {
         let mut inner = self.inner();
         let (large, small): (VecDeque<_>, _) = inner.ended.drain(..).partition(|(_, bytes)| *bytes > answers::SMALL);
@@ -359,41 +357,42 @@ impl Recent {
         call
     }
 
-    fn change_waiting<T>(&self, change: impl FnOnce(&mut Waiting) -> T) -> T {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = change(&mut waiting);
-        self.waiting_count.store(waiting.until.len(), Ordering::Relaxed);
-        changed
+    fn lock_waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call of this token is to wait for this approval, if it may. One token cannot take everybody's place.
-    pub fn try_wait_for(&self, approval: ApprovalId, token: TokenId, expires_at: Timestamp) -> Result<(), NoRoom> {
+    /// A call of this token is to wait for this approval, if it may. One token cannot use up the limit of all.
+    pub fn try_wait_for(
+        &self,
+        approval: ApprovalId,
+        token: TokenId,
+        expires_at: Timestamp,
+    ) -> Result<(), NoRoom> {
         let MaxWaiting { all, of_one } = self.max_waiting;
-        self.change_waiting(|waiting| {
-            if waiting.of(token) >= of_one {
-                return Err(NoRoom::Share);
-            }
-            if waiting.until.len() >= all {
-                return Err(NoRoom::Full);
-            }
-            waiting.add(approval, token, expires_at);
-            Ok(())
-        })
+        let mut waiting = self.lock_waiting();
+        if waiting.of(token) >= of_one {
+            return Err(NoRoom::Share);
+        }
+        if waiting.until.len() >= all {
+            return Err(NoRoom::Full);
+        }
+        waiting.add(approval, token, expires_at);
+        Ok(())
     }
 
     /// A call of this token waits for this approval, as it did before.
     pub fn wait_for(&self, approval: ApprovalId, token: TokenId, expires_at: Timestamp) {
-        self.change_waiting(|waiting| waiting.add(approval, token, expires_at));
+        self.lock_waiting().add(approval, token, expires_at);
     }
 
     /// The approval is decided or lapsed.
     pub fn no_longer_waits(&self, approval: ApprovalId) {
-        self.change_waiting(|waiting| waiting.remove(approval));
+        self.lock_waiting().remove(approval);
     }
 
     /// Approvals whose time has run out.
     pub fn lapsed(&self, now: Timestamp) -> Vec<ApprovalId> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.lock_waiting();
         waiting.until.iter().filter(|(_, (_, at))| now >= *at).map(|(id, _)| *id).collect()
     }
 }
