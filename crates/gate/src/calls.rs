@@ -32,7 +32,7 @@ pub use approve::{
 pub use dispatch::withdraw_unsent;
 pub use dispatch::{cancelled, not_any_more, reserve_memory};
 pub use owed::settle as settle_owed;
-pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
+pub use recent::{Call, Done, MaxWaiting, Recent, WaitRefused};
 pub use recover::recover;
 pub use recover::{INTERRUPTED, of_row};
 
@@ -47,9 +47,9 @@ use planned::Planned;
 pub const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest idempotency key.
 pub const MAX_IDEMPOTENCY_KEY: usize = 128;
-/// Told to a token that is at its own limit of calls at once.
+/// The error of a token that is at its own limit of calls at once.
 const TOKEN_FULL: &str = "this token has reached its limit of calls at once; wait for one to end";
-/// Told when the hub is at its limit.
+/// The error when the hub is at its limit.
 const HUB_FULL: &str = "the hub has reached its limit of calls at once (calls under way); try again shortly";
 
 /// What a caller asks for.
@@ -325,8 +325,8 @@ async fn ask_a_person(
         state: ApprovalState::Pending,
     };
     hub.calls.try_wait_for(approval.id, planned.token.id, expires_at).map_err(|why| match why {
-        NoRoom::Full => PlaceError::Busy("too many calls are waiting for a person"),
-        NoRoom::Share => {
+        WaitRefused::HubLimit => PlaceError::Busy("too many calls are waiting for a person"),
+        WaitRefused::TokenLimit => {
             let message =
                 "this token has reached its limit of calls that wait for a person (approvals.max_waiting_per_token)";
             PlaceError::Limited { message: message.into(), retry_after_s: 30 }

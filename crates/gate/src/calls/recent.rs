@@ -215,11 +215,11 @@ pub struct MaxWaiting {
 
 /// Why a call may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoRoom {
+pub enum WaitRefused {
     /// As many wait as may.
-    Full,
+    HubLimit,
     /// As many of this token's wait as may.
-    Share,
+    TokenLimit,
 }
 
 /// The calls that wait for a person.
@@ -367,14 +367,14 @@ impl Recent {
         approval: ApprovalId,
         token: TokenId,
         expires_at: Timestamp,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<(), WaitRefused> {
         let MaxWaiting { all, of_one } = self.max_waiting;
         let mut waiting = self.lock_waiting();
         if waiting.of(token) >= of_one {
-            return Err(NoRoom::Share);
+            return Err(WaitRefused::TokenLimit);
         }
         if waiting.until.len() >= all {
-            return Err(NoRoom::Full);
+            return Err(WaitRefused::HubLimit);
         }
         waiting.add(approval, token, expires_at);
         Ok(())
@@ -457,11 +457,11 @@ mod tests {
         let (one, two) = (TokenId::new(uuid::Uuid::from_u128(1)), TokenId::new(uuid::Uuid::from_u128(2)));
         let approval = |n| ApprovalId::new(uuid::Uuid::from_u128(n));
         let wait = |n, token| recent.try_wait_for(approval(n), token, Timestamp::from_millis(0));
-        assert_eq!((wait(1, one), wait(2, one), wait(3, one)), (Ok(()), Ok(()), Err(NoRoom::Share)));
-        assert_eq!((wait(4, two), wait(5, two), recent.waiting()), (Ok(()), Err(NoRoom::Full), 3));
+        assert_eq!((wait(1, one), wait(2, one), wait(3, one)), (Ok(()), Ok(()), Err(WaitRefused::TokenLimit)));
+        assert_eq!((wait(4, two), wait(5, two), recent.waiting()), (Ok(()), Err(WaitRefused::HubLimit), 3));
         recent.no_longer_waits(approval(1));
         recent.no_longer_waits(approval(1));
-        assert_eq!((wait(6, one), wait(7, one), recent.waiting()), (Ok(()), Err(NoRoom::Share), 3));
+        assert_eq!((wait(6, one), wait(7, one), recent.waiting()), (Ok(()), Err(WaitRefused::TokenLimit), 3));
         for n in [2, 4, 6] {
             recent.no_longer_waits(approval(n));
         }
