@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use convoke_dial::backoff::Backoff;
 use convoke_socket::drive::{self, Machine, Message as Incoming, drive};
 use convoke_socket::queue::Queue;
 use convoke_socket::{Connection, SocketError};
-use convoke_yonexus::backoff::Backoff;
 use convoke_yonexus::client::{ClientEvent, ClientSession, Incoming as Said, State};
 use convoke_yonexus::reason::{AuthFailure, ErrorCode, PairFailure};
 use convoke_yonexus::rules::Rules;
@@ -21,6 +21,8 @@ use crate::state::{Lock, StateError, StateFile, Status};
 
 /// How long the hub may take from `hello` to its answer, and over a ping.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest pause between two attempts to connect.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Messages that wait for the hub's confirmation; beyond it no more are taken from the program.
 const MAX_UNCONFIRMED: usize = 256;
 
@@ -127,7 +129,7 @@ enum Lost {
 
 impl Task {
     async fn work(&mut self, reconnect: bool) -> Ended {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(LONGEST_PAUSE);
         loop {
             if self.pairing == Pairing::Refused && !self.state.is_paired() {
                 return Ended::NeedsPairing("this client is not paired; run `convoke client pair` first".into());
@@ -147,7 +149,8 @@ impl Task {
                 Lost::Again(why) => why,
             };
             let life = self.session.lost(self.clock.now());
-            let pause = backoff.ended(life, u64::from_le_bytes(clock::random()));
+            backoff.lived(life);
+            let pause = backoff.next(u32::from_le_bytes(clock::random()));
             self.problem = Some(why.clone());
             if !reconnect {
                 self.tell(Event::Lost { why: why.clone(), again_in: None }).await;

@@ -9,6 +9,7 @@ use convoke_core::grant::Role;
 use convoke_core::guard::AppliesTo;
 use convoke_core::id::{PeerId, Protocol};
 use convoke_core::journal::Kind;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// An agent's id.
 pub(crate) fn agent(text: &str) -> Result<PeerId, String> {
@@ -44,15 +45,8 @@ pub(crate) fn processor(text: &str) -> Result<(String, String), String> {
 
 /// A text as one part of an address, whatever it holds.
 pub(crate) fn segment(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 /// A length of time: `90s`, `15m`, `12h`, `30d`, `2w`.

@@ -3,6 +3,7 @@
 //! For whoever keeps a connection as a client or a participant. The endpoint agent has its own way: it goes through
 //! proxies, pins authorities, and holds no buffer while it rests. Whose certificates count is the same for all ([`trust`]).
 
+pub mod backoff;
 pub mod trust;
 
 use std::io;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{ApiError, From};
-use crate::keeper::Visit;
+use crate::keeper::HttpContext;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
@@ -64,7 +64,7 @@ where
 
 async fn whole_body(request: Request, hub: &Hub) -> Result<Bytes, ApiError> {
     let (parts, sent) = request.into_parts();
-    body(sent, &parts.headers, visit(&parts)?.caller.as_ref(), hub).await
+    body(sent, &parts.headers, context(&parts)?.caller.as_ref(), hub).await
 }
 
 /// A request's body, within the hub's bound and patience. Who takes their time over it may have lost their token when it
@@ -169,9 +169,9 @@ pub fn json_bytes(bytes: impl Into<Body>) -> Response<Body> {
     response
 }
 
-/// What the doors' keeper put there.
-fn visit(parts: &Parts) -> Result<&Visit, ApiError> {
-    parts.extensions.get::<Visit>().ok_or_else(ApiError::internal)
+/// What the router put there.
+fn context(parts: &Parts) -> Result<&HttpContext, ApiError> {
+    parts.extensions.get::<HttpContext>().ok_or_else(ApiError::internal)
 }
 
 /// What stands for the `{name}` in the door's path.
@@ -183,7 +183,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathOf<String> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         // A door without a name in its path has none.
-        visit(parts)?.names.first().cloned().map(Self).ok_or_else(ApiError::internal)
+        context(parts)?.names.first().cloned().map(Self).ok_or_else(ApiError::internal)
     }
 }
 
@@ -191,7 +191,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathOf<(String, String)> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let [first, second] = &visit(parts)?.names[..] else { return Err(ApiError::internal()) };
+        let [first, second] = &context(parts)?.names[..] else { return Err(ApiError::internal()) };
         Ok(Self((first.clone(), second.clone())))
     }
 }
@@ -238,7 +238,7 @@ impl<S: Send + Sync> FromRequestParts<S> for By {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         // A door that asks nobody has no caller.
-        visit(parts)?.caller.clone().map(Self).ok_or_else(ApiError::internal)
+        context(parts)?.caller.clone().map(Self).ok_or_else(ApiError::internal)
     }
 }
 
@@ -250,7 +250,7 @@ impl<S: Send + Sync> FromRequestParts<S> for MaybeCaller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        Ok(Self(visit(parts)?.caller.clone()))
+        Ok(Self(context(parts)?.caller.clone()))
     }
 }
 
@@ -258,7 +258,7 @@ impl<S: Send + Sync> FromRequestParts<S> for From {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        Ok(Self(visit(parts)?.from))
+        Ok(Self(context(parts)?.from))
     }
 }
 

@@ -173,9 +173,9 @@ struct Routes {
     paths: matchit::Router<Vec<(Method, Route)>>,
 }
 
-/// What a room may know of a request beside its text. In one piece: requests keep such pieces in a map of boxes.
+/// What a handler may know of a request beside its text.
 #[derive(Clone, Debug)]
-pub struct Visit {
+pub struct HttpContext {
     /// Where it comes from.
     pub from: IpAddr,
     /// Who makes it; nobody at a door that asks nobody.
@@ -220,7 +220,7 @@ impl Router {
                 // MCP tells it in its own words; and who gives up their own token is told that this was done.
                 let tells = request.method() != Method::DELETE && route.challenge.is_none();
                 let token = caller.as_ref().filter(|_| tells).map(|caller| Arc::clone(&caller.token));
-                request.extensions_mut().insert(Visit { from, caller, names });
+                request.extensions_mut().insert(HttpContext { from, caller, names });
                 let answering = (route.enter)(request);
                 let response = if route.finishes { to_its_end(hub, answering).await } else { answering.await };
                 match token {

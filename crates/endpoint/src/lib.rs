@@ -20,7 +20,6 @@
 //! | [`service`] | systemd, launchd, Windows services |
 
 pub mod address;
-mod backoff;
 mod calls;
 pub mod config;
 pub mod enrol;

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use convoke_dial::backoff::Backoff;
 use convoke_machine::{Machine, Options};
 use ed25519_dalek::SigningKey;
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::Backoff;
 use crate::calls::Calls;
 use crate::config::{Config, ConfigError};
 use crate::enrol::{EnrolError, enrol};

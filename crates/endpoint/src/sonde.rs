@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use convoke_core::secret::SecretText;
+use convoke_dial::backoff::Backoff;
 use convoke_probes::Probes;
 use convoke_socket::{SocketError, UpgradeError};
 use convoke_sonde::agent::{AgentConfig, Event, Refused};
@@ -19,7 +20,6 @@ use convoke_sonde::register::Dialect;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::backoff::Backoff;
 use crate::net::DialError;
 use crate::policy::Policy;
 use crate::state::{StateDir, StateError, is_superuser};

@@ -4,7 +4,7 @@
 pub mod budget;
 
 use std::collections::HashMap;
-use std::hash::BuildHasher as _;
+use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -15,7 +15,6 @@ use convoke_core::peer::{Presence, Trust, TrustEvent};
 use convoke_core::time::Timestamp;
 use convoke_store::AgentRow;
 use ed25519_dalek::VerifyingKey;
-use foldhash::fast::RandomState;
 use serde_json::value::RawValue;
 
 use crate::fleet::Verdict;
@@ -138,7 +137,7 @@ struct Turns(Box<[tokio::sync::Mutex<()>]>, RandomState);
 
 impl Default for Turns {
     fn default() -> Self {
-        Self(std::iter::repeat_with(tokio::sync::Mutex::default).take(TURNS).collect(), RandomState::default())
+        Self(std::iter::repeat_with(tokio::sync::Mutex::default).take(TURNS).collect(), RandomState::new())
     }
 }
 
@@ -155,7 +154,7 @@ pub struct Agents {
 /// The same agents twice: a call looks one up by its id, a page lists them in order.
 #[derive(Debug, Default)]
 struct Known {
-    by_id: HashMap<PeerId, Arc<Agent>, RandomState>,
+    by_id: HashMap<PeerId, Arc<Agent>>,
     /// Shared with whoever looks at it, and copied when it changes meanwhile: many look, and hardly anybody comes or goes.
     in_order: Arc<Vec<Arc<Agent>>>,
 }

@@ -12,51 +12,51 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// Answers up to this size are not counted: there are many of them, and they do not stay.
 pub const SMALL: usize = 64 * 1024;
-/// How often a large answer is there while its caller is told: as it came, and as it goes out.
+/// How often a large answer is in memory while its caller is answered: as it came, and as it goes out.
 const COPIES: usize = 2;
-/// How long an answer waits for room, and with it the connection that it came on: callers who read make some quickly.
+/// How long an answer waits for memory, and with it the connection that it came on: callers who read make some quickly.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Large answers that are read at once: as values they take many times as much.
 const READ_AT_ONCE: usize = 2;
 
-/// Room for answers.
+/// The memory that answers may take.
 #[derive(Debug)]
 pub struct Answers {
-    room: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
     limit: u32,
     reading: Semaphore,
 }
 
 impl Answers {
-    /// Room for so many bytes.
+    /// At most so many bytes.
     pub fn new(limit: usize) -> Self {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        Self { room: Arc::new(Semaphore::new(limit as usize)), limit, reading: Semaphore::new(READ_AT_ONCE) }
+        Self { memory: Arc::new(Semaphore::new(limit as usize)), limit, reading: Semaphore::new(READ_AT_ONCE) }
     }
 
-    /// Room for an answer of this size, if there is any.
+    /// Reserves memory for an answer of this size, if it is free.
     pub fn reserve(&self, size: usize) -> Option<Reserved> {
         if size <= SMALL {
             return Some(Reserved(None));
         }
-        Arc::clone(&self.room).try_acquire_many_owned(self.counted(size)).ok().map(|held| Reserved(Some(held)))
+        Arc::clone(&self.memory).try_acquire_many_owned(self.counted(size)).ok().map(|held| Reserved(Some(held)))
     }
 
-    /// The same once there is some, in turn, if that does not take too long.
+    /// The same once it is free, in turn, if that does not take too long.
     pub async fn reserve_in_time(&self, size: usize) -> Option<Reserved> {
-        let room = Arc::clone(&self.room).acquire_many_owned(self.counted(size));
-        let held = tokio::time::timeout(PATIENCE, room).await.ok()?.ok()?;
+        let permit = Arc::clone(&self.memory).acquire_many_owned(self.counted(size));
+        let held = tokio::time::timeout(PATIENCE, permit).await.ok()?.ok()?;
         Some(Reserved(Some(held)))
     }
 
-    /// One that is larger than all there is has it for itself.
+    /// One that is larger than the limit takes all of it.
     fn counted(&self, size: usize) -> u32 {
         u32::try_from(size.saturating_mul(COPIES)).unwrap_or(u32::MAX).min(self.limit)
     }
 
     /// Bytes that are held, or put aside for who waits.
     pub fn held(&self) -> usize {
-        self.limit as usize - self.room.available_permits()
+        self.limit as usize - self.memory.available_permits()
     }
 
     /// Waits for one's turn to read a large answer.
@@ -66,7 +66,7 @@ impl Answers {
     }
 }
 
-/// Room that an answer takes until the last who has it lets go of it; a small one takes none.
+/// Memory reserved for an answer until its last holder drops it; a small one reserves none.
 #[derive(Debug)]
 pub struct Reserved(Option<OwnedSemaphorePermit>);
 
@@ -81,7 +81,7 @@ struct Kept {
 }
 
 impl AnswerText {
-    /// With the room that it takes.
+    /// With the memory reserved for it.
     pub fn new(text: Box<RawValue>, Reserved(held): Reserved) -> Self {
         Self(Arc::new(Kept { text, held }))
     }
@@ -91,13 +91,13 @@ impl AnswerText {
         self.0.held.is_none() && self.get().len() > SMALL
     }
 
-    /// The same with the room that it takes.
+    /// The same with memory reserved for it.
     pub fn with(self, reserved: Reserved) -> Self {
         let text = Arc::try_unwrap(self.0).map_or_else(|shared| shared.text.clone(), |alone| alone.text);
         Self::new(text, reserved)
     }
 
-    /// A body in which this stands: while it goes out, its room is not given to others.
+    /// A body in which this stands: while it goes out, its memory is not given to others.
     pub fn in_body(&self, body: String) -> Bytes {
         struct Body(String, #[expect(dead_code, reason = "held, not read")] AnswerText);
         impl AsRef<[u8]> for Body {

@@ -32,14 +32,14 @@ pub use approve::{
 pub use dispatch::withdraw_unsent;
 pub use dispatch::{cancelled, not_any_more, reserve_memory};
 pub use owed::settle as settle_owed;
-pub use recent::{Call, Done, MaxWaiting, NoRoom, Recent};
+pub use recent::{Call, Done, MaxWaiting, Recent, WaitRefused};
 pub use recover::recover;
 pub use recover::{INTERRUPTED, of_row};
 
 use crate::agents::Agent;
 use crate::clock;
 use crate::hub::Hub;
-use crate::operators::budget::{Limits, Place};
+use crate::operators::budget::{CallPermit, Limits};
 use crate::operators::{Caller, Token};
 use planned::Planned;
 
@@ -47,13 +47,13 @@ use planned::Planned;
 pub const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest idempotency key.
 pub const MAX_IDEMPOTENCY_KEY: usize = 128;
-/// Told to a token that is at its own limit of calls at once.
+/// The error of a token that is at its own limit of calls at once.
 const TOKEN_FULL: &str = "this token has reached its limit of calls at once; wait for one to end";
-/// Told when the hub is at its limit.
+/// The error when the hub is at its limit.
 const HUB_FULL: &str = "the hub has reached its limit of calls at once (calls under way); try again shortly";
 
 /// What a caller asks for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ask {
     /// Who.
     pub caller: Caller,
@@ -151,6 +151,15 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
     placed.await.unwrap_or(Err(PlaceError::Busy("the hub is stopping")))
 }
 
+/// Whether this call would wait for a person if it was placed now. Nothing is recorded, counted or sent.
+pub async fn would_ask(hub: &Hub, ask: &Ask) -> bool {
+    let Ok((planned, args, _)) = Planned::read(hub, ask.clone()) else { return false };
+    let verdict = planned.decide(hub, &args, Consent::NotAsked).await;
+    planned.token.is_active(clock::now())
+        && planned.agent.state().trust != Trust::Revoked
+        && matches!(verdict, Verdict::Confirm { .. })
+}
+
 /// Runs something to its end in a task of the hub's, whether or not its caller still waits.
 pub async fn to_its_end<T: Send + 'static>(hub: &Hub, run: impl Future<Output = T> + Send + 'static) -> T {
     match hub.tasks.spawn(run).await {
@@ -200,15 +209,15 @@ enum Admitted {
 struct Running {
     planned: Planned,
     verdict: Verdict,
-    /// Its places among the token's calls under way, and among the hub's.
-    places: (Place, OwnedSemaphorePermit),
+    /// It counts among the token's calls under way, and among the hub's.
+    permits: (CallPermit, OwnedSemaphorePermit),
 }
 
 impl Running {
     async fn finish(self: Box<Self>, hub: &Hub) {
-        let Self { planned, verdict, places } = *self;
+        let Self { planned, verdict, permits } = *self;
         dispatch::run(hub, planned, verdict).await;
-        drop(places);
+        drop(permits);
     }
 }
 
@@ -229,7 +238,7 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
         }
         Verdict::Confirm { .. } | Verdict::Blocked(_) | Verdict::Allowed => {}
     }
-    let places = enter(hub, &planned.token)?;
+    let permits = enter(hub, &planned.token)?;
     if let Some(key) = idempotency_key {
         planned.kept = true;
         let row = planned.row(Some(key), CallState::Running);
@@ -239,16 +248,16 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
     } else {
         hub.calls.remember(&planned.call);
     }
-    Ok(Admitted::Runs(Box::new(Running { planned, verdict, places })))
+    Ok(Admitted::Runs(Box::new(Running { planned, verdict, permits })))
 }
 
-/// Places for one more call: the token's, and the hub's.
-fn enter(hub: &Hub, token: &Arc<Token>) -> Result<(Place, OwnedSemaphorePermit), PlaceError> {
-    let Some(place) = token.enter(limits(hub, token).at_once) else {
+/// Permits for one more call: the token's, and the hub's.
+fn enter(hub: &Hub, token: &Arc<Token>) -> Result<(CallPermit, OwnedSemaphorePermit), PlaceError> {
+    let Some(of_token) = token.enter(limits(hub, token).at_once) else {
         return Err(PlaceError::Limited { message: TOKEN_FULL.into(), retry_after_s: 1 });
     };
-    let permit = hub.calls.try_start().ok_or(PlaceError::Busy(HUB_FULL))?;
-    Ok((place, permit))
+    let of_hub = hub.calls.try_start().ok_or(PlaceError::Busy(HUB_FULL))?;
+    Ok((of_token, of_hub))
 }
 
 /// Records that a call is refused; answers why.
@@ -285,9 +294,9 @@ pub fn at_once(hub: &Hub, token: &Token) -> usize {
 /// Counts a call against its caller's minute. Before anything else: what is refused later costs a record, too.
 async fn within_rate(hub: &Hub, caller: &Caller) -> Result<(), PlaceError> {
     let per_minute = limits(hub, &caller.token).per_minute;
-    let Err(too_fast) = caller.token.budget.take(per_minute, clock::now()) else { return Ok(()) };
+    let Err(too_fast) = caller.token.budget.take(per_minute) else { return Ok(()) };
     hub.metrics.refused(caller.door.name(), "limited");
-    if too_fast.tell {
+    if too_fast.record {
         let mut record = Draft::new(clock::now(), Kind::Refusal)
             .detail(&serde_json::json!({ "what": "more calls than the token may place", "per_minute": per_minute }));
         record.who = Some(caller.token.name.clone());
@@ -318,8 +327,8 @@ async fn ask_a_person(
         state: ApprovalState::Pending,
     };
     hub.calls.try_wait_for(approval.id, planned.token.id, expires_at).map_err(|why| match why {
-        NoRoom::Full => PlaceError::Busy("too many calls are waiting for a person"),
-        NoRoom::Share => {
+        WaitRefused::HubLimit => PlaceError::Busy("too many calls are waiting for a person"),
+        WaitRefused::TokenLimit => {
             let message =
                 "this token has reached its limit of calls that wait for a person (approvals.max_waiting_per_token)";
             PlaceError::Limited { message: message.into(), retry_after_s: 30 }

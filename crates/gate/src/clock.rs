@@ -1,6 +1,5 @@
 //! The hub's clock and randomness: the one place where the pure crates get theirs from.
 
-use std::cell::RefCell;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -50,49 +49,12 @@ pub fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Random bytes for names: a stock of the system's that each thread holds, and none of which is given out twice. Every
-/// call needs one, and would ask the system for it. What keeps a secret comes from [`random`].
-pub fn random_name<const N: usize>() -> [u8; N] {
-    const STOCK: usize = 1024;
-    const { assert!(N <= STOCK) }
-    thread_local! {
-        static LEFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    }
-    LEFT.with_borrow_mut(|left| {
-        if left.len() < N {
-            left.clear();
-            left.extend_from_slice(&random::<STOCK>());
-        }
-        let rest = left.len() - N;
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(&left[rest..]);
-        left.truncate(rest);
-        bytes
-    })
-}
-
 /// A new random id.
 pub fn uuid() -> Uuid {
-    uuid::Builder::from_random_bytes(random_name()).into_uuid()
+    uuid::Builder::from_random_bytes(random()).into_uuid()
 }
 
 /// A new token of 256 random bits. The prefix tells people and secret scanners what it is.
 pub fn token(prefix: &str) -> SecretText {
     SecretText::new(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(random::<32>())))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn no_name_is_given_out_twice() {
-        let ids: HashSet<Uuid> = (0..10_000).map(|_| uuid()).collect();
-        assert_eq!(ids.len(), 10_000);
-        // Across the end of a stock, and for sizes that do not divide it.
-        let names: HashSet<[u8; 24]> = (0..1_000).map(|_| random_name()).collect();
-        assert_eq!(names.len(), 1_000);
-    }
 }

@@ -116,17 +116,17 @@ pub struct Overview {
     seen: usize,
     scopes: Scopes,
     limit: usize,
-    room: Option<Room>,
+    budget: Option<ByteBudget>,
     /// Where the last one that was shown stands.
     last: Option<usize>,
     shown: usize,
     worst: Overall,
-    state: Telling,
+    stage: Stage,
 }
 
 /// How much a view may take.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct ByteBudget {
     left: usize,
     length: fn(&str) -> usize,
     is_full: bool,
@@ -136,7 +136,7 @@ struct Room {
 const BESIDE: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Telling {
+enum Stage {
     Begin,
     Agents,
     Ended,
@@ -150,24 +150,24 @@ impl Overview {
             seen: 0,
             scopes,
             limit: limit.unwrap_or(usize::MAX),
-            room: None,
+            budget: None,
             last: None,
             shown: 0,
             worst: Overall::Unknown,
-            state: Telling::Begin,
+            stage: Stage::Begin,
         }
     }
 
     /// The same with no more agents than so many bytes can show, and one at least; `length` tells how many a text takes.
     /// One that ends before its limit says that it is `truncated`.
     pub fn within(mut self, bytes: usize, length: fn(&str) -> usize) -> Self {
-        self.room = Some(Room { left: bytes.saturating_sub(BESIDE), length, is_full: false });
+        self.budget = Some(ByteBudget { left: bytes.saturating_sub(BESIDE), length, is_full: false });
         self
     }
 
-    /// Whether all of it was told.
+    /// Whether all of it was given out.
     pub fn has_ended(&self) -> bool {
-        self.state == Telling::Ended
+        self.stage == Stage::Ended
     }
 
     /// One more agent; false when there is no more to show.
@@ -196,15 +196,15 @@ impl Overview {
             None => out.push_str("{}"),
         }
         out.push('}');
-        if let Some(room) = &mut self.room {
-            match room.left.checked_sub((room.length)(&out[begin..])) {
-                Some(left) => room.left = left,
+        if let Some(budget) = &mut self.budget {
+            match budget.left.checked_sub((budget.length)(&out[begin..])) {
+                Some(left) => budget.left = left,
                 None if self.shown > 0 => {
                     out.truncate(begin);
-                    room.is_full = true;
+                    budget.is_full = true;
                     return false;
                 }
-                None => room.left = 0,
+                None => budget.left = 0,
             }
         }
         self.worst = self.worst.max(state.overall);
@@ -218,7 +218,7 @@ impl Overview {
         out.push_str("],\"overall\":\"");
         out.push_str(self.worst.name());
         out.push('"');
-        if self.room.is_some_and(|room| room.is_full) {
+        if self.budget.is_some_and(|budget| budget.is_full) {
             out.push_str(",\"truncated\":true");
         }
         // The last that was shown, unless nobody within reach comes after it: who was looked at since then is none of
@@ -242,14 +242,14 @@ impl Iterator for Overview {
         }
         let left = (self.agents.len() - self.seen).min(self.limit - self.shown);
         let mut out = String::with_capacity((64 + left.saturating_mul(600)).min(PIECE + 1024));
-        if self.state == Telling::Begin {
+        if self.stage == Stage::Begin {
             out.push_str("{\"agents\":[");
-            self.state = Telling::Agents;
+            self.stage = Stage::Agents;
         }
         while out.len() < PIECE {
             if !self.agent(&mut out) {
                 self.end(&mut out);
-                self.state = Telling::Ended;
+                self.stage = Stage::Ended;
                 break;
             }
         }

@@ -22,12 +22,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
-use crate::agents::budget::{Budgets, Note, Record};
+use crate::agents::budget::{Budgets, Omitted, Record};
 use crate::answers::Answers;
 use crate::calls::{Adapters, Deadlines, MaxWaiting, Recent};
 use crate::clock;
 use crate::events::Events;
-use crate::key::HubKey;
 use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
 use crate::part;
@@ -49,7 +48,7 @@ pub struct HubState {
     /// The data directory.
     pub data: PathBuf,
     /// The hub's key, of which agents pin the public half.
-    pub key: HubKey,
+    pub key: SigningKey,
     /// The agents.
     pub agents: Agents,
     /// The operators' tokens.
@@ -60,7 +59,7 @@ pub struct HubState {
     pub adapters: Adapters,
     /// Calls.
     pub calls: Recent,
-    /// Room for what machines answer.
+    /// The memory that answers of machines take.
     pub answers: Answers,
     /// How long calls may take.
     pub deadlines: Deadlines,
@@ -183,7 +182,7 @@ impl Hub {
             settings,
             store,
             data,
-            key: HubKey::new(&key),
+            key,
             agents,
             operators,
             policy,
@@ -241,7 +240,7 @@ impl Hub {
         }
     }
 
-    /// Takes a record that nobody waits for; a failure is told in the log.
+    /// Takes a record that nobody waits for; a failure is logged.
     pub async fn note(&self, record: Draft) {
         if let Err(why) = self.store.enqueue(convoke_store::Lossy::Record(record)).await {
             tracing::error!(%why, "cannot write a journal record");
@@ -250,7 +249,7 @@ impl Hub {
 
     /// Whether the log tells one more thing of a peer, and what that line says of those that are missing. For whatever a
     /// peer can cause by itself, as often as it connects or sends something.
-    pub fn tells_of(&self, peer: &PeerId) -> Option<Note> {
+    pub fn tells_of(&self, peer: &PeerId) -> Option<Omitted> {
         let note = self.budgets.keep(peer, Record::LogLine, clock::now().millis());
         if note.is_none() {
             self.metrics.dropped("hub_log_lines", 1);

@@ -10,7 +10,6 @@ pub mod clock;
 pub mod events;
 pub mod fleet;
 pub mod hub;
-pub mod key;
 pub mod link;
 pub mod metrics;
 pub mod operators;

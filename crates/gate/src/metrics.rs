@@ -47,8 +47,6 @@ pub struct Metrics {
     registry: Registry,
     /// Calls by outcome and effect.
     pub calls: Family<CallLabels, Counter>,
-    /// Those that went well, by effect: what most calls are need not be looked up.
-    calls_ok: [Counter; Effect::ALL.len()],
     /// From the door to the answer, in seconds.
     pub call_seconds: Histogram,
     /// Handshakes that succeeded.
@@ -104,12 +102,9 @@ impl Metrics {
         let mut registry = Registry::with_prefix("convoke");
         let buckets =
             [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
-        let calls = Family::<CallLabels, Counter>::default();
         let metrics = Self {
             registry: Registry::default(),
-            calls_ok: Effect::ALL
-                .map(|effect| calls.get_or_create_owned(&CallLabels { outcome: OK, effect: effect.name() })),
-            calls,
+            calls: Family::default(),
             call_seconds: Histogram::new(buckets),
             handshakes: Counter::default(),
             snapshots: Counter::default(),
@@ -118,6 +113,10 @@ impl Metrics {
             refusals: Family::default(),
             connections: Counter::default(),
         };
+        // The page shows these from the start, at zero.
+        for effect in Effect::ALL {
+            drop(metrics.calls.get_or_create(&CallLabels { outcome: OK, effect: effect.name() }));
+        }
         registry.register("calls", "Calls by outcome", metrics.calls.clone());
         registry.register("call_seconds", "Seconds from request to answer", metrics.call_seconds.clone());
         registry.register("handshakes", "Handshakes that succeeded", metrics.handshakes.clone());
@@ -135,6 +134,7 @@ impl Metrics {
     /// Counts a call. Codes that agents invent do not become labels.
     pub fn call(&self, outcome: &str, effect: Effect, seconds: f64) {
         const KNOWN: &[&str] = &[
+            OK,
             "offline",
             "timeout",
             "disconnected",
@@ -155,10 +155,6 @@ impl Metrics {
             "paused",
         ];
         self.call_seconds.observe(seconds);
-        if outcome == OK {
-            self.calls_ok[effect as usize].inc();
-            return;
-        }
         let outcome = KNOWN.iter().find(|k| **k == outcome).copied().unwrap_or("other");
         self.calls.get_or_create(&CallLabels { outcome, effect: effect.name() }).inc();
     }

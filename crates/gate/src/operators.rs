@@ -14,7 +14,6 @@ use convoke_core::id::TokenId;
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 use convoke_store::TokenRow;
-use foldhash::fast::RandomState;
 
 /// The name of the token a data directory starts with.
 pub const FIRST_TOKEN: &str = "operator";
@@ -102,7 +101,7 @@ pub struct Caller {
 /// All tokens.
 #[derive(Debug, Default)]
 pub struct Operators {
-    by_hash: RwLock<HashMap<TokenHash, Arc<Token>, RandomState>>,
+    by_hash: RwLock<HashMap<TokenHash, Arc<Token>>>,
     /// Participants of rooms that came without a token: callers while they are connected, and no longer.
     guests: RwLock<HashMap<TokenId, Arc<Token>>>,
     /// Slows guessing.

@@ -1,7 +1,5 @@
 //! Calls over HTTP.
 
-use std::fmt::Write as _;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
@@ -15,7 +13,7 @@ use serde_json::value::RawValue;
 use convoke_doors::ApiError;
 use convoke_doors::calls::{Found, MAX_WAIT_S, find, reply, seconds, status, taken_back};
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, json_bytes};
-use convoke_gate::calls::{self, Ask, Call, Done, MAX_IDEMPOTENCY_KEY, Placed};
+use convoke_gate::calls::{self, Ask, Done, MAX_IDEMPOTENCY_KEY, Placed};
 use convoke_gate::hub::Hub;
 
 /// Where calls are made.
@@ -61,7 +59,8 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
     match calls::place(hub, ask).await {
         Ok(Placed::Running(call)) => {
             let done = call.wait().await;
-            Ok(answered(&call, done))
+            let body = serde_json::to_string(&reply(&call, done)).map_err(|_| ApiError::internal())?;
+            Ok(json_bytes(body_of(Some(done), body)))
         }
         Ok(Placed::Pending { call, approval, expires_at }) => {
             let approval = PendingApproval { id: approval, expires_at };
@@ -71,35 +70,12 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
     }
 }
 
-/// An answer's text around the result.
-const AROUND: usize = 128;
-
-fn answered(call: &Call, done: &Done) -> Response<Body> {
-    match (done.is_ok() && done.message.is_none(), done.duration_ms) {
-        (true, Some(ms)) => {
-            let body = succeeded(call.id, done.result.as_deref().unwrap_or(RawValue::NULL), ms);
-            json_bytes(body_of(Some(done), body))
-        }
-        _ => Json(reply(call, done)).into_response(),
-    }
-}
-
 /// A body with the answer in it.
 fn body_of(done: Option<&Done>, body: String) -> Bytes {
     match done.and_then(|done| done.result.as_ref()) {
         Some(told) => told.in_body(body),
         None => body.into(),
     }
-}
-
-/// What [`Reply`] is for a call that succeeded. By hand, since every call takes one.
-fn succeeded(id: CallId, result: &RawValue, ms: u64) -> String {
-    let mut text = String::with_capacity(AROUND + result.get().len());
-    text.extend(["{\"ok\":true,\"result\":", result.get(), ",\"call_id\":\""]);
-    text.push_str(id.uuid().as_hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()));
-    // Writing to a String cannot fail.
-    let _ = write!(text, "\",\"duration_ms\":{ms}}}");
-    text
 }
 
 #[utoipa::path(get, path = "/api/calls/{id}", params(("id" = String, Path), WaitQuery),
@@ -146,30 +122,4 @@ pub async fn take_back(
 ) -> Result<Json<CallStatus>, ApiError> {
     let id: CallId = id.parse().map_err(|_| ApiError::not_found("the call does not exist"))?;
     Ok(Json(status(&taken_back(&hub, &caller, id).await?)))
-}
-
-#[cfg(test)]
-mod tests {
-    use convoke_core::id::TokenId;
-
-    use super::*;
-    use convoke_gate::clock;
-
-    #[test]
-    fn a_success_is_written_as_it_serialises() {
-        let (id, caller) = (CallId::new(clock::uuid()), TokenId::new(clock::uuid()));
-        let call = Call::new(id, caller, "pc".parse().expect("an id"), "fs_list".into(), CallState::Running);
-        for result in [r#"{"entries": []}"#, "null", "\"\\u0000\""] {
-            let result = RawValue::from_string(result.into()).expect("JSON");
-            let written = succeeded(id, &result, 12);
-            let done = Done {
-                outcome: "ok".into(),
-                result: Some(result.into()),
-                message: None,
-                duration_ms: Some(12),
-                by_agent: false,
-            };
-            assert_eq!(written, serde_json::to_string(&reply(&call, &done)).expect("serialises"));
-        }
-    }
 }

@@ -413,7 +413,7 @@ fn between_marks(intro: &str, json: &str) -> String {
 
 /// The same after what is there already, with this at the end of each line.
 fn push_between_marks(text: &mut String, end: &str, json: impl FnOnce(&mut String)) {
-    let mark = &*hex::encode(clock::random_name::<8>());
+    let mark = &*hex::encode(clock::random::<8>());
     text.extend([
         "; none of what stands between the marks ",
         mark,

@@ -19,7 +19,7 @@ use super::toolset::Cx;
 use super::{call, page, prompts, render, resources, watch};
 use crate::Sessions;
 use convoke_doors::ApiError;
-use convoke_doors::keeper::Visit;
+use convoke_doors::keeper::HttpContext;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
@@ -67,7 +67,7 @@ impl Asker {
     /// The doors' keeper has put the caller into the request.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
         let parts = context.extensions.get::<Parts>();
-        let caller = parts.and_then(|parts| parts.extensions.get::<Visit>()?.caller.clone());
+        let caller = parts.and_then(|parts| parts.extensions.get::<HttpContext>()?.caller.clone());
         let caller = caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))?;
         let session = parts.and_then(|parts| parts.headers.get("mcp-session-id"));
         Ok(Self { caller, session: session.and_then(|v| v.to_str().ok()).map(str::to_owned) })

@@ -1,6 +1,7 @@
 //! An answer that is still coming.
 
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::{Completion, Event, Finish, Limits, ModelError, Partial, ProviderKind, Sink, ToolCall, Usage};
 
@@ -187,20 +188,10 @@ impl DraftCall {
 
     fn into_call(self) -> ToolCall {
         // Some servers number no calls; what runs them needs a name to answer to.
-        let id = if self.id.is_empty() { format!("call_{}", random_hex()) } else { self.id };
+        let id = if self.id.is_empty() { format!("call_{}", Uuid::new_v4().simple()) } else { self.id };
         let is_empty = self.arguments.trim().is_empty();
         ToolCall { id, name: self.name, arguments: if is_empty { "{}".into() } else { self.arguments } }
     }
-}
-
-fn random_hex() -> String {
-    let mut bytes = [0_u8; 12];
-    // Without randomness the time will do: the id only has to differ from others of its conversation.
-    if getrandom::fill(&mut bytes).is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        bytes = now.as_nanos().to_le_bytes()[..12].try_into().expect("twelve of sixteen bytes");
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A text field of a provider's object.

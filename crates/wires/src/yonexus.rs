@@ -40,7 +40,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
 
 use crate::Wires;
-use convoke_gate::agents::budget::Note;
+use convoke_gate::agents::budget::Omitted;
 use convoke_gate::clock;
 use convoke_gate::operators::throttle::Throttle;
 use convoke_gate::settings::Settings;
@@ -145,7 +145,7 @@ pub fn now(hub: &Wires) -> Now {
 }
 
 /// Whether the log tells one more thing of a client: see [`Wires::tells_of`].
-fn tells_of(hub: &Wires, identifier: &str) -> Option<Note> {
+fn tells_of(hub: &Wires, identifier: &str) -> Option<Omitted> {
     hub.tells_of(&PeerId::parse(&messages::peer(identifier)).ok()?)
 }
 

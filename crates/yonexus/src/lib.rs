@@ -18,12 +18,10 @@
 //! | [`server`] | the server's end of a connection |
 //! | [`answer`] | the frames with which a server says what a record decided |
 //! | [`client`] | the client's end of a connection |
-//! | [`backoff`] | when a client tries again |
 //! | [`rules`] | the rule registry |
 //! | [`close`] | WebSocket close codes |
 
 pub mod answer;
-pub mod backoff;
 pub mod builtin;
 pub mod client;
 pub mod close;

@@ -1,5 +1,6 @@
 //! Which proxy a connection goes through: by the variables that everybody uses.
 
+use percent_encoding::percent_decode_str;
 use url::Url;
 use zeroize::Zeroizing;
 
@@ -99,30 +100,10 @@ pub(super) fn credentials(proxy: &Url) -> Option<Zeroizing<Vec<u8>>> {
     if proxy.username().is_empty() && proxy.password().is_none() {
         return None;
     }
-    let mut told = Zeroizing::new(decoded(proxy.username()));
+    let mut told = Zeroizing::new(percent_decode_str(proxy.username()).collect::<Vec<u8>>());
     told.push(b':');
-    told.extend(decoded(proxy.password().unwrap_or_default()));
+    told.extend(percent_decode_str(proxy.password().unwrap_or_default()));
     Some(told)
-}
-
-/// The bytes behind `%41` and the like; what is no such thing stays as it is.
-fn decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| *first == b'%').and_then(|hex| str::from_utf8(hex).ok());
-        match code.filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit())).map(|hex| u8::from_str_radix(hex, 16)) {
-            Some(Ok(byte)) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    bytes
 }
 
 fn in_network(ip: std::net::IpAddr, net: &str, bits: &str) -> bool {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoke_core::id::PeerId;
-use foldhash::fast::RandomState;
 use serde_json::Value;
 
 /// Records of one kind that an agent may cause in a minute. The journal is never pruned: one more says that what is beyond
@@ -17,7 +16,7 @@ pub struct Budgets(Mutex<Used>);
 
 #[derive(Debug, Default)]
 pub struct Used {
-    of: HashMap<PeerId, Budget, RandomState>,
+    of: HashMap<PeerId, Budget>,
     /// When those that are as new were last forgotten.
     tidied: u32,
 }
@@ -36,7 +35,7 @@ pub struct Budget {
     /// Records that it is not what it was.
     attestations: MinuteBudget,
     /// Lines about it in the hub's own log.
-    told: MinuteBudget,
+    lines_about: MinuteBudget,
 }
 
 /// What a record tells of an agent.
@@ -56,22 +55,22 @@ pub enum Record {
 
 /// What a record says of those of its kind that were not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum Omitted {
     /// There were none.
     Nothing,
     /// So many, before this one.
     Before(u64),
     /// Those that follow in this minute are only counted.
-    Last,
+    FromNowOn,
 }
 
-impl Note {
+impl Omitted {
     /// Writes it into a record's detail.
     pub fn tell(self, detail: &mut Value) {
         match self {
             Self::Nothing | Self::Before(0) => {}
             Self::Before(count) => detail["unrecorded_before"] = count.into(),
-            Self::Last => detail["note"] = "further ones in this minute are only counted".into(),
+            Self::FromNowOn => detail["note"] = "further ones in this minute are only counted".into(),
         }
     }
 
@@ -80,7 +79,7 @@ impl Note {
         match self {
             Self::Nothing | Self::Before(0) => None,
             Self::Before(count) => Some(format!("{count} earlier lines about it were only counted")),
-            Self::Last => Some("further lines about it in this minute are only counted".to_owned()),
+            Self::FromNowOn => Some("further lines about it in this minute are only counted".to_owned()),
         }
     }
 }
@@ -104,24 +103,24 @@ impl Budgets {
     }
 
     /// Whether one more record of this kind is kept, and what it says of those that were not.
-    pub fn keep(&self, agent: &PeerId, record: Record, now_ms: i64) -> Option<Note> {
+    pub fn keep(&self, agent: &PeerId, record: Record, now_ms: i64) -> Option<Omitted> {
         let which: fn(&mut Budget) -> &mut MinuteBudget = match record {
             Record::Connection => |budget| &mut budget.connections,
             Record::OddAnswer => |budget| &mut budget.odd_answers,
             Record::Refusal => |budget| &mut budget.refusals,
             Record::Attestation => |budget| &mut budget.attestations,
-            Record::LogLine => |budget| &mut budget.told,
+            Record::LogLine => |budget| &mut budget.lines_about,
         };
         match self.ask(agent, which, RECORDS_PER_MINUTE, now_ms) {
-            Taken::Yes => Some(Note::Nothing),
+            Taken::Yes => Some(Omitted::Nothing),
             // The first beyond was recorded.
-            Taken::After(beyond) => Some(Note::Before(beyond - 1)),
-            Taken::FirstNo => Some(Note::Last),
+            Taken::After(beyond) => Some(Omitted::Before(beyond - 1)),
+            Taken::FirstNo => Some(Omitted::FromNowOn),
             Taken::No => None,
         }
     }
 
-    /// How many log lines were dropped and nobody was told.
+    /// How many log lines were dropped and are not reported yet.
     pub fn lines_dropped(&self, agent: &PeerId, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
         let mut used = self.lock();
         used.of.get_mut(agent).map_or(0, |budget| budget.log_lines.dropped(per_minute, now_ms, so_far))
@@ -133,16 +132,17 @@ impl Budgets {
 }
 
 impl Used {
-    /// Once a minute: whoever has sent nothing in it has nothing used, and is forgotten unless something is untold.
+    /// Once a minute: whoever has sent nothing in it has nothing used, and is forgotten unless something is unreported.
     fn tidy(&mut self, now: u32) {
         if now != self.tidied {
             self.tidied = now;
             self.of.retain(|_, used| {
-                let Budget { log_lines, snapshots, connections, odd_answers, refusals, attestations, told } = used;
-                let all = [&*log_lines, snapshots, connections, odd_answers, refusals, attestations, told];
+                let Budget { log_lines, snapshots, connections, odd_answers, refusals, attestations, lines_about } =
+                    used;
+                let all = [&*log_lines, snapshots, connections, odd_answers, refusals, attestations, lines_about];
                 // Of snapshots the agent's log tells, at once.
-                let told_later = [&*log_lines, connections, odd_answers, refusals, attestations, told];
-                told_later.iter().any(|b| b.untold) || all.iter().any(|b| b.minute >= now)
+                let reported_later = [&*log_lines, connections, odd_answers, refusals, attestations, lines_about];
+                reported_later.iter().any(|b| b.unreported) || all.iter().any(|b| b.minute >= now)
             });
         }
     }
@@ -159,10 +159,10 @@ pub struct MinuteBudget {
     /// Minutes since 1970. Nothing is used in the first one there ever was.
     minute: u32,
     used: u32,
-    /// Something was dropped, and nobody was told how much.
-    untold: bool,
-    /// It was told in this minute how many were dropped so far.
-    told: bool,
+    /// Something was dropped, and how much is not reported yet.
+    unreported: bool,
+    /// How many were dropped so far was reported in this minute.
+    reported: bool,
 }
 
 /// Whether something is taken.
@@ -183,7 +183,7 @@ impl MinuteBudget {
         let dropped = self.dropped(per_minute, now_ms, false);
         self.used = self.used.saturating_add(1);
         let over = u64::from(self.used).saturating_sub(per_minute);
-        self.untold = over > 0;
+        self.unreported = over > 0;
         match (over, dropped) {
             (0, 0) => Taken::Yes,
             (0, dropped) => Taken::After(dropped),
@@ -192,21 +192,21 @@ impl MinuteBudget {
         }
     }
 
-    /// How many were dropped and nobody was told; of this minute only if nothing more is awaited in it, and once: what is
-    /// told is a line, too.
+    /// How many were dropped and are not reported yet; of this minute only if nothing more is awaited in it, and once: the
+    /// report is a line, too.
     pub fn dropped(&mut self, per_minute: u64, now_ms: i64, so_far: bool) -> u64 {
         let minute = minute(now_ms);
         let is_same = minute == self.minute;
-        if is_same && (!so_far || self.told) {
+        if is_same && (!so_far || self.reported) {
             return 0;
         }
         let dropped = u64::from(self.used).saturating_sub(per_minute);
-        // What is told once is not told again; the minute's share stays used up.
+        // What is reported once is not reported again; the minute's share stays used up.
         let most = u32::try_from(per_minute).unwrap_or(u32::MAX);
         self.used = if is_same { self.used.min(most) } else { 0 };
-        self.told = is_same && dropped > 0;
+        self.reported = is_same && dropped > 0;
         self.minute = minute;
-        self.untold = false;
+        self.unreported = false;
         dropped
     }
 }
@@ -245,14 +245,14 @@ mod tests {
         for kind in [Connection, OddAnswer, Refusal, Attestation, LogLine] {
             let budgets = Budgets::default();
             let keep = |ms| budgets.keep(&pc, kind, ms);
-            assert!((0..60).all(|ms| keep(ms) == Some(Note::Nothing)));
-            assert_eq!([keep(60), keep(61), keep(62)], [Some(Note::Last), None, None]);
+            assert!((0..60).all(|ms| keep(ms) == Some(Omitted::Nothing)));
+            assert_eq!([keep(60), keep(61), keep(62)], [Some(Omitted::FromNowOn), None, None]);
             let mut detail = serde_json::json!({});
             let note = keep(60_000).expect("kept");
             assert_eq!(note.words().as_deref(), Some("2 earlier lines about it were only counted"));
             note.tell(&mut detail);
             assert_eq!(detail, serde_json::json!({ "unrecorded_before": 2 }), "{kind:?}");
-            assert_eq!(keep(60_001), Some(Note::Nothing));
+            assert_eq!(keep(60_001), Some(Omitted::Nothing));
         }
     }
 

@@ -3,19 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::Poll;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use convoke_core::call::CallState;
 use convoke_core::id::{ApprovalId, CallId, PeerId, TokenId};
 use convoke_core::time::Timestamp;
 use convoke_store::CallRow;
-use foldhash::fast::RandomState;
-use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use super::owed::Owed;
 use crate::answers::{self, AnswerText};
@@ -41,9 +38,7 @@ pub struct Call {
     done: OnceLock<Done>,
     approval: OnceLock<(ApprovalId, Timestamp)>,
     changed: Notify,
-    given_up: AtomicBool,
-    /// The one task that runs the call, woken when it is given up.
-    runner: AtomicWaker,
+    cancel: CancellationToken,
 }
 
 /// How a call ended.
@@ -102,8 +97,7 @@ impl Call {
             done: OnceLock::new(),
             approval: OnceLock::new(),
             changed: Notify::new(),
-            given_up: AtomicBool::new(false),
-            runner: AtomicWaker::new(),
+            cancel: CancellationToken::new(),
         }
     }
 
@@ -180,25 +174,17 @@ impl Call {
 
     /// The caller no longer wants it: it ends as `cancelled`, unless its outcome is there already.
     pub fn cancel(&self) {
-        self.given_up.store(true, Ordering::Release);
-        self.runner.wake();
+        self.cancel.cancel();
     }
 
     /// Whether the caller no longer wants it.
     pub fn is_cancelled(&self) -> bool {
-        self.given_up.load(Ordering::Acquire)
+        self.cancel.is_cancelled()
     }
 
-    /// Waits until the caller no longer wants it. For the one task that runs the call.
+    /// Waits until the caller no longer wants it.
     pub async fn cancelled(&self) {
-        poll_fn(|cx| {
-            if !self.is_cancelled() {
-                self.runner.register(cx.waker());
-            }
-            // Looked at after registering: a cancellation in between would otherwise wake nobody.
-            if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        self.cancel.cancelled().await;
     }
 
     fn bytes(&self) -> usize {
@@ -213,7 +199,6 @@ pub struct Recent {
     running: Arc<Semaphore>,
     max_running: usize,
     waiting: Mutex<Waiting>,
-    waiting_count: AtomicUsize,
     max_waiting: MaxWaiting,
     /// Outcomes that the store has yet to take.
     pub(super) owed: Owed,
@@ -230,11 +215,11 @@ pub struct MaxWaiting {
 
 /// Why a call may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoRoom {
+pub enum WaitRefused {
     /// As many wait as may.
-    Full,
+    HubLimit,
     /// As many of this token's wait as may.
-    Share,
+    TokenLimit,
 }
 
 /// The calls that wait for a person.
@@ -268,7 +253,7 @@ impl Waiting {
 
 #[derive(Debug, Default)]
 struct Inner {
-    calls: HashMap<CallId, Arc<Call>, RandomState>,
+    calls: HashMap<CallId, Arc<Call>>,
     /// Those that ended, in that order, each with what its result holds.
     ended: VecDeque<(CallId, usize)>,
     bytes: usize,
@@ -294,13 +279,12 @@ impl Recent {
             running: Arc::new(Semaphore::new(max_running)),
             max_running,
             waiting: Mutex::default(),
-            waiting_count: AtomicUsize::new(0),
             max_waiting,
             owed: Owed::default(),
         }
     }
 
-    /// A place among the calls under way.
+    /// A permit to run one more call, while fewer than the limit run.
     pub fn try_start(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.running).try_acquire_owned().ok()
     }
@@ -312,10 +296,10 @@ impl Recent {
 
     /// Calls that wait for a person.
     pub fn waiting(&self) -> usize {
-        self.waiting_count.load(Ordering::Relaxed)
+        self.lock_waiting().until.len()
     }
 
-    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -336,7 +320,7 @@ impl Recent {
         }
     }
 
-    /// Forgets the ended calls with large results: there is no room for those of others.
+    /// Forgets the ended calls with large results, so that the results of others fit into memory.
     pub fn forget_large_results(&self) {
         let mut inner = self.inner();
         let (large, small): (VecDeque<_>, _) = inner.ended.drain(..).partition(|(_, bytes)| *bytes > answers::SMALL);
@@ -373,41 +357,42 @@ impl Recent {
         call
     }
 
-    fn change_waiting<T>(&self, change: impl FnOnce(&mut Waiting) -> T) -> T {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = change(&mut waiting);
-        self.waiting_count.store(waiting.until.len(), Ordering::Relaxed);
-        changed
+    fn lock_waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call of this token is to wait for this approval, if it may. One token cannot take everybody's place.
-    pub fn try_wait_for(&self, approval: ApprovalId, token: TokenId, expires_at: Timestamp) -> Result<(), NoRoom> {
+    /// A call of this token is to wait for this approval, if it may. One token cannot use up the limit of all.
+    pub fn try_wait_for(
+        &self,
+        approval: ApprovalId,
+        token: TokenId,
+        expires_at: Timestamp,
+    ) -> Result<(), WaitRefused> {
         let MaxWaiting { all, of_one } = self.max_waiting;
-        self.change_waiting(|waiting| {
-            if waiting.of(token) >= of_one {
-                return Err(NoRoom::Share);
-            }
-            if waiting.until.len() >= all {
-                return Err(NoRoom::Full);
-            }
-            waiting.add(approval, token, expires_at);
-            Ok(())
-        })
+        let mut waiting = self.lock_waiting();
+        if waiting.of(token) >= of_one {
+            return Err(WaitRefused::TokenLimit);
+        }
+        if waiting.until.len() >= all {
+            return Err(WaitRefused::HubLimit);
+        }
+        waiting.add(approval, token, expires_at);
+        Ok(())
     }
 
     /// A call of this token waits for this approval, as it did before.
     pub fn wait_for(&self, approval: ApprovalId, token: TokenId, expires_at: Timestamp) {
-        self.change_waiting(|waiting| waiting.add(approval, token, expires_at));
+        self.lock_waiting().add(approval, token, expires_at);
     }
 
     /// The approval is decided or lapsed.
     pub fn no_longer_waits(&self, approval: ApprovalId) {
-        self.change_waiting(|waiting| waiting.remove(approval));
+        self.lock_waiting().remove(approval);
     }
 
     /// Approvals whose time has run out.
     pub fn lapsed(&self, now: Timestamp) -> Vec<ApprovalId> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.lock_waiting();
         waiting.until.iter().filter(|(_, (_, at))| now >= *at).map(|(id, _)| *id).collect()
     }
 }
@@ -472,11 +457,11 @@ mod tests {
         let (one, two) = (TokenId::new(uuid::Uuid::from_u128(1)), TokenId::new(uuid::Uuid::from_u128(2)));
         let approval = |n| ApprovalId::new(uuid::Uuid::from_u128(n));
         let wait = |n, token| recent.try_wait_for(approval(n), token, Timestamp::from_millis(0));
-        assert_eq!((wait(1, one), wait(2, one), wait(3, one)), (Ok(()), Ok(()), Err(NoRoom::Share)));
-        assert_eq!((wait(4, two), wait(5, two), recent.waiting()), (Ok(()), Err(NoRoom::Full), 3));
+        assert_eq!((wait(1, one), wait(2, one), wait(3, one)), (Ok(()), Ok(()), Err(WaitRefused::TokenLimit)));
+        assert_eq!((wait(4, two), wait(5, two), recent.waiting()), (Ok(()), Err(WaitRefused::HubLimit), 3));
         recent.no_longer_waits(approval(1));
         recent.no_longer_waits(approval(1));
-        assert_eq!((wait(6, one), wait(7, one), recent.waiting()), (Ok(()), Err(NoRoom::Share), 3));
+        assert_eq!((wait(6, one), wait(7, one), recent.waiting()), (Ok(()), Err(WaitRefused::TokenLimit), 3));
         for n in [2, 4, 6] {
             recent.no_longer_waits(approval(n));
         }

@@ -21,15 +21,15 @@ pub const INTERRUPTED: &str = "the hub stopped before the agent answered; the ag
 
 /// What became of one that was not sent.
 const NOT_SENT: &str = "the hub stopped before the call was sent";
-/// What is told of a call that waited in a store which went back to an earlier time.
+/// The message of a call that waited in a store which went back to an earlier time.
 const RESTORED: &str = "the hub started from older data (a restored backup or an accepted damaged log), and the call may \
                         have run since; place it again if it has not";
-/// What is told of a call whose end was lost.
+/// The message of a call whose end was lost.
 const UNRECORDED: &str = "the outcome could not be recorded; the agent may have finished";
 
 /// Picks up what a hub before this one left behind.
 pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
-    let text = told(code::INTERRUPTED, INTERRUPTED);
+    let text = outcome_text(code::INTERRUPTED, INTERRUPTED);
     for mut intent in hub.store.open_intents().await? {
         intent.kind = Kind::Call;
         intent.at = clock::now();
@@ -102,11 +102,11 @@ async fn end(hub: &Hub, row: &CallRow, code: &'static str, message: &str) -> Res
     let mut record = record_of_row(hub, row, Kind::Call);
     record.phase = Some(Phase::Outcome);
     record.outcome = Some(code.into());
-    hub.store.finish_call(row.id, &told(code, message), record).await
+    hub.store.finish_call(row.id, &outcome_text(code, message), record).await
 }
 
 /// The end of a call as the store keeps it.
-fn told(code: &'static str, message: &str) -> String {
+fn outcome_text(code: &'static str, message: &str) -> String {
     Done { message: Some(message.to_owned()), ..Done::new(code) }.to_json()
 }
 

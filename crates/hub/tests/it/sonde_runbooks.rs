@@ -199,6 +199,13 @@ async fn an_agent_is_told_which_runbook_asked_after_an_approval_too() {
         idempotency_key: None,
         requested_by: Some("disk-full-runbook".into()),
     };
+    let other = Ask { tool: "network.interfaces".into(), ..ask.clone() };
+    assert_eq!((calls::would_ask(hub.hub(), &ask).await, calls::would_ask(hub.hub(), &other).await), (true, false));
+    assert_eq!(
+        (hub.hub().calls.waiting(), hub.journal("kind=approval").await.len()),
+        (0, 0),
+        "asking places nothing"
+    );
     let Ok(Placed::Pending { approval, .. }) = calls::place(hub.hub(), ask).await else { panic!("it must wait") };
     let path = format!("/api/approvals/{approval}");
     assert_eq!(hub.request("POST", &path, Some(TOKEN), Some(json!({ "approve": true }))).await.status, 200);

@@ -278,8 +278,13 @@ pub async fn start(
     caller: &Caller,
     ask: ProbeAsk<'_>,
 ) -> Result<(Arc<SondeAgent>, Arc<Call>), AskError> {
-    let (sonde, placed) = prepare(hub, caller, ask).await?;
-    Ok((sonde, running(calls::place(hub, placed).await)?))
+    let (sonde, ask) = prepare(hub, caller, ask).await?;
+    Ok((sonde, place(hub, ask).await?))
+}
+
+/// Places a probe that is prepared.
+pub(super) async fn place(hub: &Wires, ask: Ask) -> Result<Arc<Call>, AskError> {
+    running(calls::place(hub, ask).await)
 }
 
 /// Asks for a probe, and waits for it. A caller who goes away does not take it along.

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use convoke_core::confirm::Facts;
 use convoke_core::door::Door;
 use convoke_core::effect::Effect;
 use convoke_sonde::builtin;
@@ -18,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::ask::{self, AskError, ProbeAsk};
 use super::registry::SondeAgent;
 use crate::Wires;
-use convoke_gate::calls::CancelUnlessDone;
+use convoke_gate::calls::{self, CancelUnlessDone};
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -302,27 +301,6 @@ struct Ran {
 const MORE_THAN_LOOKS: &str = "it does more than look; call it on its own with `probe`";
 const NEEDS_A_PERSON: &str = "it needs a person's approval; call it on its own with `probe`";
 
-/// Why a probe is not asked for, if it is not.
-fn left_out(hub: &Wires, caller: &Caller, sonde: &SondeAgent, probe: &str, only_look: bool) -> Option<&'static str> {
-    let effect = sonde.effect_of(probe);
-    if only_look && effect > Effect::Observe {
-        return Some(MORE_THAN_LOOKS);
-    }
-    let tags = hub.agents.find(sonde.id.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
-    let facts = Facts {
-        tool: probe,
-        effect,
-        agent: sonde.id.as_str(),
-        tags: &tags,
-        caller: &caller.token.name,
-        door: caller.door,
-    };
-    // What the caller has no right to is the gate's to refuse.
-    let may = caller.token.grant.check_tool(effect, probe).is_ok();
-    let asks = may && hub.policy.current().confirm.iter().any(|rule| rule.matches(&facts));
-    asks.then_some(NEEDS_A_PERSON)
-}
-
 async fn run_step(
     hub: &Wires,
     caller: &Caller,
@@ -344,8 +322,9 @@ async fn run_step(
         skipped: None,
         late: false,
     };
-    if let Some(why) = left_out(hub, caller, sonde, &probe, only_look) {
-        return Ran { skipped: Some(why), error: None, ..failed("skipped", String::new()) };
+    let skipped = |why| Ran { skipped: Some(why), error: None, ..failed("skipped", String::new()) };
+    if only_look && sonde.effect_of(&probe) > Effect::Observe {
+        return skipped(MORE_THAN_LOOKS);
     }
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -354,13 +333,18 @@ async fn run_step(
     let params = RawValue::from_string(Value::Object(params).to_string()).ok();
     let ask = ProbeAsk { agent: Some(&sonde.wire_id), probe: &probe, params, timeout: Some(left), requested_by: id };
     let over = || Ran { late: true, ..failed("timeout", "the runbook ran out of time before this probe".into()) };
-    let asked = match tokio::time::timeout(left, ask::start(hub, caller, ask)).await {
-        Ok(asked) => asked,
+    let asked = tokio::time::timeout(left, async {
+        let (agent, ask) = ask::prepare(hub, caller, ask).await?;
+        if calls::would_ask(hub, &ask).await {
+            return Ok(None);
+        }
+        Ok(Some((agent, ask::place(hub, ask).await?)))
+    });
+    let (agent, call) = match asked.await {
         Err(_) => return over(),
-    };
-    let (agent, call) = match asked {
-        Ok(asked) => asked,
-        Err(why) => return Ran { refused: Some(why), ..failed("error", String::new()) }.with_error(),
+        Ok(Ok(None)) => return skipped(NEEDS_A_PERSON),
+        Ok(Ok(Some(asked))) => asked,
+        Ok(Err(why)) => return Ran { refused: Some(why), ..failed("error", String::new()) }.with_error(),
     };
     let abandoned = (caller.door == Door::Mcp).then(|| CancelUnlessDone::new(&call));
     let left = deadline.saturating_duration_since(Instant::now());

@@ -6,7 +6,7 @@ use convoke_core::secret::SecretText;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::notify::{NotTold, Notice, reason, retry_after};
+use super::notify::{Notice, NotifyError, reason, retry_after};
 
 /// Where and as whom.
 #[derive(Debug)]
@@ -30,17 +30,17 @@ impl Discord {
         Self { base: base.trim_end_matches('/').to_owned(), token, user: user.to_owned() }
     }
 
-    pub(super) async fn tell(&self, http: &reqwest::Client, notice: &Notice) -> Result<(), NotTold> {
+    pub(super) async fn tell(&self, http: &reqwest::Client, notice: &Notice) -> Result<(), NotifyError> {
         #[derive(Deserialize)]
         struct Channel {
             id: String,
         }
         let opened = self.post(http, "/users/@me/channels", &json!({ "recipient_id": self.user })).await?;
         let channel: Channel =
-            serde_json::from_slice(&opened).map_err(|_| NotTold::new("its answer names no channel"))?;
+            serde_json::from_slice(&opened).map_err(|_| NotifyError::new("its answer names no channel"))?;
         // It becomes part of an address.
         if channel.id.is_empty() || !channel.id.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(NotTold::new("its answer names no channel"));
+            return Err(NotifyError::new("its answer names no channel"));
         }
         let text = format!(
             "Yonexus pairing request\nidentifier: {}\npairingCode: {}\nexpiresAt: {}\nkey: {}\nfrom: {}",
@@ -55,13 +55,18 @@ impl Discord {
         self.post(http, &format!("/channels/{}/messages", channel.id), &message).await.map(drop)
     }
 
-    async fn post(&self, http: &reqwest::Client, path: &str, body: &serde_json::Value) -> Result<Vec<u8>, NotTold> {
+    async fn post(
+        &self,
+        http: &reqwest::Client,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> Result<Vec<u8>, NotifyError> {
         let request = http.post(format!("{}{path}", self.base));
         let request = request.header("authorization", format!("Bot {}", self.token.reveal()));
         let request = request.header("content-type", "application/json").body(body.to_string());
-        let reply = request.send().await.map_err(|why| NotTold::new(reason(&why)))?;
+        let reply = request.send().await.map_err(|why| NotifyError::new(reason(&why)))?;
         let (status, header) = (reply.status().as_u16(), retry_after(&reply));
-        let bytes = reply.bytes().await.map_err(|why| NotTold::new(reason(&why)))?;
+        let bytes = reply.bytes().await.map_err(|why| NotifyError::new(reason(&why)))?;
         if (200..300).contains(&status) {
             return Ok(bytes.to_vec());
         }
@@ -71,7 +76,7 @@ impl Discord {
 }
 
 /// Discord's no in words for the operator.
-fn refused(status: u16, refusal: &Refusal, header: Option<Duration>) -> NotTold {
+fn refused(status: u16, refusal: &Refusal, header: Option<Duration>) -> NotifyError {
     let words = match (status, refusal.code) {
         (401, _) => "it rejects the bot's token; check yonexus.discord_bot_token".into(),
         (_, 50007) => {
@@ -89,7 +94,7 @@ fn refused(status: u16, refusal: &Refusal, header: Option<Duration>) -> NotTold 
     // The body's figure is the finer one.
     let body = refusal.retry_after.filter(|s| s.is_finite() && *s >= 0.0);
     let after = body.map(|s| Duration::from_secs_f64(s.min(3600.0))).or(header);
-    NotTold { why: words, after: if status == 429 { after } else { None } }
+    NotifyError { why: words, after: if status == 429 { after } else { None } }
 }
 
 #[cfg(test)]

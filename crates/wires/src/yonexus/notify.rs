@@ -34,16 +34,16 @@ pub(super) struct Notice {
     pub(super) address: String,
 }
 
-/// Why somebody was not told.
+/// Why a notification did not go out.
 #[derive(Debug)]
-pub(super) struct NotTold {
+pub(super) struct NotifyError {
     /// For the operator. It holds no token and no code.
     pub(super) why: String,
     /// When the other side wants to be asked again.
     pub(super) after: Option<Duration>,
 }
 
-impl NotTold {
+impl NotifyError {
     pub(super) fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), after: None }
     }
@@ -81,7 +81,7 @@ impl Notifiers {
     }
 
     /// Tells everyone who is configured. `Ok` with how, once one of them has it.
-    async fn tell(&self, http: &reqwest::Client, notice: &Notice) -> Result<String, NotTold> {
+    async fn tell(&self, http: &reqwest::Client, notice: &Notice) -> Result<String, NotifyError> {
         let (mut told, mut failed, mut after) = (Vec::new(), Vec::new(), None);
         if self.incomplete {
             failed.push("Discord: set both yonexus.discord_bot_token and yonexus.discord_admin_user".to_owned());
@@ -105,7 +105,7 @@ impl Notifiers {
             }
         }
         if told.is_empty() {
-            return Err(NotTold { why: failed.join("; "), after });
+            return Err(NotifyError { why: failed.join("; "), after });
         }
         let mut words = told.join(", ");
         if !failed.is_empty() {
@@ -120,7 +120,7 @@ async fn call_webhook(
     url: &str,
     secret: Option<&SecretText>,
     notice: &Notice,
-) -> Result<(), NotTold> {
+) -> Result<(), NotifyError> {
     let body = json!({
         "event": "pairing_request",
         "identifier": notice.identifier,
@@ -138,7 +138,7 @@ pub(super) async fn post_signed(
     url: &str,
     secret: Option<&SecretText>,
     body: &str,
-) -> Result<(), NotTold> {
+) -> Result<(), NotifyError> {
     let mut request = http.post(url).header("content-type", "application/json").body(body.to_owned());
     if let Some(secret) = secret {
         let time = convoke_gate::clock::now().millis().div_euclid(1000);
@@ -147,12 +147,12 @@ pub(super) async fn post_signed(
         let signature = hex::encode(signed.finalize().into_bytes());
         request = request.header("x-convoke-signature", format!("t={time},v1={signature}"));
     }
-    let reply = request.send().await.map_err(|why| NotTold::new(reason(&why)))?;
+    let reply = request.send().await.map_err(|why| NotifyError::new(reason(&why)))?;
     if reply.status().is_success() {
         return Ok(());
     }
     let after = retry_after(&reply);
-    Err(NotTold { why: format!("the address answered {}", reply.status()), after })
+    Err(NotifyError { why: format!("the address answered {}", reply.status()), after })
 }
 
 /// `Retry-After` in seconds, bounded.
@@ -180,13 +180,13 @@ pub(super) fn begin(hub: &Wires, client: &Arc<Client>) {
     let stopping = hub.stopping.clone();
     tokio::spawn(async move {
         tokio::select! {
-            () = until_told(&hub, &client) => {}
+            () = notify_until_sent(&hub, &client) => {}
             () = stopping.cancelled() => {}
         }
     });
 }
 
-async fn until_told(hub: &Wires, client: &Arc<Client>) {
+async fn notify_until_sent(hub: &Wires, client: &Arc<Client>) {
     let Some(notice) = notice(client) else { return };
     let mut pause = PAUSES.0;
     loop {

@@ -98,7 +98,7 @@ async fn work(hub: &Wires, rule: &str) {
 }
 
 /// One call, to where the rule points now. `None` when it points nowhere any more.
-async fn post(hub: &Wires, rule: &str, row: &OutboxRow) -> Option<Result<(), super::notify::NotTold>> {
+async fn post(hub: &Wires, rule: &str, row: &OutboxRow) -> Option<Result<(), super::notify::NotifyError>> {
     let book = hub.yonexus.rules.current();
     let Some(Action::Webhook { url, secret, .. }) = book.find(rule) else { return None };
     let body = json!({

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use futures_util::StreamExt as _;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
+use percent_encoding::percent_decode_str;
 use zbus::{MatchRule, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
 
 use super::picture::MAX_FILE;
@@ -109,22 +110,7 @@ fn remove(facts: &Facts, file: &Path, owner: u32) {
 
 /// The path of a `file://` address.
 fn path_of(uri: &str) -> Option<PathBuf> {
-    let rest = uri.strip_prefix("file://")?;
-    let mut bytes = Vec::new();
-    let mut rest = rest.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let hex = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match (first, hex.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
+    let bytes: Vec<u8> = percent_decode_str(uri.strip_prefix("file://")?).collect();
     let path = Path::new(std::ffi::OsStr::from_bytes(&bytes)).to_owned();
     path.is_absolute().then_some(path)
 }

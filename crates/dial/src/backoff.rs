@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt to connect.
+//! How long whoever keeps a connection to a hub waits before the next attempt.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(1);
 /// Never sooner: a hub that closes at once must not be hammered by a lucky draw.
 const LEAST: Duration = Duration::from_millis(200);
-/// A life this long makes up for the failures before it. A shorter one does not: a hub that lets in and throws out
-/// would otherwise be tried once a second for ever.
-pub(crate) const GOOD_LIFE: Duration = Duration::from_secs(60);
+/// After a connection this long the pauses start over. A shorter one does not count: a hub that accepts and closes would
+/// otherwise be tried once a second for ever.
+pub const GOOD_LIFE: Duration = Duration::from_secs(60);
 
-/// Doubles a cap from 1 s to the longest pause and draws each pause from zero to the cap, so that a fleet whose hub comes back does
-/// not come back as one.
+/// Doubles a cap from 1 s to the longest pause and draws each pause from zero to the cap, so that the peers of
+/// a hub that restarts do not all connect at once.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     cap: Duration,
     most: Duration,
 }
 
 impl Backoff {
     /// With no pause longer than `most`.
-    pub(crate) fn new(most: Duration) -> Self {
+    pub fn new(most: Duration) -> Self {
         Self { cap: FIRST.min(most), most }
     }
 
     /// The next pause. `random` is uniform over all its values.
-    pub(crate) fn next(&mut self, random: u32) -> Duration {
+    pub fn next(&mut self, random: u32) -> Duration {
         let share = f64::from(random) / f64::from(u32::MAX);
         let pause = self.cap.mul_f64(share).max(LEAST);
         self.cap = (self.cap * 2).min(self.most);
@@ -33,7 +33,7 @@ impl Backoff {
     }
 
     /// A connection was authenticated for so long and then ended.
-    pub(crate) fn lived(&mut self, life: Duration) {
+    pub fn lived(&mut self, life: Duration) {
         if life >= GOOD_LIFE {
             *self = Self::new(self.most);
         }
