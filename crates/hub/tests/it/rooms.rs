@@ -482,6 +482,9 @@ async fn an_action_is_a_call_that_passes_the_gate_and_is_recorded() {
     anna.send(action(1)).await;
     let heard = ben.until(|frame| frame["payload"]["k"] == "app").await;
     assert_eq!(heard["payload"]["data"]["action"], json!({ "play": 1 }));
+    // It is heard before its outcome is recorded.
+    let is_recorded = |page: &Value| page["records"].as_array().is_some_and(|records| records.len() == 2);
+    hub.until("/api/journal?kind=call", is_recorded).await;
     let records = hub.journal("kind=call").await;
     let seen: Vec<_> =
         records.iter().map(|r| (r["phase"].clone(), r["tool"].clone(), r["decision"].clone())).collect();
