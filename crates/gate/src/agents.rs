@@ -199,12 +199,12 @@ impl Deref for InOrder {
 
 impl Agents {
     /// Starts from what is stored.
-    pub fn load(rows: Vec<AgentRow>) -> Self {
+    pub fn load(rows: Vec<AgentRow>, facts: ReadFacts) -> Self {
         let agents = Self::default();
         {
             let mut known = agents.known.write().unwrap_or_else(PoisonError::into_inner);
             for row in rows {
-                known.insert(&Arc::new(from_row(row)));
+                known.insert(&Arc::new(from_row(row, facts)));
             }
         }
         agents
@@ -376,16 +376,16 @@ fn new_agent(id: PeerId) -> Agent {
     Agent { id, state: Mutex::new(state) }
 }
 
-fn from_row(row: AgentRow) -> Agent {
+fn from_row(row: AgentRow, facts: ReadFacts) -> Agent {
     let agent = new_agent(row.id);
     {
         let mut state = agent.state();
         state.trust = row.trust;
         state.public_key = row.public_key.and_then(|key| VerifyingKey::from_bytes(&key).ok()).map(Arc::new);
         state.tags = row.tags.into();
-        if let Some(meta) = row.meta.as_deref().map(convoke_kenny::frame::Meta::read) {
-            state.os = os_named(&meta.os);
-            state.remote_control = meta.remote_control.map(|r| r.is_enabled());
+        if let Some(facts) = row.meta.as_deref().map(facts) {
+            state.os = os_named(&facts.os);
+            state.remote_control = facts.remote_control;
         }
         state.meta = row.meta;
         state.protocol_version = row.protocol_version.map(Into::into);
@@ -399,6 +399,18 @@ fn from_row(row: AgentRow) -> Agent {
     }
     agent
 }
+
+/// What the registry keeps of what an agent said of its machine.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The name of its system.
+    pub os: String,
+    /// Whether remote control is on.
+    pub remote_control: Option<bool>,
+}
+
+/// Reads them from the text that an agent sent: its protocol knows how.
+pub type ReadFacts = fn(&RawValue) -> Facts;
 
 /// The system of that name.
 pub fn os_named(name: &str) -> Os {

@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn a_view_in_pieces_and_a_view_in_pages_show_everyone_once() {
         const MANY: usize = 2_000;
-        let agents = Agents::load(Vec::new());
+        let agents = Agents::load(Vec::new(), |_| crate::agents::Facts::default());
         for n in 0..MANY {
             let id = format!("pc-{n:04}").parse().expect("an id");
             agents.find_or_add(&id).state().tags = if n % 3 == 0 { ["lab".to_owned()].into() } else { [].into() };

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::guard::{Guard, Hit, Rule, Surface};
-use convoke_kenny::policy::{Group, PolicyRule};
 use tokio::runtime::RuntimeFlavor;
 
 /// The policy.
@@ -107,18 +106,6 @@ impl InForce {
             tracing::error!(rule, %why, "ignoring a stored deny rule that cannot be used");
         }
         Self { guard, deny, confirm }
-    }
-
-    /// The operators' rules as kenny agents take them.
-    pub fn wire_rules(&self) -> impl Iterator<Item = PolicyRule> + '_ {
-        self.deny.iter().filter_map(|rule| {
-            Some(PolicyRule {
-                id: rule.id.clone(),
-                applies_to: Group::parse(rule.applies_to.name())?,
-                pattern: rule.pattern.clone(),
-                reason: rule.reason.clone(),
-            })
-        })
     }
 }
 

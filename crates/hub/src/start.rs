@@ -138,7 +138,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         }
     };
     let parts = Parts {
-        agents: Agents::load(store.agents().await?),
+        agents: Agents::load(store.agents().await?, convoke_wires::kenny::facts),
         operators: Operators::load(store.tokens().await?),
         adapters: convoke_wires::adapters(),
         parts: part::Parts::default()

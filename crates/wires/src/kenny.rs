@@ -31,6 +31,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Wires;
 use crate::ws::{Connection, Socket, Stream};
+use convoke_gate::agents::Facts;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::agents::{Agent, AuthWay, os_named};
 use convoke_gate::clock;
@@ -313,4 +314,10 @@ async fn enter(hub: Wires, mut socket: Socket, session: Session, accepted: Box<A
     if let Some(close) = close {
         socket.close(close.code, close.reason).await;
     }
+}
+
+/// What an agent said of its machine when it registered. Sonde agents' facts are kept in the same shape.
+pub fn facts(meta: &RawValue) -> Facts {
+    let meta = convoke_kenny::frame::Meta::read(meta);
+    Facts { os: meta.os, remote_control: meta.remote_control.map(|control| control.is_enabled()) }
 }

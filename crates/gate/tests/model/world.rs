@@ -116,7 +116,7 @@ async fn gate(store: &Arc<dyn Store>, key: &SigningKey, data: &std::path::Path) 
         data: data.to_owned(),
         key: key.clone(),
         digest_key: SecretBytes::new([7; 32]),
-        agents: Agents::load(store.agents().await.expect("reads")),
+        agents: Agents::load(store.agents().await.expect("reads"), |_| convoke_gate::agents::Facts::default()),
         operators: Operators::load(store.tokens().await.expect("reads")),
         policy: Policy::new(store.deny_rules().await.expect("reads"), store.confirm_rules().await.expect("reads")),
         adapters: Adapters::default().with(Protocol::Kenny, TestAdapter),

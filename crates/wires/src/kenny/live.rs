@@ -14,7 +14,7 @@ use convoke_kenny::close::{self, Close};
 use convoke_kenny::frame::{HubFrame, Response};
 use convoke_kenny::hub::{Event, Output, Unreadable};
 use convoke_kenny::inflight::{Match, StartError};
-use convoke_kenny::policy::Dialect;
+use convoke_kenny::policy::{Dialect, Group, PolicyRule};
 use convoke_socket::drive::{Liveness, Lost, Machine, Message, Unresponsive, drive};
 use serde_json::json;
 
@@ -27,6 +27,7 @@ use convoke_gate::answers::AnswerText;
 use convoke_gate::calls::{INTERRUPTED, reserve_memory};
 use convoke_gate::clock;
 use convoke_gate::link::{Close as LinkClose, Command, Failure, Link, Request};
+use convoke_gate::policy::InForce;
 
 /// The state of one live tunnel beyond the protocol's own.
 pub(super) struct Tunnel<'a> {
@@ -186,7 +187,7 @@ impl Tunnel<'_> {
 
     fn send_policy(&self, connection: &mut Connection) {
         let policy = self.hub.policy.current();
-        connection.queue_text(&HubFrame::policy_for(self.dialect, policy.wire_rules()).encode());
+        connection.queue_text(&HubFrame::policy_for(self.dialect, wire_rules(&policy)).encode());
     }
 
     fn on_tick(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Option<Close>> {
@@ -381,4 +382,16 @@ impl Tunnel<'_> {
         }
         self.complain(format!("dropped a frame: {why}")).await;
     }
+}
+
+/// The operators' deny rules as kenny agents take them.
+fn wire_rules(policy: &InForce) -> impl Iterator<Item = PolicyRule> + '_ {
+    policy.deny.iter().filter_map(|rule| {
+        Some(PolicyRule {
+            id: rule.id.clone(),
+            applies_to: Group::parse(rule.applies_to.name())?,
+            pattern: rule.pattern.clone(),
+            reason: rule.reason.clone(),
+        })
+    })
 }
