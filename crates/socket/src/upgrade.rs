@@ -121,10 +121,10 @@ mod tests {
         response.check("abc").expect("fits");
         assert_eq!(response.header("convoke-max-frame"), Some("8388608"));
         for (head, expect) in [
-            ("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: xyz\r\n\r\n", "does not fit"),
+            ("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: xyz\r\n\r\n", "does not match"),
             ("HTTP/1.1 404 Not Found\r\n\r\n", "404"),
             ("HTTP/1.1 101 x\r\nSec-WebSocket-Accept: abc\r\nSec-WebSocket-Extensions: x\r\n\r\n", "extension"),
-            ("SSH-2.0-x\r\n\r\n", "is this the address of a hub"),
+            ("SSH-2.0-x\r\n\r\n", "is the address a hub"),
         ] {
             let why = Response { head: head.into() }.check("abc").expect_err(head).to_string();
             assert!(why.contains(expect), "{head}: {why}");

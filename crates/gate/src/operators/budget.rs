@@ -3,14 +3,17 @@
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Instant;
 
-use governor::clock::{Clock, DefaultClock};
+use governor::clock::Clock;
 use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 
 use super::Token;
+use crate::clock;
 
 type Limiter<C> = RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<<C as Clock>::Instant>>;
 
@@ -23,9 +26,22 @@ pub struct Limits {
     pub at_once: u32,
 }
 
+/// The hub's steady clock, as the rate limits count on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SteadyClock;
+
+impl Clock for SteadyClock {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        static START: LazyLock<Instant> = LazyLock::new(clock::steady);
+        clock::steady().saturating_duration_since(*START).into()
+    }
+}
+
 /// What a token has used.
 #[derive(Debug)]
-pub struct Budget<C: Clock = DefaultClock> {
+pub struct Budget<C: Clock = SteadyClock> {
     calls: OnceLock<Limiter<C>>,
     /// Refusals that are recorded: one a minute, or the limit would be a way to fill the disk.
     records: Limiter<C>,
