@@ -143,13 +143,14 @@ async fn find(client: &Client, wanted: &str) -> Result<(TokenId, String)> {
 }
 
 fn list(tokens: &[TokenView], now: Timestamp) -> Grid {
-    let mut grid = Grid::new(&["NAME", "ROLE", "STATE", "ONLY", "APPROVES", "EXPIRES", "LAST USED", "ID"]);
+    let mut grid = Grid::new(&["NAME", "OWNER", "ROLE", "STATE", "ONLY", "APPROVES", "EXPIRES", "LAST USED", "ID"]);
     for token in tokens {
         let time = |at: Option<Timestamp>| {
             at.map_or_else(|| Field::new("never", Tone::Dim), |at| when::shown(at, now).into())
         };
         grid.row([
             token.name.as_str().into(),
+            token.owner.as_deref().map_or_else(|| Field::new("-", Tone::Dim), Into::into),
             token.role.name().into(),
             Field::state(&token.state),
             scopes(&token.scopes),
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_token_is_shown_with_what_narrows_it() {
-        let text = r#"[{"id":"0190f3a0-0000-7000-8000-000000000001","name":"anna","role":"operator","state":"active",
+        let text = r#"[{"id":"0190f3a0-0000-7000-8000-000000000001","name":"anna","owner":"alex","role":"operator","state":"active",
             "scopes":{"effects":["observe"],"agents":["lab-*"],"approve":true},"created_at":"2026-06-04T18:00:00Z",
             "expires_at":"2026-07-04T18:00:00Z"}]"#;
         let tokens: Vec<TokenView> = serde_json::from_str(text).expect("tokens");
