@@ -187,4 +187,4 @@ settings! {
 /// Names that earlier versions had. A source may still set them: the hub warns at its start with this sentence, and
 /// ignores the value.
 pub(super) const RETIRED: &[(&str, &str)] =
-    &[("store.tail", "the journal's tail is gone: the database alone is durable now; remove this line")];
+    &[("store.tail", "records are written to the database alone; remove this setting")];
