@@ -115,6 +115,8 @@ struct ScopesShape {
     agents: Option<Vec<String>>,
     /// Agents by tag, globs allowed.
     tags: Option<Vec<String>>,
+    /// Doors at which it is good; all by default. `["mcp"]` makes a token for an assistant.
+    doors: Option<Vec<words::Door>>,
     /// Whether it may approve others' waiting calls; no by default.
     approve: Option<bool>,
     /// Most calls in a minute, through all doors together.
@@ -140,6 +142,7 @@ mod tests {
             tools: Some(Vec::new()),
             agents: Some(Vec::new()),
             tags: Some(Vec::new()),
+            doors: Some(Vec::new()),
             approve: Some(true),
             calls_per_minute: Some(1),
             concurrent_calls: Some(1),

@@ -212,6 +212,8 @@ mod tests {
             "convoke audit verify",
             "convoke tokens list",
             "convoke tokens create anna --role operator --effects observe --agents lab-* --approve --expires 30d",
+            "convoke tokens create claude --role operator --for-assistant --owner anna",
+            "convoke tokens create script --role viewer --doors http,cli",
             "convoke tokens revoke anna",
             "convoke logs --agent pc-1 --level warn --follow --limit 5",
             "convoke fleet",

@@ -77,10 +77,7 @@ impl ConfirmRule {
             && globs(&self.agents, facts.agent)
             && self.tags.as_ref().is_none_or(|list| facts.tags.iter().any(|tag| glob::any_matches(list, tag)))
             && globs(&self.callers, facts.caller)
-            && self.doors.as_ref().is_none_or(|list| {
-                // The command line speaks HTTP and only says that it is one: saying so must not get it past a rule.
-                list.contains(&facts.door) || (facts.door == Door::Cli && list.contains(&Door::Http))
-            })
+            && self.doors.as_ref().is_none_or(|list| facts.door.is_in(list))
     }
 
     /// Whether the rule may be kept, in words for the operator.

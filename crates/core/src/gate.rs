@@ -53,7 +53,8 @@ pub fn decide_with(
     facts: &Facts<'_>,
     consent: Consent,
 ) -> Verdict {
-    if let Err(missing) = grant.check_call(facts.effect, facts.tool, facts.agent, facts.tags) {
+    let right = grant.check_door(facts.door);
+    if let Err(missing) = right.and_then(|()| grant.check_call(facts.effect, facts.tool, facts.agent, facts.tags)) {
         return Verdict::Denied(missing);
     }
     if let Some(hit) = guard() {
@@ -92,6 +93,20 @@ mod tests {
         let asked = decide_on(Role::Operator, "uptime", Door::Mcp, Consent::NotAsked);
         assert!(matches!(asked, Verdict::Confirm { .. }));
         assert_eq!(decide_on(Role::Operator, "uptime", Door::Http, Consent::NotAsked), Verdict::Allowed);
+    }
+
+    #[test]
+    fn a_token_for_assistants_is_denied_at_every_other_door() {
+        let doors = Some(vec![Door::Mcp]);
+        let grant = Grant { role: Role::Operator, scopes: Scopes { doors, ..Scopes::default() } };
+        for door in Door::ALL {
+            let facts =
+                Facts { tool: "net_config", effect: Effect::Observe, agent: "pc", tags: &[], caller: "c", door };
+            let verdict = decide(&grant, &Guard::builtin(), &[], &[], &facts, Consent::NotAsked);
+            let expected =
+                if door == Door::Mcp { Verdict::Allowed } else { Verdict::Denied(Missing::Scope("doors")) };
+            assert_eq!(verdict, expected, "{door}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::door::Door;
 use crate::effect::Effect;
 use crate::glob;
 
@@ -116,6 +117,9 @@ pub struct Scopes {
     /// Agents by tag; `*` is a wild card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
+    /// Doors at which the token is good. One that is made for an assistant is for `mcp` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doors: Option<Vec<Door>>,
     /// Whether the holder may decide on others' pending calls. Absent means no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve: Option<bool>,
@@ -134,6 +138,7 @@ impl Scopes {
             || self.tools.is_some()
             || self.agents.is_some()
             || self.tags.is_some()
+            || self.doors.is_some()
             || self.calls_per_minute.is_some()
             || self.concurrent_calls.is_some()
     }
@@ -196,6 +201,14 @@ impl Grant {
             Right::Trust if self.role < Role::Admin => Err(Missing::Role { needed: Role::Admin, has: self.role }),
             Right::Trust => Ok(()),
         }
+    }
+
+    /// Whether the grant is good at this door.
+    pub fn check_door(&self, door: Door) -> Result<(), Missing> {
+        if self.scopes.doors.as_ref().is_some_and(|doors| !door.is_in(doors)) {
+            return Err(Missing::Scope("doors"));
+        }
+        Ok(())
     }
 
     /// Whether every right there is can be handed on with this grant: who holds it can let anyone in again.
@@ -281,6 +294,20 @@ mod tests {
     }
 
     #[test]
+    fn a_token_is_good_at_its_doors_only() {
+        for (scopes, good) in [
+            ("{}", Door::ALL.to_vec()),
+            (r#"{"doors":["mcp"]}"#, vec![Door::Mcp]),
+            (r#"{"doors":["http"]}"#, vec![Door::Http, Door::Cli]),
+            (r#"{"doors":["cli","room"]}"#, vec![Door::Cli, Door::Room]),
+        ] {
+            let grant = grant(Role::Operator, scopes);
+            let found: Vec<_> = Door::ALL.into_iter().filter(|door| grant.check_door(*door).is_ok()).collect();
+            assert_eq!(found, good, "{scopes}");
+        }
+    }
+
+    #[test]
     fn approving_is_never_implied() {
         assert!(grant(Role::Admin, "{}").check(Right::Approve).is_err());
         assert!(grant(Role::Viewer, r#"{"approve":true}"#).check(Right::Approve).is_ok());
@@ -291,8 +318,10 @@ mod tests {
         let narrowed = grant(Role::Admin, r#"{"tags":["lab"]}"#);
         assert_eq!(narrowed.check(Right::Tokens), Err(Missing::Narrowed("tokens")));
         assert_eq!(narrowed.check(Right::Policy), Err(Missing::Narrowed("policy")));
-        let limited = grant(Role::Admin, r#"{"calls_per_minute":10}"#);
-        assert!(limited.check(Right::Tokens).is_err(), "or it would mint itself one without the limit");
+        for scopes in [r#"{"calls_per_minute":10}"#, r#"{"doors":["http"]}"#] {
+            let limited = grant(Role::Admin, scopes);
+            assert!(limited.check(Right::Tokens).is_err(), "or it would mint itself one without the limit");
+        }
         assert!(grant(Role::Admin, r#"{"approve":true}"#).check(Right::Tokens).is_ok());
         assert!(grant(Role::Operator, "{}").check(Right::Tokens).is_err());
     }

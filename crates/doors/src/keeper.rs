@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use axum::response::IntoResponse;
 use convoke_api::CLIENT_HEADER;
 use convoke_core::door::Door;
-use convoke_core::grant::Right;
+use convoke_core::grant::{Missing, Right};
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::secret::TokenHash;
 use convoke_store::Lossy;
@@ -36,6 +36,8 @@ pub struct DoorEntry {
     pub method: Method,
     /// The path, with `{names}`.
     pub path: &'static str,
+    /// The door that a token must be good at, as the journal names it.
+    pub door: Door,
     /// What it needs.
     pub right: Right,
 }
@@ -55,6 +57,7 @@ pub type Challenge = fn(&Hub, &HeaderMap, bool) -> String;
 /// What is behind one door.
 struct Route {
     right: Right,
+    door: Door,
     /// Set at the door for assistants.
     challenge: Option<Challenge>,
     /// What was begun here is finished, whether or not its client is still there: a change that is kept and not in
@@ -99,7 +102,7 @@ impl<S: Clone + Send + Sync + 'static> Doors<S> {
         T: 'static,
     {
         let finishes = method != Method::GET;
-        self.add(DoorEntry { method, path, right }, finishes, None, handler)
+        self.add(DoorEntry { method, path, door: Door::Http, right }, finishes, None, handler)
     }
 
     /// Opens a door where a client that goes away ends only its own waiting: a call goes on by itself.
@@ -109,7 +112,17 @@ impl<S: Clone + Send + Sync + 'static> Doors<S> {
         H: Handler<T, S> + Sync,
         T: 'static,
     {
-        self.add(DoorEntry { method, path, right }, false, None, handler)
+        self.add(DoorEntry { method, path, door: Door::Http, right }, false, None, handler)
+    }
+
+    /// Opens the door of a room: it decides itself on who comes without a token.
+    #[must_use]
+    pub fn open_for_participants<H, T>(self, path: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S> + Sync,
+        T: 'static,
+    {
+        self.add(DoorEntry { method: Method::GET, path, door: Door::Room, right: Right::Guest }, false, None, handler)
     }
 
     /// Opens the door for assistants, where going away is giving up.
@@ -126,7 +139,7 @@ impl<S: Clone + Send + Sync + 'static> Doors<S> {
         H: Handler<T, S> + Sync,
         T: 'static,
     {
-        self.add(DoorEntry { method, path, right }, false, Some(challenge), handler)
+        self.add(DoorEntry { method, path, door: Door::Mcp, right }, false, Some(challenge), handler)
     }
 
     fn add<H, T>(mut self, door: DoorEntry, finishes: bool, challenge: Option<Challenge>, handler: H) -> Self
@@ -136,7 +149,7 @@ impl<S: Clone + Send + Sync + 'static> Doors<S> {
     {
         let state = self.state.clone();
         let enter = Box::new(move |request| -> Answering { Box::pin(handler.clone().call(request, state.clone())) });
-        self.routes.push(Route { right: door.right, challenge, finishes, enter });
+        self.routes.push(Route { right: door.right, door: door.door, challenge, finishes, enter });
         self.list.push(door);
         self
     }
@@ -281,10 +294,18 @@ async fn keep(hub: &Hub, route: &Route, request: &mut Request, from: IpAddr) -> 
         return Ok(None);
     }
     let caller = authenticate(hub, route, request, from)?;
-    if let Err(missing) = caller.token.grant.check(right) {
+    let grant = &caller.token.grant;
+    if let Err(missing) = grant.check_door(caller.door).and_then(|()| grant.check(right)) {
         let what = format!("{} {}", request.method(), clip(request.uri().path()));
         record_refusal(hub, &caller, &what, None).await;
-        return Err(ApiError::forbidden(&missing));
+        let refused = ApiError::forbidden(&missing);
+        return Err(match &grant.scopes.doors {
+            Some(doors) if missing == Missing::Scope("doors") => {
+                let names: Vec<_> = doors.iter().map(|door| door.name()).collect();
+                refused.hint(format!("it is good at these doors: {}", names.join(", ")))
+            }
+            _ => refused,
+        });
     }
     if caller.token.used(clock::now(), caller.address) {
         let used = Lossy::TokenUsed(caller.token.id, clock::now());
@@ -299,9 +320,8 @@ async fn keep(hub: &Hub, route: &Route, request: &mut Request, from: IpAddr) -> 
 fn authenticate(hub: &Hub, route: &Route, request: &Request, address: IpAddr) -> Result<Caller, ApiError> {
     let headers = request.headers();
     let door = match headers.get(&CLIENT) {
-        _ if route.challenge.is_some() => Door::Mcp,
-        Some(client) if client == "cli" => Door::Cli,
-        _ => Door::Http,
+        Some(client) if client == "cli" && route.door == Door::Http => Door::Cli,
+        _ => route.door,
     };
     match hub.operators.authenticate(bearer(headers).map(TokenHash::of), address, clock::now()) {
         Ok(token) => Ok(Caller { token, door, address }),

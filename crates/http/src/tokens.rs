@@ -145,6 +145,11 @@ fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
             )));
         }
     }
+    if scopes.doors.as_ref().is_some_and(Vec::is_empty) {
+        return Err(ApiError::bad_request(
+            "`scopes.doors` is empty, so the token would be good nowhere; leave it out for all doors",
+        ));
+    }
     for (name, limit) in
         [("calls_per_minute", scopes.calls_per_minute), ("concurrent_calls", scopes.concurrent_calls)]
     {

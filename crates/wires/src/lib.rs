@@ -158,7 +158,7 @@ pub fn toolsets() -> Vec<Box<dyn Toolset>> {
 /// Opens the protocols' doors, each with the right it needs.
 #[rustfmt::skip]
 pub fn open(doors: Doors) -> Doors {
-    use Right::{Approve, Call, Guest, OwnCredential, Policy, Trust, View};
+    use Right::{Approve, Call, OwnCredential, Policy, Trust, View};
     use kenny::{enrol_routes, update_routes};
     use sonde::routes as v1;
     use yonexus::{routes as clients, rule_routes as rules};
@@ -169,7 +169,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/agent/ws", OwnCredential, upgrades::kenny)
         .open(Method::GET, "/ws/agent", OwnCredential, upgrades::sonde)
         .open(Method::GET, "/yonexus", OwnCredential, upgrades::yonexus)
-        .open(Method::GET, "/rooms/{room}/ws", Guest, upgrades::room)
+        .open_for_participants("/rooms/{room}/ws", upgrades::room)
         .open(Method::POST, "/api/agents/{id}/token", Trust, enrol_routes::mint_token)
         .open(Method::POST, "/api/agents/{id}/enroll", OwnCredential, enrol_routes::enrol)
         .open(Method::POST, "/api/agents/{id}/rotate-key", Trust, enrol_routes::rotate_key)

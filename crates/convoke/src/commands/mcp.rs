@@ -573,7 +573,7 @@ mod tests {
             messages.recv().await.expect("asked").1.send(broken("data:\nid: 0/8\n\n")).expect("waits");
             others.recv().await.expect("it comes back").1.send(broken("")).expect("waits");
             let (head, say) = others.recv().await.expect("asks whether its token was revoked");
-            assert!(head.starts_with("get /api/hub"), "{head}");
+            assert!(head.starts_with("head /mcp"), "{head}");
             say.send(status(200)).expect("waits");
             let lost = client.said.recv().await.expect("an answer");
             assert!(lost.contains("lost the hub before it answered"), "{lost}");
@@ -641,7 +641,7 @@ mod tests {
             let mut tries = 0;
             loop {
                 let (head, say) = others.recv().await.expect("it comes back");
-                if head.starts_with("get /api/hub") {
+                if head.starts_with("head /mcp") {
                     say.send(status(200)).expect("waits");
                     break;
                 }

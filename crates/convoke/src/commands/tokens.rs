@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 use convoke_api::Client;
 use convoke_api::tokens::{TokenMinted, TokenQuery, TokenRequest, TokenView};
+use convoke_core::door::Door;
 use convoke_core::effect::Effect;
 use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::TokenId;
@@ -43,8 +44,11 @@ pub(crate) struct CreateArgs {
     /// viewer: only looks; operator: also calls; admin: also changes policy, tokens and trust
     #[arg(long, value_parser = parse::role())]
     role: Role,
-    /// The person it belongs to; none of their tokens may approve what another of them asks for
-    #[arg(long, value_name = "PERSON")]
+    /// Make it for an assistant: good for MCP only, where what it changes needs a person
+    #[arg(long, conflicts_with_all = ["doors", "approve"])]
+    for_assistant: bool,
+    /// The user it belongs to; none of their tokens may approve what another of them asks for
+    #[arg(long, value_name = "USER")]
     owner: Option<String>,
     /// Only calls with these effects
     #[arg(long, value_delimiter = ',', value_parser = parse::effect())]
@@ -58,6 +62,9 @@ pub(crate) struct CreateArgs {
     /// Only agents with one of these tags; `*` is a wild card
     #[arg(long, value_delimiter = ',')]
     tags: Option<Vec<String>>,
+    /// Only these doors
+    #[arg(long, value_delimiter = ',', value_parser = parse::door())]
+    doors: Option<Vec<Door>>,
     /// Allow it to approve others' calls that wait for a person
     #[arg(long)]
     approve: bool,
@@ -80,6 +87,7 @@ impl From<CreateArgs> for TokenRequest {
             tools,
             agents,
             tags,
+            doors: if args.for_assistant { Some(vec![Door::Mcp]) } else { args.doors },
             approve: args.approve.then_some(true),
             calls_per_minute: args.calls_per_minute,
             concurrent_calls: args.concurrent_calls,
@@ -168,7 +176,9 @@ fn scopes(scopes: &Scopes) -> Field {
     let texts =
         |name: &str, list: &Option<Vec<String>>| list.as_ref().map(|list| format!("{name} {}", list.join(",")));
     let effects = scopes.effects.as_ref().map(|list| list.iter().map(|e| e.name()).collect::<Vec<_>>().join(","));
+    let doors = scopes.doors.as_ref().map(|list| list.iter().map(|d| d.name()).collect::<Vec<_>>().join(","));
     let all: Vec<String> = [
+        doors.map(|doors| format!("doors {doors}")),
         effects.map(|effects| format!("effects {effects}")),
         texts("tools", &scopes.tools),
         texts("agents", &scopes.agents),
@@ -189,7 +199,7 @@ mod tests {
     #[test]
     fn a_token_is_shown_with_what_narrows_it() {
         let text = r#"[{"id":"0190f3a0-0000-7000-8000-000000000001","name":"anna","owner":"alex","role":"operator","state":"active",
-            "scopes":{"effects":["observe"],"agents":["lab-*"],"approve":true},"created_at":"2026-06-04T18:00:00Z",
+            "scopes":{"effects":["observe"],"agents":["lab-*"],"doors":["mcp"],"approve":true},"created_at":"2026-06-04T18:00:00Z",
             "expires_at":"2026-07-04T18:00:00Z"}]"#;
         let tokens: Vec<TokenView> = serde_json::from_str(text).expect("tokens");
         let now = Timestamp::parse("2026-06-04T18:05:00Z").expect("a time");
@@ -209,6 +219,14 @@ mod tests {
             serde_json::to_string(&TokenRequest::from(line.args)).expect("serialises")
         };
         assert_eq!(request("x anna --role viewer"), r#"{"name":"anna","role":"viewer"}"#);
+        assert_eq!(
+            request("x claude --role operator --for-assistant --owner anna"),
+            r#"{"name":"claude","role":"operator","scopes":{"doors":["mcp"]},"owner":"anna"}"#
+        );
+        for contrary in ["--approve", "--doors http"] {
+            let line = format!("x claude --role operator --for-assistant {contrary}");
+            assert!(Line::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
         assert_eq!(
             request("x anna --role admin --effects observe,interact --approve --expires 1d"),
             r#"{"name":"anna","role":"admin","scopes":{"effects":["observe","interact"],"approve":true},"expires_in_s":86400}"#

@@ -197,6 +197,7 @@ impl World {
                 tools: narrow.no_change.then(|| vec!["look".into(), "to*".into()]),
                 agents: narrow.second_agent.then(|| list("pc-2")),
                 tags: narrow.lab.then(|| list("lab")),
+                doors: None,
                 approve: token.approves.then_some(true),
                 calls_per_minute: narrow.per_minute,
                 concurrent_calls: narrow.at_once,

@@ -1,5 +1,6 @@
 //! Every door, tried without the right it needs. The list is the router's own, so a new door is tried too.
 
+use convoke_core::door::Door;
 use convoke_core::grant::Right;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::time::Timestamp;
@@ -79,6 +80,40 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
 }
 
 #[tokio::test]
+async fn every_door_refuses_a_token_for_another_door_and_records_it() {
+    let hub = TestHub::start().await;
+    let assistant = hub.token("assistant", "admin", json!({ "doors": ["mcp"], "approve": true })).await;
+    let other = hub.token("other", "admin", json!({ "doors": ["http", "cli"], "approve": true })).await;
+    hub.post("/api/rooms", json!({ "name": "lab" })).await;
+    for door in convoke_hub::doors(hub.hub()).list() {
+        let (who, token) = match (door.right, door.door) {
+            (Right::Public | Right::OwnCredential, _) => continue,
+            (_, Door::Mcp) => ("other", &other),
+            (_, Door::Http | Door::Cli | Door::Room | Door::Wire) => ("assistant", &assistant),
+        };
+        let before = hub.journal("").await.len();
+        let reply = hub.request(door.method.as_str(), &fill(door.path), Some(token), Some(json!({}))).await;
+        assert_eq!(reply.status, 403, "{door:?} {reply:?}");
+        let record = hub.journal("").await.split_off(before);
+        let [record] = &record[..] else { panic!("{door:?}: {record:?}") };
+        assert_eq!((&record["who"], &record["decision"]), (&json!(who), &json!("denied")), "{door:?}");
+        assert_eq!(record["door"], door.door.name(), "{door:?}");
+    }
+    // Whatever a request says of itself, and whatever the token may otherwise do.
+    let call = json!({ "tool": "shell_exec", "args": { "command": "uptime" } });
+    let asked = hub.http_client.post(format!("{}/api/agents/pc/call", hub.http)).bearer_auth(&assistant);
+    let reply = asked.header("x-convoke-client", "cli").json(&call).send().await.expect("answers");
+    assert_eq!(reply.status(), 403);
+    let told = hub.request("GET", "/api/agents", Some(&assistant), None).await;
+    assert_eq!(told.body["error"]["hint"], "it is good at these doors: mcp");
+    assert_eq!(hub.request("GET", "/api/agents", Some(&other), None).await.status, 200);
+    let listed = hub.get("/api/tokens").await.body;
+    let listed = listed["tokens"].as_array().expect("a list");
+    let doors = |name: &str| listed.iter().find(|t| t["name"] == name).expect("is listed")["scopes"]["doors"].clone();
+    assert_eq!((doors("assistant"), doors("operator")), (json!(["mcp"]), json!(null)));
+}
+
+#[tokio::test]
 async fn a_token_for_one_tag_reaches_nothing_else() {
     let hub = TestHub::start().await;
     for (id, tag) in [("lab-pc", "lab"), ("hq-pc", "hq")] {
@@ -128,6 +163,8 @@ async fn tokens_are_shown_once_named_once_and_revoked_at_once() {
         json!({ "name": "x", "role": "king" }),
         json!({ "name": "x", "role": "viewer", "scopes": { "agent": ["pc"] } }),
         json!({ "name": "x", "role": "viewer", "scopes": { "tags": ["prod?"] } }),
+        json!({ "name": "x", "role": "viewer", "scopes": { "doors": [] } }),
+        json!({ "name": "x", "role": "viewer", "scopes": { "doors": ["back"] } }),
         json!({ "name": "x", "role": "viewer", "expires_in_s": 0 }),
     ] {
         assert_eq!(hub.post("/api/tokens", bad.clone()).await.status, 400, "{bad}");

@@ -348,9 +348,10 @@ impl Hub {
         }
     }
 
-    /// Whether the hub is there and does not take the token: it may have been revoked since.
+    /// Whether the hub is there and does not take the token: it may have been revoked since. A token for assistants is
+    /// good at `/mcp` alone.
     async fn is_refused(&self) -> bool {
-        let Ok(asked) = self.begin(Method::GET, "/api/hub") else { return false };
+        let Ok(asked) = self.begin(Method::HEAD, "/mcp") else { return false };
         let reply = asked.timeout(Duration::from_secs(2)).send().await;
         reply.is_ok_and(|reply| reply.status() == StatusCode::UNAUTHORIZED)
     }
