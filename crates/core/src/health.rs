@@ -132,6 +132,18 @@ pub enum Os {
     Other,
 }
 
+impl Os {
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Windows => "windows",
+            Self::Linux => "linux",
+            Self::Macos => "macos",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// The hub's verdict on one section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionHealth {

@@ -21,6 +21,7 @@ pub mod id;
 pub mod journal;
 pub mod json;
 pub mod peer;
+pub mod query;
 pub mod redact;
 pub mod secret;
 pub mod time;
