@@ -14,6 +14,9 @@ use crate::words;
 pub struct Agent {
     /// Its id.
     pub id: String,
+    /// The name it enrolled with, where that is not its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The protocol.
     #[schema(value_type = words::Protocol)]
     pub protocol: String,
@@ -79,6 +82,9 @@ pub struct AgentList {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct AgentQuery {
+    /// Only agents that fit a query, as in `tag:lab AND NOT os:windows`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     /// Only agents of this protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(value_type = Option<words::Protocol>, inline)]
@@ -95,6 +101,16 @@ pub struct AgentQuery {
     /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+/// How one agent is asked for.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct OneAgentQuery {
+    /// Whether the unique beginning of an id or a name is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<bool>,
 }
 
 /// A one-time enrolment token, shown once.

@@ -21,6 +21,9 @@ use crate::exit::{Exit, usage};
 use crate::output::Output;
 use crate::parse;
 
+/// Where the agent that `up` starts keeps its state, in the hub's data directory.
+pub const HUBS_AGENT: &str = "agent";
+
 /// What a verb works with.
 #[derive(Clone, Copy, Debug)]
 pub struct Verb<'a> {
@@ -32,6 +35,28 @@ pub struct Verb<'a> {
     pub hub: Option<&'a str>,
     /// The token for it, where the command line has one.
     pub token: Option<&'a str>,
+    /// Where a hub on this machine keeps its data, and beside it the state of the agent that it starts.
+    pub hub_data: Option<&'a HubData>,
+}
+
+/// The data directory of a hub on this machine.
+#[derive(Clone, Debug)]
+pub struct HubData {
+    /// The directory.
+    pub dir: PathBuf,
+    /// Who named it.
+    pub from: Named,
+}
+
+/// Who named a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The command line.
+    Flag,
+    /// The environment.
+    Variable,
+    /// Nobody: it is the platform's.
+    Nobody,
 }
 
 /// What the endpoint does; without a verb it runs.
@@ -285,6 +310,28 @@ fn state_dir(args: &StateArgs) -> Result<StateDir> {
         state = state.with_switch_file(path);
     }
     Ok(state)
+}
+
+/// The state of the agent that a person on this machine means: the one that is named, else the one that is installed or
+/// enrolled, else the one that `up` has started.
+fn found(verb: Verb<'_>, args: &StateArgs) -> Result<StateDir> {
+    let own = state_dir(args)?;
+    let is_named = args.state.is_some() || std::env::var_os("CONVOKE_AGENT_STATE").is_some_and(|dir| !dir.is_empty());
+    let Some(data) = verb.hub_data.filter(|_| !is_named) else { return Ok(own) };
+    let beside = StateDir::new(data.dir.join(HUBS_AGENT));
+    if data.from == Named::Flag {
+        return Ok(beside);
+    }
+    match (control::has_agent(&own)?, control::has_agent(&beside)?) {
+        // Who believes that a machine is paused must not be wrong about which of its agents is.
+        (true, true) if data.from == Named::Nobody => Err(usage(format!(
+            "two agents have their state on this machine, in {} and {}; name one with --state",
+            own.path().display(),
+            beside.path().display()
+        ))),
+        (_, true) => Ok(beside),
+        (_, false) => Ok(own),
+    }
 }
 
 /// A mistake of whoever started it, told as such.

@@ -36,8 +36,13 @@ fn main() -> ExitCode {
         }
     };
     let output = Output::new(cli.json);
-    let verb =
-        Verb { output: &output, program: "convoke-agent", hub: cli.hub.as_deref(), token: cli.token.as_deref() };
+    let verb = Verb {
+        output: &output,
+        program: "convoke-agent",
+        hub: cli.hub.as_deref(),
+        token: cli.token.as_deref(),
+        hub_data: None,
+    };
     match run(verb, cli.agent) {
         Ok(exit) => exit.into(),
         // `convoke-agent logs | head` is no error: who reads has seen enough.

@@ -80,6 +80,17 @@ impl Verb<'_> {
     }
 }
 
+/// Where a hub on this machine keeps its data. Without a place for it there is none.
+fn hub_data(global: &Global) -> Option<agent::HubData> {
+    let from = match (&global.data, std::env::var_os("CONVOKE_DATA")) {
+        (Some(_), _) => agent::Named::Flag,
+        (None, Some(dir)) if !dir.is_empty() => agent::Named::Variable,
+        _ => agent::Named::Nobody,
+    };
+    let dir = crate::local::data_dir(global.data.as_deref()).ok()?;
+    Some(agent::HubData { dir, from })
+}
+
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     let Cli { global, command } = cli;
@@ -89,7 +100,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Hub(args) => hub::run(verb, args),
         Command::Agent(args) => {
             let (hub, token) = (global.hub.as_deref(), global.token.as_deref());
-            agent::run(agent::Verb { output, program: "convoke agent", hub, token }, *args)
+            let data = hub_data(&global);
+            agent::run(agent::Verb { output, program: "convoke agent", hub, token, hub_data: data.as_ref() }, *args)
         }
         Command::Agents(command) => against_a_hub(agents::run(verb, command)),
         Command::EnrollToken(args) => against_a_hub(enrol::run(verb, args)),

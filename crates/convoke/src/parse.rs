@@ -16,6 +16,34 @@ pub(crate) fn agent(text: &str) -> Result<PeerId, String> {
     PeerId::parse(text).map_err(|why| why.to_string())
 }
 
+/// What a person calls an agent: its id, or a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AgentName(String);
+
+impl AgentName {
+    /// Where the hub has it, by whatever it is called.
+    pub(crate) fn path(&self) -> String {
+        format!("/api/agents/{}", segment(&self.0))
+    }
+}
+
+impl std::fmt::Display for AgentName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An agent's id, or a name. It becomes one part of an address, whatever it holds.
+pub(crate) fn agent_name(text: &str) -> Result<AgentName, String> {
+    let fits = (1..=255).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    let leads_elsewhere = text == "." || text == "..";
+    if fits && !leads_elsewhere {
+        Ok(AgentName(text.into()))
+    } else {
+        Err("an agent's id or name has 1 to 255 characters".into())
+    }
+}
+
 /// A rule's id. It becomes part of an address, so what could lead elsewhere is refused here.
 pub(crate) fn rule(text: &str) -> Result<String, String> {
     let fits = (1..=64).contains(&text.len())
@@ -139,6 +167,8 @@ mod tests {
             assert!(rule(bad).is_err(), "{bad}");
             assert!(agent(bad).is_err(), "{bad}");
         }
+        assert_eq!(agent_name("a/b?c").expect("a name").path(), "/api/agents/a%2Fb%3Fc");
+        assert!(agent_name("..").is_err() && agent_name("").is_err() && agent_name("a\nb").is_err());
         assert!(rule("no-reboots.1").is_ok());
         assert!(agent("yonexus:client-a").is_ok());
     }

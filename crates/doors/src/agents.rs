@@ -5,10 +5,12 @@ use std::sync::Arc;
 use convoke_api::agents::{Agent as AgentView, AgentList, AgentQuery};
 use convoke_core::id::{PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind};
+use convoke_core::query::Query;
 use convoke_gate::agents::Agent;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
+use convoke_gate::resolve::{By, Described, Unresolved, resolve};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -16,8 +18,22 @@ use crate::ApiError;
 use crate::extract::limit;
 use crate::keeper::record_refusal;
 
-/// The agent, if there is one and it is within the caller's reach.
-pub async fn in_reach(hub: &Hub, caller: &Caller, id: &str) -> Result<Arc<Agent>, ApiError> {
+/// The agent that a caller means by an id or a name, if it is within their reach.
+pub async fn in_reach(hub: &Hub, caller: &Caller, text: &str) -> Result<Arc<Agent>, ApiError> {
+    in_reach_by(hub, caller, text, By::Name).await
+}
+
+/// The same, where a unique beginning may do, too.
+pub async fn in_reach_by(hub: &Hub, caller: &Caller, text: &str, by: By) -> Result<Arc<Agent>, ApiError> {
+    match resolve(&hub.agents, caller, text, by, |_| true) {
+        Ok(agent) => Ok(agent),
+        Err(Unresolved::Several { ids, count }) => Err(ApiError::ambiguous(text, &ids, count)),
+        Err(Unresolved::Nobody) => with_id(hub, caller, text).await,
+    }
+}
+
+/// The agent with this very id, if there is one and it is within the caller's reach.
+pub async fn with_id(hub: &Hub, caller: &Caller, id: &str) -> Result<Arc<Agent>, ApiError> {
     let agent = hub.agents.find(id);
     let tags = agent.as_ref().map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
     // Reach is checked first: a token for one tag must not learn which other agents exist.
@@ -33,10 +49,11 @@ pub async fn in_reach(hub: &Hub, caller: &Caller, id: &str) -> Result<Arc<Agent>
 pub async fn in_turn<'a>(
     hub: &'a Hub,
     caller: &Caller,
-    id: &str,
+    text: &str,
 ) -> Result<(Arc<Agent>, tokio::sync::MutexGuard<'a, ()>), ApiError> {
-    let turn = hub.agents.turn(id).await;
-    Ok((in_reach(hub, caller, id).await?, turn))
+    let meant = in_reach(hub, caller, text).await?;
+    let turn = hub.agents.turn(meant.id.as_str()).await;
+    Ok((with_id(hub, caller, meant.id.as_str()).await?, turn))
 }
 
 /// The agents within a caller's reach that a query asks for.
@@ -49,6 +66,8 @@ pub fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<AgentList,
                 .ok_or_else(|| ApiError::bad_request("`protocol` must be kenny, sonde or yonexus"))?,
         ),
     };
+    let asked = Query::parse(query.query.as_deref().unwrap_or_default());
+    let asked = asked.map_err(|why| ApiError::bad_request(why.to_string()))?;
     let mut agents = Vec::new();
     let mut next = None;
     for agent in hub.agents.list(query.after.as_deref()).iter() {
@@ -56,7 +75,8 @@ pub fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<AgentList,
         let wanted = caller.token.grant.scopes.reaches(agent.id.as_str(), &state.tags)
             && protocol.is_none_or(|p| p == agent.id.protocol())
             && query.tag.as_ref().is_none_or(|tag| state.tags.contains(tag))
-            && query.online.is_none_or(|online| online == state.is_online());
+            && query.online.is_none_or(|online| online == state.is_online())
+            && asked.as_ref().is_none_or(|asked| asked.fits(&Described { id: &agent.id, state: &state }));
         drop(state);
         if !wanted {
             continue;
@@ -74,6 +94,7 @@ pub fn view(agent: &Agent) -> AgentView {
     let state = agent.state();
     AgentView {
         id: agent.id.as_str().into(),
+        name: state.name.as_deref().map(Into::into),
         protocol: agent.id.protocol().name().into(),
         online: state.is_online(),
         trust: state.trust,

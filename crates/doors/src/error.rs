@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use convoke_api::{ErrorBody, ErrorDetail};
 use convoke_core::grant::Missing;
+use convoke_core::id::PeerId;
 use convoke_store::StoreError;
 
 use convoke_gate::clock;
@@ -88,6 +89,11 @@ impl ApiError {
             .hint("`convoke agents list` shows those there are; `convoke enroll-token ID` invites a new one")
     }
 
+    /// 409 for a text that means several agents.
+    pub fn ambiguous(text: &str, ids: &[PeerId], count: usize) -> Self {
+        Self::new(StatusCode::CONFLICT, "ambiguous", ambiguous(text, ids, count)).hint("name one of them by its id")
+    }
+
     /// 405.
     pub fn method_not_allowed() -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not support that method")
@@ -127,6 +133,15 @@ impl ApiError {
         let message = "internal error; the hub's log has more under this request id";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
+}
+
+/// Says that a text means several agents, and which.
+pub fn ambiguous(text: &str, ids: &[PeerId], count: usize) -> String {
+    let mut named: Vec<&str> = ids.iter().map(PeerId::as_str).collect();
+    if count > named.len() {
+        named.push("…");
+    }
+    format!("`{}` means {count} agents: {}", clip(text), named.join(", "))
 }
 
 impl std::convert::From<StoreError> for ApiError {

@@ -10,7 +10,7 @@ use convoke_gate::operators::Caller;
 use convoke_store::JournalFilter;
 
 use crate::ApiError;
-use crate::agents::in_reach;
+use crate::agents::with_id;
 use crate::extract::limit;
 
 /// Whether a caller whose reach is narrowed may see what is about this peer. What is about no peer at all (tokens,
@@ -28,7 +28,7 @@ pub fn visible(hub: &Hub, caller: &Caller, target: Option<&str>) -> bool {
 /// Refuses to look for a peer out of the caller's reach: whether there is a next page would tell that it exists.
 pub async fn asked_about(hub: &Hub, caller: &Caller, agent: Option<&str>) -> Result<(), ApiError> {
     match agent {
-        Some(agent) if !visible(hub, caller, Some(agent)) => in_reach(hub, caller, agent).await.map(drop),
+        Some(agent) if !visible(hub, caller, Some(agent)) => with_id(hub, caller, agent).await.map(drop),
         _ => Ok(()),
     }
 }

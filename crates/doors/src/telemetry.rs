@@ -1,6 +1,7 @@
 //! Telemetry as every door shows it, of agents within the caller's reach.
 
 use convoke_api::fleet::Snapshot;
+use convoke_core::id::PeerId;
 use convoke_core::json;
 use convoke_gate::fleet;
 use convoke_gate::hub::Hub;
@@ -12,10 +13,12 @@ use crate::ApiError;
 use crate::agents::in_reach;
 use crate::error::clip;
 
-async fn latest(hub: &Hub, caller: &Caller, id: &str) -> Result<SnapshotRow, ApiError> {
-    let agent = in_reach(hub, caller, id).await?;
-    let row = hub.store.latest_snapshot(&agent.id).await?;
-    row.ok_or_else(|| ApiError::not_found(format!("agent {id} has not sent telemetry yet")))
+async fn latest(hub: &Hub, caller: &Caller, text: &str) -> Result<(PeerId, SnapshotRow), ApiError> {
+    let id = in_reach(hub, caller, text).await?.id.clone();
+    match hub.store.latest_snapshot(&id).await? {
+        Some(row) => Ok((id, row)),
+        None => Err(ApiError::not_found(format!("agent {id} has not sent telemetry yet"))),
+    }
 }
 
 /// What an agent wrote, for any program to read.
@@ -33,10 +36,10 @@ fn member(object: &str, name: &str) -> Option<Box<RawValue>> {
 pub async fn latest_snapshot(
     hub: &Hub,
     caller: &Caller,
-    id: String,
+    agent: &str,
     section: Option<&str>,
 ) -> Result<Snapshot, ApiError> {
-    let row = latest(hub, caller, &id).await?;
+    let (id, row) = latest(hub, caller, agent).await?;
     let (overall, _) = fleet::statuses(&row.health);
     let (body, health) = match section {
         None => (raw(row.body)?, raw(row.health)?),
@@ -49,7 +52,7 @@ pub async fn latest_snapshot(
         }
     };
     Ok(Snapshot {
-        agent_id: id,
+        agent_id: id.as_str().into(),
         collected_at: row.collected_at,
         received_at: row.received_at.to_string(),
         overall: overall.name().into(),
@@ -59,12 +62,12 @@ pub async fn latest_snapshot(
 }
 
 /// The latest verdict on an agent within a caller's reach.
-pub async fn latest_health(hub: &Hub, caller: &Caller, id: &str) -> Result<serde_json::Value, ApiError> {
-    let row = latest(hub, caller, id).await?;
+pub async fn latest_health(hub: &Hub, caller: &Caller, agent: &str) -> Result<serde_json::Value, ApiError> {
+    let (id, row) = latest(hub, caller, agent).await?;
     let (overall, _) = fleet::statuses(&row.health);
     let sections: serde_json::Value = serde_json::from_str(&row.health).map_err(|_| ApiError::internal())?;
     Ok(serde_json::json!({
-        "agent_id": id,
+        "agent_id": id.as_str(),
         "overall": overall.name(),
         "collected_at": row.collected_at,
         "sections": sections,

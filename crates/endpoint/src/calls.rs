@@ -13,6 +13,7 @@ use convoke_kenny::frame::{self, ErrorCode};
 use convoke_kenny::policy::Group;
 use convoke_kenny::tools;
 use convoke_machine::{Call, Machine, ToolError};
+use convoke_probes::Probes;
 use convoke_socket::queue::{Item, Queue, Rank};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -23,6 +24,7 @@ use uuid::Uuid;
 
 use crate::fit::{TooLarge, fit};
 use crate::policy::{self, Policy};
+use crate::probe::{self, ProbeRequest};
 use crate::update::Updater;
 
 /// No call runs longer, whatever it asks for.
@@ -90,6 +92,8 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Calls {
     machine: Machine,
+    /// None where they could not be loaded.
+    probes: Option<Arc<Probes>>,
     policy: Policy,
     updater: Updater,
     places: Semaphore,
@@ -170,6 +174,23 @@ pub(crate) fn shell_command<'a>(tool: &str, args: &'a Value) -> Option<(Group, &
     Some((group, args.get(argument).and_then(Value::as_str).unwrap_or_default()))
 }
 
+/// What a request asks for, once the endpoint's policy has let it pass.
+enum Work {
+    Tool(String, Map<String, Value>),
+    Probe(ProbeRequest),
+    ProbeList(Arc<Probes>),
+}
+
+impl Work {
+    fn changes_machine(&self) -> bool {
+        match self {
+            Self::Tool(tool, _) => tools::is_mutating(tool),
+            Self::Probe(request) => policy::Request::changes_machine(request),
+            Self::ProbeList(_) => false,
+        }
+    }
+}
+
 /// What a handler came to.
 enum Done {
     Result(Value),
@@ -179,7 +200,7 @@ enum Done {
 
 impl Calls {
     pub(crate) fn new(
-        machine: Machine,
+        (machine, probes): (Machine, Option<Arc<Probes>>),
         policy: Policy,
         updater: Updater,
         (most, most_waiting): (usize, usize),
@@ -187,6 +208,7 @@ impl Calls {
     ) -> Self {
         Self {
             machine,
+            probes,
             policy,
             updater,
             places: Semaphore::new(most),
@@ -196,6 +218,11 @@ impl Calls {
             stop,
             tasks: TaskTracker::new(),
         }
+    }
+
+    /// Whether the agent answers probes.
+    pub(crate) fn has_probes(&self) -> bool {
+        self.probes.is_some()
     }
 
     /// Starts a call. Returns at once; the answer goes to `reply`.
@@ -253,7 +280,7 @@ impl Calls {
         let patience = asked(&args).unwrap_or_else(|| self.machine.usual_timeout(&tool)).min(LONGEST);
         let arrived = tokio::time::Instant::now();
         // Before it waits for a place: what is refused need not wait, and holds nobody up.
-        let (tool, args) = self.check(tool, args).await?;
+        let work = self.check(tool, args).await?;
         let Ok(place) = tokio::time::timeout(patience, self.places.acquire()).await else {
             let seconds = patience.as_secs();
             let message = format!("tool exceeded {seconds}s while waiting for {} other calls", self.most);
@@ -262,21 +289,35 @@ impl Calls {
         // The semaphore is never closed.
         let _place = place;
         // Somebody may have switched it off while the call waited. A file of a few bytes, so read right here.
-        if self.policy.switch_refuses(tools::is_mutating(&tool)) {
+        if self.policy.switch_refuses(work.changes_machine()) {
             return Err(policy::Refusal::SwitchedOff.into());
-        }
-        if tool == "agent_update" {
-            return Ok(Done::Staged(self.updater.stage(&args).await?));
         }
         // Its own time is its own: only a longer wait for a place is taken off, since the hub's patience runs meanwhile.
         let waited = arrived.elapsed().saturating_sub(GRACE);
         let left = patience.saturating_sub(waited).max(Duration::from_millis(1));
-        let call = Call { timeout: Some(left), cancel: self.stop.child_token() };
-        Ok(Done::Result(self.machine.run(&tool, &args, &call).await?))
+        let cancel = self.stop.child_token();
+        match work {
+            Work::Tool(tool, args) if tool == "agent_update" => Ok(Done::Staged(self.updater.stage(&args).await?)),
+            Work::Tool(tool, args) => {
+                let call = Call { timeout: Some(left), cancel };
+                Ok(Done::Result(self.machine.run(&tool, &args, &call).await?))
+            }
+            Work::Probe(request) => Ok(Done::Result(request.run(left, cancel).await)),
+            Work::ProbeList(probes) => Ok(Done::Result(probe::listed(&probes))),
+        }
     }
 
     /// The endpoint's policy, then the arguments.
-    async fn check(&self, tool: String, args: Map<String, Value>) -> Result<(String, Map<String, Value>), Refusal> {
+    async fn check(&self, tool: String, args: Map<String, Value>) -> Result<Work, Refusal> {
+        match (&self.probes, tool.as_str()) {
+            (Some(probes), tools::PROBE_LIST) => return Ok(Work::ProbeList(Arc::clone(probes))),
+            (Some(probes), tools::PROBE_RUN) => {
+                let request = ProbeRequest::read(probes, &args)
+                    .map_err(|why| Refusal { code: ErrorCode::BadArgs, message: why.into() })?;
+                return Ok(Work::Probe(self.policy.check(request).await?));
+            }
+            _ => {}
+        }
         let call = ToolCall { tool, args: Value::Object(args), updater: self.updater.clone() };
         let ToolCall { tool, args, .. } = self.policy.check(call).await?;
         let args = without_patience(&tool, args);
@@ -285,7 +326,7 @@ impl Calls {
             return refuse(ErrorCode::BadArgs, why);
         }
         let Value::Object(args) = args else { return refuse(ErrorCode::Internal, "lost the arguments") };
-        Ok((tool, args))
+        Ok(Work::Tool(tool, args))
     }
 
     fn arrive(self: &Arc<Self>) -> Result<Present, Refusal> {

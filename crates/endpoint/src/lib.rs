@@ -29,6 +29,7 @@ mod link;
 pub mod logs;
 mod net;
 pub mod policy;
+mod probe;
 pub mod run;
 pub mod service;
 pub mod settings;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant as StdInstant};
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
 use convoke_kenny::frame::{self, Meta, RemoteControl};
 use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule, ShellPolicy};
+use convoke_kenny::tools::FEATURE_PROBES;
 use convoke_socket::drive::{Clock, HIGH_WATER, Lost, Machine, Message, drive};
 use convoke_socket::queue::Queue;
 use convoke_socket::{Connection, SocketError, UpgradeError};
@@ -145,7 +146,7 @@ pub(crate) async fn open<'a>(
     config.challenge_timeout = shared.settings.seconds("challenge_timeout_s");
     config.heartbeat = shared.settings.seconds("heartbeat_s");
     let mut session = AgentSession::new(config, key.clone(), nonce, shared.epoch.elapsed());
-    socket.queue_text(&session.register_frame(&meta(switch)));
+    socket.queue_text(&session.register_frame(&meta(switch, shared.calls.has_probes())));
     let queue = Arc::new(Queue::default());
     let auth =
         drive(&mut socket, &mut Handshake { session: &mut session }, &queue, Clock::since(shared.epoch)).await?;
@@ -215,7 +216,7 @@ impl From<Lost> for LinkError {
     }
 }
 
-fn meta(switch: RemoteControl) -> Meta {
+fn meta(switch: RemoteControl, has_probes: bool) -> Meta {
     let os = match std::env::consts::OS {
         os @ ("windows" | "linux" | "macos") => os,
         // The contract knows three; whatever else we are built for is nearest to this one.
@@ -227,7 +228,7 @@ fn meta(switch: RemoteControl) -> Meta {
         version: VERSION.to_owned(),
         arch: Some(std::env::consts::ARCH.to_owned()),
         channel: None,
-        features: FEATURES.iter().map(|name| (*name).to_owned()).collect(),
+        features: FEATURES.iter().chain(has_probes.then_some(&FEATURE_PROBES)).map(|name| (*name).into()).collect(),
         remote_control: Some(switch),
     }
 }

@@ -16,6 +16,7 @@ use crate::link::{self, Ended, LinkError, Shared};
 use crate::logs::Forward;
 use crate::net::Dialler;
 use crate::policy::Policy;
+use crate::probe;
 use crate::state::{StateDir, StateError};
 use crate::status::{Phase, Teller};
 use crate::telemetry::{Links, Telemetry, VERSION};
@@ -175,7 +176,13 @@ impl Runner {
         let dialler = Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s"));
         let updater = Updater::new(&identity, &settings, dialler.clone(), state.clone(), supervision.clone());
         let bounds = (settings.number("max_calls"), settings.number("max_waiting"));
-        let calls = Calls::new(machine.clone(), policy.clone(), updater.clone(), bounds, stop.child_token());
+        let calls = Calls::new(
+            (machine.clone(), probe::load(&state, &settings)),
+            policy.clone(),
+            updater.clone(),
+            bounds,
+            stop.child_token(),
+        );
         let (links, told) = Links::new();
         let telemetry = Telemetry {
             id: identity.id.to_string(),

@@ -49,6 +49,7 @@ pub const TABLE: &[Setting] = &[
     setting("max_frame_bytes", None, Kind::Number(0, 64 << 20), "0", "Largest frame to send. 0: what the hub announces, else 262144, beyond which kenny servers of version 0.8 drop frames silently."),
     setting("max_waiting", None, Kind::Number(0, 65_536), "960", "Most calls that wait; others are refused."),
     setting("output_bytes", None, Kind::Number(1024, 32 << 20), "1048576", "Most bytes of a command's output in a result; the result says when there was more."),
+    setting("probe_ceiling", None, Kind::Word(&["observe", "interact", "manage"]), "observe", "The most that a probe asked for over this tunnel may do."),
     setting("reconnect_max_s", None, Kind::Seconds(0.2, 3600.0), "60", "Longest pause between two attempts to connect. Pauses are random, and shorter at first."),
     setting("switch_poll_s", None, Kind::Seconds(0.005, 60.0), "1", "How often the agent reads the kill switch's file, to tell the hub of a change. Each call reads it, too."),
     setting("telemetry_s", Some("KENNY_TELEMETRY_INTERVAL_SECS"), Kind::Seconds(1.0, 7.0 * DAY), "900", "Seconds between telemetry snapshots."),

@@ -11,6 +11,7 @@ mod saved;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use convoke_core::effect::Effect;
 use convoke_core::secret::SecretText;
 use convoke_dial::backoff::Backoff;
 use convoke_probes::Probes;
@@ -103,7 +104,7 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
     let mut saved = Saved { hub: door.to_string(), name, ca_file: enrolment.ca.clone(), ..Saved::default() };
     saved.allowed = allowed;
     saved.heartbeat_s = heartbeat_s;
-    let probes = load(state, &saved)?;
+    let probes = load(state, saved.allowed.clone())?;
     let mut dialect = Dialect::Field;
     // Whoever enrols anew proves with the key it has that the name is its own. If that key is void, the token must do.
     let mut own_key = before.filter(|s| s.hub == saved.hub && s.name == saved.name);
@@ -184,7 +185,7 @@ async fn tunnels(
     tell: &(impl Fn(Phase, Option<String>) + Sync),
     stop: &CancellationToken,
 ) -> Result<(), SondeError> {
-    let probes = Arc::new(load(state, saved)?);
+    let probes = Arc::new(load(state, saved.allowed.clone())?);
     let config = AgentConfig {
         heartbeat: saved.heartbeat()?,
         signer: saved.signer()?,
@@ -222,9 +223,14 @@ async fn tunnels(
     Ok(())
 }
 
+/// The packs for a kenny tunnel of this machine.
+pub(crate) fn load_for_kenny(state: &StateDir, ceiling: Effect) -> Result<Probes, SondeError> {
+    load(state, Allowed { ceiling, ..allowed(state)? })
+}
+
 /// The packs that make sense here; what is wrong with others is told.
-fn load(state: &StateDir, saved: &Saved) -> Result<Probes, SondeError> {
-    let probes = Probes::load(saved.allowed.config(state), env!("CARGO_PKG_VERSION"))?;
+fn load(state: &StateDir, allowed: Allowed) -> Result<Probes, SondeError> {
+    let probes = Probes::load(allowed.config(state), env!("CARGO_PKG_VERSION"))?;
     for problem in probes.problems() {
         tracing::warn!(problem, "cannot load a pack");
     }
@@ -233,8 +239,12 @@ fn load(state: &StateDir, saved: &Saved) -> Result<Probes, SondeError> {
 
 /// Where the packs of the machine's owner are.
 pub fn packs_dir(state: &StateDir) -> Result<std::path::PathBuf, SondeError> {
-    let allowed = if is_enrolled(state) { Saved::read(state)?.allowed } else { Allowed::default() };
-    Ok(allowed.packs_dir.unwrap_or_else(|| state.path().join("packs")))
+    Ok(allowed(state)?.packs_dir.unwrap_or_else(|| state.path().join("packs")))
+}
+
+/// What the machine's owner allows.
+fn allowed(state: &StateDir) -> Result<Allowed, SondeError> {
+    if is_enrolled(state) { Ok(Saved::read(state)?.allowed) } else { Ok(Allowed::default()) }
 }
 
 /// Whether an agent was enrolled at a Sonde hub with this state directory.

@@ -62,6 +62,14 @@ pub struct AgentState {
     pub overall: Overall,
     /// Whether it has a link.
     online: bool,
+    /// The name it enrolled with, where that is not its id.
+    pub name: Option<Box<str>>,
+    /// Its host's name, as it said.
+    pub hostname: Option<Box<str>>,
+    /// Its version, as it said.
+    pub version: Option<Box<str>>,
+    /// What it can do beyond its protocol, as it said.
+    pub features: Box<[Box<str>]>,
     /// Its system, as it said.
     pub os: Os,
     /// Whether remote control is on at the endpoint, as it said.
@@ -115,6 +123,22 @@ impl AgentState {
     /// Whether it has a link.
     pub const fn is_online(&self) -> bool {
         self.online
+    }
+
+    /// Takes over what the agent said of its machine.
+    pub fn take(&mut self, facts: Facts) {
+        let text = |text: Option<String>| text.filter(|text| !text.is_empty()).map(Into::into);
+        self.os = os_named(&facts.os);
+        self.remote_control = facts.remote_control;
+        self.name = text(facts.name);
+        self.hostname = text(facts.hostname);
+        self.version = text(facts.version);
+        self.features = facts.features.into_iter().map(Into::into).collect();
+    }
+
+    /// Whether it can do this beyond its protocol.
+    pub fn has_feature(&self, feature: &str) -> bool {
+        self.features.iter().any(|has| **has == *feature)
     }
 
     /// When its last frame came.
@@ -361,6 +385,10 @@ fn new_agent(id: PeerId) -> Agent {
         tags: Arc::default(),
         meta: None,
         protocol_version: None,
+        name: None,
+        hostname: None,
+        version: None,
+        features: Box::default(),
         os: Os::Other,
         remote_control: None,
         enrolled_at: None,
@@ -384,8 +412,7 @@ fn from_row(row: AgentRow, facts: ReadFacts) -> Agent {
         state.public_key = row.public_key.and_then(|key| VerifyingKey::from_bytes(&key).ok()).map(Arc::new);
         state.tags = row.tags.into();
         if let Some(facts) = row.meta.as_deref().map(facts) {
-            state.os = os_named(&facts.os);
-            state.remote_control = facts.remote_control;
+            state.take(facts);
         }
         state.meta = row.meta;
         state.protocol_version = row.protocol_version.map(Into::into);
@@ -407,6 +434,14 @@ pub struct Facts {
     pub os: String,
     /// Whether remote control is on.
     pub remote_control: Option<bool>,
+    /// The name it enrolled with, where that is not its id.
+    pub name: Option<String>,
+    /// Its host's name.
+    pub hostname: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// What it can do beyond its protocol.
+    pub features: Vec<String>,
 }
 
 /// Reads them from the text that an agent sent: its protocol knows how.

@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod operators;
 pub mod part;
 pub mod policy;
+pub mod resolve;
 pub mod settings;
 pub mod strangers;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use convoke_api::agents::{Agent as AgentView, AgentList, AgentPatch, AgentQuery};
+use convoke_api::agents::{Agent as AgentView, AgentList, AgentPatch, AgentQuery, OneAgentQuery};
 use convoke_core::event::AgentChange;
 use convoke_core::glob;
 use convoke_core::grant::Right;
@@ -12,7 +12,7 @@ use convoke_core::peer::Trust;
 use serde_json::json;
 
 use convoke_doors::ApiError;
-use convoke_doors::agents::{change_record as record, in_reach, in_turn, page, view};
+use convoke_doors::agents::{change_record as record, in_reach, in_reach_by, in_turn, page, view};
 use convoke_doors::extract::{By, Json, PathOf, QueryOf};
 use convoke_doors::keeper::record_refusal;
 use convoke_gate::agents::Agent;
@@ -20,6 +20,7 @@ use convoke_gate::calls;
 use convoke_gate::hub::Hub;
 use convoke_gate::link::Close;
 use convoke_gate::operators::Caller;
+use convoke_gate::resolve;
 
 /// Most tags of one agent.
 const MAX_TAGS: usize = 32;
@@ -34,14 +35,17 @@ pub async fn list(
     page(&hub, &caller, &query).map(Json)
 }
 
-#[utoipa::path(get, path = "/api/agents/{id}", params(("id" = String, Path)), responses((status = 200, body = AgentView)), tag = "agents")]
-/// One agent.
+#[utoipa::path(get, path = "/api/agents/{id}", params(("id" = String, Path), OneAgentQuery),
+    responses((status = 200, body = AgentView), (status = 409)), tag = "agents")]
+/// One agent, by its id or a name that only one has; with `prefix`, also by the unique beginning of either.
 pub async fn show(
     State(hub): State<Hub>,
     By(caller): By,
     PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<OneAgentQuery>,
 ) -> Result<Json<AgentView>, ApiError> {
-    Ok(Json(view(&*in_reach(&hub, &caller, &id).await?)))
+    let by = if query.prefix == Some(true) { resolve::By::Beginning } else { resolve::By::Name };
+    Ok(Json(view(&*in_reach_by(&hub, &caller, &id, by).await?)))
 }
 
 #[utoipa::path(patch, path = "/api/agents/{id}", params(("id" = String, Path)), request_body = AgentPatch,
@@ -54,6 +58,7 @@ pub async fn patch(
     Json(patch): Json<AgentPatch>,
 ) -> Result<Json<AgentView>, ApiError> {
     let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
+    let id = agent.id.as_str();
     let mut tags = patch.tags;
     tags.sort();
     tags.dedup();
@@ -65,15 +70,15 @@ pub async fn patch(
             "`tags` takes at most 32 tags of 1 to 64 letters, digits, '.', '_', ':' and '-'",
         ));
     }
-    if caller.token.grant.check_reach(&id, &tags).is_err() {
+    if caller.token.grant.check_reach(id, &tags).is_err() {
         // Taking away the tag that brings an agent into reach would put it out of the caller's own hands.
         return Err(ApiError::bad_request("with these tags the agent would be outside this token's scopes"));
     }
     check_rules_hold(&hub, &caller, &agent, &tags).await?;
-    let mut draft = record(&caller, Kind::Trust, &id, "tags");
+    let mut draft = record(&caller, Kind::Trust, id, "tags");
     draft = draft.detail(&json!({ "what": "tags", "tags": &tags }));
     if !hub.store.set_tags(&agent.id, &tags, draft).await? {
-        return Err(ApiError::no_agent(&id));
+        return Err(ApiError::no_agent(id));
     }
     let before = std::mem::replace(&mut agent.state().tags, tags.into());
     hub.events.agent_had(&agent.id, AgentChange::Tags, &before);
@@ -110,21 +115,22 @@ pub async fn remove(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
+    let id = agent.id.as_str();
     check_rules_hold(&hub, &caller, &agent, &[]).await?;
     // First out of memory: no handshake may succeed between the two.
     let before = std::mem::replace(&mut agent.state().trust, Trust::Revoked);
     hub.agents.close_link(&agent, Close::Revoked);
-    let removed = hub.store.remove_agent(&agent.id, record(&caller, Kind::Trust, &id, "removed")).await;
+    let removed = hub.store.remove_agent(&agent.id, record(&caller, Kind::Trust, id, "removed")).await;
     let removed = removed.inspect_err(|_| {
         // Not recorded, so not done: the operator is told and can try again.
         agent.state().trust = before;
     })?;
-    hub.agents.remove(&id);
+    hub.agents.remove(id);
     hub.parts.iter().for_each(|part| part.agent_removed(&agent.id));
     let tags = Arc::clone(&agent.state().tags);
     hub.events.agent_had(&agent.id, AgentChange::Removed, &tags);
     withdraw(&hub, &caller, &agent, "the agent was removed").await;
-    if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(&id)) }
+    if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(id)) }
 }
 
 #[utoipa::path(post, path = "/api/agents/{id}/revoke", params(("id" = String, Path)), responses((status = 200, body = AgentView)), tag = "agents")]
@@ -135,22 +141,24 @@ pub async fn revoke(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<AgentView>, ApiError> {
     // At once, though another's turn may not be over: what that puts in force is taken away again when ours comes.
-    hub.agents.close_link(&*in_reach(&hub, &caller, &id).await?, Close::Revoked);
-    let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
+    let meant = in_reach(&hub, &caller, &id).await?;
+    hub.agents.close_link(&meant, Close::Revoked);
+    let (agent, _turn) = in_turn(&hub, &caller, meant.id.as_str()).await?;
+    let id = agent.id.as_str();
     let before = {
         let mut state = agent.state();
         (std::mem::replace(&mut state.trust, Trust::Revoked), state.public_key.take())
     };
     hub.agents.close_link(&agent, Close::Revoked);
     let stored =
-        hub.store.set_trust(&agent.id, Trust::Revoked, true, record(&caller, Kind::Trust, &id, "revoked")).await;
+        hub.store.set_trust(&agent.id, Trust::Revoked, true, record(&caller, Kind::Trust, id, "revoked")).await;
     match stored {
         Ok(true) => {
             hub.events.agent(&agent.id, AgentChange::Trust);
             withdraw(&hub, &caller, &agent, "the agent was revoked").await;
             Ok(Json(view(&agent)))
         }
-        Ok(false) => Err(ApiError::no_agent(&id)),
+        Ok(false) => Err(ApiError::no_agent(id)),
         Err(why) => {
             // Not recorded, so not done: the operator is told and can try again.
             let mut state = agent.state();

@@ -63,7 +63,7 @@ pub async fn snapshot(
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<SnapshotQuery>,
 ) -> Result<Json<Snapshot>, ApiError> {
-    latest_snapshot(&hub, &caller, id, query.section.as_deref()).await.map(Json)
+    latest_snapshot(&hub, &caller, &id, query.section.as_deref()).await.map(Json)
 }
 
 #[utoipa::path(get, path = "/api/agents/{id}/health", params(("id" = String, Path)), responses((status = 200)), tag = "fleet")]

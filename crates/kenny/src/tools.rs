@@ -14,6 +14,14 @@ use crate::version::ProtocolVersion;
 pub use catalogue::TOOLS;
 pub use surface::guard_surfaces;
 
+/// What our agents announce in `register.meta.features` when they answer [`PROBE_LIST`] and [`PROBE_RUN`] (our own
+/// addition: these two are no tools of the catalogue).
+pub const FEATURE_PROBES: &str = "probes";
+/// Lists an agent's probes: `{}` → `{packs, capabilities, manifests}`.
+pub const PROBE_LIST: &str = "probe_list";
+/// Runs a probe: `{probe, params}` → the answer of the probe. Callers name the probe itself; the hub wraps it.
+pub const PROBE_RUN: &str = "probe_run";
+
 /// One tool.
 #[derive(Debug)]
 pub struct Tool {

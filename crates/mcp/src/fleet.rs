@@ -19,6 +19,7 @@ use convoke_doors::telemetry::{latest_health, latest_snapshot};
 use convoke_doors::{ApiError, extract};
 use convoke_gate::fleet;
 use convoke_gate::hub::Hub;
+use convoke_gate::resolve::{By, resolve};
 
 /// Which records of a page of the journal stay.
 pub(super) const RECORDS: Keep = Keep::First { next: "seq" };
@@ -34,6 +35,7 @@ const MAX_WINDOWS: u32 = 50;
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListArgs {
+    query: Option<String>,
     tag: Option<String>,
     online: Option<bool>,
     after: Option<String>,
@@ -42,8 +44,8 @@ struct ListArgs {
 
 /// `list_agents`.
 pub(super) fn list(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
-    let ListArgs { tag, online, after, limit } = args(given)?;
-    let query = AgentQuery { protocol: None, tag, online, after, limit };
+    let ListArgs { query, tag, online, after, limit } = args(given)?;
+    let query = AgentQuery { query, protocol: None, tag, online, after, limit };
     let mut shown = value(&agents_page(hub, &asker.caller, &query)?)?;
     if let Some(selected) = Sessions::of(hub).selected(asker.session.as_deref(), asker.caller.token.id) {
         shown["selected"] = selected.as_str().into();
@@ -57,26 +59,16 @@ pub(super) fn list(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct IdArgs {
-    id: String,
-}
-
-/// The id of the agent that is meant: some have a name, too. Only within the caller's reach, and whether anybody
-/// out of it has the same name makes no difference.
-fn id_of(hub: &Hub, asker: &Asker, given: String) -> String {
-    let scopes = &asker.caller.token.grant.scopes;
-    let is_in_reach = |id: &str| hub.agents.find(id).is_some_and(|a| scopes.reaches(id, &a.state().tags));
-    if is_in_reach(&given) {
-        return given;
-    }
-    let named = Sessions::of(hub).tools.agent_named(hub, &given).filter(|id| is_in_reach(id.as_str()));
-    named.map_or(given, |id| id.as_str().to_owned())
+struct AgentArgs {
+    #[serde(alias = "id")]
+    agent: String,
 }
 
 /// The same for what is recorded: whatever has records under this id has it, though it may be gone. An agent may take its
 /// name itself, and must not be able to hide them.
 async fn recorded_id_of(hub: &Hub, asker: &Asker, given: String) -> String {
-    let named = id_of(hub, asker, given.clone());
+    let meant = resolve(&hub.agents, &asker.caller, &given, By::Name, |_| true);
+    let named = meant.map_or_else(|_| given.clone(), |agent| agent.id.as_str().to_owned());
     // What is out of reach is not looked for: that would be a refusal, and recorded.
     if named == given || !asker.caller.token.grant.scopes.reaches::<String>(&given, &[]) {
         return named;
@@ -88,8 +80,8 @@ async fn recorded_id_of(hub: &Hub, asker: &Asker, given: String) -> String {
 
 /// `select_agent`.
 pub(super) async fn select(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
-    let IdArgs { id } = args(given)?;
-    let agent = in_reach(hub, &asker.caller, &id_of(hub, asker, id)).await?;
+    let AgentArgs { agent } = args(given)?;
+    let agent = in_reach(hub, &asker.caller, &agent).await?;
     let (id, online) = (agent.id.as_str(), agent.state().is_online());
     Sessions::of(hub).select(asker.session.as_deref(), asker.caller.token.id, agent.id.clone());
     let (holds_for, what) = match asker.session {
@@ -136,23 +128,25 @@ pub(super) fn overview_page(hub: &Hub, asker: &Asker, after: Option<&str>, limit
 
 /// `agent_health`.
 pub(super) async fn health(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
-    let IdArgs { id } = args(given)?;
-    let shown = latest_health(hub, &asker.caller, &id).await?;
-    let line = format!("{id} is {}, according to its telemetry.", shown["overall"].as_str().unwrap_or("unknown"));
+    let AgentArgs { agent } = args(given)?;
+    let shown = latest_health(hub, &asker.caller, &agent).await?;
+    let text = |name: &str| shown[name].as_str().unwrap_or("unknown");
+    let line = format!("{} is {}, according to its telemetry.", text("agent_id"), text("overall"));
     Ok(render::listing(&line, shown, budget(hub)))
 }
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SnapshotArgs {
-    id: String,
+    #[serde(alias = "id")]
+    agent: String,
     section: Option<String>,
 }
 
 /// `agent_snapshot`.
 pub(super) async fn snapshot(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
-    let SnapshotArgs { id, section } = args(given)?;
-    let snapshot = latest_snapshot(hub, &asker.caller, id, section.as_deref()).await?;
+    let SnapshotArgs { agent, section } = args(given)?;
+    let snapshot = latest_snapshot(hub, &asker.caller, &agent, section.as_deref()).await?;
     let line = format!("{} is {}, according to its latest telemetry.", snapshot.agent_id, snapshot.overall);
     Ok(render::listing(&line, value(&snapshot)?, budget(hub)))
 }

@@ -39,11 +39,13 @@ impl Toolset for HubTools {
 /// The tools: agents and their health, and what goes with approvals and the record.
 fn own() -> Vec<Entry> {
     let reads = || ToolAnnotations::from_raw(None, Some(true), Some(false), Some(true), Some(false));
-    let id = json!({ "type": "string", "description": "The agent's id." });
+    let agent = json!({ "type": "string", "description": "The machine, by id or name." });
     let limit =
         |most: u32| json!({ "type": "integer", "minimum": 1, "maximum": most, "description": "At most so many." });
     let after =
         json!({ "type": "string", "description": "Continue after this one: the `next` of the previous answer." });
+    let query = json!({ "type": "string", "description": "Only machines that fit, as in `tag:lab AND NOT os:windows`: \
+        AND, OR, NOT, brackets; fields id, name, tag, health, protocol, version, os, state, trust, online." });
     let tag = json!({ "type": "string", "description": "Only agents with this tag." });
     let args = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
     let own = |name, need, doc: &str, input: Value, output: Value, hints| {
@@ -55,7 +57,7 @@ fn own() -> Vec<Entry> {
             Need::View,
             "Lists the machines this caller may see, with whether each is online and its overall health.",
             args(
-                json!({ "tag": tag, "online": { "type": "boolean", "description": "Only online machines (true) or only offline ones (false)." },
+                json!({ "query": query, "tag": tag, "online": { "type": "boolean", "description": "Only online machines (true) or only offline ones (false)." },
                 "after": after, "limit": limit(1000) }),
                 &[],
             ),
@@ -67,7 +69,7 @@ fn own() -> Vec<Entry> {
             Need::Reach,
             "Chooses the machine that later calls without `agent` go to. It holds for this session; a client without \
              sessions must name `agent` for everything that does more than look.",
-            args(json!({ "id": id }), &["id"]),
+            args(json!({ "agent": agent }), &["agent"]),
             schema::selected(),
             // It changes what this session does next, and nothing on any machine.
             ToolAnnotations::from_raw(None, Some(false), Some(false), Some(true), Some(false)),
@@ -84,7 +86,7 @@ fn own() -> Vec<Entry> {
             "agent_health",
             Need::Reach,
             "Shows status and summary of each section of a machine's latest telemetry.",
-            args(json!({ "id": id }), &["id"]),
+            args(json!({ "agent": agent }), &["agent"]),
             schema::health(),
             reads(),
         ),
@@ -93,8 +95,8 @@ fn own() -> Vec<Entry> {
             Need::Reach,
             "Shows a machine's latest stored telemetry, whole or one section. `telemetry_collect` asks for fresh.",
             args(
-                json!({ "id": id, "section": { "type": "string", "description": "Only this section, as in disk." } }),
-                &["id"],
+                json!({ "agent": agent, "section": { "type": "string", "description": "Only this section, as in disk." } }),
+                &["agent"],
             ),
             schema::snapshot(),
             reads(),
@@ -134,7 +136,7 @@ fn own() -> Vec<Entry> {
             "Searches the hub's journal: who called what on which machine, who approved it, and how it ended.",
             args(
                 json!({
-                    "agent": { "type": "string", "description": "Only records about this machine: its id, or a Sonde agent's name." },
+                    "agent": { "type": "string", "description": "Only records about this machine, by id or name." },
                     "tool": { "type": "string", "description": "Only of this tool." },
                     "kind": { "type": "string", "description": "Only records of this kind: call, approval, refusal, auth, enrol, policy, token, trust, hub." },
                     "call_id": { "type": "string", "description": "Only of this call." },

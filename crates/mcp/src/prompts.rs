@@ -48,11 +48,11 @@ pub(super) async fn get(
         HEALTHY => HEALTHY_TEXT.to_owned(),
         name @ (TRIAGE | SLOW) => {
             let Some(agent) = text("agent") else {
-                return Err(ErrorData::invalid_params("`agent` is needed: the machine's id", None));
+                return Err(ErrorData::invalid_params("`agent` is needed: the machine, by id or name", None));
             };
-            in_reach(hub, &asker.caller, agent).await.map_err(|error| protocol_error(&error))?;
+            let agent = in_reach(hub, &asker.caller, agent).await.map_err(|error| protocol_error(&error))?;
             let template = if name == TRIAGE { TRIAGE_TEXT } else { SLOW_TEXT };
-            let mut filled = template.replace("{agent}", agent);
+            let mut filled = template.replace("{agent}", agent.id.as_str());
             if let Some(symptom) = text("symptom") {
                 let symptom = &symptom[..symptom.floor_char_boundary(2000)];
                 filled.push_str(&format!("\n\nWhat the person noticed: {symptom}"));

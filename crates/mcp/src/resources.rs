@@ -172,7 +172,7 @@ async fn content(hub: &Hub, asker: &Asker, name: &Name) -> Result<String, ApiErr
         }
         Name::Agent(id) => json(&view(&*in_reach(hub, caller, id.as_str()).await?)),
         Name::Health(id) => json(&latest_health(hub, caller, id.as_str()).await?),
-        Name::Snapshot(id) => json(&latest_snapshot(hub, caller, id.as_str().to_owned(), None).await?),
+        Name::Snapshot(id) => json(&latest_snapshot(hub, caller, id.as_str(), None).await?),
     }
 }
 

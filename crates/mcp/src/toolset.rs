@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use convoke_core::effect::Effect;
 use convoke_core::grant::{Grant, Missing};
-use convoke_core::id::PeerId;
 use convoke_core::json;
 use futures_util::future::BoxFuture;
 use rmcp::RoleServer;
@@ -144,11 +143,6 @@ pub trait Toolset: Debug + Send + Sync {
     fn instructions(&self) -> &'static str {
         ""
     }
-
-    /// The agent that goes by this name, beside its id.
-    fn agent_named(&self, _hub: &Hub, _name: &str) -> Option<PeerId> {
-        None
-    }
 }
 
 /// All tools, of all who bring some.
@@ -201,11 +195,6 @@ impl Tools {
     pub(super) fn instructions(&self, begin: &str, end: &str) -> String {
         let sets: String = self.sets.iter().map(|set| set.instructions()).collect();
         [begin, &sets, end].concat()
-    }
-
-    /// The agent that goes by this name, beside its id.
-    pub(super) fn agent_named(&self, hub: &Hub, name: &str) -> Option<PeerId> {
-        self.sets.iter().find_map(|set| set.agent_named(hub, name))
     }
 }
 

@@ -5,6 +5,7 @@ pub mod downloads;
 pub mod enrol_routes;
 mod live;
 mod logs;
+mod probes;
 mod telemetry;
 pub mod tools;
 pub mod update_routes;
@@ -33,7 +34,7 @@ use crate::Wires;
 use crate::ws::{Connection, Socket, Stream};
 use convoke_gate::agents::Facts;
 use convoke_gate::agents::budget::Record;
-use convoke_gate::agents::{Agent, AuthWay, os_named};
+use convoke_gate::agents::{Agent, AuthWay};
 use convoke_gate::clock;
 use convoke_gate::link::{Answer, Link};
 
@@ -236,8 +237,7 @@ async fn enter(hub: Wires, mut socket: Socket, session: Session, accepted: Box<A
             is_news = meta(&state.meta) != meta(&meta_raw) || state.protocol_version.as_deref() != version.as_deref();
             state.meta.clone_from(&meta_raw);
             state.protocol_version = version.as_deref().map(Into::into);
-            state.os = os_named(&accepted.meta.os);
-            state.remote_control = accepted.meta.remote_control.map(|r| r.is_enabled());
+            state.take(state.meta.as_deref().map(facts).unwrap_or_default());
             state.since = Some(now);
             state.last_seen = Some(now);
             state.auth = Some(auth);
@@ -301,7 +301,8 @@ async fn enter(hub: Wires, mut socket: Socket, session: Session, accepted: Box<A
         }
     }
     let (dialect, link_id) = (accepted.dialect, link.id);
-    let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &link, dialect).await;
+    let run = live::run(&hub, &mut socket, session, &agent, &link, dialect);
+    let ((close, last_seen), ()) = tokio::join!(run, Box::pin(probes::learn(&hub, &agent, &link)));
     // First out of the registry, so that nothing new is sent here; then every call that waited learns of it.
     if hub.agents.ended(&agent, link_id, Some(last_seen)) {
         hub.events.agent(&agent.id, AgentChange::Offline);
@@ -318,6 +319,26 @@ async fn enter(hub: Wires, mut socket: Socket, session: Session, accepted: Box<A
 
 /// What an agent said of its machine when it registered. Sonde agents' facts are kept in the same shape.
 pub fn facts(meta: &RawValue) -> Facts {
-    let meta = convoke_kenny::frame::Meta::read(meta);
-    Facts { os: meta.os, remote_control: meta.remote_control.map(|control| control.is_enabled()) }
+    /// What the hub keeps of a Sonde agent's registration.
+    #[derive(serde::Deserialize)]
+    struct Registered {
+        name: String,
+    }
+    let name = serde_json::from_str::<Registered>(meta.get()).ok().map(|registered| registered.name);
+    let convoke_kenny::frame::Meta { os, hostname, version, features, remote_control, .. } =
+        convoke_kenny::frame::Meta::read(meta);
+    // Sonde agents may add the architecture, and have Node's words for two systems.
+    let os = match os.split(' ').next().unwrap_or_default() {
+        "darwin" => "macos",
+        "win32" => "windows",
+        other => other,
+    };
+    Facts {
+        os: os.into(),
+        remote_control: remote_control.map(|control| control.is_enabled()),
+        name,
+        hostname: Some(hostname),
+        version: Some(version),
+        features,
+    }
 }

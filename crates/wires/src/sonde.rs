@@ -34,6 +34,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::door::Door;
+use convoke_core::effect::Effect;
+use convoke_core::id::PeerId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::peer::Trust;
 use convoke_socket::drive::{Lost, Machine, Message, Stop, drive_until};
@@ -50,8 +52,8 @@ use crate::ws::{Connection, Socket, Stream};
 use admit::Admitted;
 use ca::{Ca, CaError};
 use convoke_core::event::AgentChange;
+use convoke_gate::agents::AuthWay;
 use convoke_gate::agents::budget::Record;
-use convoke_gate::agents::{AuthWay, os_named};
 use convoke_gate::clock;
 use convoke_gate::link::{Answer, Link};
 use registry::{Registry, SondeAgent};
@@ -79,6 +81,11 @@ impl Sonde {
     /// From what is stored.
     pub fn new(registry: Registry) -> Self {
         Self { registry, cache: cache::Cache::default(), ca: OnceCell::new(), keys: Semaphore::new(KEYS_AT_ONCE) }
+    }
+
+    /// What a probe of an agent may do, as far as anyone says.
+    pub fn effect_of(&self, agent: &PeerId, probe: &str) -> Effect {
+        self.registry.find(agent).map_or(Effect::Manage, |sonde| sonde.effect_of(probe))
     }
 
     /// The hub's CA: read, or made when it is first needed.
@@ -279,7 +286,7 @@ async fn refused(hub: &Wires, arrival: &Arrival, name: &str, reason: &str) {
 
 /// The agent is who it says: it speaks for its id from now on.
 async fn enter(hub: Wires, mut socket: Socket, mut session: Session, admitted: Admitted, arrival: Arrival) {
-    let Admitted { sonde, member, ack, version, meta, os } = admitted;
+    let Admitted { sonde, member, ack, version, meta } = admitted;
     // Whoever was let in was known: not found any more means removed meanwhile.
     let Some(agent) = hub.agents.find(sonde.id.as_str()) else {
         socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
@@ -301,7 +308,7 @@ async fn enter(hub: Wires, mut socket: Socket, mut session: Session, admitted: A
                 || state.protocol_version.as_deref() != Some(version.as_str());
             state.meta = Some(meta.clone());
             state.protocol_version = Some(version.as_str().into());
-            state.os = os_named(&os);
+            state.take(crate::kenny::facts(&meta));
             state.since = Some(now);
             state.last_seen = Some(now);
             state.auth = Some(auth);

@@ -18,7 +18,7 @@ use convoke_endpoint::status::{Phase, Status};
 use convoke_endpoint::switch::Switch;
 use serde_json::json;
 
-use super::{StateArgs, Verb, denied, environment, state_dir, wrong};
+use super::{StateArgs, Verb, denied, environment, found, wrong};
 use crate::exit::{Exit, usage};
 use crate::table::{Field, Grid, Tone};
 use crate::when;
@@ -40,7 +40,7 @@ pub struct LogsArgs {
 
 /// There must be an agent here to ask after.
 fn enrolled(verb: Verb<'_>, args: &StateArgs) -> Result<StateDir> {
-    let state = state_dir(args)?;
+    let state = found(verb, args)?;
     match std::fs::metadata(state.path()) {
         Ok(_) => Ok(state),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => Err(usage(format!(
@@ -53,7 +53,7 @@ fn enrolled(verb: Verb<'_>, args: &StateArgs) -> Result<StateDir> {
 }
 
 /// Whether an agent is enrolled here, or has run with what the environment says. A key alone is what a failed enrolment leaves.
-fn has_agent(state: &StateDir) -> Result<bool> {
+pub(super) fn has_agent(state: &StateDir) -> Result<bool> {
     // Whoever may not look must not be told that there is none.
     let there = |path: std::path::PathBuf| {
         path.try_exists().map_err(|why| denied(StateError::Io { doing: "look at", path: path.clone(), why }))
@@ -135,7 +135,7 @@ pub(super) fn switch(verb: Verb<'_>, args: &StateArgs, to: RemoteControl) -> Res
 }
 
 pub(super) fn settings(verb: Verb<'_>, args: &StateArgs) -> Result<Exit> {
-    let state = state_dir(args)?;
+    let state = found(verb, args)?;
     let settings = Config::settings(&state, &Given::default(), &environment()).map_err(wrong)?;
     let origin = |origin: &Origin| match origin {
         Origin::Default => "default".to_owned(),

@@ -58,7 +58,8 @@ pub(super) fn run(verb: Verb<'_>, args: RunArgs) -> Result<Exit> {
         let (program, hub, token) = (verb.program, verb.hub.map(str::to_owned), verb.token.map(str::to_owned));
         return convoke_endpoint::service::windows::dispatch(Box::new(move |stop| {
             let output = crate::output::Output::new(false);
-            let verb = Verb { output: &output, program, hub: hub.as_deref(), token: token.as_deref() };
+            let verb =
+                Verb { output: &output, program, hub: hub.as_deref(), token: token.as_deref(), hub_data: None };
             run_until(verb, args.clone(), stop).is_ok_and(|exit| exit == Exit::Done)
         }))
         .map(|()| Exit::Done)

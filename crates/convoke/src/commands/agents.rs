@@ -2,17 +2,18 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use convoke_api::agents::{Agent, AgentPatch, AgentQuery, UpdateReply};
+use convoke_api::Client;
+use convoke_api::agents::{Agent, AgentPatch, AgentQuery, OneAgentQuery, UpdateReply};
 use convoke_api::calls::CallPending;
-use convoke_core::id::{PeerId, Protocol};
+use convoke_core::id::Protocol;
 use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::pages::{Pages, joined};
-use super::{NO_QUERY, Verb, call, enrol, prompt, typed};
+use super::{Verb, call, enrol, prompt, typed};
 use crate::exit::Exit;
-use crate::parse;
+use crate::parse::{self, AgentName};
 use crate::show;
 use crate::table::{Field, Grid, Tone};
 use crate::when;
@@ -21,6 +22,9 @@ use crate::when;
 pub(crate) enum AgentsCommand {
     /// List agents
     List {
+        /// Only agents that fit, as in 'tag:lab AND NOT os:windows'
+        #[arg(long)]
+        query: Option<String>,
         /// Only agents that are online
         #[arg(long, conflicts_with = "offline")]
         online: bool,
@@ -36,13 +40,15 @@ pub(crate) enum AgentsCommand {
     },
     /// Show one agent
     Show {
-        #[arg(value_parser = parse::agent)]
-        id: PeerId,
+        /// The agent, by id or name
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        agent: AgentName,
     },
     /// Replace an agent's tags
     Tag {
-        #[arg(value_parser = parse::agent)]
-        id: PeerId,
+        /// The agent, by id or name
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        agent: AgentName,
         #[arg(required_unless_present = "clear", conflicts_with = "clear")]
         tags: Vec<String>,
         /// Remove all tags
@@ -51,43 +57,46 @@ pub(crate) enum AgentsCommand {
     },
     /// Revoke an agent: close its link and refuse it from now on
     Revoke {
-        #[arg(value_parser = parse::agent)]
-        id: PeerId,
+        /// The agent, by id or name
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        agent: AgentName,
     },
     /// Delete an agent with its key, telemetry and logs; the journal stays
     Remove {
-        #[arg(value_parser = parse::agent)]
-        id: PeerId,
+        /// The agent, by id or name
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        agent: AgentName,
         /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
     /// Create a one-time token that lets an agent bind a new key; the old key is valid until then
     RotateKey {
-        #[arg(value_parser = parse::agent)]
-        id: PeerId,
+        /// The agent, by id or name
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        agent: AgentName,
     },
     /// Offer an agent the newest binary for its machine
     Update {
-        #[arg(value_parser = parse::agent)]
-        id: PeerId,
+        /// The agent, by id or name
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        agent: AgentName,
     },
 }
 
 pub(crate) async fn run(verb: Verb<'_>, command: AgentsCommand) -> Result<Exit> {
     let client = verb.client()?;
     let output = verb.output;
-    let path = |id: &PeerId| format!("/api/agents/{id}");
     match command {
-        AgentsCommand::List { online, offline, tag, protocol } => {
+        AgentsCommand::List { query, online, offline, tag, protocol } => {
             let online = (online || offline).then_some(online);
             let protocol = protocol.map(|p| p.name().to_owned());
-            let empty = if online.is_some() || tag.is_some() || protocol.is_some() {
+            let empty = if query.is_some() || online.is_some() || tag.is_some() || protocol.is_some() {
                 "no agent matches; `convoke agents list` shows all"
             } else {
                 "no agents; invite one with `convoke enroll-token ID`"
             };
-            let query = AgentQuery { protocol, tag, online, ..AgentQuery::default() };
+            let query = AgentQuery { query, protocol, tag, online, ..AgentQuery::default() };
             let items = Pages::new(&client, "/api/agents", "agents", &query, None)?.all().await?;
             if output.json {
                 output.json(&joined("agents", &items))?;
@@ -96,16 +105,16 @@ pub(crate) async fn run(verb: Verb<'_>, command: AgentsCommand) -> Result<Exit> 
             let agents = items.iter().map(|item| typed(item)).collect::<Result<Vec<Agent>>>()?;
             output.table(&list(&agents, when::now()), empty)?;
         }
-        AgentsCommand::Show { id } => {
-            let json: Box<RawValue> = client.get(&path(&id), &NO_QUERY).await?;
+        AgentsCommand::Show { agent } => {
+            let json = looked_up(&client, &agent, true).await?;
             if output.json {
                 output.raw_json(&json)?;
             } else {
                 output.table(&sheet(&typed(&json)?, when::now()), "")?;
             }
         }
-        AgentsCommand::Tag { id, tags, clear: _ } => {
-            let json: Box<RawValue> = client.patch(&path(&id), &AgentPatch { tags }).await?;
+        AgentsCommand::Tag { agent, tags, clear: _ } => {
+            let json: Box<RawValue> = client.patch(&agent.path(), &AgentPatch { tags }).await?;
             if output.json {
                 output.raw_json(&json)?;
             } else {
@@ -113,39 +122,47 @@ pub(crate) async fn run(verb: Verb<'_>, command: AgentsCommand) -> Result<Exit> 
                 output.text(&format!("{} has the tags: {}", agent.id, show::clean(&show::list(&agent.tags))))?;
             }
         }
-        AgentsCommand::Revoke { id } => {
-            let json: Box<RawValue> = client.post(&format!("{}/revoke", path(&id)), &Map::new()).await?;
+        AgentsCommand::Revoke { agent } => {
+            let json: Box<RawValue> = client.post(&format!("{}/revoke", agent.path()), &Map::new()).await?;
             if output.json {
                 output.raw_json(&json)?;
             } else {
+                let id = typed::<Agent>(&json)?.id;
                 output.text(&format!("{id} is revoked: its link is closed and its key is refused"))?;
             }
         }
-        AgentsCommand::Remove { id, yes } => {
+        AgentsCommand::Remove { agent, yes } => {
+            let id = typed::<Agent>(&looked_up(&client, &agent, false).await?)?.id;
             let question = format!("Remove {id} with its key, telemetry and logs?");
             if !yes && !prompt::confirm(&question, "give --yes to remove it without being asked")? {
                 bail!("{id} was not removed");
             }
-            let json: Box<RawValue> = client.delete(&path(&id)).await?;
+            let json: Box<RawValue> = client.delete(&format!("/api/agents/{id}")).await?;
             if output.json {
                 output.raw_json(&json)?;
             } else {
                 output.text(&format!("{id} is removed"))?;
             }
         }
-        AgentsCommand::RotateKey { id } => {
-            let json: Box<RawValue> = client.post(&format!("{}/rotate-key", path(&id)), &Map::new()).await?;
+        AgentsCommand::RotateKey { agent } => {
+            let json: Box<RawValue> = client.post(&format!("{}/rotate-key", agent.path()), &Map::new()).await?;
             enrol::show(verb, &client, &json, enrol::What::NewKey).await?;
         }
-        AgentsCommand::Update { id } => {
-            let json: Box<RawValue> = client.post(&format!("{}/update", path(&id)), &Map::new()).await?;
-            return updated(verb, &id, &json);
+        AgentsCommand::Update { agent } => {
+            let json: Box<RawValue> = client.post(&format!("{}/update", agent.path()), &Map::new()).await?;
+            return updated(verb, &agent, &json);
         }
     }
     Ok(Exit::Done)
 }
 
-fn updated(verb: Verb<'_>, id: &PeerId, json: &RawValue) -> Result<Exit> {
+/// The agent that a person means: where it is enough, by the unique beginning of an id or a name.
+pub(crate) async fn looked_up(client: &Client, agent: &AgentName, prefix: bool) -> Result<Box<RawValue>> {
+    let query = OneAgentQuery { prefix: prefix.then_some(true) };
+    Ok(client.get(&agent.path(), &query).await?)
+}
+
+fn updated(verb: Verb<'_>, id: &AgentName, json: &RawValue) -> Result<Exit> {
     let output = verb.output;
     if let Ok(pending) = serde_json::from_str::<CallPending>(json.get()) {
         return call::pending(verb, json, &pending);

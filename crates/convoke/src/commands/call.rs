@@ -6,21 +6,20 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use convoke_api::ClientError;
 use convoke_api::calls::{CallPending, CallReply, CallRequest};
-use convoke_core::id::PeerId;
 use serde_json::value::RawValue;
 
 use super::calls::Wait;
 use super::result::{self, Ended};
 use super::{Verb, typed};
 use crate::exit::{Exit, usage};
-use crate::parse;
+use crate::parse::{self, AgentName};
 use crate::when;
 
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
-    /// The agent's id
-    #[arg(value_parser = parse::agent)]
-    agent: PeerId,
+    /// The agent, by id or name
+    #[arg(value_parser = parse::agent_name)]
+    agent: AgentName,
     /// The tool, such as fs_list
     tool: String,
     /// The tool's arguments: a JSON object, @FILE, or - for standard input
@@ -46,7 +45,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
         idempotency_key: args.idempotency_key,
     };
     let client = verb.client()?;
-    let asked: Result<Box<RawValue>, _> = client.post(&format!("/api/agents/{}/call", args.agent), &request).await;
+    let asked: Result<Box<RawValue>, _> = client.post(&format!("{}/call", args.agent.path()), &request).await;
     let json = match asked {
         Err(why @ ClientError::Lost { .. }) => {
             verb.output.error(&anyhow::Error::new(why).context(lost(&args.agent, has_key)));
@@ -84,7 +83,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
 }
 
 /// Said of a call whose hub went away before it was done: who repeats it may run it twice.
-fn lost(agent: &PeerId, has_key: bool) -> String {
+fn lost(agent: &AgentName, has_key: bool) -> String {
     let next = if has_key {
         "repeat it with the same idempotency key; it does not run twice".to_owned()
     } else {

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use convoke_cli::agent::HUBS_AGENT;
 use convoke_core::id::PeerId;
 use convoke_endpoint::address::HubAddress;
 use convoke_endpoint::config::Identity;
@@ -18,8 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Its id.
 pub(super) const ID: &str = "local";
-/// Its state directory, in the hub's data directory.
-const STATE: &str = "agent";
 /// How long it may take to end.
 const FAREWELL: Duration = Duration::from_secs(8);
 /// How long to wait before it is started again: from this, doubling to the other.
@@ -37,7 +36,7 @@ impl LocalAgent {
     /// and costs the hub nothing.
     pub(super) fn start(hub: &Hub, data: &Path, http: String, open_files: Option<u64>) -> Self {
         let stop = CancellationToken::new();
-        let place = Place { hub: hub.clone(), state: data.join(STATE), http, open_files };
+        let place = Place { hub: hub.clone(), state: data.join(HUBS_AGENT), http, open_files };
         let task = tokio::spawn({
             let stop = stop.clone();
             async move {

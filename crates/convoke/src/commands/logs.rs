@@ -6,25 +6,26 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use convoke_api::agents::Agent;
 use convoke_api::record::{EventQuery, LogEntry, LogQuery};
-use convoke_core::id::PeerId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::agents::looked_up;
 use super::pages::{MOST, joined};
 use super::reach::{PATIENCE, PAUSE, Reach};
 use super::{Verb, typed};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::parse;
+use crate::parse::{self, AgentName};
 use crate::show::clean;
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// Only lines of this agent
-    #[arg(long, value_parser = parse::agent)]
-    agent: Option<PeerId>,
+    /// Only lines of this agent, by id, name, or the unique beginning of either
+    #[arg(long, value_parser = parse::agent_name)]
+    agent: Option<AgentName>,
     /// Only lines of this level or above
     #[arg(long, value_parser = PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"]))]
     level: Option<String>,
@@ -42,8 +43,12 @@ const SILENCE: Duration = Duration::from_secs(60);
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
-    let hub = Reach::new(verb, verb.client()?, PATIENCE)?;
-    let agent = args.agent.map(|id| id.to_string());
+    let client = verb.client()?;
+    let agent = match &args.agent {
+        Some(agent) => Some(typed::<Agent>(&looked_up(&client, agent, true).await?)?.id),
+        None => None,
+    };
+    let hub = Reach::new(verb, client, PATIENCE)?;
     let query = LogQuery { agent, level: args.level, after: None, limit: None };
     let mut cursor = Cursor { hub, query };
     let mut newest = VecDeque::new();

@@ -4,8 +4,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use convoke_core::effect::Effect;
-use convoke_core::guard::Surface;
 use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use convoke_probes::Probes;
@@ -24,7 +22,8 @@ use uuid::Uuid;
 
 use super::{Saved, SondeError, keys};
 use crate::net::{Dialler, Socket, open_websocket};
-use crate::policy::{Policy, Refusal, Request};
+use crate::policy::{Policy, Refusal};
+use crate::probe::ProbeRequest;
 
 /// How long each step of connecting may take.
 const DIAL: Duration = Duration::from_secs(15);
@@ -381,9 +380,11 @@ impl Live<'_> {
             Event::Probe(ask) => {
                 let (probes, policy, queue) = (Arc::clone(self.probes), self.policy.clone(), Arc::clone(&self.queue));
                 let cancel = self.stop.child_token();
+                let params = ask.params.as_deref().map(|params| params.get().to_owned());
+                let request = ProbeRequest { probes: Arc::clone(&probes), probe: ask.probe.clone(), params };
                 self.running.spawn(async move {
                     tracing::info!(probe = ask.probe, by = ask.requested_by, "running a probe");
-                    let ran = match policy.check(ProbeRequest::new(&probes, &ask)).await {
+                    let ran = match policy.check(request).await {
                         Ok(ProbeRequest { probe, params, .. }) => {
                             probes.run(&probe, params.as_deref(), ask.timeout, cancel).await
                         }
@@ -407,35 +408,6 @@ impl Live<'_> {
             Event::Acked(_) => {}
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// A probe, as the endpoint's policy reads it.
-struct ProbeRequest {
-    probes: Arc<Probes>,
-    probe: String,
-    params: Option<String>,
-}
-
-impl ProbeRequest {
-    fn new(probes: &Arc<Probes>, ask: &Ask) -> Self {
-        let params = ask.params.as_deref().map(|params| params.get().to_owned());
-        Self { probes: Arc::clone(probes), probe: ask.probe.clone(), params }
-    }
-}
-
-impl Request for ProbeRequest {
-    fn changes_machine(&self) -> bool {
-        self.probes.effect(&self.probe).is_some_and(|effect| effect > Effect::Observe)
-    }
-
-    fn surfaces(&self) -> Vec<Surface<'_>> {
-        self.probes.surfaces(&self.probe, self.params.as_deref())
-    }
-
-    /// The most that the machine's owner allows a probe to do.
-    fn over_limit(&self) -> Option<Refusal> {
-        self.probes.over_ceiling(&self.probe).map(Refusal::OverLimit)
     }
 }
 

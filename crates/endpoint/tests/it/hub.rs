@@ -103,6 +103,54 @@ async fn enrol_connect_call_pause_and_see_it_at_the_hub() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_enrolment_brings_tools_and_probes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let hub = start(dir.path(), &[]).await;
+    let endpoint = Endpoint::of(&hub.http, &hub.hub.key.verifying_key());
+    let key = endpoint.state.key().expect("a key").verifying_key();
+    assert_eq!(hub.hub.adopt(&PeerId::kenny(ID).expect("an id"), key).await.expect("stored"), Adopted::Yes);
+    let agent = endpoint.run();
+    let has_probes = |shown: &Value| shown["agents"][0]["probes"].to_string().contains("system.disk.usage");
+    let capable = until(&hub, "/api/v1/capabilities", has_probes).await;
+    assert!(capable["agents"][0]["runbookCategories"].to_string().contains("system"), "{capable}");
+
+    let probe = |probe: &str, params: Value| {
+        let (body, hub) = (json!({ "agent": ID, "probe": probe, "params": params }), &hub);
+        async move { ask(hub, "POST", "/api/v1/probe", body).await }
+    };
+    let disk = probe("system.disk.usage", json!({})).await;
+    assert_eq!((&disk["status"], &disk["metadata"]["capabilityLevel"]), (&json!("success"), &json!("observe")));
+    let wrong = probe("system.logs.tail", json!({ "paths": "x" })).await;
+    assert!(wrong["error"].as_str().is_some_and(|why| why.contains("system.logs.tail")), "{wrong}");
+    let secret = probe("system.logs.tail", json!({ "path": "/etc/shadow" })).await;
+    assert!(secret.to_string().contains("path_shadow"), "{secret}");
+    let gone = probe("system.gone", json!({})).await;
+    assert_eq!(gone["status"], "error", "{gone}");
+
+    let call = |tool: &str, args: Value| {
+        let (body, hub) = (json!({ "tool": tool, "args": args }), &hub);
+        async move { ask(hub, "POST", &format!("/api/agents/{ID}/call"), body).await }
+    };
+    assert_eq!(call("system.memory.usage", json!({})).await["result"]["status"], "success");
+    for wrapped in ["probe_run", "probe_list"] {
+        let refused = call(wrapped, json!({ "probe": "system.memory.usage" })).await;
+        assert_eq!(refused["error"]["code"], "bad_request", "{refused}");
+    }
+    let checked = ask(&hub, "POST", "/api/v1/health-check", json!({})).await;
+    assert_eq!(checked["meta"]["agents"], json!([ID]), "{checked}");
+    assert!(checked["summary"]["probesSucceeded"].as_u64().is_some_and(|count| count > 0), "{checked}");
+
+    let records = ask(&hub, "GET", "/api/journal?kind=call&limit=1000", Value::Null).await;
+    let records = records["records"].as_array().expect("a list");
+    let of = |tool: &str| records.iter().find(|record| record["tool"] == tool).cloned().unwrap_or_default();
+    assert_eq!((&of("system.disk.usage")["outcome"], &of("system.disk.usage")["target"]), (&json!("ok"), &json!(ID)));
+    assert_eq!(of("system.logs.tail")["decision"], "blocked");
+    assert_eq!(of("probe_run"), Value::Null, "the journal knows the probe itself");
+    agent.stop().await;
+    hub.stop().await.expect("stops");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_hubs_own_agent_needs_no_token_and_a_revocation_stands() {
     let dir = tempfile::tempdir().expect("a directory");
     let hub = start(dir.path(), &[]).await;

@@ -81,7 +81,7 @@ async fn kenny_answer(peer: &mut Peer, tool: &str, args: &Value) -> Answer {
     let answer = peer.call(tool, args.clone()).await;
     let message = answer["error"]["message"].as_str().unwrap_or_default();
     match (answer["error"]["code"].as_str(), rule(message)) {
-        (None, _) if answer["ok"] == true => Done,
+        (None, _) if answer["ok"] == true && answer["result"]["status"] != "error" => Done,
         (Some("blocked"), Some(rule)) => Blocked(rule),
         (Some("disabled"), None) => SwitchedOff,
         _ => Other(answer.to_string()),
@@ -167,7 +167,7 @@ fn cases(dir: &Path) -> Vec<Case> {
 #[tokio::test]
 async fn every_protocol_meets_the_same_kill_switch_and_the_same_rules() {
     let (kenny, sonde_hub) = (Kenny::start().await, TcpListener::bind("127.0.0.1:0").await.expect("binds"));
-    let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
+    let endpoint = Endpoint::new(&kenny.url(), &kenny.key).set("probe_ceiling", "manage");
     write_pack(&endpoint, &sonde_hub);
     for name in ["good.log", "server.key", "id_rsa", "secret.log"] {
         std::fs::write(endpoint.dir().join(name), "a line\n").expect("writes");
@@ -192,9 +192,13 @@ async fn every_protocol_meets_the_same_kill_switch_and_the_same_rules() {
                 };
                 assert_eq!(kenny_answer(&mut peer, tool, &args).await, expect, "{switch:?}: {tool} {args}");
                 assert_eq!(probes.answer(probe, &params).await, expect, "{switch:?}: {probe} {params}");
+                // The same probe over the other tunnel.
+                let wrapped = json!({ "probe": probe, "params": params });
+                let answer = kenny_answer(&mut peer, "probe_run", &wrapped).await;
+                assert_eq!(answer, expect, "{switch:?}: {wrapped}");
             }
         }
-        assert_eq!(ran(endpoint.dir()), "note fine\n", "nothing that was refused ran");
+        assert_eq!(ran(endpoint.dir()), "note fine\nnote fine\n", "nothing that was refused ran");
         // As soon as the hub takes its rules back, they hold for neither.
         endpoint.switch().set(RemoteControl::Enabled).expect("set");
         peer.send(json!({ "type": "policy", "rules": [] })).await;

@@ -155,13 +155,18 @@ pub struct Outgoing<'a> {
 impl Outgoing<'_> {
     /// Hands the call to the peer's link and waits for the answer, at most for `timeout`.
     pub async fn through_link(&self, hub: &Hub, timeout: Duration) -> Answer {
+        self.through_link_as(hub, timeout, self.call.tool.clone(), self.args.to_owned()).await
+    }
+
+    /// The same, where the protocol has the call's tool and arguments in another shape.
+    pub async fn through_link_as(&self, hub: &Hub, timeout: Duration, tool: String, args: Box<RawValue>) -> Answer {
         let Some(link) = self.target.link() else { return Err(offline(self.target)) };
         let (reply, mut answer) = oneshot::channel();
         let id = self.call.id;
         let request = Request {
             id,
-            tool: self.call.tool.clone(),
-            args: self.args.to_owned(),
+            tool,
+            args,
             requested_by: Arc::clone(self.requested_by),
             timeout,
             deadline: hub.mono() + timeout,

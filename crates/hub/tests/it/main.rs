@@ -11,6 +11,7 @@ mod handshake;
 mod large_answers;
 mod log;
 mod mcp;
+mod names;
 mod operations;
 mod out_of_force;
 mod policy;

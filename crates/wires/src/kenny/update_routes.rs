@@ -32,10 +32,11 @@ pub async fn update(
     PathOf(id): PathOf<String>,
 ) -> Result<Response<Body>, ApiError> {
     let agent = convoke_doors::agents::in_reach(&hub, &caller, &id).await?;
+    let id = agent.id.clone();
     // Before anything is looked at on the disk: what binaries a hub has is for those who may offer them.
     let tool = "agent_update";
     if let Err(missing) = caller.token.grant.check_tool(convoke_kenny::tools::effect_of(tool), tool) {
-        convoke_doors::keeper::record_refusal(&hub, &caller, "updating an agent", Some(&id)).await;
+        convoke_doors::keeper::record_refusal(&hub, &caller, "updating an agent", Some(id.as_str())).await;
         return Err(ApiError::forbidden(&missing));
     }
     let Some(meta) = agent.state().meta.as_deref().map(convoke_kenny::frame::Meta::read) else {

@@ -4,12 +4,10 @@ use async_trait::async_trait;
 use convoke_core::effect::Effect;
 use convoke_core::guard::{AppliesTo, Hit, Surface};
 use serde_json::Value;
-use tokio::select;
 
-use super::ask::through_cache;
-use super::cache::Question;
+use super::ask;
 use convoke_gate::agents::Agent;
-use convoke_gate::calls::{Adapter, Outgoing, cancelled};
+use convoke_gate::calls::{Adapter, Outgoing};
 use convoke_gate::hub::Hub;
 
 use crate::Wires;
@@ -38,12 +36,11 @@ impl Adapter for SondeAdapter {
 
     fn effect(&self, hub: &Hub, target: &Agent, probe: &str) -> Effect {
         let hub = &Wires::of(hub);
-        hub.sonde.registry.find(&target.id).map_or(Effect::Manage, |sonde| sonde.effect_of(probe))
+        hub.sonde.effect_of(&target.id, probe)
     }
 
     fn surfaces<'a>(&self, _: &str, args: &'a Value) -> Vec<Surface<'a>> {
-        let paths = ["path", "logPath"].into_iter().filter_map(|name| args.get(name)?.as_str());
-        paths.map(|text| Surface { group: AppliesTo::Path, text: text.into() }).collect()
+        surfaces(args)
     }
 
     fn restriction(&self, hub: &Hub, target: &Agent) -> Option<Hit> {
@@ -58,18 +55,12 @@ impl Adapter for SondeAdapter {
 
     async fn send(&self, hub: &Hub, call: &Outgoing<'_>) -> Answer {
         let hub = &Wires::of(hub);
-        // The arguments were written from a parsed value, so equal ones are equal texts.
-        let question = Question {
-            agent: call.target.id.clone(),
-            probe: call.call.tool.clone(),
-            params: call.args.get().to_owned(),
-        };
-        let asked = through_cache(hub, question, call.timeout, call.effect, |left| call.through_link(hub, left));
-        select! {
-            biased;
-            answer = asked => answer,
-            // Who waits for an answer that another asked for can stop as well.
-            () = call.call.cancelled() => Err(cancelled()),
-        }
+        ask::cached(hub, call, |left| call.through_link(hub, left)).await
     }
+}
+
+/// What the guard must see of a probe's parameters.
+pub fn surfaces(args: &Value) -> Vec<Surface<'_>> {
+    let paths = ["path", "logPath"].into_iter().filter_map(|name| args.get(name)?.as_str());
+    paths.map(|text| Surface { group: AppliesTo::Path, text: text.into() }).collect()
 }

@@ -38,7 +38,6 @@ pub(super) struct Admitted {
     pub(super) ack: Ack,
     pub(super) version: String,
     pub(super) meta: Box<RawValue>,
-    pub(super) os: String,
 }
 
 /// Decides on a registration. An error is told to the peer in its own shape.
@@ -88,8 +87,7 @@ pub(super) async fn admit(hub: &Wires, arrival: &Arrival, registration: Registra
         "attestation_changed": flagged.map(|c| c.changes),
     });
     let meta = RawValue::from_string(meta.to_string()).map_err(|_| "Internal error".to_owned())?;
-    let os = register.os.split(' ').next().unwrap_or_default().replace("darwin", "macos").replace("win32", "windows");
-    Ok(Admitted { sonde, member, ack, version: register.version, meta, os })
+    Ok(Admitted { sonde, member, ack, version: register.version, meta })
 }
 
 fn internal(why: impl std::fmt::Display) -> String {

@@ -9,8 +9,10 @@ use convoke_core::effect::Effect;
 use convoke_core::grant::Missing;
 use convoke_core::id::{ApprovalId, CallId};
 use convoke_core::time::Timestamp;
-use convoke_sonde::{builtin, params};
+use convoke_sonde::probe::{Answer as ProbeAnswer, Status};
+use convoke_sonde::{builtin, json, params};
 use convoke_store::StoreError;
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -21,18 +23,82 @@ use crate::Wires;
 use convoke_doors::keeper::record_refusal;
 use convoke_gate::agents::Agent;
 use convoke_gate::answers::AnswerText;
-use convoke_gate::calls::{self, Ask, Call, PlaceError, Placed};
+use convoke_gate::calls::{self, Ask, Call, Outgoing, PlaceError, Placed};
 use convoke_gate::link::{Answer, Failure};
 use convoke_gate::operators::Caller;
+use convoke_gate::resolve::{self, Unresolved, resolve};
 
 /// Added to a waiter's own deadline, so that the link's word on it comes first.
 const GRACE: Duration = Duration::from_secs(1);
 /// Who asked within it has not waited for another's answer.
 const AT_ONCE: Duration = Duration::from_millis(20);
 
+/// A probe that the gate let through: from the cache, or as `transmit` gets it from the agent in the time that is left.
+pub async fn cached<F>(hub: &Wires, call: &Outgoing<'_>, transmit: impl FnOnce(Duration) -> F) -> Answer
+where
+    F: Future<Output = Answer>,
+{
+    // The arguments were written from a parsed value, so equal ones are equal texts.
+    let question =
+        Question { agent: call.target.id.clone(), probe: call.call.tool.clone(), params: call.args.get().to_owned() };
+    let asked = through_cache(hub, question, call.timeout, call.effect, transmit);
+    tokio::select! {
+        biased;
+        answer = asked => answer,
+        // Who waits for an answer that another asked for can stop as well.
+        () = call.call.cancelled() => Err(calls::cancelled()),
+    }
+}
+
+/// An agent's answer as callers get it: the whole response of a success, the words of a failure.
+pub fn shown(answer: &ProbeAnswer<'_>, request: uuid::Uuid) -> Answer {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Shown<'a> {
+        probe: &'a str,
+        status: Status,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<&'a RawValue>,
+        duration_ms: serde_json::Number,
+        request_id: uuid::Uuid,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        metadata: Option<&'a convoke_sonde::probe::Metadata>,
+    }
+    if answer.status != Status::Success {
+        let code = match answer.status {
+            Status::Timeout => PROBE_TIMEOUT,
+            Status::Unauthorized => PROBE_UNAUTHORIZED,
+            _ => PROBE_ERROR,
+        };
+        return Err(Failure::of_peer(code, answer.error.clone().unwrap_or_default()));
+    }
+    let data = answer.data.as_ref().map(|d| json::well_formed(d.get()).into_owned());
+    let data = data.and_then(|text| RawValue::from_string(text).ok());
+    let shown = Shown {
+        probe: &answer.probe,
+        status: answer.status,
+        data: data.as_deref(),
+        duration_ms: whole(answer.duration_ms.unwrap_or_default()),
+        request_id: request,
+        metadata: answer.metadata.as_ref(),
+    };
+    serde_json::value::to_raw_value(&shown)
+        .map(Into::into)
+        .map_err(|why| Failure::new(code::INTERNAL, format!("cannot read the agent's answer: {why}")))
+}
+
+/// A number as JavaScript would print it: whole ones without a fraction, which strict readers take for another type.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and within bounds")]
+fn whole(number: f64) -> serde_json::Number {
+    if number.fract() == 0.0 && (0.0..9e15).contains(&number) {
+        return (number as u64).into();
+    }
+    serde_json::Number::from_f64(number).unwrap_or_else(|| 0.into())
+}
+
 /// The answer from the cache, from a request that is under way, or from the agent. Who waited for another's answer that did
 /// not come asks with the time that is left, so that the whole takes no longer than the caller's own time.
-pub async fn through_cache<F>(
+async fn through_cache<F>(
     hub: &Wires,
     question: Question,
     timeout: Duration,
@@ -102,7 +168,12 @@ impl ProbeReply {
     pub fn is_answered(&self) -> bool {
         match &self.outcome {
             Ok(_) => true,
-            Err(failure) => [PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED].contains(&failure.code.as_str()),
+            Err(failure) => {
+                let code = failure.code.as_str();
+                // Over a kenny tunnel an agent refuses as it refuses its tools.
+                [PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED].contains(&code)
+                    || failure.by_peer && [code::BLOCKED, code::DISABLED].contains(&code)
+            }
         }
     }
 
@@ -113,7 +184,7 @@ impl ProbeReply {
             Err(failure) => {
                 let status = match failure.code.as_str() {
                     PROBE_TIMEOUT | code::TIMEOUT => "timeout",
-                    PROBE_UNAUTHORIZED => "unauthorized",
+                    PROBE_UNAUTHORIZED | code::BLOCKED | code::DISABLED => "unauthorized",
                     _ => "error",
                 };
                 let state = self.agent.state();
@@ -173,15 +244,28 @@ pub enum AskError {
 /// The agent that a caller means, if it is within their reach. Out of a narrowed token's reach is the same as not there:
 /// such a token must not learn which other agents exist.
 pub async fn find(hub: &Wires, caller: &Caller, name: &str) -> Result<(Arc<SondeAgent>, Arc<Agent>), AskError> {
-    let sonde = hub.sonde.registry.named(name);
-    let found = sonde.and_then(|sonde| hub.agents.find(sonde.id.as_str()).map(|agent| (sonde, agent)));
-    let reached = found.as_ref().is_some_and(|(sonde, _)| reaches(hub, caller, sonde));
-    if let Some(missing) = narrowed(caller).filter(|_| !reached) {
-        let target = found.as_ref().map(|(sonde, _)| sonde.id.as_str());
-        record_refusal(hub, caller, "an agent out of reach", target).await;
-        return Err(AskError::Denied(missing));
+    let can = |agent: &Agent| hub.sonde.registry.find(&agent.id).is_some();
+    match resolve(&hub.agents, caller, name, resolve::By::Name, can) {
+        Ok(agent) => {
+            let sonde = hub.sonde.registry.find(&agent.id);
+            sonde.map(|sonde| (sonde, agent)).ok_or_else(|| not_found(name))
+        }
+        Err(Unresolved::Several { ids, count }) => {
+            Err(AskError::Bad(convoke_doors::error::ambiguous(clip(name), &ids, count)))
+        }
+        Err(Unresolved::Nobody) => match narrowed(caller) {
+            None => Err(not_found(name)),
+            Some(missing) => {
+                let target = hub.sonde.registry.named(name).map(|sonde| sonde.id.as_str().to_owned());
+                record_refusal(hub, caller, "an agent out of reach", target.as_deref()).await;
+                Err(AskError::Denied(missing))
+            }
+        },
     }
-    found.ok_or_else(|| AskError::Bad(format!("Agent '{}' not found or offline", clip(name))))
+}
+
+fn not_found(name: &str) -> AskError {
+    AskError::Bad(format!("Agent '{}' not found or offline", clip(name)))
 }
 
 /// Whether a caller may let an agent in under this name, or under any. A token that reaches only some may let in anew

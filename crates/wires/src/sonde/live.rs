@@ -14,14 +14,12 @@ use convoke_core::time::Timestamp;
 use convoke_socket::drive::{Liveness, Lost, Machine, Message, Unresponsive, drive};
 use convoke_sonde::ack::UpdateAvailable;
 use convoke_sonde::hub::{Close, Event, Output};
-use convoke_sonde::json;
 use convoke_sonde::pending::StartError;
 use convoke_sonde::probe::{Answer as ProbeAnswer, Status};
 use convoke_sonde::version::is_newer;
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::Session;
+use super::ask;
 use super::change::{self, NotChanged};
 use super::registry::SondeAgent;
 use crate::Wires;
@@ -30,7 +28,7 @@ use convoke_gate::agents::Agent;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::calls::INTERRUPTED;
 use convoke_gate::clock;
-use convoke_gate::link::{Answer, Close as LinkClose, Command, Failure, Link, Request};
+use convoke_gate::link::{Close as LinkClose, Command, Failure, Link, Request};
 
 /// What a caller is told when an agent has enough to do.
 const TOO_MANY: &str = "too many probes are under way on this agent";
@@ -302,7 +300,7 @@ impl Tunnel<'_> {
                 self.hub.agents.heard(self.agent, self.link.id, clock::now());
             }
             Event::Answered { waiter, answer, request } => {
-                let _ = waiter.send(self.answer(*answer, request));
+                let _ = waiter.send(ask::shown(&answer, request));
             }
             Event::TooLarge { waiter, .. } => {
                 let limit = self.hub.settings.sonde.max_frame_bytes;
@@ -325,43 +323,6 @@ impl Tunnel<'_> {
             Event::Register(_) | Event::BadRegistration { .. } | Event::Ignored => {}
         }
         ControlFlow::Continue(())
-    }
-
-    /// The agent's answer as callers get it: the whole response of a success, the words of a failure.
-    fn answer(&self, answer: ProbeAnswer<'static>, request: uuid::Uuid) -> Answer {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Shown<'a> {
-            probe: &'a str,
-            status: Status,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            data: Option<&'a RawValue>,
-            duration_ms: serde_json::Number,
-            request_id: uuid::Uuid,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            metadata: Option<&'a convoke_sonde::probe::Metadata>,
-        }
-        if answer.status != Status::Success {
-            let code = match answer.status {
-                Status::Timeout => PROBE_TIMEOUT,
-                Status::Unauthorized => PROBE_UNAUTHORIZED,
-                _ => PROBE_ERROR,
-            };
-            return Err(Failure::of_peer(code, answer.error.unwrap_or_default()));
-        }
-        let data = answer.data.as_ref().map(|d| json::well_formed(d.get()).into_owned());
-        let data = data.and_then(|text| RawValue::from_string(text).ok());
-        let shown = Shown {
-            probe: &answer.probe,
-            status: answer.status,
-            data: data.as_deref(),
-            duration_ms: whole(answer.duration_ms.unwrap_or_default()),
-            request_id: request,
-            metadata: answer.metadata.as_ref(),
-        };
-        serde_json::value::to_raw_value(&shown)
-            .map(Into::into)
-            .map_err(|why| Failure::new(code::INTERNAL, format!("cannot read the agent's answer: {why}")))
     }
 
     async fn on_late(&self, call: CallId, answer: &ProbeAnswer<'_>) {
@@ -410,13 +371,4 @@ fn start(held: Request, connection: &mut Connection, session: &mut Session) {
             let _ = reply.send(Err(failure));
         }
     }
-}
-
-/// A number as JavaScript would print it: whole ones without a fraction, which strict readers take for another type.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and within bounds")]
-fn whole(number: f64) -> serde_json::Number {
-    if number.fract() == 0.0 && (0.0..9e15).contains(&number) {
-        return (number as u64).into();
-    }
-    serde_json::Number::from_f64(number).unwrap_or_else(|| 0.into())
 }

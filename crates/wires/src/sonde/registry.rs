@@ -20,7 +20,7 @@ use super::ca::AgentKey;
 /// Longest name that the hub puts into a sentence.
 const MAX_LABEL: usize = 64;
 
-/// A Sonde agent beside its entry among all agents.
+/// An agent that answers probes, beside its entry among all agents: a Sonde agent, or a kenny agent that can.
 #[derive(Debug)]
 pub struct SondeAgent {
     /// Its id among all agents.
@@ -35,8 +35,8 @@ pub struct SondeAgent {
 /// What changes about it.
 #[derive(Debug)]
 pub struct SondeState {
-    /// The hash of its API key.
-    pub key_hash: TokenHash,
+    /// The hash of its API key. A machine that answers probes over another tunnel has none.
+    pub key_hash: Option<TokenHash>,
     /// Its certificate's fingerprint.
     pub fingerprint: Option<[u8; 32]>,
     /// The key of its certificate.
@@ -233,7 +233,7 @@ impl Registry {
             id: row.id,
             name: row.name,
             state: Mutex::new(SondeState {
-                key_hash: row.key_hash,
+                key_hash: Some(row.key_hash),
                 fingerprint: row.cert_fingerprint,
                 verifier: key.map(AgentKey::new),
                 own_key: row.own_key,
@@ -249,6 +249,28 @@ impl Registry {
             known.by_cert.insert(fingerprint, Arc::clone(&agent));
         }
         agent
+    }
+
+    /// Takes in a kenny agent that answers probes; `listed` is what it says that it has.
+    pub fn put_machine(&self, id: &PeerId, about: &convoke_kenny::frame::Meta, listed: Option<Register>) {
+        let mut facts = Facts::default();
+        if let Some(register) = &listed {
+            facts.take(register);
+        }
+        facts.os = [about.os.as_str(), about.arch.as_deref().unwrap_or_default()].join(" ").trim().to_owned();
+        facts.hostname = Some(about.hostname.clone());
+        facts.version.clone_from(&about.version);
+        let state = SondeState { key_hash: None, fingerprint: None, verifier: None, own_key: false, facts };
+        let name = id.as_str().to_owned();
+        let agent = SondeAgent { wire_id: name.clone(), id: id.clone(), name, state: Mutex::new(state) };
+        self.known.write().unwrap_or_else(PoisonError::into_inner).by_id.insert(id.clone(), Arc::new(agent));
+    }
+
+    /// A kenny agent answers no probes any more.
+    pub fn forget_machine(&self, id: &PeerId) {
+        if self.find(id).is_some() {
+            self.remove(id);
+        }
     }
 
     /// An agent was removed.
@@ -348,9 +370,12 @@ impl Registry {
 impl Known {
     fn forget(&mut self, id: &PeerId) {
         if let Some(old) = self.by_id.remove(id) {
-            self.by_name.remove(&old.name);
+            // A machine without a key has no name here, and another agent may have the name that is its id.
             let state = old.state();
-            self.by_key.remove(&state.key_hash);
+            if let Some(key_hash) = &state.key_hash {
+                self.by_name.remove(&old.name);
+                self.by_key.remove(key_hash);
+            }
             if let Some(fingerprint) = &state.fingerprint {
                 self.by_cert.remove(fingerprint);
             }

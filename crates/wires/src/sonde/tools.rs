@@ -6,7 +6,7 @@ mod list;
 use convoke_api::record::JournalQuery;
 use convoke_core::effect::Effect;
 use convoke_core::grant::{Grant, Missing};
-use convoke_core::id::{PeerId, Protocol};
+use convoke_core::id::PeerId;
 use convoke_core::journal::Kind;
 use convoke_sonde::builtin;
 use rmcp::RoleServer;
@@ -22,7 +22,6 @@ use super::overview;
 use crate::Wires;
 use convoke_doors::ApiError;
 use convoke_gate::calls::Ask;
-use convoke_gate::hub::Hub;
 use convoke_mcp::Sessions;
 use convoke_mcp::call::{self, Wanted};
 use convoke_mcp::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, newest_records};
@@ -67,10 +66,6 @@ impl Toolset for SondeTools {
         " Sonde agents are asked with `probe` and `diagnose`; `list_capabilities` shows for what, and `health_check` asks \
          them all."
     }
-
-    fn agent_named(&self, hub: &Hub, name: &str) -> Option<PeerId> {
-        Wires::of(hub).sonde.registry.named(name).map(|sonde| sonde.id.clone())
-    }
 }
 
 /// Whether a caller may ever ask for a probe: one that is built in, or one of a pack that an agent brings.
@@ -90,10 +85,10 @@ fn check(grant: &Grant) -> Result<(), Missing> {
     Err(missing.unwrap_or(Missing::Scope("tools")))
 }
 
-/// The Sonde agent that is selected. A machine that speaks another protocol says nothing about which is meant.
+/// The machine that is selected, if it answers probes. One that does not says nothing about which is meant.
 fn chosen(hub: &Wires, asker: &Asker) -> Option<PeerId> {
     let selected = Sessions::of(hub).selected(asker.session.as_deref(), asker.caller.token.id);
-    selected.filter(|id| id.protocol() == Protocol::Sonde)
+    selected.filter(|id| hub.sonde.registry.find(id).is_some())
 }
 
 /// Why nobody can be asked for a probe.

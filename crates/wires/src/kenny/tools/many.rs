@@ -1,6 +1,6 @@
 //! One tool on many machines: so many at a time, and each machine's outcome told apart.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +23,7 @@ use convoke_gate::agents::Agent;
 use convoke_gate::calls::{self, CancelUnlessDone, Placed};
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
+use convoke_gate::resolve::{By, Unresolved, resolve};
 use convoke_mcp::Sessions;
 use convoke_mcp::call::{Wanted, outcome, place, refusal, seconds};
 use convoke_mcp::render::{self, Outcome};
@@ -65,7 +66,7 @@ impl Toolset for ManyTools {
                         "description": "The tool." },
                     "args": { "type": "object", "description": "Its arguments, the same for every machine." },
                     "agents": { "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": MAX_TARGETS,
-                        "description": "The machines, by id. Either this or `tag`." },
+                        "description": "The machines, by id or name. Either this or `tag`." },
                     "tag": { "type": "string", "description": "All machines with this tag. Either this or `agents`." },
                     "timeout_s": { "type": "integer", "minimum": 1, "description": "Seconds until the hub gives up on one machine." },
                 }),
@@ -318,8 +319,23 @@ type Found = Result<Arc<Agent>, ApiError>;
 async fn reached(hub: &Hub, asker: &Asker, tool: &str, targets: BTreeSet<String>) -> Vec<(String, Found)> {
     let mut distant = Vec::new();
     let mut found = Vec::with_capacity(targets.len());
+    let mut seen = HashSet::new();
     for id in targets {
-        let agent = hub.agents.find(&id);
+        let agent = match resolve(&hub.agents, &asker.caller, &id, By::Name, |_| true) {
+            Ok(agent) => Some(agent),
+            Err(Unresolved::Several { ids, count }) => {
+                found.push((id.clone(), Err(ApiError::ambiguous(&id, &ids, count))));
+                continue;
+            }
+            Err(Unresolved::Nobody) => hub.agents.find(&id),
+        };
+        // By two of its names, a machine is called once all the same.
+        if let Some(agent) = &agent
+            && !seen.insert(agent.id.clone())
+        {
+            continue;
+        }
+        let id = agent.as_ref().map_or(id, |agent| agent.id.as_str().to_owned());
         let tags = agent.as_ref().map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
         // Reach comes first, as everywhere: a token for one tag must not learn which other machines exist.
         let agent = match asker.caller.token.grant.check_reach(&id, &tags) {
