@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::skipped::{List, Skipped};
-use crate::{bench, conformance, run, setup, skipped, tidy};
+use crate::{bench, conformance, page, run, setup, skipped, tidy};
 
 /// How much to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +36,20 @@ const STEPS: &[Step] = &[
     Step { name: "format", scope: Scope::Fast, run: format },
     Step { name: "tidy", scope: Scope::Fast, run: |root, _| tidy::run(root).map(|()| Outcome::Passed) },
     Step { name: "build and lints", scope: Scope::Fast, run: build },
+    Step { name: "page", scope: Scope::Fast, run: |root, _| page::check(root).map(skipped_if) },
     Step { name: "fuzz targets", scope: Scope::All, run: fuzz_targets },
     Step {
         name: "conformance",
         scope: Scope::All,
         run: |root, _| conformance::check(root).map(|()| Outcome::Passed),
     },
+    Step { name: "page in Chromium", scope: Scope::All, run: |root, _| page::in_chromium(root, &[]).map(skipped_if) },
     Step { name: "tests", scope: Scope::Fast, run: tests },
 ];
+
+fn skipped_if(why: Option<&'static str>) -> Outcome {
+    why.map_or(Outcome::Passed, Outcome::Skipped)
+}
 
 /// Runs the steps; stops at the first that fails.
 pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
@@ -68,7 +74,7 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
             Err(_) => "FAILED",
         };
         eprintln!("<== {}: {line} ({})", step.name, shown(took));
-        summary.push(format!("  {:<15} {:>8}  {line}", step.name, shown(took)));
+        summary.push(format!("  {:<16} {:>8}  {line}", step.name, shown(took)));
         if let Err(why) = outcome {
             failure = Some(why.context(format!("the step `{}` failed", step.name)));
             break;
@@ -161,7 +167,7 @@ mod tests {
     #[test]
     fn fast_is_a_part_of_all() {
         let fast: Vec<_> = STEPS.iter().filter(|s| s.scope == Scope::Fast).map(|s| s.name).collect();
-        assert_eq!(fast, ["format", "tidy", "build and lints", "tests"]);
+        assert_eq!(fast, ["format", "tidy", "build and lints", "page", "tests"]);
         assert!(STEPS.len() > fast.len());
     }
 }

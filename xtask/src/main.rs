@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask setup | test | conformance | bench | windows | tidy`.
+//! Developer commands: `cargo xtask setup | test | page | conformance | bench | windows | tidy`.
 //!
 //! Everything a contributor or a build machine runs goes through here, so that there is one list of what "all checks"
 //! means. Messages go to standard error, as cargo's own do.
@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod page;
 mod run;
 mod setup;
 mod skipped;
@@ -21,8 +22,10 @@ const USAGE: &str = "\
 Usage: cargo xtask <command>
 
   setup            install what the tests need and this machine lacks
-  test [--fast]    format check, tidy checks, lints, fuzz targets compile, MCP conformance, all tests
-                   (--fast leaves out the fuzz targets and the conformance)
+  test [--fast]    format check, tidy checks, lints, the web page, fuzz targets compile, MCP conformance, the page
+                   in Chromium, all tests (--fast leaves out the fuzz targets, the conformance and Chromium)
+  page [--chromium]
+                   the web page's checks alone, or with Chromium its tests in a browser
   conformance      the official MCP suite and Inspector against a hub with the suite's fixtures
   bench [args]     build the release binaries and run `convoke bench` with these arguments;
                    a name before them, as in `bench mcp`, measures only that
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(&root()),
         ["test"] => check::run(&root(), check::Scope::All),
         ["test", "--fast"] => check::run(&root(), check::Scope::Fast),
+        ["page", rest @ ..] => page::run(&root(), rest),
         ["conformance"] => conformance::run(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["windows", rest @ ..] => windows::run(&root(), rest),

@@ -91,6 +91,7 @@ const PACKAGES: &[Package] = &[
         needed_if: "web/package.json",
         why: "fetches the packages that the pages are built from",
     },
+    Package { name: "chromium", program: "chromium", needed_if: "web/package.json", why: "the page is tested in it" },
     Package {
         name: "postgresql",
         program: "psql",

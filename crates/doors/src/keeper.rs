@@ -29,6 +29,9 @@ use convoke_gate::operators::{AuthError, Caller};
 /// How the command line makes itself known.
 const CLIENT: HeaderName = HeaderName::from_static(CLIENT_HEADER);
 
+/// The path of the door for every address that no other door has.
+pub const REST: &str = "/{*rest}";
+
 /// One door.
 #[derive(Clone, Debug)]
 pub struct DoorEntry {
@@ -168,11 +171,12 @@ impl<S: Clone + Send + Sync + 'static> Doors<S> {
                 None => by_path.push((door.path, vec![(door.method, route)])),
             }
         }
+        let rest = by_path.iter().position(|(path, _)| *path == REST).map(|at| by_path.swap_remove(at).1);
         let mut paths = matchit::Router::new();
         for (path, routes) in by_path {
             paths.insert(path, routes).expect("the list's paths do not contradict each other, as every test shows");
         }
-        Router(Arc::new(Routes { hub: self.hub, paths }))
+        Router(Arc::new(Routes { hub: self.hub, paths, rest: rest.unwrap_or_default() }))
     }
 }
 
@@ -184,6 +188,8 @@ pub struct Router(Arc<Routes>);
 struct Routes {
     hub: Hub,
     paths: matchit::Router<Vec<(Method, Route)>>,
+    /// The door for every other address: it takes what it has a method for, and leaves the rest unknown.
+    rest: Vec<(Method, Route)>,
 }
 
 /// What a handler may know of a request beside its text.
@@ -209,25 +215,32 @@ impl Router {
         response
     }
 
-    async fn enter(&self, from: IpAddr, mut request: Request, is_page: bool) -> Response<Body> {
-        let Routes { hub, paths } = &*self.0;
-        let Ok(found) = paths.at(request.uri().path()) else {
-            return ApiError::not_found("no such path").into_response();
-        };
+    async fn enter<'a>(&'a self, from: IpAddr, mut request: Request, is_page: bool) -> Response<Body> {
+        let Routes { hub, paths, rest } = &*self.0;
         // Whoever may get a thing may ask for its head.
         let head = request.method() == Method::HEAD;
         let method = if head { &Method::GET } else { request.method() };
-        let Some((_, route)) = found.value.iter().find(|(taken, _)| taken == method) else {
-            let preflight = is_page.then(|| origin::preflight(&request, &taken(found.value)));
-            return preflight.flatten().unwrap_or_else(|| wrong_method(found.value));
+        let of_method = |routes: &'a [(Method, Route)]| routes.iter().find(|(taken, _)| taken == method);
+        let mut names = Vec::new();
+        let route = match paths.at(request.uri().path()) {
+            Ok(found) => {
+                let Some((_, route)) = of_method(found.value) else {
+                    let preflight = is_page.then(|| origin::preflight(&request, &taken(found.value)));
+                    return preflight.flatten().unwrap_or_else(|| wrong_method(found.value));
+                };
+                for (_, name) in found.params.iter() {
+                    let Ok(name) = percent_decode_str(name).decode_utf8() else {
+                        return ApiError::bad_request("the path is not valid UTF-8").into_response();
+                    };
+                    names.push(name.into_owned());
+                }
+                route
+            }
+            Err(_) => match of_method(rest) {
+                Some((_, route)) => route,
+                None => return ApiError::not_found("no such path").into_response(),
+            },
         };
-        let mut names = Vec::with_capacity(found.params.len());
-        for (_, name) in found.params.iter() {
-            let Ok(name) = percent_decode_str(name).decode_utf8() else {
-                return ApiError::bad_request("the path is not valid UTF-8").into_response();
-            };
-            names.push(name.into_owned());
-        }
         let response = match keep(hub, route, &mut request, from).await {
             Ok(caller) => {
                 // MCP tells it in its own words; and who gives up their own token is told that this was done.

@@ -21,7 +21,6 @@ use convoke_doors::Doors;
 pub fn open(doors: Doors) -> Doors {
     use Right::{Approve, Call, Policy, Public, Tokens, Trust, View};
     doors
-        .open(Method::GET, "/", Public, operations::front_page)
         .open(Method::GET, "/healthz", Public, operations::healthz)
         .open(Method::GET, "/readyz", Public, operations::readyz)
         .open(Method::GET, "/metrics", View, operations::metrics)

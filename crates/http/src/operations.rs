@@ -10,26 +10,6 @@ use convoke_doors::extract::{By, Json};
 use convoke_gate::hub::Hub;
 use convoke_gate::metrics::in_text_format;
 
-/// `/`: a plain page that says what is running and how to connect.
-pub async fn front_page(State(hub): State<Hub>) -> Response<Body> {
-    let page = include_str!("front_page.html")
-        .replace("{{version}}", env!("CARGO_PKG_VERSION"))
-        .replace("{{base}}", &escape(&hub.base_url()))
-        .replace("{{key}}", &escape(&hub.public_key()));
-    let mut response = Response::new(Body::from(page));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    let policy =
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 /// `/healthz`: the process is alive.
 pub async fn healthz() -> Json<serde_json::Value> {
     Json(json!({ "status": "ok" }))

@@ -10,5 +10,5 @@ use crate::openapi;
 /// The list, each route with the right it needs.
 pub fn doors(hub: &Hub) -> Doors {
     let doors = Doors::new(hub.clone()).open(Method::GET, "/api/openapi.json", Right::Public, openapi::document);
-    convoke_wires::open(convoke_mcp::open(convoke_http::open(doors)))
+    convoke_page::open(convoke_wires::open(convoke_mcp::open(convoke_http::open(doors))))
 }

@@ -1,6 +1,6 @@
 //! The arrows between crates: dependencies point down only.
 //!
-//! `convoke, convoke-agent → cli → hub, client, endpoint, coder, sim → http, wires → mcp → doors → gate, probes, room → dial,
+//! `convoke, convoke-agent → cli → hub, client, endpoint, coder, sim → http, page, wires → mcp → doors → gate, probes, room → dial,
 //! store, api → files, socket → the protocol crates → core`. A protocol
 //! crate knows nothing of another protocol, of tokio, of the store or of HTTP; `core` knows no protocol. The arrows are
 //! what lets the same protocol code run in the hub, in a property test, in a fuzzer and in a simulation.
@@ -34,6 +34,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-doors", 5),
     ("convoke-mcp", 6),
     ("convoke-http", 7),
+    ("convoke-page", 7),
     ("convoke-wires", 7),
     ("convoke-hub", 8),
     ("convoke-client", 8),

@@ -14,6 +14,7 @@ mod mcp;
 mod names;
 mod operations;
 mod out_of_force;
+mod page;
 mod policy;
 mod rooms;
 mod sonde;
