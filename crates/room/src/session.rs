@@ -2,7 +2,8 @@
 //! by the time that saying it returns.
 
 use std::collections::VecDeque;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +11,9 @@ use convoke_core::secret::SecretText;
 use convoke_kibitz::frame::Lobby;
 use convoke_kibitz::key::Signer;
 use convoke_kibitz::participant::{CannotAct, Event, Participant, Profile};
-use convoke_socket::{Event as WsEvent, SocketError};
+use convoke_socket::drive::{Clock, Lost, Machine, Message, Stop, drive};
+use convoke_socket::queue::Queue;
+use convoke_socket::{Connection, SocketError};
 use serde_json::value::RawValue;
 
 use crate::connect::{self, ConnectError, Socket};
@@ -97,23 +100,15 @@ pub enum SayError {
 /// Somebody who is in a room.
 pub struct Session {
     socket: Socket,
-    participant: Participant,
-    key: Option<AgentKeyFile>,
-    waiting: VecDeque<Event>,
+    clock: Clock,
+    seat: Seat,
     pings: u64,
-    last_words: Option<String>,
 }
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("id", &self.participant.id()).finish_non_exhaustive()
+        f.debug_struct("Session").field("id", &self.participant().id()).finish_non_exhaustive()
     }
-}
-
-/// One step of the connection.
-enum Step {
-    Events,
-    Pong(u64),
 }
 
 impl Session {
@@ -126,7 +121,8 @@ impl Session {
         }
         let (socket, host) = connect::open(&url, token.as_ref()).await?;
         let participant = Participant::new(profile, host);
-        let mut session = Self { socket, participant, key, waiting: VecDeque::new(), pings: 0, last_words: None };
+        let seat = Seat { participant, key, waiting: VecDeque::new(), last_words: None };
+        let mut session = Self { socket, clock: Clock::since(Instant::now()), seat, pings: 0 };
         let mut in_lobby = false;
         loop {
             let step = session.step();
@@ -136,10 +132,10 @@ impl Session {
                 tokio::time::timeout(JOIN_PATIENCE, step).await.map_err(|_| JoinError::Late)?
             };
             let ended = stepped.is_err();
-            while let Some(event) = session.waiting.pop_front() {
+            while let Some(event) = session.seat.waiting.pop_front() {
                 match event {
                     Event::Joined { .. } => {
-                        session.waiting.push_front(event);
+                        session.seat.waiting.push_front(event);
                         return Ok(session);
                     }
                     Event::Lobby(Lobby::Waiting) if !in_lobby => {
@@ -162,18 +158,18 @@ impl Session {
 
     /// What it knows: the roster, grants, the latest view, schemas.
     pub const fn participant(&self) -> &Participant {
-        &self.participant
+        &self.seat.participant
     }
 
     /// Whether it may say anything now, as far as it knows.
     pub fn can_act(&self) -> bool {
-        self.participant.can_act(unix())
+        self.seat.participant.can_act(unix())
     }
 
     /// What happens next; `Err` with the reason when the connection has ended. Cancel-safe: what was read is kept.
     pub async fn next(&mut self) -> Result<Event, String> {
         loop {
-            if let Some(event) = self.waiting.pop_front() {
+            if let Some(event) = self.seat.waiting.pop_front() {
                 return Ok(event);
             }
             self.step().await?;
@@ -182,31 +178,31 @@ impl Session {
 
     /// A line of the built-in chat.
     pub async fn chat(&mut self, text: &str) -> Result<(), SayError> {
-        let (number, frame) = self.participant.chat(text)?;
+        let (number, frame) = self.seat.participant.chat(text)?;
         self.deliver(number, frame).await
     }
 
     /// An agent's line of chat.
     pub async fn say(&mut self, text: &str) -> Result<(), SayError> {
-        let (number, frame) = self.participant.say(text)?;
+        let (number, frame) = self.seat.participant.say(text)?;
         self.deliver(number, frame).await
     }
 
     /// A request to the application.
     pub async fn act(&mut self, action: &RawValue) -> Result<(), SayError> {
-        let (number, frame) = self.participant.act(action)?;
+        let (number, frame) = self.seat.participant.act(action)?;
         self.deliver(number, frame).await
     }
 
     /// Application data, to one participant or to all.
     pub async fn send(&mut self, data: &RawValue, to: Option<&str>) -> Result<(), SayError> {
-        let (number, frame) = self.participant.send(data, to)?;
+        let (number, frame) = self.seat.participant.send(data, to)?;
         self.deliver(number, frame).await
     }
 
     /// Goes.
     pub async fn leave(mut self) {
-        self.socket.queue_text(&self.participant.leave());
+        self.socket.queue_text(&self.seat.participant.leave());
         self.socket.close(1000, "").await;
     }
 
@@ -218,22 +214,22 @@ impl Session {
         self.socket.queue_ping(&ping.to_be_bytes());
         let answered = async {
             loop {
-                let step = self.step().await.map_err(SayError::Lost)?;
+                let heard = self.step().await.map_err(SayError::Lost)?;
                 let about =
                     |event: &Event| matches!(event, Event::Refused { reference: Some(n), .. } if *n == number);
-                if let Some(at) = self.waiting.iter().position(about)
-                    && let Some(Event::Refused { reason, message, .. }) = self.waiting.remove(at)
+                if let Some(at) = self.seat.waiting.iter().position(about)
+                    && let Some(Event::Refused { reason, message, .. }) = self.seat.waiting.remove(at)
                 {
                     return Err(SayError::Refused { reason, message });
                 }
                 // Too many frames are dropped without their number.
                 let dropped = |event: &Event| matches!(event, Event::Problem { code, .. } if code == "rate");
-                if let Some(at) = self.waiting.iter().position(dropped)
-                    && let Some(Event::Problem { code, message }) = self.waiting.remove(at)
+                if let Some(at) = self.seat.waiting.iter().position(dropped)
+                    && let Some(Event::Problem { code, message }) = self.seat.waiting.remove(at)
                 {
                     return Err(SayError::Refused { reason: code, message });
                 }
-                if matches!(step, Step::Pong(number) if number >= ping) {
+                if matches!(heard, Heard::Pong(number) if number >= ping) {
                     return Ok(());
                 }
             }
@@ -241,51 +237,82 @@ impl Session {
         tokio::time::timeout(SAY_PATIENCE, answered).await.unwrap_or(Err(SayError::Late))
     }
 
-    /// Reads once. What happened is put behind what waits.
-    async fn step(&mut self) -> Result<Step, String> {
-        let ended = |session: &mut Self, said: Option<String>| {
-            session.last_words.take().or(said).unwrap_or_else(|| "the hub closed the connection".into())
-        };
-        match self.socket.next().await {
-            Ok(WsEvent::Text(text)) => {
-                let signer = self.key.as_ref().map(|key| key as &dyn Signer);
-                let events = self.participant.on_text(&text, signer, unix());
-                for event in events {
-                    match event {
-                        Event::Send(frame) => self.socket.queue_text(&frame),
-                        event => {
-                            if let Event::Problem { message, .. } = &event {
-                                self.last_words = Some(message.clone());
-                            }
-                            if matches!(event, Event::Kicked) {
-                                self.last_words = Some("this participant was removed from the room".into());
-                            }
-                            if self.waiting.len() == MAX_WAITING {
-                                self.waiting.pop_front();
-                            }
-                            self.waiting.push_back(event);
-                        }
-                    }
-                }
-                Ok(Step::Events)
-            }
-            Ok(WsEvent::Ping(payload)) => {
-                self.socket.queue_pong(&payload);
-                Ok(Step::Events)
-            }
-            Ok(WsEvent::Pong(payload)) => {
-                let number = payload.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-                Ok(Step::Pong(number))
-            }
-            Ok(WsEvent::Close(code, reason)) => {
-                let said = code.map(|code| format!("{reason} ({code})"));
-                self.socket.close(1000, "").await;
-                Err(ended(self, said))
-            }
-            Ok(WsEvent::Binary(_) | WsEvent::Skipped(_)) => Ok(Step::Events),
-            Err(SocketError::Ended) => Err(ended(self, None)),
-            Err(why) => Err(ended(self, Some(why.to_string()))),
+    /// Reads until something happens, which is put behind what waits; `Err` with the reason when the connection has ended.
+    async fn step(&mut self) -> Result<Heard, String> {
+        let heard = drive(&mut self.socket, &mut self.seat, &Queue::default(), self.clock).await;
+        if heard.is_err() {
+            self.socket.close(1000, "").await;
         }
+        heard
+    }
+}
+
+/// What [`Session::step`] waits for.
+enum Heard {
+    Events,
+    /// The answer to the ping of this number.
+    Pong(u64),
+}
+
+/// The participant's side of the connection.
+struct Seat {
+    participant: Participant,
+    key: Option<AgentKeyFile>,
+    /// What happened and was not asked for yet.
+    waiting: VecDeque<Event>,
+    /// Why the hub is about to close the connection, as far as it said.
+    last_words: Option<String>,
+}
+
+impl Machine for Seat {
+    type Command = Stop;
+    type End = Result<Heard, String>;
+
+    async fn on_message(
+        &mut self,
+        message: Message,
+        _: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Self::End> {
+        match message {
+            Message::Text(text) => self.on_text(&text, connection),
+            Message::Pong(payload) => {
+                let number = payload.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+                ControlFlow::Break(Ok(Heard::Pong(number)))
+            }
+            Message::Binary(_) | Message::Skipped(_) => ControlFlow::Continue(()),
+        }
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        let said = match lost {
+            Lost::Closed(code, reason) => code.map(|code| format!("{reason} ({code})")),
+            Lost::Gone(SocketError::Ended) => None,
+            why => Some(why.to_string()),
+        };
+        Err(self.last_words.take().or(said).unwrap_or_else(|| "the hub closed the connection".into()))
+    }
+}
+
+impl Seat {
+    fn on_text(&mut self, text: &str, connection: &mut Connection) -> ControlFlow<Result<Heard, String>> {
+        let signer = self.key.as_ref().map(|key| key as &dyn Signer);
+        for event in self.participant.on_text(text, signer, unix()) {
+            match &event {
+                Event::Send(frame) => {
+                    connection.queue_text(frame);
+                    continue;
+                }
+                Event::Problem { message, .. } => self.last_words = Some(message.clone()),
+                Event::Kicked => self.last_words = Some("this participant was removed from the room".into()),
+                _ => {}
+            }
+            if self.waiting.len() == MAX_WAITING {
+                self.waiting.pop_front();
+            }
+            self.waiting.push_back(event);
+        }
+        if self.waiting.is_empty() { ControlFlow::Continue(()) } else { ControlFlow::Break(Ok(Heard::Events)) }
     }
 }
 

@@ -32,13 +32,16 @@ pub enum Message {
 }
 
 /// How the peer ended the connection.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Lost {
     /// It sent a close frame.
+    #[error("the other side closed the connection (code {code}): {1}", code = .0.unwrap_or(1005))]
     Closed(Option<u16>, String),
     /// It broke the rules of WebSockets.
+    #[error("the other side broke the WebSocket rules: {0}")]
     Broken(WsError),
     /// The stream failed, or ended without a close frame.
+    #[error(transparent)]
     Gone(SocketError),
 }
 
@@ -57,8 +60,10 @@ pub trait Machine: Send {
         true
     }
 
-    /// When [`Machine::on_time`] is due.
-    fn deadline(&mut self, now: Duration, connection: &Connection) -> Duration;
+    /// When [`Machine::on_time`] is due; [`Duration::MAX`] is never.
+    fn deadline(&mut self, _now: Duration, _connection: &Connection) -> Duration {
+        Duration::MAX
+    }
 
     /// A message came.
     fn on_message(
@@ -73,20 +78,24 @@ pub trait Machine: Send {
         ControlFlow::Continue(())
     }
 
-    /// Its owner asks for something.
+    /// Its owner asks for something. A machine that is asked for nothing leaves this out.
     fn on_command(
         &mut self,
-        command: Self::Command,
-        now: Duration,
-        connection: &mut Connection,
-    ) -> impl Future<Output = ControlFlow<Self::End>> + Send;
+        _command: Self::Command,
+        _now: Duration,
+        _connection: &mut Connection,
+    ) -> impl Future<Output = ControlFlow<Self::End>> + Send {
+        std::future::ready(ControlFlow::Continue(()))
+    }
 
-    /// The deadline has come. It may come too early.
+    /// The deadline has come. It may come too early. A machine without a deadline leaves this out.
     fn on_time(
         &mut self,
-        now: Duration,
-        connection: &mut Connection,
-    ) -> impl Future<Output = ControlFlow<Self::End>> + Send;
+        _now: Duration,
+        _connection: &mut Connection,
+    ) -> impl Future<Output = ControlFlow<Self::End>> + Send {
+        std::future::ready(ControlFlow::Continue(()))
+    }
 
     /// The peer ended the connection.
     fn on_lost(&mut self, lost: Lost, connection: &mut Connection) -> impl Future<Output = Self::End> + Send;
