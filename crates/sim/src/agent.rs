@@ -2,22 +2,26 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use convoke_core::id::PeerId;
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
 use convoke_kenny::frame::{self, ErrorCode, Meta};
-use convoke_kenny::heartbeat::Mono;
+use convoke_socket::Connection;
+use convoke_socket::drive::{Clock, Lost, Machine, Message, drive};
+use convoke_socket::queue::{Item, Queue, Rank};
 use serde_json::value::RawValue;
 use tokio::net::TcpSocket;
-use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::sync::{Semaphore, oneshot};
+use uuid::Uuid;
 
 use crate::answer::Answer;
 use crate::swarm::SwarmConfig;
 use crate::telemetry::Snapshot;
-use crate::ws::{self, Event, Socket, SocketError, UpgradeError};
+use crate::ws::{self, Socket, UpgradeError};
 
 /// What all agents of a swarm share.
 #[derive(Debug)]
@@ -28,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) permits: Semaphore,
     result: Box<RawValue>,
     snapshot: Snapshot,
-    start: Instant,
+    clock: Clock,
 }
 
 /// What happened so far.
@@ -54,6 +58,22 @@ pub(crate) enum Order {
     Leave,
 }
 
+impl Item for Order {
+    const MAX_MESSAGES: usize = 4;
+    const MAX_BYTES: usize = 0;
+
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Push { .. } | Self::Reconnect { .. } => Rank::Message,
+            Self::Leave => Rank::First,
+        }
+    }
+
+    fn size(&self) -> usize {
+        0
+    }
+}
+
 /// Why an agent is not connected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -63,12 +83,9 @@ pub enum ConnectError {
     /// No WebSocket.
     #[error(transparent)]
     Upgrade(#[from] UpgradeError),
-    /// The socket broke during the handshake.
+    /// The hub ended the connection during the handshake: the code 4401 is a refusal.
     #[error("the handshake broke off: {0}")]
-    Broken(#[from] SocketError),
-    /// The hub closed the socket: 4401 is a refusal.
-    #[error("the hub closed the handshake (code {0:?})")]
-    Closed(Option<u16>),
+    Lost(#[from] Lost),
     /// The agent does not trust this hub.
     #[error(transparent)]
     Distrust(#[from] EndReason),
@@ -82,31 +99,20 @@ impl Shared {
         let permits = Semaphore::new(config.concurrency.max(1));
         let result = config.answer.result();
         let (counters, snapshot) = (Counters::default(), Snapshot::default());
-        Self { config, counters, permits, result, snapshot, start: Instant::now() }
-    }
-
-    fn mono(&self) -> Mono {
-        self.start.elapsed()
-    }
-
-    fn send(&self, socket: &mut Socket, frame: &str) {
-        socket.queue_text(frame);
-        self.counters.frames_sent.fetch_add(1, Ordering::Relaxed);
+        Self { config, counters, permits, result, snapshot, clock: Clock::since(Instant::now()) }
     }
 }
 
 /// An authenticated connection. Counted among the connected for as long as it exists.
 #[derive(Debug)]
 pub(crate) struct Link {
-    shared: Arc<Shared>,
-    id: PeerId,
     socket: Socket,
-    session: AgentSession,
+    agent: Agent,
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.shared.counters.connected.fetch_sub(1, Ordering::Relaxed);
+        self.agent.shared.counters.connected.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -116,10 +122,10 @@ pub(crate) async fn connect(shared: &Arc<Shared>, index: usize) -> Result<Link, 
     let outcome = tokio::time::timeout(shared.config.connect_timeout, shake_hands(shared, index)).await;
     let counters = &shared.counters;
     match outcome.unwrap_or(Err(ConnectError::TimedOut)) {
-        Ok((id, socket, session)) => {
+        Ok((socket, agent)) => {
             counters.handshakes.fetch_add(1, Ordering::Relaxed);
             counters.connected.fetch_add(1, Ordering::Relaxed);
-            Ok(Link { shared: Arc::clone(shared), id, socket, session })
+            Ok(Link { socket, agent })
         }
         Err(why) => {
             counters.refused.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +134,7 @@ pub(crate) async fn connect(shared: &Arc<Shared>, index: usize) -> Result<Link, 
     }
 }
 
-async fn shake_hands(shared: &Shared, index: usize) -> Result<(PeerId, Socket, AgentSession), ConnectError> {
+async fn shake_hands(shared: &Arc<Shared>, index: usize) -> Result<(Socket, Agent), ConnectError> {
     let config = &shared.config;
     let id = config.roster.id(index);
     let tcp = if config.target.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
@@ -143,163 +149,160 @@ async fn shake_hands(shared: &Shared, index: usize) -> Result<(PeerId, Socket, A
     getrandom::fill(&mut nonce).map_err(io::Error::other)?;
     let mut settings = AgentConfig::new(id.clone(), config.server_key);
     settings.heartbeat = config.heartbeat;
-    let mut session = AgentSession::new(settings, config.roster.key(index), nonce, shared.mono());
+    let session = AgentSession::new(settings, config.roster.key(index), nonce, shared.clock.now());
     let meta = Meta { hostname: id.to_string(), os: "windows".into(), version: "0.8.0".into(), ..Meta::default() };
-    shared.send(&mut socket, &session.register_frame(&meta));
-    loop {
-        let text = match socket.next().await? {
-            Event::Text(text) => text,
-            Event::Ping(payload) => {
-                socket.queue_pong(&payload);
-                continue;
-            }
-            Event::Binary(_) | Event::Pong(_) | Event::Skipped(_) => continue,
-            Event::Close(code, _) => return Err(ConnectError::Closed(code)),
-        };
-        match session.on_text(&text, shared.mono()) {
-            AgentEvent::Auth(frame) | AgentEvent::Reply(frame) => shared.send(&mut socket, &frame),
-            // There is no frame that says "accepted"; the policy is what a hub sends first to whom it lets in.
-            AgentEvent::Policy { .. } => return Ok((id, socket, session)),
-            AgentEvent::End(reason) => return Err(reason.into()),
-            AgentEvent::Request { .. } | AgentEvent::Alive | AgentEvent::Dropped(_) => {}
-        }
+    let register = session.register_frame(&meta);
+    let mut agent = Agent { shared: Arc::clone(shared), id, session, is_admitted: false, delayed: VecDeque::new() };
+    agent.send(&register, &mut socket);
+    match drive(&mut socket, &mut agent, &Queue::default(), shared.clock).await {
+        Ended::Admitted => Ok((socket, agent)),
+        Ended::Distrust(reason) => Err(reason.into()),
+        Ended::Lost(lost) => Err(lost.into()),
+        // Nobody could tell it to.
+        Ended::Leaving | Ended::Reconnecting(_) => Err(ConnectError::TimedOut),
     }
 }
 
 /// Lives until it is told to leave, or until its connection is lost and the swarm does not retry.
-pub(crate) async fn live(shared: Arc<Shared>, index: usize, first: Link, mut orders: mpsc::Receiver<Order>) {
+pub(crate) async fn live(shared: Arc<Shared>, index: usize, first: Link, orders: Arc<Queue<Order>>) {
     let mut link = first;
     loop {
-        let done = match link.run(&mut orders).await {
+        let done = match drive(&mut link.socket, &mut link.agent, &orders, shared.clock).await {
             Ended::Leaving => {
-                link.close().await;
-                return;
+                link.socket.close(1000, "").await;
+                break;
             }
             Ended::Reconnecting(done) => {
-                link.close().await;
+                link.socket.close(1000, "").await;
                 Some(done)
             }
-            Ended::Lost => {
+            Ended::Admitted | Ended::Distrust(_) | Ended::Lost(_) => {
                 shared.counters.lost.fetch_add(1, Ordering::Relaxed);
                 None
             }
         };
         drop(link);
-        link = loop {
-            match (connect(&shared, index).await, shared.config.retry) {
-                (Ok(link), _) => break link,
-                (Err(_), None) => return,
-                (Err(_), Some(pause)) => tokio::time::sleep(pause).await,
-            }
-            // Nobody holds the swarm any more.
-            if orders.is_closed() {
-                return;
-            }
-        };
+        let Some(next) = come_back(&shared, index, &orders).await else { break };
+        link = next;
         if let Some(done) = done {
             // Who asked may have stopped waiting.
             let _ = done.send(());
         }
     }
+    // Whoever waits for an order to be obeyed learns that it is not.
+    orders.end();
+}
+
+async fn come_back(shared: &Arc<Shared>, index: usize, orders: &Queue<Order>) -> Option<Link> {
+    while !orders.holds(|order| matches!(order, Order::Leave)) {
+        match (connect(shared, index).await, shared.config.retry) {
+            (Ok(link), _) => return Some(link),
+            (Err(_), None) => return None,
+            (Err(_), Some(pause)) => tokio::time::sleep(pause).await,
+        }
+    }
+    None
+}
+
+/// The agent's side of a connection, from its first frame on.
+#[derive(Debug)]
+struct Agent {
+    shared: Arc<Shared>,
+    id: PeerId,
+    session: AgentSession,
+    is_admitted: bool,
+    /// Answers that are given later.
+    delayed: VecDeque<(Duration, String)>,
 }
 
 enum Ended {
+    /// The hub let the agent in: the handshake is over.
+    Admitted,
     Leaving,
     Reconnecting(oneshot::Sender<()>),
-    Lost,
+    Distrust(EndReason),
+    Lost(Lost),
 }
 
-impl Link {
-    async fn run(&mut self, orders: &mut mpsc::Receiver<Order>) -> Ended {
-        let mut delayed = VecDeque::new();
-        let timer = tokio::time::sleep_until(self.deadline(&delayed));
-        tokio::pin!(timer);
-        loop {
-            // Every branch is cancel-safe: the socket keeps its state, a channel loses nothing.
-            tokio::select! {
-                biased;
-                incoming = self.socket.next() => match incoming {
-                    Ok(Event::Text(text)) => {
-                        if let Some(ended) = self.on_text(&text, &mut delayed) {
-                            return ended;
-                        }
-                        // The heartbeat does not move with what is heard, so only a delayed answer can be earlier.
-                        if delayed.len() == 1 {
-                            timer.as_mut().reset(self.deadline(&delayed));
-                        }
-                    }
-                    Ok(Event::Ping(payload)) => self.socket.queue_pong(&payload),
-                    Ok(Event::Binary(_) | Event::Pong(_) | Event::Skipped(_)) => {}
-                    Ok(Event::Close(..)) | Err(_) => return Ended::Lost,
-                },
-                order = orders.recv() => match order {
-                    Some(Order::Push { unlike, done }) => {
-                        let (snapshot, id) = (&self.shared.snapshot, self.id.as_str());
-                        let frame = if unlike { snapshot.unlike_frame(id) } else { snapshot.frame(id) };
-                        self.shared.send(&mut self.socket, &frame);
-                        if self.socket.flush().await.is_err() {
-                            return Ended::Lost;
-                        }
-                        self.shared.counters.pushed.fetch_add(1, Ordering::Relaxed);
-                        let _ = done.send(());
-                    }
-                    Some(Order::Reconnect { done }) => return Ended::Reconnecting(done),
-                    Some(Order::Leave) | None => return Ended::Leaving,
-                },
-                () = &mut timer => {
-                    if let Some(ended) = self.on_timer(&mut delayed) {
-                        return ended;
-                    }
-                    timer.as_mut().reset(self.deadline(&delayed));
-                }
-            }
-        }
+impl Machine for Agent {
+    type Command = Order;
+    type End = Ended;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        let heartbeat = self.session.next_deadline().unwrap_or(now);
+        self.delayed.front().map_or(heartbeat, |(due, _)| heartbeat.min(*due))
     }
 
-    fn deadline(&self, delayed: &VecDeque<(Instant, String)>) -> Instant {
-        // A session without a deadline is over, which `on_timer` finds out at once.
-        let heartbeat = self.session.next_deadline().map_or_else(Instant::now, |mono| self.shared.start + mono);
-        delayed.front().map_or(heartbeat, |(due, _)| heartbeat.min(*due))
-    }
-
-    fn on_text(&mut self, text: &str, delayed: &mut VecDeque<(Instant, String)>) -> Option<Ended> {
-        match self.session.on_text(text, self.shared.mono()) {
-            AgentEvent::Request { id, .. } => {
-                let answer = match &self.shared.config.answer {
-                    Answer::Never => return None,
-                    Answer::Error => {
-                        frame::response_error(id, &ErrorCode::ExecFailed, "the simulation was told to fail")
-                    }
-                    _ => frame::response_ok(id, &self.shared.result),
-                };
-                self.shared.counters.answered.fetch_add(1, Ordering::Relaxed);
-                if let Answer::After(delay) = self.shared.config.answer {
-                    delayed.push_back((Instant::now() + delay, answer));
-                } else {
-                    self.shared.send(&mut self.socket, &answer);
-                }
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Ended> {
+        let Message::Text(text) = message else { return ControlFlow::Continue(()) };
+        match self.session.on_text(&text, now) {
+            AgentEvent::Request { id, .. } => self.answer(id, now, connection),
+            AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => self.send(&frame, connection),
+            AgentEvent::End(reason) => return ControlFlow::Break(Ended::Distrust(reason)),
+            // There is no frame that says "accepted"; the policy is what a hub sends first to whom it lets in.
+            AgentEvent::Policy { .. } if !self.is_admitted => {
+                self.is_admitted = true;
+                return ControlFlow::Break(Ended::Admitted);
             }
-            AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => self.shared.send(&mut self.socket, &frame),
-            AgentEvent::End(_) => return Some(Ended::Lost),
             AgentEvent::Policy { .. } | AgentEvent::Alive | AgentEvent::Dropped(_) => {}
         }
-        None
+        ControlFlow::Continue(())
     }
 
-    fn on_timer(&mut self, delayed: &mut VecDeque<(Instant, String)>) -> Option<Ended> {
-        match self.session.on_tick(self.shared.mono()) {
+    async fn on_command(&mut self, order: Order, _: Duration, connection: &mut Connection) -> ControlFlow<Ended> {
+        match order {
+            Order::Push { unlike, done } => {
+                let (snapshot, id) = (&self.shared.snapshot, self.id.as_str());
+                let frame = if unlike { snapshot.unlike_frame(id) } else { snapshot.frame(id) };
+                self.send(&frame, connection);
+                self.shared.counters.pushed.fetch_add(1, Ordering::Relaxed);
+                let _ = done.send(());
+                ControlFlow::Continue(())
+            }
+            Order::Reconnect { done } => ControlFlow::Break(Ended::Reconnecting(done)),
+            Order::Leave => ControlFlow::Break(Ended::Leaving),
+        }
+    }
+
+    async fn on_time(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Ended> {
+        match self.session.on_tick(now) {
             AgentTick::Wait => {}
-            AgentTick::Send(frame) => self.shared.send(&mut self.socket, &frame),
-            AgentTick::End(_) => return Some(Ended::Lost),
+            AgentTick::Send(frame) => self.send(&frame, connection),
+            AgentTick::End(reason) => return ControlFlow::Break(Ended::Distrust(reason)),
         }
-        let now = Instant::now();
-        while let Some((_, answer)) = delayed.pop_front_if(|(due, _)| *due <= now) {
-            self.shared.send(&mut self.socket, &answer);
+        while let Some((_, answer)) = self.delayed.pop_front_if(|(due, _)| *due <= now) {
+            self.send(&answer, connection);
         }
-        None
+        ControlFlow::Continue(())
     }
 
-    async fn close(&mut self) {
-        self.socket.close(1000, "").await;
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Ended {
+        Ended::Lost(lost)
+    }
+}
+
+impl Agent {
+    fn send(&self, frame: &str, connection: &mut Connection) {
+        connection.queue_text(frame);
+        self.shared.counters.frames_sent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn answer(&mut self, id: Uuid, now: Duration, connection: &mut Connection) {
+        let answer = match &self.shared.config.answer {
+            Answer::Never => return,
+            Answer::Error => frame::response_error(id, &ErrorCode::ExecFailed, "the simulation was told to fail"),
+            _ => frame::response_ok(id, &self.shared.result),
+        };
+        self.shared.counters.answered.fetch_add(1, Ordering::Relaxed);
+        if let Answer::After(delay) = self.shared.config.answer {
+            self.delayed.push_back((now + delay, answer));
+        } else {
+            self.send(&answer, connection);
+        }
     }
 }

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use convoke_socket::queue::Queue;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
@@ -26,11 +27,10 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tungstenite::handshake::derive_accept_key;
 
-use link::Forward;
 use log::Log;
 
 /// Largest request that is forwarded, in bytes.
@@ -50,7 +50,7 @@ pub struct Forwarder {
 #[derive(Debug)]
 struct Shared {
     key: SigningKey,
-    links: Mutex<HashMap<String, mpsc::Sender<Forward>>>,
+    links: Mutex<HashMap<String, Arc<Queue<link::Command>>>>,
     handshakes: AtomicU64,
     snapshots: AtomicU64,
     log: Option<Log>,
@@ -84,13 +84,14 @@ impl Forwarder {
 impl Drop for Forwarder {
     fn drop(&mut self) {
         self.acceptor.abort();
-        // A link ends with the last sender of its queue.
-        self.shared.links().clear();
+        for (_, queue) in self.shared.links().drain() {
+            let _ = queue.push(link::Command::End);
+        }
     }
 }
 
 impl Shared {
-    fn links(&self) -> std::sync::MutexGuard<'_, HashMap<String, mpsc::Sender<Forward>>> {
+    fn links(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Queue<link::Command>>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -149,14 +150,14 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer {
 
 async fn forward(
     shared: &Shared,
-    queue: &mpsc::Sender<Forward>,
+    queue: &Queue<link::Command>,
     request: Request<Incoming>,
 ) -> Result<Answer, StatusCode> {
     let body = Limited::new(request.into_body(), MAX_BODY).collect().await;
     let body = body.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?.to_bytes();
     let under_way = shared.log.as_ref().map(Log::under_way);
     let (reply, answered) = oneshot::channel();
-    queue.send(Forward { body, reply }).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
+    queue.send(link::Command::Forward { body, reply }).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     let mut frame = answered.await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     if let Some(under_way) = under_way {
         frame = under_way.written(frame).await.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
@@ -180,7 +181,7 @@ fn upgrade(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Answer {
     // A task of its own, as in the hub: it outlives the HTTP connection, and is smaller.
     tokio::spawn(async move {
         if let Some((io, read)) = stream(upgrade).await {
-            link::run(&shared, io, read).await;
+            link::run(shared, io, read).await;
         }
     });
     let mut response = text(StatusCode::SWITCHING_PROTOCOLS, String::new());

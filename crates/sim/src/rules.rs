@@ -24,6 +24,9 @@ pub enum RulesError {
     /// A WebSocket.
     #[error(transparent)]
     Ws(#[from] crate::ws::SocketError),
+    /// The server ended the connection.
+    #[error(transparent)]
+    Lost(#[from] convoke_socket::drive::Lost),
     /// The HTTP API.
     #[error(transparent)]
     Http(#[from] crate::http::HttpError),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use convoke_core::secret::SecretText;
+use convoke_socket::drive::Lost;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use hyper::Method;
 use serde::Deserialize;
@@ -22,7 +23,7 @@ use tokio::task::JoinHandle;
 use crate::control::{Command, MAX_COUNT, Reply};
 use crate::http::{Client, HttpError, bearer};
 use crate::swarm::Report;
-use crate::ws::{SocketError, UpgradeError};
+use crate::ws::UpgradeError;
 
 /// Most connections being made at once.
 const CONCURRENCY: usize = 32;
@@ -38,9 +39,9 @@ pub enum SondeError {
     /// The upgrade to a WebSocket.
     #[error(transparent)]
     Upgrade(#[from] UpgradeError),
-    /// A WebSocket.
+    /// The hub ended the connection.
     #[error(transparent)]
-    Ws(#[from] SocketError),
+    Lost(#[from] Lost),
     /// The HTTP API.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -231,10 +232,10 @@ impl Fleet {
 
     async fn connect(&self, index: usize) -> Result<JoinHandle<()>, SondeError> {
         let (name, key) = &self.enrolled[index];
-        match in_time(link::enter(self.config.target, name, key)).await {
+        match in_time(link::enter(self.config.target, name, key, &self.counters)).await {
             Ok(live) => {
                 self.counters.handshakes.fetch_add(1, Ordering::Relaxed);
-                Ok(tokio::task::spawn_local(live.serve(Arc::clone(&self.counters))))
+                Ok(tokio::task::spawn_local(live.serve()))
             }
             Err(why) => {
                 self.counters.refused.fetch_add(1, Ordering::Relaxed);

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use convoke_kenny::heartbeat;
+use convoke_socket::queue::Queue;
 use ed25519_dalek::VerifyingKey;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
@@ -21,8 +22,6 @@ use crate::roster::Roster;
 
 pub use crate::agent::ConnectError;
 
-/// Orders that may wait at one agent.
-const ORDERS: usize = 4;
 /// How long an agent may take over an order.
 const ORDER_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -105,7 +104,7 @@ pub struct Swarm {
 
 #[derive(Debug)]
 struct Member {
-    orders: mpsc::Sender<Order>,
+    orders: Arc<Queue<Order>>,
     task: JoinHandle<()>,
 }
 
@@ -137,8 +136,8 @@ impl Swarm {
         while let Some(arrived) = arriving.join_next().await {
             match arrived {
                 Ok((index, Ok(link))) => {
-                    let (orders, inbox) = mpsc::channel(ORDERS);
-                    let task = tokio::spawn(agent::live(Arc::clone(&self.shared), index, link, inbox));
+                    let orders = Arc::default();
+                    let task = tokio::spawn(agent::live(Arc::clone(&self.shared), index, link, Arc::clone(&orders)));
                     self.agents.insert(index, Member { orders, task });
                 }
                 Ok((_, Err(why))) => problem = Some(why),
@@ -156,7 +155,7 @@ impl Swarm {
     }
 
     /// Pushes `count` snapshots, round robin, at most `per_second` of them a second; of machines of which no two are
-    /// alike, if they shall be `unlike`. Returns when all are written.
+    /// alike, if they shall be `unlike`. Returns when all are queued to be written.
     pub async fn push(&self, count: u64, per_second: Option<f64>, unlike: bool) -> Report {
         self.order(count, per_second, |done| Order::Push { unlike, done }).await
     }
@@ -202,7 +201,7 @@ impl Swarm {
             }
             let (done, heard) = oneshot::channel();
             // An agent that is gone, or stuck, does not hold up the others; the report tells.
-            let _ = member.orders.send_timeout(make(done), ORDER_PATIENCE).await;
+            let _ = tokio::time::timeout(ORDER_PATIENCE, member.orders.send(make(done))).await;
             under_way.push(tokio::time::timeout(ORDER_PATIENCE, heard));
         }
         while under_way.next().await.is_some() {}
@@ -213,7 +212,7 @@ impl Swarm {
 async fn leave(members: BTreeMap<usize, Member>) {
     for member in members.values() {
         // One whose task is over has left already.
-        let _ = member.orders.send(Order::Leave).await;
+        let _ = member.orders.push(Order::Leave);
     }
     for (_, mut member) in members {
         let _ = tokio::time::timeout(ORDER_PATIENCE, &mut member.task).await;

@@ -1,22 +1,24 @@
 //! An agent's connection at the forwarder.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use convoke_kenny::frame::{AgentFrame, HubFrame};
 use convoke_kenny::transcript::Transcript;
+use convoke_socket::Connection;
+use convoke_socket::drive::{Clock, Lost, Machine, Message, drive};
+use convoke_socket::queue::{Item, Queue, Rank};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::Shared;
-use crate::ws::{self, Event, Socket};
+use crate::ws;
 
-/// Requests that may wait for a link, as many as the hub lets wait.
-const QUEUE: usize = 64;
 /// Requests without an answer after which those that nobody waits for any more are forgotten.
 const MAX_WAITING: usize = 1024;
 /// How long an agent may take over its handshake.
@@ -26,101 +28,157 @@ const RESPONSE: &str = r#"{"type":"response","id":""#;
 /// How every snapshot of our agents begins.
 const TELEMETRY: &str = r#"{"type":"telemetry""#;
 
-/// A request on its way to the agent.
+/// What a link is asked to do.
 #[derive(Debug)]
-pub(super) struct Forward {
-    /// The caller's body: an object with `tool` and `args`.
-    pub(super) body: Bytes,
-    /// Hears the agent's response frame.
-    pub(super) reply: oneshot::Sender<String>,
+pub(super) enum Command {
+    /// Send a request to the agent.
+    Forward {
+        /// The caller's body: an object with `tool` and `args`.
+        body: Bytes,
+        /// Hears the agent's response frame.
+        reply: oneshot::Sender<String>,
+    },
+    /// End: a newer connection replaces this one, or the forwarder stops.
+    End,
 }
 
-/// Serves one agent, from its register to its end.
-pub(super) async fn run(shared: &Arc<Shared>, io: TcpStream, read: Vec<u8>) {
-    let mut socket = ws::serve(io, &read);
-    // Boxed, so that the idle task does not carry the handshake's state.
-    let handshake = Box::pin(tokio::time::timeout(PATIENCE, shake_hands(shared, &mut socket)));
-    let Ok(Some(agent)) = handshake.await else { return };
-    let (queue, inbox) = mpsc::channel(QUEUE);
-    // The list holds the only sender, so that a link which is replaced, or whose forwarder is gone, ends.
-    let own = queue.downgrade();
-    shared.links().insert(agent.clone(), queue);
-    shared.handshakes.fetch_add(1, Ordering::Relaxed);
-    live(shared, &mut socket, inbox).await;
-    // Only our own entry: a newer connection of the same agent may have replaced it.
-    let mut links = shared.links();
-    if links.get(&agent).is_some_and(|entry| own.upgrade().is_some_and(|own| own.same_channel(entry))) {
-        links.remove(&agent);
+impl Item for Command {
+    /// As many as the hub lets wait.
+    const MAX_MESSAGES: usize = 64;
+    const MAX_BYTES: usize = Self::MAX_MESSAGES * super::MAX_BODY;
+
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Forward { .. } => Rank::Message,
+            Self::End => Rank::First,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Forward { body, .. } => body.len(),
+            Self::End => 0,
+        }
     }
 }
 
-/// Proves itself to the agent, which would not talk otherwise, and believes the agent without looking.
-async fn shake_hands(shared: &Shared, socket: &mut Socket) -> Option<String> {
-    let text = next_text(socket).await?;
-    let Ok(AgentFrame::Register(register)) = AgentFrame::decode(&text) else { return None };
+/// Serves one agent, from its register to its end.
+pub(super) async fn run(shared: Arc<Shared>, io: TcpStream, read: Vec<u8>) {
+    let mut socket = ws::serve(io, &read);
+    let queue = Arc::default();
+    let mut link =
+        Link { shared, queue: Arc::clone(&queue), state: State::Unknown, waiting: HashMap::new(), next: 0 };
+    let is_closed = drive(&mut socket, &mut link, &queue, Clock::since(Instant::now())).await;
+    queue.end();
+    if let State::Live(agent) = &link.state {
+        // Only our own entry: a newer connection of the same agent may have replaced it.
+        let mut links = link.shared.links();
+        if links.get(agent).is_some_and(|entry| Arc::ptr_eq(entry, &queue)) {
+            links.remove(agent);
+        }
+    }
+    if is_closed {
+        socket.close(1000, "").await;
+    }
+}
+
+/// The forwarder's side of a connection. It proves itself to the agent, which would not talk otherwise, and believes the
+/// agent without looking.
+struct Link {
+    shared: Arc<Shared>,
+    queue: Arc<Queue<Command>>,
+    state: State,
+    waiting: HashMap<Uuid, oneshot::Sender<String>>,
+    next: u64,
+}
+
+enum State {
+    Unknown,
+    /// Named, and challenged.
+    Challenged(String),
+    Live(String),
+}
+
+impl Machine for Link {
+    type Command = Command;
+    /// Whether the agent closed the connection, which is answered with a close.
+    type End = bool;
+
+    fn deadline(&mut self, _: Duration, _: &Connection) -> Duration {
+        if matches!(self.state, State::Live(_)) { Duration::MAX } else { PATIENCE }
+    }
+
+    async fn on_message(&mut self, message: Message, _: Duration, connection: &mut Connection) -> ControlFlow<bool> {
+        let Message::Text(text) = message else { return ControlFlow::Continue(()) };
+        match &mut self.state {
+            State::Live(_) => self.on_text(text, connection),
+            State::Challenged(agent) => {
+                let agent = std::mem::take(agent);
+                connection.queue_text(&HubFrame::policy(Vec::new()).encode());
+                let older = self.shared.links().insert(agent.clone(), Arc::clone(&self.queue));
+                if let Some(older) = older {
+                    // One that has ended needs no telling.
+                    let _ = older.push(Command::End);
+                }
+                self.state = State::Live(agent);
+                self.shared.handshakes.fetch_add(1, Ordering::Relaxed);
+            }
+            State::Unknown => match challenge(&self.shared, &text) {
+                Some((agent, challenge)) => {
+                    connection.queue_text(&challenge);
+                    self.state = State::Challenged(agent);
+                }
+                None => return ControlFlow::Break(false),
+            },
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, command: Command, _: Duration, connection: &mut Connection) -> ControlFlow<bool> {
+        let Command::Forward { body, reply } = command else { return ControlFlow::Break(false) };
+        if let Some(rest) = std::str::from_utf8(&body).ok().and_then(|body| body.strip_prefix('{')) {
+            self.next += 1;
+            let id = Uuid::from_u64_pair(0, self.next);
+            if self.waiting.len() >= MAX_WAITING {
+                self.waiting.retain(|_, reply| !reply.is_closed());
+            }
+            self.waiting.insert(id, reply);
+            connection.queue_text(&format!(r#"{{"type":"request","id":"{id}",{rest}"#));
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_time(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<bool> {
+        if now >= self.deadline(now, connection) { ControlFlow::Break(false) } else { ControlFlow::Continue(()) }
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> bool {
+        matches!(lost, Lost::Closed(..))
+    }
+}
+
+impl Link {
+    fn on_text(&mut self, text: String, connection: &mut Connection) {
+        if let Some(id) = text.strip_prefix(RESPONSE) {
+            let id = id.get(..36).and_then(|id| Uuid::try_parse(id).ok());
+            if let Some(reply) = id.and_then(|id| self.waiting.remove(&id)) {
+                // Whoever waited may have given up.
+                let _ = reply.send(text);
+            }
+        } else if text.starts_with(TELEMETRY) {
+            self.shared.snapshots.fetch_add(1, Ordering::Relaxed);
+        } else if text == convoke_kenny::frame::ping() {
+            connection.queue_text(&convoke_kenny::frame::pong());
+        }
+    }
+}
+
+/// Who registers, and the challenge to send.
+fn challenge(shared: &Shared, text: &str) -> Option<(String, String)> {
+    let Ok(AgentFrame::Register(register)) = AgentFrame::decode(text) else { return None };
     let client_nonce = register.client_nonce?.ok()?;
     let mut server_nonce = [0; 32];
     getrandom::fill(&mut server_nonce).ok()?;
     let server_sig = Transcript::new(&register.agent_id, &client_nonce, &server_nonce).sign(&shared.key);
-    socket.queue_text(&HubFrame::Challenge { server_nonce, server_sig }.encode());
-    let agent = register.agent_id.into_owned();
-    next_text(socket).await?;
-    socket.queue_text(&HubFrame::policy(Vec::new()).encode());
-    socket.flush().await.ok()?;
-    Some(agent)
-}
-
-async fn next_text(socket: &mut Socket) -> Option<String> {
-    loop {
-        match socket.next().await.ok()? {
-            Event::Text(text) => return Some(text),
-            Event::Ping(payload) => socket.queue_pong(&payload),
-            Event::Close(..) => return None,
-            Event::Binary(_) | Event::Pong(_) | Event::Skipped(_) => {}
-        }
-    }
-}
-
-async fn live(shared: &Shared, socket: &mut Socket, mut inbox: mpsc::Receiver<Forward>) {
-    let mut waiting: HashMap<Uuid, oneshot::Sender<String>> = HashMap::new();
-    let mut next = 0;
-    loop {
-        // Both branches are cancel-safe: the socket keeps its state, a channel loses nothing.
-        tokio::select! {
-            incoming = socket.next() => match incoming {
-                Ok(Event::Text(text)) => on_text(shared, socket, &mut waiting, text),
-                Ok(Event::Ping(payload)) => socket.queue_pong(&payload),
-                Ok(Event::Binary(_) | Event::Pong(_) | Event::Skipped(_)) => {}
-                Ok(Event::Close(..)) => return socket.close(1000, "").await,
-                Err(_) => return,
-            },
-            order = inbox.recv() => {
-                let Some(Forward { body, reply }) = order else { return };
-                let Some(rest) = std::str::from_utf8(&body).ok().and_then(|body| body.strip_prefix('{')) else {
-                    continue;
-                };
-                next += 1;
-                let id = Uuid::from_u64_pair(0, next);
-                if waiting.len() >= MAX_WAITING {
-                    waiting.retain(|_, reply| !reply.is_closed());
-                }
-                waiting.insert(id, reply);
-                socket.queue_text(&format!(r#"{{"type":"request","id":"{id}",{rest}"#));
-            }
-        }
-    }
-}
-
-fn on_text(shared: &Shared, socket: &mut Socket, waiting: &mut HashMap<Uuid, oneshot::Sender<String>>, text: String) {
-    if let Some(id) = text.strip_prefix(RESPONSE) {
-        let id = id.get(..36).and_then(|id| Uuid::try_parse(id).ok());
-        if let Some(reply) = id.and_then(|id| waiting.remove(&id)) {
-            // Whoever waited may have given up.
-            let _ = reply.send(text);
-        }
-    } else if text.starts_with(TELEMETRY) {
-        shared.snapshots.fetch_add(1, Ordering::Relaxed);
-    } else if text == convoke_kenny::frame::ping() {
-        socket.queue_text(&convoke_kenny::frame::pong());
-    }
+    Some((register.agent_id.into_owned(), HubFrame::Challenge { server_nonce, server_sig }.encode()))
 }

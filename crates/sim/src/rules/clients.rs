@@ -1,11 +1,15 @@
 //! Yonexus clients that pair through the hub's own doors, and prove themselves.
 
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
+use convoke_socket::Connection;
+use convoke_socket::drive::{Clock, Lost, Machine, Message, Stop, drive};
+use convoke_socket::queue::Queue;
 use convoke_yonexus::Now;
 use convoke_yonexus::client::{ClientEvent, ClientSession, HEARTBEAT, Identity, Incoming as Said};
 use hyper::Method;
@@ -15,7 +19,7 @@ use tokio::net::TcpStream;
 use super::RulesError;
 use crate::http::{Client as Http, bearer};
 use crate::roster::Roster;
-use crate::ws::{self, Event, Socket};
+use crate::ws::{self, Socket};
 
 /// How long a step of a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -93,29 +97,43 @@ async fn open(target: SocketAddr) -> Result<Socket, RulesError> {
     Ok(ws::open(stream, target, DOOR, None).await?)
 }
 
+/// Drives a client until what `fits` happens.
 async fn wait_for(
     socket: &mut Socket,
     session: &mut ClientSession,
-    fits: impl Fn(&ClientEvent) -> bool,
+    fits: impl Fn(&ClientEvent) -> bool + Send,
 ) -> Result<ClientEvent, RulesError> {
-    let found = async {
-        loop {
-            match socket.next().await? {
-                Event::Text(text) => match session.on_text(&text, now()) {
-                    Said::Event(event) if fits(&event) => return Ok(event),
-                    Said::Event(event @ (ClientEvent::Rejected | ClientEvent::AuthFailed { .. })) => {
-                        return Err(RulesError::Odd(format!("the hub did not let a client in: {event:?}")));
-                    }
-                    _ => {}
-                },
-                Event::Close(code, _) => return Err(RulesError::Odd(format!("the hub closed with {code:?}"))),
-                Event::Ping(payload) => socket.queue_pong(&payload),
-                Event::Binary(_) | Event::Pong(_) | Event::Skipped(_) => {}
-            }
-        }
-    };
+    let mut client = Client { session, fits };
+    let (queue, clock) = (Queue::default(), Clock::since(Instant::now()));
+    let found = drive(socket, &mut client, &queue, clock);
     match tokio::time::timeout(PATIENCE, found).await {
         Ok(found) => found,
         Err(_) => Err(RulesError::Odd("the hub did not answer in time".into())),
+    }
+}
+
+/// A client's side of a handshake.
+struct Client<'a, F> {
+    session: &'a mut ClientSession,
+    fits: F,
+}
+
+impl<F: Fn(&ClientEvent) -> bool + Send> Machine for Client<'_, F> {
+    type Command = Stop;
+    type End = Result<ClientEvent, RulesError>;
+
+    async fn on_message(&mut self, message: Message, _: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
+        let Message::Text(text) = message else { return ControlFlow::Continue(()) };
+        match self.session.on_text(&text, now()) {
+            Said::Event(event) if (self.fits)(&event) => ControlFlow::Break(Ok(event)),
+            Said::Event(event @ (ClientEvent::Rejected | ClientEvent::AuthFailed { .. })) => {
+                ControlFlow::Break(Err(RulesError::Odd(format!("the hub did not let a client in: {event:?}"))))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
+        Err(lost.into())
     }
 }

@@ -4,18 +4,20 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use convoke_socket::Connection;
+use convoke_socket::drive::{Clock, Lost, Machine, Message, drive};
+use convoke_socket::queue::{Item, Queue, Rank};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tungstenite::handshake::derive_accept_key;
 
-use crate::ws::{self, Event};
+use crate::ws;
 
-/// Messages that may wait for one connection, as many as the hub lets wait.
-const QUEUE: usize = 1024;
 /// Longest request head that is read.
 const MAX_HEAD: usize = 8 * 1024;
 
@@ -28,11 +30,11 @@ pub struct Relay {
 
 #[derive(Debug, Default)]
 struct Shared {
-    links: Mutex<HashMap<u64, mpsc::Sender<Arc<str>>>>,
+    links: Mutex<HashMap<u64, Arc<Queue<Passed>>>>,
 }
 
 impl Shared {
-    fn links(&self) -> std::sync::MutexGuard<'_, HashMap<u64, mpsc::Sender<Arc<str>>>> {
+    fn links(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Queue<Passed>>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,35 +79,62 @@ async fn accept(listener: TcpListener) {
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>, id: u64) {
     let Some(rest) = upgrade(&mut stream).await else { return };
     let mut socket = ws::serve(stream, &rest);
-    let (sender, mut inbox) = mpsc::channel::<Arc<str>>(QUEUE);
-    shared.links().insert(id, sender);
-    loop {
-        tokio::select! {
-            incoming = socket.next() => match incoming {
-                Ok(Event::Text(text)) => {
-                    let text: Arc<str> = text.into();
-                    let others: Vec<_> = {
-                        let links = shared.links();
-                        links.iter().filter(|(other, _)| **other != id).map(|(_, link)| link.clone()).collect()
-                    };
-                    for other in others {
-                        // A receiver that is behind holds its sender back.
-                        let _ = other.send(Arc::clone(&text)).await;
-                    }
-                }
-                Ok(Event::Ping(payload)) => socket.queue_pong(&payload),
-                Ok(Event::Binary(_) | Event::Pong(_) | Event::Skipped(_)) => {}
-                Ok(Event::Close(..)) | Err(_) => break,
-            },
-            Some(text) = inbox.recv() => {
-                socket.queue_text(&text);
-                while let Ok(text) = inbox.try_recv() {
-                    socket.queue_text(&text);
-                }
-            }
-        }
-    }
+    let queue = Arc::default();
+    shared.links().insert(id, Arc::clone(&queue));
+    let mut link = Link { shared: Arc::clone(&shared), id };
+    drive(&mut socket, &mut link, &queue, Clock::since(Instant::now())).await;
+    queue.end();
     shared.links().remove(&id);
+}
+
+/// A message on its way to one connection.
+#[derive(Debug)]
+struct Passed(Arc<str>);
+
+impl Item for Passed {
+    /// As many as the hub lets wait.
+    const MAX_MESSAGES: usize = 1024;
+    const MAX_BYTES: usize = 64 * 1024 * 1024;
+
+    fn rank(&self) -> Rank {
+        Rank::Message
+    }
+
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// One connection.
+struct Link {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Machine for Link {
+    type Command = Passed;
+    type End = ();
+
+    async fn on_message(&mut self, message: Message, _: Duration, _: &mut Connection) -> ControlFlow<()> {
+        let Message::Text(text) = message else { return ControlFlow::Continue(()) };
+        let text: Arc<str> = text.into();
+        let others: Vec<_> = {
+            let links = self.shared.links();
+            links.iter().filter(|(other, _)| **other != self.id).map(|(_, link)| Arc::clone(link)).collect()
+        };
+        for other in others {
+            // A receiver that is behind holds its sender back.
+            let _ = other.send(Passed(Arc::clone(&text))).await;
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_command(&mut self, passed: Passed, _: Duration, connection: &mut Connection) -> ControlFlow<()> {
+        connection.queue_text(&passed.0);
+        ControlFlow::Continue(())
+    }
+
+    async fn on_lost(&mut self, _: Lost, _: &mut Connection) {}
 }
 
 /// The server's side of the upgrade. Answers what was read beyond it.

@@ -1,6 +1,7 @@
 //! One Sonde agent: its registration, and its answers.
 
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
@@ -9,8 +10,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use convoke_core::effect::Effect;
 use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
+use convoke_socket::Connection;
+use convoke_socket::drive::{Clock, Lost, Machine, Message, Stop, drive};
+use convoke_socket::queue::Queue;
 use convoke_sonde::ack::Ack;
-use convoke_sonde::agent::{AgentConfig, AgentSession, Event, Ran, Tick};
+use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Ran, Tick};
 use convoke_sonde::probe::Metadata;
 use convoke_sonde::register::{Dialect, PackInfo, RegisterOut};
 use serde_json::value::RawValue;
@@ -20,7 +24,7 @@ use uuid::Uuid;
 
 use super::tls::OwnKey;
 use super::{Counters, SondeError};
-use crate::ws::{self, Event as WsEvent, Socket};
+use crate::ws::{self, Socket};
 
 /// Where agents connect.
 const DOOR: &str = "/ws/agent";
@@ -67,26 +71,17 @@ async fn join<S: AsyncRead + AsyncWrite + Unpin>(
     host: SocketAddr,
     bearer: &str,
     out: &RegisterOut<'_>,
-) -> Result<(Socket<S>, AgentSession, Ack), SondeError> {
+    counters: Arc<Counters>,
+) -> Result<(Socket<S>, Agent, Ack), SondeError> {
     let mut socket = ws::open(io, host, DOOR, Some(bearer)).await?;
-    let (mut session, hello) =
-        AgentSession::new(AgentConfig::default(), out, Dialect::Field, Uuid::new_v4(), at(), Duration::ZERO);
+    let (clock, id) = (Clock::since(Instant::now()), Uuid::new_v4());
+    let (session, hello) = AgentSession::new(AgentConfig::default(), out, Dialect::Field, id, at(), clock.now());
     socket.queue_text(&hello);
-    loop {
-        let text = match socket.next().await? {
-            WsEvent::Text(text) => text,
-            WsEvent::Close(code, _) => return Err(SondeError::Odd(format!("the hub closed with {code:?}"))),
-            WsEvent::Ping(payload) => {
-                socket.queue_pong(&payload);
-                continue;
-            }
-            WsEvent::Binary(_) | WsEvent::Pong(_) | WsEvent::Skipped(_) => continue,
-        };
-        match session.on_text(&text, Uuid::new_v4(), at(), Duration::ZERO) {
-            Event::Acked(ack) => return Ok((socket, session, *ack)),
-            Event::Refused(refused) => return Err(SondeError::Odd(refused.reason)),
-            other => return Err(SondeError::Odd(format!("the hub answered {other:?}"))),
-        }
+    let mut agent = Agent { session, clock, counters };
+    match drive(&mut socket, &mut agent, &Queue::default(), clock).await {
+        Ended::Acked(ack) => Ok((socket, agent, *ack)),
+        Ended::Refused(reason) => Err(SondeError::Odd(reason)),
+        Ended::Lost(lost) => Err(lost.into()),
     }
 }
 
@@ -99,7 +94,7 @@ pub(super) async fn enrol<S: AsyncRead + AsyncWrite + Unpin>(
     key: Option<&OwnKey>,
 ) -> Result<String, SondeError> {
     let out = register(name, Some(token), key.map(|k| k.request.as_str()));
-    let (mut socket, _, ack) = join(io, host, token.reveal(), &out).await?;
+    let (mut socket, _, ack) = join(io, host, token.reveal(), &out, Arc::default()).await?;
     if key.is_some() && ack.cert_pem.is_none() {
         return Err(SondeError::Odd("the hub gave no certificate".into()));
     }
@@ -111,59 +106,102 @@ pub(super) async fn enrol<S: AsyncRead + AsyncWrite + Unpin>(
 /// An agent that is in.
 pub(super) struct Live {
     socket: Socket,
-    session: AgentSession,
-    began: Instant,
+    agent: Agent,
 }
 
 /// Comes back with a key.
-pub(super) async fn enter(target: SocketAddr, name: &str, key: &str) -> Result<Live, SondeError> {
+pub(super) async fn enter(
+    target: SocketAddr,
+    name: &str,
+    key: &str,
+    counters: &Arc<Counters>,
+) -> Result<Live, SondeError> {
     let out = register(name, None, None);
-    let (socket, session, _) = join(dial(target).await?, target, key, &out).await?;
-    Ok(Live { socket, session, began: Instant::now() })
+    let (socket, agent, _) = join(dial(target).await?, target, key, &out, Arc::clone(counters)).await?;
+    Ok(Live { socket, agent })
 }
 
 impl Live {
     /// Answers until the connection ends. It counts as connected from now on, whenever its task comes to run.
-    pub(super) fn serve(self, counters: Arc<Counters>) -> impl Future<Output = ()> {
+    pub(super) fn serve(mut self) -> impl Future<Output = ()> {
+        let counters = Arc::clone(&self.agent.counters);
         counters.connected.fetch_add(1, Ordering::Relaxed);
         let leaves = Leaves(Arc::clone(&counters));
         async move {
-            self.answer_all(&counters).await;
+            let clock = self.agent.clock;
+            let ended = drive(&mut self.socket, &mut self.agent, &Queue::default(), clock).await;
+            // With this code its own newer connection has taken its place.
+            if !matches!(ended, Ended::Lost(Lost::Closed(Some(4409), _))) {
+                counters.lost.fetch_add(1, Ordering::Relaxed);
+            }
             drop(leaves);
         }
     }
+}
 
-    async fn answer_all(mut self, counters: &Counters) {
-        loop {
-            let due = self.began + self.session.next_deadline().unwrap_or_default();
-            tokio::select! {
-                incoming = self.socket.next() => {
-                    let now = self.began.elapsed();
-                    self.session.heard(now);
-                    match incoming {
-                        Ok(WsEvent::Text(text)) => self.on_text(&text, counters),
-                        Ok(WsEvent::Ping(payload)) => self.socket.queue_pong(&payload),
-                        Ok(WsEvent::Binary(_) | WsEvent::Pong(_) | WsEvent::Skipped(_)) => {}
-                        // Its own newer connection has taken its place.
-                        Ok(WsEvent::Close(Some(4409), _)) => return,
-                        Ok(WsEvent::Close(..)) | Err(_) => {
-                            counters.lost.fetch_add(1, Ordering::Relaxed);
-                            return;
-                        }
-                    }
-                }
-                () = tokio::time::sleep_until(due.into()) => {
-                    if let Some(Tick::Send(beat)) = self.session.on_tick(Uuid::new_v4(), at(), self.began.elapsed()) {
-                        self.socket.queue_text(&beat);
-                    }
-                }
-            }
-        }
+/// The agent's side of a connection.
+struct Agent {
+    session: AgentSession,
+    clock: Clock,
+    counters: Arc<Counters>,
+}
+
+enum Ended {
+    /// The hub let the agent in: the registration is over.
+    Acked(Box<Ack>),
+    Refused(String),
+    Lost(Lost),
+}
+
+impl Machine for Agent {
+    type Command = Stop;
+    type End = Ended;
+
+    fn deadline(&mut self, now: Duration, _: &Connection) -> Duration {
+        self.session.next_deadline().unwrap_or(now)
     }
 
-    fn on_text(&mut self, text: &str, counters: &Counters) {
-        let now = self.began.elapsed();
-        let Event::Probe(ask) = self.session.on_text(text, Uuid::new_v4(), at(), now) else { return };
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        connection: &mut Connection,
+    ) -> ControlFlow<Ended> {
+        self.session.heard(now);
+        let Message::Text(text) = message else { return ControlFlow::Continue(()) };
+        match self.session.on_text(&text, Uuid::new_v4(), at(), now) {
+            Event::Acked(ack) => return ControlFlow::Break(Ended::Acked(ack)),
+            Event::Refused(refused) => return ControlFlow::Break(Ended::Refused(refused.reason)),
+            Event::Probe(ask) => self.answer(&ask, connection),
+            Event::Reply(frame) => connection.queue_text(&frame),
+            Event::Update(_) | Event::Noted(_) => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn on_ping(&mut self, _: &mut Connection) -> ControlFlow<Ended> {
+        self.session.heard(self.clock.now());
+        ControlFlow::Continue(())
+    }
+
+    async fn on_time(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Ended> {
+        match self.session.on_tick(Uuid::new_v4(), at(), now) {
+            Some(Tick::Send(beat)) => connection.queue_text(&beat),
+            Some(Tick::Silent | Tick::NoAck) => {
+                return ControlFlow::Break(Ended::Refused("the hub did not answer in time".into()));
+            }
+            None => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Ended {
+        Ended::Lost(lost)
+    }
+}
+
+impl Agent {
+    fn answer(&mut self, ask: &Ask, connection: &mut Connection) {
         let metadata = Metadata {
             agent_version: VERSION.into(),
             pack_name: "system".into(),
@@ -172,9 +210,8 @@ impl Live {
         };
         let data = RawValue::from_string(DATA.to_owned()).expect("a constant that is JSON");
         let ran = Ran { outcome: Ok(data), duration: Duration::from_millis(1), metadata };
-        let frame = self.session.answer(&ask, &ran, Uuid::new_v4(), at());
-        self.socket.queue_text(&frame);
-        counters.answered.fetch_add(1, Ordering::Relaxed);
+        connection.queue_text(&self.session.answer(ask, &ran, Uuid::new_v4(), at()));
+        self.counters.answered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
