@@ -26,13 +26,18 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// The same with a mode, and with what `write` puts into the file.
 pub fn replace_with(path: &Path, mode: Mode, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     synced(path, mode, write)?.persist(path).map_err(|failed| failed.error)?;
-    sync_dir(folder(path))
+    sync_parent(path)
 }
 
 /// Writes a private file that is not there yet; [`io::ErrorKind::AlreadyExists`] if it is.
 pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = synced(path, Mode::Private, |file| file.write_all(bytes))?;
     file.persist_noclobber(path).map_err(|failed| failed.error)?;
+    sync_parent(path)
+}
+
+/// Syncs the directory that a file is in: a new or renamed file is there for good once it is.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
     sync_dir(folder(path))
 }
 

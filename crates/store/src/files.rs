@@ -86,19 +86,19 @@ impl Paths {
 
 /// Makes a directory that only its owner may enter, unless it is there.
 pub(crate) fn private_dir(dir: &Path) -> Result<(), StoreError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map_err(|e| StoreError::io("make the directory", dir, e))
+    convoke_files::private_dir(dir).map_err(|e| StoreError::io("make the directory", dir, e))
 }
 
 /// Makes a new file that only its owner may read. Fails when it is there.
 pub(crate) fn create_private(path: &Path) -> Result<File, StoreError> {
-    private(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|e| match e.kind() {
+    private(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|e| not_made(path, e))
+}
+
+fn not_made(path: &Path, error: std::io::Error) -> StoreError {
+    match error.kind() {
         std::io::ErrorKind::AlreadyExists => StoreError::Exists(path.to_owned()),
-        _ => StoreError::io("make", path, e),
-    })
+        _ => StoreError::io("make", path, error),
+    }
 }
 
 /// Makes sure that the file exists, and that only its owner may read it if it did not.
@@ -116,26 +116,12 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Writes a new private file so that it is there in full after a power cut, or not at all.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let mut file = create_private(path)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    if let Err(e) = written {
-        // Half a key must not be taken for one later.
-        let _ = fs::remove_file(path);
-        return Err(StoreError::io("write", path, e));
-    }
-    sync_parent(path)
+    convoke_files::create(path, bytes).map_err(|e| not_made(path, e))
 }
 
 /// Makes a rename or a new file in `path`'s directory survive a power cut.
 pub(crate) fn sync_parent(path: &Path) -> Result<(), StoreError> {
-    #[cfg(unix)]
-    if let Some(parent) = path.parent() {
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        File::open(parent).and_then(|dir| dir.sync_all()).map_err(|e| StoreError::io("sync", parent, e))?;
-    }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
+    convoke_files::sync_parent(path).map_err(|e| StoreError::io("sync the directory of", path, e))
 }
 
 /// How often a directory that is held is tried again, and how long after: somebody may only have looked whether it is.
