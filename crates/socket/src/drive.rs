@@ -247,12 +247,24 @@ pub struct Liveness {
 }
 
 /// Why a connection is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unresponsive {
     /// Two pings were not answered.
+    #[error("pings were not answered")]
     NoPong,
     /// Nothing of what it was sent was read.
+    #[error("nothing of what it sent was read")]
     NotReading,
+}
+
+impl Unresponsive {
+    /// The reason in the close frame.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::NoPong => "no answer to pings",
+            Self::NotReading => "not reading",
+        }
+    }
 }
 
 impl Liveness {

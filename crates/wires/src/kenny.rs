@@ -12,31 +12,27 @@ pub mod update_routes;
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::door::Door;
-use convoke_core::event::AgentChange;
-use convoke_core::journal::{Draft, Kind};
 use convoke_core::json;
 use convoke_core::peer::Trust;
 use convoke_core::secret::SecretText;
 use convoke_kenny::frame::Register;
 use convoke_kenny::hub::{Accepted, Event, HubConfig, HubSession, MAX_HANDSHAKE_FRAME, Proof, Refusal, Step};
 use convoke_socket::drive::{Lost, Machine, Message, Stop, drive_until};
-use convoke_store::Lossy;
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Wires;
+use crate::tunnel::{self, Hello};
 use crate::ws::{Connection, Socket, Stream};
 use convoke_gate::agents::Facts;
-use convoke_gate::agents::budget::Record;
 use convoke_gate::agents::{Agent, AuthWay};
 use convoke_gate::clock;
-use convoke_gate::link::{Answer, Link};
+use convoke_gate::link::Answer;
 
 type Waiter = tokio::sync::oneshot::Sender<Answer>;
 type Session = HubSession<Waiter>;
@@ -219,99 +215,40 @@ async fn enter(hub: Wires, mut socket: Socket, session: Session, accepted: Box<A
         socket.close(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
         return;
     };
-    let link = Link::new(hub.agents.next_link());
-    let now = clock::now();
     let auth = match accepted.proof {
         Proof::Signature(_) => AuthWay::Signature,
         Proof::Token => AuthWay::Token,
     };
     let version = accepted.protocol.map(|p| p.to_string());
-    // It stands among what others say of themselves, on pages that have to be read.
-    let meta_raw = accepted.meta_raw.map(json::tamed);
-    let (mut is_news, mut replaces) = (true, false);
-    let entered = hub.agents.linked(
-        &agent,
-        &link,
-        |state| {
-            let meta = |raw: &Option<Box<RawValue>>| raw.as_ref().map(|m| m.get().to_owned());
-            is_news = meta(&state.meta) != meta(&meta_raw) || state.protocol_version.as_deref() != version.as_deref();
-            state.meta.clone_from(&meta_raw);
-            state.protocol_version = version.as_deref().map(Into::into);
-            state.take(state.meta.as_deref().map(facts).unwrap_or_default());
-            state.since = Some(now);
-            state.last_seen = Some(now);
-            state.auth = Some(auth);
-        },
-        // Looked at again under the lock: a revocation during the handshake must not be outrun.
-        |state| {
-            replaces = state.is_online();
-            match accepted.proof {
-                Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key.as_deref() == Some(&key),
-                // And so must the binding of a key, from which on no bearer stands for the agent.
-                Proof::Token => state.trust != Trust::Revoked && state.public_key.is_none(),
-            }
-        },
-    );
-    if !entered {
+    let hello = Hello {
+        address,
+        auth,
+        name: None,
+        // It stands among what others say of themselves, on pages that have to be read.
+        meta: accepted.meta_raw.map(json::tamed),
+        detail: json!({ "protocol": version }),
+        version,
+        max_frame: hub.settings.kenny.max_frame_bytes,
+    };
+    // A revocation during the handshake must not be outrun.
+    let entered = tunnel::enter(&hub, &mut socket, &agent, hello, |state| match accepted.proof {
+        Proof::Signature(key) => state.trust == Trust::Trusted && state.public_key.as_deref() == Some(&key),
+        // And neither must the binding of a key, from which on no bearer stands for the agent.
+        Proof::Token => state.trust != Trust::Revoked && state.public_key.is_none(),
+    });
+    let Some(link) = entered.await else {
         socket.close(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
         return;
-    }
-    if replaces && let Some(note) = hub.tells_of(&agent.id) {
-        let note = note.words();
-        tracing::info!(
-            agent = %agent.id, %address, note,
-            "a new connection of the agent replaced an open one; if this repeats, two machines have the same key"
-        );
-    }
+    };
     if auth == AuthWay::Token
         && let Some(note) = hub.tells_of(&agent.id)
     {
         tracing::warn!(agent = %agent.id, note = note.words(), "an agent connected with a legacy bearer token; enrol it");
     }
-    hub.metrics.handshakes.inc();
-    hub.events.agent(&agent.id, AgentChange::Online);
-    socket.set_limit(hub.settings.kenny.max_frame_bytes.saturating_mul(2));
-    socket.set_budget(&hub.arrivals);
-    let mut record = Draft::new(now, Kind::Auth);
-    record.who = Some(format!("agent:{}", agent.id));
-    record.door = Some(Door::Wire);
-    record.target = Some(agent.id.as_str().into());
-    record.outcome = Some("ok".into());
-    let mut detail = json!({
-        "address": address.to_string(),
-        "auth": auth.name(),
-        "protocol": version,
-    });
-    if replaces {
-        detail["replaced"] = true.into();
-    }
-    let record = hub.budgets.keep(&agent.id, Record::Connection, now.millis()).map(|note| {
-        note.tell(&mut detail);
-        Lossy::Record(record.detail(&detail))
-    });
-    if record.is_none() {
-        hub.metrics.dropped("connection_records", 1);
-    }
-    // An agent that reconnects mostly says what it said before; the time is kept when the link ends.
-    let hello = meta_raw.filter(|_| is_news).map(|meta| (meta, version));
-    let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
-    for item in [record, seen].into_iter().flatten() {
-        if let Err(why) = hub.store.enqueue(item).await {
-            tracing::error!(%why, "cannot record a connection");
-        }
-    }
-    let (dialect, link_id) = (accepted.dialect, link.id);
-    let run = live::run(&hub, &mut socket, session, &agent, &link, dialect);
+    let run = live::run(&hub, &mut socket, session, &agent, &link, accepted.dialect);
     let ((close, last_seen), ()) = tokio::join!(run, Box::pin(probes::learn(&hub, &agent, &link)));
-    // First out of the registry, so that nothing new is sent here; then every call that waited learns of it.
-    if hub.agents.ended(&agent, link_id, Some(last_seen)) {
-        hub.events.agent(&agent.id, AgentChange::Offline);
-        let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
-        if let Err(why) = hub.store.enqueue(seen).await {
-            tracing::error!(%why, "cannot record a disconnection");
-        }
-    }
-    drop(Arc::clone(&link));
+    tunnel::leave(&hub, &agent, &link, last_seen).await;
+    drop(link);
     if let Some(close) = close {
         socket.close(close.code, close.reason).await;
     }

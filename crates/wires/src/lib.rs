@@ -7,12 +7,14 @@
 //! | [`sonde`] | `/ws/agent`, `/api/v1`, probes and runbooks |
 //! | [`yonexus`] | `/yonexus`, clients, pairings, rules, messages |
 //! | [`rooms`] | `/rooms/<name>/ws`, rooms |
+//! | `tunnel` | what kenny and Sonde tunnels share |
 //! | [`ws`] | the hub's WebSockets |
 //! | `upgrades` | the routes that become WebSockets |
 
 pub mod kenny;
 pub mod rooms;
 pub mod sonde;
+mod tunnel;
 pub mod upgrades;
 pub mod ws;
 pub mod yonexus;

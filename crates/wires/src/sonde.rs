@@ -42,20 +42,18 @@ use convoke_socket::drive::{Lost, Machine, Message, Stop, drive_until};
 use convoke_sonde::builtin as packs;
 use convoke_sonde::hub::{Close, Event, HubConfig, HubSession, Output, Registration};
 use convoke_sonde::register::Dialect;
-use convoke_store::Lossy;
 use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::Wires;
+use crate::tunnel::{self, Hello};
 use crate::ws::{Connection, Socket, Stream};
 use admit::Admitted;
 use ca::{Ca, CaError};
-use convoke_core::event::AgentChange;
 use convoke_gate::agents::AuthWay;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::clock;
-use convoke_gate::link::{Answer, Link};
+use convoke_gate::link::Answer;
 use registry::{Registry, SondeAgent};
 
 type Waiter = oneshot::Sender<Answer>;
@@ -292,83 +290,31 @@ async fn enter(hub: Wires, mut socket: Socket, mut session: Session, admitted: A
         socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
         return;
     };
-    let link = Link::new(hub.agents.next_link());
-    let now = clock::now();
-    let auth = match arrival.credential {
-        Credential::Token(_) => AuthWay::Token,
-        Credential::Key(_) => AuthWay::ApiKey,
-        Credential::Certificate(_) => AuthWay::Certificate,
+    let hello = Hello {
+        address: arrival.address,
+        auth: match arrival.credential {
+            Credential::Token(_) => AuthWay::Token,
+            Credential::Key(_) => AuthWay::ApiKey,
+            Credential::Certificate(_) => AuthWay::Certificate,
+        },
+        name: Some(&sonde.name),
+        meta: Some(meta),
+        version: Some(version.clone()),
+        detail: json!({ "version": version }),
+        max_frame: hub.settings.sonde.max_frame_bytes,
     };
-    let (mut is_news, mut replaces) = (true, false);
-    let entered = hub.agents.linked(
-        &agent,
-        &link,
-        |state| {
-            is_news = state.meta.as_ref().map(|m| m.get()) != Some(meta.get())
-                || state.protocol_version.as_deref() != Some(version.as_str());
-            state.meta = Some(meta.clone());
-            state.protocol_version = Some(version.as_str().into());
-            state.take(crate::kenny::facts(&meta));
-            state.since = Some(now);
-            state.last_seen = Some(now);
-            state.auth = Some(auth);
-        },
-        // Looked at again under the lock: a revocation or a new enrolment, which makes a new entry, must not be outrun.
-        |state| {
-            replaces = state.is_online();
-            let known = hub.sonde.registry.find(&sonde.id);
-            state.trust == Trust::Trusted && known.is_some_and(|known| Arc::ptr_eq(&known, &sonde))
-        },
-    );
-    if !entered {
+    // A revocation or a new enrolment, which makes a new entry, must not be outrun.
+    let entered = tunnel::enter(&hub, &mut socket, &agent, hello, |state| {
+        let known = hub.sonde.registry.find(&sonde.id);
+        state.trust == Trust::Trusted && known.is_some_and(|known| Arc::ptr_eq(&known, &sonde))
+    });
+    let Some(link) = entered.await else {
         socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
         return;
-    }
-    if replaces && let Some(note) = hub.tells_of(&agent.id) {
-        let (address, note) = (arrival.address, note.words());
-        tracing::info!(
-            agent = %agent.id, name = sonde.name, %address, note,
-            "a new connection of the agent replaced an open one; if this repeats, two machines have the same key"
-        );
-    }
-    hub.metrics.handshakes.inc();
-    hub.events.agent(&agent.id, AgentChange::Online);
-    socket.set_limit(hub.settings.sonde.max_frame_bytes.saturating_mul(2));
-    socket.set_budget(&hub.arrivals);
-    socket.queue_text(&session.accept(member, &ack, clock::uuid(), now, hub.mono()));
-    let mut record = Draft::new(now, Kind::Auth);
-    record.who = Some(format!("agent:{}", agent.id));
-    record.door = Some(Door::Wire);
-    record.target = Some(agent.id.as_str().into());
-    record.outcome = Some("ok".into());
-    let mut detail = json!({
-        "address": arrival.address.to_string(), "auth": auth.name(), "name": sonde.name, "version": version,
-    });
-    if replaces {
-        detail["replaced"] = true.into();
-    }
-    let hello: Option<(Box<RawValue>, Option<String>)> = is_news.then(|| (meta, Some(version.clone())));
-    let seen = hello.map(|hello| Lossy::Seen { agent: agent.id.clone(), at: now, hello: Some(hello) });
-    let record = hub.budgets.keep(&agent.id, Record::Connection, now.millis()).map(|note| {
-        note.tell(&mut detail);
-        Lossy::Record(record.detail(&detail))
-    });
-    if record.is_none() {
-        hub.metrics.dropped("connection_records", 1);
-    }
-    for item in [record, seen].into_iter().flatten() {
-        if let Err(why) = hub.store.enqueue(item).await {
-            tracing::error!(%why, "cannot record a connection");
-        }
-    }
+    };
+    socket.queue_text(&session.accept(member, &ack, clock::uuid(), clock::now(), hub.mono()));
     let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
-    if hub.agents.ended(&agent, link.id, Some(last_seen)) {
-        hub.events.agent(&agent.id, AgentChange::Offline);
-        let seen = Lossy::Seen { agent: agent.id.clone(), at: last_seen, hello: None };
-        if let Err(why) = hub.store.enqueue(seen).await {
-            tracing::error!(%why, "cannot record a disconnection");
-        }
-    }
+    tunnel::leave(&hub, &agent, &link, last_seen).await;
     if let Some((code, reason)) = close {
         socket.close(code, reason).await;
     }

@@ -6,23 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::call::code;
-use convoke_core::door::Door;
 use convoke_core::id::CallId;
-use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::journal::{Kind, Phase};
 use convoke_core::time::Timestamp;
 use convoke_kenny::close::{self, Close};
 use convoke_kenny::frame::{HubFrame, Response};
 use convoke_kenny::hub::{Event, Output, Unreadable};
 use convoke_kenny::inflight::{Match, StartError};
 use convoke_kenny::policy::{Dialect, Group, PolicyRule};
-use convoke_socket::drive::{Liveness, Lost, Machine, Message, Unresponsive, drive};
+use convoke_socket::drive::{Liveness, Lost, Machine, Message, drive};
 use serde_json::json;
 
 use super::{Session, Waiter, telemetry};
 use crate::Wires;
+use crate::tunnel;
 use crate::ws::{Connection, Skipped, Socket, WsError};
 use convoke_gate::agents::Agent;
-use convoke_gate::agents::budget::Record;
 use convoke_gate::answers::AnswerText;
 use convoke_gate::calls::{INTERRUPTED, reserve_memory};
 use convoke_gate::clock;
@@ -74,12 +73,7 @@ pub(super) async fn run(
         Some(close) if *close == close::SHUTTING_DOWN => Failure::new(code::INTERRUPTED, INTERRUPTED),
         _ => Failure::new(code::DISCONNECTED, format!("agent {} disconnected during the call{why}", agent.id)),
     };
-    for command in link.queue().end() {
-        command.fail(gone());
-    }
-    for (_, waiter) in tunnel.session.end() {
-        let _ = waiter.send(Err(gone()));
-    }
+    tunnel::fail_all(link, tunnel.session.end().into_iter().map(|(_, waiter)| waiter), gone);
     (end, last_seen)
 }
 
@@ -162,10 +156,7 @@ impl Machine for Tunnel<'_> {
             Lost::Closed(code, _) => Some(Close { code: code.unwrap_or(1000), reason: "" }),
             Lost::Gone(_) => None,
             Lost::Broken(error) => {
-                if let Some(note) = self.hub.tells_of(&self.agent.id) {
-                    let note = note.words();
-                    tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
-                }
+                tunnel::log_broken(self.hub, self.agent, &error);
                 // An answer that nobody could take may be what a call waits for.
                 self.fault = Some(format!("the hub closed the connection, {error}"));
                 self.complain(format!("the connection was closed: {error}")).await;
@@ -230,13 +221,9 @@ impl Tunnel<'_> {
         self.set_overdue(overdue);
         self.hub.agents.heard(self.agent, self.link.id, self.last_seen());
         let Err(unresponsive) = self.liveness.ping(connection) else { return ControlFlow::Continue(()) };
-        let (why, reason) = match unresponsive {
-            Unresponsive::NoPong => ("pings were not answered", "no answer to pings"),
-            Unresponsive::NotReading => ("nothing of what it sent was read", "not reading"),
-        };
-        tracing::info!(agent = %self.agent.id, "agent closed: {why}");
-        self.fault = Some(format!("the hub closed the connection, since {why}"));
-        ControlFlow::Break(Some(Close { code: close::GOING_AWAY, reason }))
+        tracing::info!(agent = %self.agent.id, "closed an agent's connection: {unresponsive}");
+        self.fault = Some(format!("the hub closed the connection, since {unresponsive}"));
+        ControlFlow::Break(Some(Close { code: close::GOING_AWAY, reason: unresponsive.reason() }))
     }
 
     fn set_overdue(&mut self, overdue: bool) {
@@ -321,39 +308,22 @@ impl Tunnel<'_> {
                 self.note_late(id, outcome).await;
             }
             Match::Stranger => {
-                let now_ms = clock::now().millis();
-                let Some(note) = self.hub.budgets.keep(&self.agent.id, Record::OddAnswer, now_ms) else {
-                    self.hub.metrics.dropped("odd_answers", 1);
-                    return;
-                };
-                let mut record = self.record(id);
-                record.decision = Some(Decision::Denied);
-                let mut detail = json!({ "what": "ignored an answer to a call of another connection" });
-                note.tell(&mut detail);
-                self.hub.note(record.detail(&detail)).await;
+                let detail = json!({ "what": "ignored an answer to a call of another connection" });
+                tunnel::note_odd_answer(self.hub, self.agent, Some(id), detail).await;
             }
         }
     }
 
     /// A call's answer came after its end.
     async fn note_late(&mut self, id: CallId, outcome: Cow<'static, str>) {
-        let mut record = self.record(id);
-        record.kind = Kind::Call;
+        let mut record = tunnel::record(self.agent, Kind::Call);
+        record.call_id = Some(id);
         record.phase = Some(Phase::Late);
         record.outcome = Some(outcome);
         if let Some(call) = self.hub.calls.find(id) {
             record.tool = Some(call.tool.clone());
         }
         self.hub.note(record).await;
-    }
-
-    fn record(&self, call: CallId) -> Draft {
-        let mut record = Draft::new(clock::now(), Kind::Refusal);
-        record.who = Some(format!("agent:{}", self.agent.id));
-        record.door = Some(Door::Wire);
-        record.target = Some(self.agent.id.as_str().into());
-        record.call_id = Some(call);
-        record
     }
 
     async fn on_unreadable(&mut self, why: &Unreadable, call: Option<(CallId, Match<Waiter>)>) {

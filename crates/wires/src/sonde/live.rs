@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::call::code;
-use convoke_core::door::Door;
 use convoke_core::id::CallId;
-use convoke_core::journal::{Decision, Draft, Kind, Phase};
+use convoke_core::journal::{Kind, Phase};
 use convoke_core::time::Timestamp;
-use convoke_socket::drive::{Liveness, Lost, Machine, Message, Unresponsive, drive};
+use convoke_socket::drive::{Liveness, Lost, Machine, Message, drive};
 use convoke_sonde::ack::UpdateAvailable;
 use convoke_sonde::hub::{Close, Event, Output};
 use convoke_sonde::pending::StartError;
@@ -23,9 +22,9 @@ use super::ask;
 use super::change::{self, NotChanged};
 use super::registry::SondeAgent;
 use crate::Wires;
+use crate::tunnel;
 use crate::ws::{Connection, NO_ROOM, Socket};
 use convoke_gate::agents::Agent;
-use convoke_gate::agents::budget::Record;
 use convoke_gate::calls::INTERRUPTED;
 use convoke_gate::clock;
 use convoke_gate::link::{Close as LinkClose, Command, Failure, Link, Request};
@@ -94,13 +93,8 @@ pub(super) async fn run(
     for held in tunnel.held.drain(..) {
         let _ = held.reply.send(Err(gone()));
     }
-    for command in link.queue().end() {
-        command.fail(gone());
-    }
     let names_requests = tunnel.session.names_requests();
-    for (_, waiter) in tunnel.session.end() {
-        let _ = waiter.send(Err(gone()));
-    }
+    tunnel::fail_all(link, tunnel.session.end().into_iter().map(|(_, waiter)| waiter), gone);
     let last_seen = hub.wall(tunnel.last_heard);
     remember(hub, sonde, names_requests).await;
     (end, last_seen)
@@ -189,10 +183,7 @@ impl Machine for Tunnel<'_> {
             Lost::Closed(code, _) => Some((code.unwrap_or(1000), "")),
             Lost::Gone(_) => None,
             Lost::Broken(error) => {
-                if let Some(note) = self.hub.tells_of(&self.agent.id) {
-                    let note = note.words();
-                    tracing::warn!(agent = %self.agent.id, %error, note, "closed an agent's connection");
-                }
+                tunnel::log_broken(self.hub, self.agent, &error);
                 Some((error.close_code(), "protocol error"))
             }
         }
@@ -264,12 +255,8 @@ impl Tunnel<'_> {
         if now >= self.next_ping {
             self.next_ping = now + self.hub.settings.sonde.heartbeat_s;
             if let Err(unresponsive) = self.liveness.ping(connection) {
-                let reason = match unresponsive {
-                    Unresponsive::NoPong => "no answer to pings",
-                    Unresponsive::NotReading => "not reading",
-                };
-                tracing::info!(agent = %self.agent.id, "agent closed: {reason}");
-                return ControlFlow::Break(Some((1001, reason)));
+                tracing::info!(agent = %self.agent.id, "closed an agent's connection: {unresponsive}");
+                return ControlFlow::Break(Some((1001, unresponsive.reason())));
             }
         }
         ControlFlow::Continue(())
@@ -326,7 +313,7 @@ impl Tunnel<'_> {
     }
 
     async fn on_late(&self, call: CallId, answer: &ProbeAnswer<'_>) {
-        let mut record = self.record(Kind::Call);
+        let mut record = tunnel::record(self.agent, Kind::Call);
         record.call_id = Some(call);
         record.phase = Some(Phase::Late);
         record.tool = Some(answer.probe.to_string());
@@ -335,25 +322,10 @@ impl Tunnel<'_> {
         self.hub.note(record).await;
     }
 
-    async fn on_stranger(&mut self, probe: &str) {
-        let Some(note) = self.hub.budgets.keep(&self.agent.id, Record::OddAnswer, clock::now().millis()) else {
-            self.hub.metrics.dropped("odd_answers", 1);
-            return;
-        };
-        let mut record = self.record(Kind::Refusal);
-        record.decision = Some(Decision::Denied);
-        let what = "ignored an answer to a probe of another connection";
-        let mut detail = serde_json::json!({ "what": what, "probe": probe });
-        note.tell(&mut detail);
-        self.hub.note(record.detail(&detail)).await;
-    }
-
-    fn record(&self, kind: Kind) -> Draft {
-        let mut record = Draft::new(clock::now(), kind);
-        record.who = Some(format!("agent:{}", self.agent.id));
-        record.door = Some(Door::Wire);
-        record.target = Some(self.agent.id.as_str().into());
-        record
+    async fn on_stranger(&self, probe: &str) {
+        let detail =
+            serde_json::json!({ "what": "ignored an answer to a probe of another connection", "probe": probe });
+        tunnel::note_odd_answer(self.hub, self.agent, None, detail).await;
     }
 }
 
