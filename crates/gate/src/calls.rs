@@ -230,13 +230,21 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
         // Many calls may be placed, one after another, for one request.
         return Err(refuse(hub, &planned, PlaceError::NotInForce).await);
     }
-    match verdict {
-        Verdict::Denied(missing) => return Err(refuse(hub, &planned, PlaceError::Denied(missing)).await),
-        // No yes could bring a call to a revoked agent about: nobody is asked.
-        Verdict::Confirm { rule } if planned.agent.state().trust != Trust::Revoked => {
-            return ask_a_person(hub, planned, idempotency_key, rule).await.map(Admitted::Placed);
-        }
-        Verdict::Confirm { .. } | Verdict::Blocked(_) | Verdict::Allowed => {}
+    if let Verdict::Denied(missing) = verdict {
+        return Err(refuse(hub, &planned, PlaceError::Denied(missing)).await);
+    }
+    // Before any limit: who asks again for a call that is under way, or waits, adds none.
+    if let Some(key) = &idempotency_key
+        && let Some(row) = hub.store.call_with_key(planned.token.id, key, clock::now()).await?
+    {
+        return existing(hub, &planned, row).await.map(Admitted::Placed);
+    }
+    // No yes could bring a call to a revoked agent about: nobody is asked.
+    if let Verdict::Confirm { rule } = &verdict
+        && planned.agent.state().trust != Trust::Revoked
+    {
+        let rule = rule.clone();
+        return ask_a_person(hub, planned, idempotency_key, rule).await.map(Admitted::Placed);
     }
     let permits = enter(hub, &planned.token)?;
     if let Some(key) = idempotency_key {

@@ -60,7 +60,7 @@ pub async fn decide(
     match calls::decide(&hub, &caller, id, body.approve, body.reason.as_deref()).await {
         Ok((state, call_id)) => Ok(Json(Decided { id, state: state.name().into(), call_id })),
         Err(DecideError::Unknown) => Err(ApiError::not_found("the approval does not exist")),
-        Err(DecideError::OutOfReach(missing)) => {
+        Err(DecideError::NoRight(missing) | DecideError::OutOfReach(missing)) => {
             record_refusal(&hub, &caller, "an approval out of reach", None).await;
             Err(ApiError::forbidden(&missing))
         }

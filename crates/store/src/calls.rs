@@ -96,6 +96,8 @@ pub trait Calls: Send + Sync {
     /// caller already used, keeps nothing and returns that call.
     async fn put_call(&self, call: CallRow, approval: Option<Approval>, record: Option<Draft>)
     -> Result<Reservation>;
+    /// The call for which this caller used this idempotency key, unless its time is over at `now`.
+    async fn call_with_key(&self, caller: TokenId, key: &str, now: Timestamp) -> Result<Option<CallRow>>;
     /// One kept call.
     async fn call(&self, id: CallId) -> Result<Option<CallRow>>;
     /// Moves an approval, only if it is still where the move begins. False when it was not.

@@ -37,6 +37,9 @@ const NOT_IN_FORCE: &str = "the token that asked for this call is no longer vali
 /// Why a decision was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum DecideError {
+    /// The caller may not approve anything.
+    #[error(transparent)]
+    NoRight(Missing),
     /// No such approval, or none the caller may see.
     #[error("the approval does not exist")]
     Unknown,
@@ -71,6 +74,8 @@ async fn decide_once(
     approve: bool,
     reason: Option<&str>,
 ) -> Result<(ApprovalState, CallId), DecideError> {
+    // A door checks it too; one that forgot to would let everybody approve.
+    by.token.grant.check(Right::Approve).map_err(DecideError::NoRight)?;
     let Some((mut approval, row)) = hub.store.approval(id).await? else { return Err(DecideError::Unknown) };
     check_reach(hub, &by.token, &row).map_err(DecideError::OutOfReach)?;
     by.token.grant.check_scopes(effect_of(hub, &row), &row.tool).map_err(DecideError::OutOfReach)?;

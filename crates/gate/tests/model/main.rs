@@ -31,7 +31,7 @@ use convoke_core::call::CallState;
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::door::Door;
 use convoke_core::effect::Effect;
-use convoke_core::grant::{Right, Role};
+use convoke_core::grant::Role;
 use convoke_core::guard::{AppliesTo, Rule};
 use convoke_core::id::CallId;
 use convoke_core::journal::{Draft, Expected, Kind, Phase};
@@ -386,13 +386,14 @@ async fn records(world: &World, call_id: Option<CallId>) -> Vec<Draft> {
 
 async fn decide(world: &World, by: usize, call: usize, yes: bool) -> Decided {
     let caller = world.caller(by, Door::Http);
-    if !caller.token.is_active(clock::now()) || caller.token.grant.check(Right::Approve).is_err() {
+    if !caller.token.is_active(clock::now()) {
         return Decided::AtTheDoor;
     }
     let approval = world.calls[call].approval.expect("it has one");
     match calls::decide(&world.hub, &caller, approval, yes, None).await {
         Ok((ApprovalState::Approved, _)) => Decided::Approved,
         Ok((ApprovalState::Denied, _)) => Decided::Denied,
+        Err(DecideError::NoRight(_)) => Decided::NoRight,
         Err(DecideError::OutOfReach(_)) => Decided::OutOfReach,
         Err(DecideError::Refused(ApprovalError::OwnCall)) => Decided::Own,
         Err(DecideError::Refused(ApprovalError::Expired)) => Decided::Expired,

@@ -186,8 +186,10 @@ pub(crate) enum Told {
 pub(crate) enum Decided {
     Approved,
     Denied,
-    /// The door lets them no further: no right to approve, or a token out of force.
+    /// A token that is out of force, which the door stops.
     AtTheDoor,
+    /// No right to approve anything.
+    NoRight,
     OutOfReach,
     Own,
     Expired,
@@ -344,16 +346,10 @@ impl Model {
     }
 
     /// The call that has this key: the answer for who asks again.
-    fn known(&mut self, ask: &Ask) -> Option<Told> {
-        let key = ask.key?;
-        let found = self
-            .calls
-            .iter()
-            .position(|call| !call.is_forgotten && call.ask.by == ask.by && call.ask.key == Some(key))?;
-        let now = self.now;
-        let call = &mut self.calls[found];
-        if call.keep_until <= now && matches!(call.stage, Stage::Done(_)) {
-            call.is_forgotten = true;
+    fn known(&self, ask: &Ask) -> Option<Told> {
+        let found = self.with_key_of(ask)?;
+        let call = &self.calls[found];
+        if call.keep_until <= self.now && matches!(call.stage, Stage::Done(_)) {
             return None;
         }
         let asked = &call.ask;
@@ -363,7 +359,15 @@ impl Model {
         Some(if call.stage == Stage::Waiting { Told::Pending(found) } else { Told::Runs(found) })
     }
 
+    fn with_key_of(&self, ask: &Ask) -> Option<usize> {
+        let key = ask.key?;
+        self.calls.iter().position(|call| !call.is_forgotten && call.ask.by == ask.by && call.ask.key == Some(key))
+    }
+
     fn add(&mut self, ask: Ask, approval: Option<ApprovalState>) -> usize {
+        if let Some(older) = self.with_key_of(&ask) {
+            self.calls[older].is_forgotten = true;
+        }
         let lapses = self.now + APPROVAL_MS;
         let kept_from = if approval.is_some() { lapses } else { self.now };
         self.calls.push(Call {
@@ -400,6 +404,9 @@ impl Model {
         let denied_by = self.denied_by(&ask);
         let rule = self.rule_for(&ask).filter(|_| denied_by.is_none());
         let is_revoked = !self.agents[ask.agent].is_trusted;
+        if let Some(told) = self.known(&ask) {
+            return told;
+        }
         if let Some(rule) = rule.filter(|_| !is_revoked) {
             let waiting = self.calls.iter().filter(|call| call.stage == Stage::Waiting);
             if waiting.clone().filter(|call| call.ask.by == ask.by).count() >= WAITING_ONE {
@@ -407,9 +414,6 @@ impl Model {
             }
             if waiting.count() >= WAITING_ALL {
                 return Told::Busy;
-            }
-            if let Some(told) = self.known(&ask) {
-                return told;
             }
             let at = self.add(ask, Some(ApprovalState::Pending));
             let call = &mut self.calls[at];
@@ -421,9 +425,6 @@ impl Model {
             Some("limited") => return Told::Limited,
             Some(_) => return Told::Busy,
             None => {}
-        }
-        if let Some(told) = self.known(&ask) {
-            return told;
         }
         let at = self.add(ask, None);
         if rule.is_some() {
@@ -487,8 +488,11 @@ impl Model {
     pub(crate) fn decide(&mut self, by: usize, at: usize, yes: bool) -> Decided {
         let (now, who) = (self.now, &self.tokens[by]);
         let call = &mut self.calls[at];
-        if !who.approves || !who.is_active(now) {
+        if !who.is_active(now) {
             return Decided::AtTheDoor;
+        }
+        if !who.approves {
+            return Decided::NoRight;
         }
         if !who.reaches(call.ask.agent, self.agents[call.ask.agent].is_lab) || !who.scopes_hold(call.ask.tool) {
             return Decided::OutOfReach;

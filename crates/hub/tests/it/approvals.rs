@@ -332,6 +332,21 @@ async fn one_token_leaves_others_room_to_wait() {
 }
 
 #[tokio::test]
+async fn who_asks_again_with_the_same_key_needs_no_more_room_to_wait() {
+    let (hub, asker) = confirming(&[("approvals.max_waiting_per_token", "1")]).await;
+    let _agent = hub.agent("pc").await;
+    let mut told = Vec::new();
+    for key in ["one", "one", "two"] {
+        let mut body = shell();
+        body["idempotency_key"] = key.into();
+        let reply = hub.post_as(&asker, "/api/agents/pc/call", body).await;
+        told.push((reply.status, reply.body["approval"]["id"].clone()));
+    }
+    assert_eq!((told[0].0, &told[1]), (202, &told[0]), "the call that waits");
+    assert_eq!(told[2].0, 429, "another has no room");
+}
+
+#[tokio::test]
 async fn who_asked_takes_back_what_waits_and_nothing_else() {
     let (hub, asker) = confirming(&[]).await;
     let mut agent = hub.agent("pc").await;

@@ -35,6 +35,15 @@ impl Calls for SqliteStore {
         self.queue.run(weight, keep).await
     }
 
+    async fn call_with_key(&self, caller: TokenId, key: &str, now: Timestamp) -> Result<Option<CallRow>> {
+        let (used, key) = (key.to_owned(), Arc::clone(&self.key));
+        let find = move |conn: &Connection| match with_key(conn, caller, &used)? {
+            Some(used) if used.is_kept_at(now) => call(conn, used.id, &key),
+            _ => Ok(None),
+        };
+        self.readers.read(find).await
+    }
+
     async fn call(&self, id: CallId) -> Result<Option<CallRow>> {
         let key = Arc::clone(&self.key);
         self.readers.read(move |conn| call(conn, id, &key)).await
@@ -163,6 +172,27 @@ pub(super) fn call(conn: &Connection, id: CallId, key: &DataKey) -> Result<Optio
     rows.next()?.map(|row| call_row(row, key)).transpose()
 }
 
+/// A call that took an idempotency key.
+struct UsedKey {
+    id: CallId,
+    keep_until: Timestamp,
+    is_done: bool,
+}
+
+impl UsedKey {
+    fn is_kept_at(&self, now: Timestamp) -> bool {
+        self.keep_until > now || !self.is_done
+    }
+}
+
+fn with_key(conn: &Connection, caller: TokenId, key: &str) -> Result<Option<UsedKey>> {
+    let sql = "SELECT id, keep_until, state = 'done' FROM calls WHERE caller = ?1 AND idempotency_key = ?2";
+    let read = |row: &Row<'_>| {
+        Ok(UsedKey { id: CallId::new(uuid(row, 0)?), keep_until: time(row, 1)?, is_done: row.get(2)? })
+    };
+    Ok(conn.prepare_cached(sql)?.query_row(params![caller.uuid().into_bytes(), key], read).optional()?)
+}
+
 /// Keeps a call with its approval, unless its caller used the key before. `args` are sealed already.
 pub(super) fn put(
     tx: &mut Tx<'_>,
@@ -173,23 +203,14 @@ pub(super) fn put(
     key: &DataKey,
 ) -> Result<Reservation> {
     if let Some(idempotency_key) = &call.idempotency_key {
-        let used: Option<(CallId, Timestamp, bool)> = tx
-            .conn
-            .prepare_cached(
-                "SELECT id, keep_until, state = 'done' FROM calls WHERE caller = ?1 AND idempotency_key = ?2",
-            )?
-            .query_row(params![call.caller.uuid().into_bytes(), idempotency_key], |row| {
-                Ok((CallId::new(uuid(row, 0)?), time(row, 1)?, row.get(2)?))
-            })
-            .optional()?;
-        match used {
-            Some((id, keep_until, is_done)) if keep_until > call.created_at || !is_done => {
-                let first = self::call(tx.conn, id, key)?;
+        match with_key(tx.conn, call.caller, idempotency_key)? {
+            Some(used) if used.is_kept_at(call.created_at) => {
+                let first = self::call(tx.conn, used.id, key)?;
                 return Ok(first.map_or(Reservation::Fresh, |row| Reservation::Existing(Box::new(row))));
             }
             // Its time is over and only the pruning has not come by yet.
-            Some((id, ..)) => {
-                tx.conn.prepare_cached("DELETE FROM calls WHERE id = ?1")?.execute([id.uuid().into_bytes()])?;
+            Some(used) => {
+                tx.conn.prepare_cached("DELETE FROM calls WHERE id = ?1")?.execute([used.id.uuid().into_bytes()])?;
             }
             None => {}
         }
@@ -414,7 +435,7 @@ pub(super) fn stranded(conn: &Connection, hub_id: HubId, key: &DataKey) -> Resul
     Ok(found)
 }
 
-/// Lapsed enrolment tokens, and calls that have ended and whose time is over. One piece; answers how many went.
+/// Lapsed enrolment tokens, and calls of this hub that have ended and whose time is over. One piece; answers how many went.
 pub(super) fn prune(tx: &mut Tx<'_>, now: Timestamp) -> Result<(u64, bool)> {
     const PIECE: i64 = 200;
     let tokens =
@@ -423,8 +444,8 @@ pub(super) fn prune(tx: &mut Tx<'_>, now: Timestamp) -> Result<(u64, bool)> {
         .conn
         .prepare_cached(
             "DELETE FROM calls WHERE id IN
-             (SELECT id FROM calls WHERE keep_until <= ?1 AND state = 'done' LIMIT ?2)",
+             (SELECT id FROM calls WHERE keep_until <= ?1 AND state = 'done' AND hub_id = ?3 LIMIT ?2)",
         )?
-        .execute(params![now.millis(), PIECE])?;
+        .execute(params![now.millis(), PIECE, tx.hub_id().to_string()])?;
     Ok(((tokens + calls) as u64, calls as i64 == PIECE))
 }

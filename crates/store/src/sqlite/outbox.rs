@@ -186,13 +186,13 @@ pub(super) fn totals(conn: &Connection, hub_id: HubId) -> Result<Vec<OutboxTotal
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Takes away a piece of what has lapsed. Answers how many deliveries went with it, and whether there is more.
+/// Takes away a piece of what has lapsed: of the outbox, what is this hub's. Answers how many deliveries went with it, and whether there is more.
 pub(super) fn lapse(tx: &mut Tx<'_>, now: Timestamp, inbox_before: Option<Timestamp>) -> Result<(u64, bool)> {
     const PIECE: i64 = 500;
     let expired: Vec<i64> = tx
         .conn
-        .prepare_cached("SELECT id FROM outbox WHERE expires_at <= ?1 LIMIT ?2")?
-        .query_map(params![now.millis(), PIECE], |row| row.get(0))?
+        .prepare_cached("SELECT id FROM outbox WHERE expires_at <= ?1 AND hub_id = ?3 LIMIT ?2")?
+        .query_map(params![now.millis(), PIECE, tx.hub_id().to_string()], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     let mut lapsed = 0;
     for id in &expired {

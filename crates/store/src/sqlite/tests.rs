@@ -10,7 +10,9 @@ use convoke_core::time::Timestamp;
 
 use super::*;
 use crate::audit;
-use crate::{CallRow, Calls, ClientRow, Journal, JournalFilter, Lossy, Messages, OutboxRow, Peers, Store, Telemetry};
+use crate::{
+    CallRow, Calls, ClientRow, Journal, JournalFilter, Lossy, Messages, OutboxRow, Peers, Retention, Store, Telemetry,
+};
 
 fn record() -> Draft {
     let mut draft = Draft::new(Timestamp::from_millis(0), Kind::Hub);
@@ -345,6 +347,14 @@ async fn what_another_hub_keeps_here_is_left_alone() {
         |conn: &Connection| Ok(conn.query_row("SELECT group_concat(message) FROM deliveries", [], |r| r.get(0))?);
     let left: String = store.readers.read(left).await.expect("reads");
     assert_eq!(left, messages[0].to_string(), "the other hub still has its own to deliver");
+    // Much later: what has expired here goes, and what has expired there is the other's to remove.
+    let ended = |tx: &mut writer::Tx<'_>| Ok(tx.conn.execute("UPDATE calls SET state = 'done'", []).map(drop)?);
+    store.queue.run(0, ended).await.expect("is done");
+    let late = Timestamp::from_millis(i64::MAX / 2);
+    assert_eq!(store.lapse(late, None).await.expect("prunes"), 0);
+    store.prune(Retention::default(), late).await.expect("prunes");
+    let kept = async |id| store.call(id).await.expect("reads").is_some();
+    assert_eq!((kept(ids[0]).await, kept(ids[1]).await), (true, false));
     assert!(store.remove_client("away", record()).await.expect("removes"));
     store.close().await.expect("closes");
 }
