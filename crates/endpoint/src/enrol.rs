@@ -98,8 +98,10 @@ async fn present_next(state: &StateDir, identity: &Identity, token: &SecretText)
 
 /// Keeps who we are now.
 fn keep(state: &StateDir, identity: &Identity) -> Result<(), StateError> {
-    // What another hub has said of commands is that hub's business.
-    let _ = std::fs::remove_file(state.shell_file());
+    // What another hub has said is that hub's business.
+    for file in [state.shell_file(), state.rules_file()] {
+        let _ = std::fs::remove_file(file);
+    }
     identity.save(state)
 }
 

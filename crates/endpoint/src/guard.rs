@@ -1,15 +1,19 @@
 //! The agent's own guard: what would wreck this machine is refused here, whoever asked and whatever the hub's guard said.
 //!
 //! Rules of the operator come by `policy` and can only add. So does what a hub of the field says of commands as such (all,
-//! those of a list, none): it is kept in a file, since an agent that starts anew must not be freer until its hub speaks.
+//! those of a list, none). Both are kept in files: an agent that starts anew must not be freer until its hub speaks.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoke_core::guard::{AppliesTo, Guard, Hit, MAX_OPERATOR_RULES, Rule, RuleError, Surface, Whole};
 use convoke_kenny::policy::{Group, PolicyRule, ShellMode, ShellPolicy};
 
-use crate::state::{read, write_whole};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::state::{StateError, read, write_whole};
 
 /// Longest reason that is kept, in characters.
 const MAX_REASON: usize = 500;
@@ -17,19 +21,22 @@ const MAX_REASON: usize = 500;
 /// Which rule refuses a command that the hub's shell policy does not let run.
 const SHELL_RULE: &str = "shell_policy";
 
+/// Which rule refuses everything while the operators' rules are there and cannot be read.
+const UNREADABLE_RULE: &str = "unreadable_rules";
+
 /// The rules in force.
 #[derive(Debug)]
 pub(crate) struct AgentGuard {
     rules: Mutex<Guard>,
     shell: Mutex<Shell>,
-    /// Where the shell policy is kept.
-    file: Option<PathBuf>,
+    files: Files,
 }
 
-impl Default for AgentGuard {
-    fn default() -> Self {
-        Self { rules: Mutex::new(Guard::builtin()), shell: Mutex::default(), file: None }
-    }
+/// Where what the hub said is kept.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) rules: PathBuf,
+    pub(crate) shell: PathBuf,
 }
 
 /// A shell policy, ready to be asked.
@@ -70,17 +77,18 @@ impl Shell {
 }
 
 impl AgentGuard {
-    /// With the shell policy as it was when the agent last heard of it. One that cannot be read counts as the strictest:
-    /// somebody has restricted this machine, and how is not known until the hub says it again.
-    pub(crate) fn new(file: PathBuf) -> Self {
-        let policy = match read(&file) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|why| {
-                tracing::error!(file = %file.display(), %why, "cannot read the shell policy; running no command until the hub sends it again or the file is removed");
-                ShellPolicy { mode: ShellMode::Off, allow: Vec::new() }
-            }),
-            Err(_) => ShellPolicy::default(),
-        };
-        Self { shell: Mutex::new(Shell::new(&policy).0), file: Some(file), ..Self::default() }
+    /// With what was in force when the agent last heard of it. What cannot be read counts as the strictest: somebody has
+    /// restricted this machine, and how is not known until the hub says it again.
+    pub(crate) fn new(files: Files) -> Self {
+        let rules = kept(&files.rules).unwrap_or_else(|| {
+            tracing::error!(file = %files.rules.display(), "cannot read the operators' deny rules; refusing all commands and paths until the hub sends the rules again or the file is removed");
+            Group::ALL.map(everything).to_vec()
+        });
+        let shell = kept(&files.shell).unwrap_or_else(|| {
+            tracing::error!(file = %files.shell.display(), "cannot read the shell policy; running no command until the hub sends it again or the file is removed");
+            ShellPolicy { mode: ShellMode::Off, allow: Vec::new() }
+        });
+        Self { rules: Mutex::new(guard(&rules).0), shell: Mutex::new(Shell::new(&shell).0), files }
     }
 
     /// Takes what the hub says of commands as such. Writes and compiles, so not on the runtime's thread.
@@ -88,23 +96,20 @@ impl AgentGuard {
         let (shell, refused) = Shell::new(policy);
         tracing::info!(mode = ?shell.mode, allowed = shell.allow.len(), "the hub's shell policy is in force");
         *self.shell.lock().unwrap_or_else(PoisonError::into_inner) = shell;
-        let bytes = serde_json::to_vec(policy).unwrap_or_default();
-        if let Some(file) = &self.file
-            && read(file).ok().is_none_or(|kept| kept != bytes)
-            && let Err(why) = write_whole(file, &bytes)
-        {
+        if let Err(why) = keep(&self.files.shell, policy) {
             tracing::warn!(%why, "the shell policy is in force, but cannot be stored for the next start");
         }
         refused
     }
 
-    /// Takes the operator's rules in place of those before, and returns those that cannot be used. Compiles, so not on
-    /// the runtime's thread.
-    pub(crate) fn set_rules(&self, rules: Vec<PolicyRule>) -> Vec<(String, RuleError)> {
-        let rules: Vec<Rule> = rules.into_iter().filter_map(rule).collect();
-        let (guard, refused) =
-            if rules.is_empty() { (Guard::builtin(), Vec::new()) } else { Guard::with_received_rules(&rules) };
+    /// Takes the operator's rules in place of those before, and returns those that cannot be used. Writes and compiles,
+    /// so not on the runtime's thread.
+    pub(crate) fn set_rules(&self, rules: &[PolicyRule]) -> Vec<(String, RuleError)> {
+        let (guard, refused) = guard(rules);
         *self.rules() = guard;
+        if let Err(why) = keep(&self.files.rules, &rules) {
+            tracing::warn!(%why, "the operators' deny rules are in force, but cannot be stored for the next start");
+        }
         refused
     }
 
@@ -130,13 +135,39 @@ impl AgentGuard {
     }
 }
 
-fn rule(rule: PolicyRule) -> Option<Rule> {
+/// What a hub said before, its default if it said nothing; none where it cannot be read.
+fn kept<T: DeserializeOwned + Default>(file: &Path) -> Option<T> {
+    match read(file) {
+        Ok(bytes) => serde_json::from_slice(&bytes).ok(),
+        Err(StateError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => Some(T::default()),
+        Err(_) => None,
+    }
+}
+
+/// Writes what a hub said, unless the file says it already.
+fn keep(file: &Path, said: &impl Serialize) -> Result<(), StateError> {
+    let bytes = serde_json::to_vec(said).unwrap_or_default();
+    if read(file).ok().is_some_and(|kept| kept == bytes) { Ok(()) } else { write_whole(file, &bytes) }
+}
+
+/// The builtin rules and these, and which of these cannot be used.
+fn guard(rules: &[PolicyRule]) -> (Guard, Vec<(String, RuleError)>) {
+    let rules: Vec<Rule> = rules.iter().filter_map(rule).collect();
+    if rules.is_empty() { (Guard::builtin(), Vec::new()) } else { Guard::with_received_rules(&rules) }
+}
+
+fn everything(applies_to: Group) -> PolicyRule {
+    let reason = "the operators' deny rules cannot be read at this machine";
+    PolicyRule { id: UNREADABLE_RULE.into(), applies_to, pattern: String::new(), reason: reason.into() }
+}
+
+fn rule(rule: &PolicyRule) -> Option<Rule> {
     let reason = match rule.reason.trim() {
         "" => "a rule of the operator".to_owned(),
         text => text.chars().take(MAX_REASON).collect(),
     };
     let applies_to = AppliesTo::parse(rule.applies_to.name())?;
-    Some(Rule { id: rule.id.chars().take(128).collect(), applies_to, pattern: rule.pattern, reason })
+    Some(Rule { id: rule.id.chars().take(128).collect(), applies_to, pattern: rule.pattern.clone(), reason })
 }
 
 #[cfg(test)]
@@ -145,6 +176,10 @@ mod tests {
 
     use super::*;
     use crate::calls::{shell_command, surfaces};
+
+    fn at(dir: &tempfile::TempDir) -> AgentGuard {
+        AgentGuard::new(Files { rules: dir.path().join("rules.json"), shell: dir.path().join("shell.json") })
+    }
 
     fn policy(id: &str, pattern: &str) -> PolicyRule {
         PolicyRule { id: id.into(), applies_to: Group::Posix, pattern: pattern.into(), reason: String::new() }
@@ -159,15 +194,19 @@ mod tests {
     }
 
     #[test]
-    fn operator_rules_only_add_and_are_replaced_as_a_whole() {
-        let guard = AgentGuard::default();
+    fn operator_rules_only_add_are_replaced_as_a_whole_and_outlive_a_restart() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let guard = at(&dir);
         assert!(refused_by(&guard, "rm -rf /").is_some());
         assert_eq!(refused_by(&guard, "nmap 10.0.0.1"), None);
-        let bad = guard.set_rules(vec![policy("no_nmap", "nmap"), policy("bad", "(")]);
+        let bad = guard.set_rules(&[policy("no_nmap", "nmap"), policy("bad", "(")]);
         assert!(matches!(bad.as_slice(), [(id, _)] if id == "bad"), "{bad:?}");
-        assert_eq!(refused_by(&guard, "nmap 10.0.0.1").as_deref(), Some("no_nmap"));
-        assert!(refused_by(&guard, "rm -rf /").is_some());
-        assert!(guard.set_rules(Vec::new()).is_empty());
+        for guard in [guard, at(&dir)] {
+            assert_eq!(refused_by(&guard, "nmap 10.0.0.1").as_deref(), Some("no_nmap"));
+            assert!(refused_by(&guard, "rm -rf /").is_some());
+        }
+        assert!(at(&dir).set_rules(&[]).is_empty());
+        let guard = at(&dir);
         assert_eq!(refused_by(&guard, "nmap 10.0.0.1"), None);
         assert!(refused_by(&guard, "rm -rf /").is_some(), "an empty policy leaves the builtin rules");
     }
@@ -175,8 +214,7 @@ mod tests {
     #[test]
     fn a_shell_policy_restricts_and_never_frees_and_outlives_a_restart() {
         let dir = tempfile::tempdir().expect("a directory");
-        let file = dir.path().join("shell.json");
-        let guard = AgentGuard::new(file.clone());
+        let guard = at(&dir);
         assert_eq!(refused_by(&guard, "uptime"), None);
         let list = ShellPolicy {
             mode: ShellMode::Allowlist,
@@ -185,7 +223,7 @@ mod tests {
         let bad = guard.set_shell(&list);
         assert!(matches!(bad.as_slice(), [(id, _)] if id == "bad"), "{bad:?}");
         for _ in 0..2 {
-            let guard = AgentGuard::new(file.clone());
+            let guard = at(&dir);
             assert_eq!(refused_by(&guard, " git status\n"), None);
             for no in ["git status; id", "git status\nid", "id", "b", ""] {
                 assert_eq!(refused_by(&guard, no).as_deref(), Some(SHELL_RULE), "{no:?}");
@@ -202,8 +240,26 @@ mod tests {
         guard.set_shell(&ShellPolicy { mode: ShellMode::Off, allow: Vec::new() });
         assert_eq!(refused_by(&guard, "git status").as_deref(), Some(SHELL_RULE));
         guard.set_shell(&ShellPolicy::default());
-        assert_eq!(refused_by(&AgentGuard::new(file.clone()), "id"), None);
-        std::fs::write(&file, "{").expect("written");
-        assert_eq!(refused_by(&AgentGuard::new(file), "id").as_deref(), Some(SHELL_RULE), "in doubt, nothing");
+        assert_eq!(refused_by(&at(&dir), "id"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_taken_for_the_strictest_until_the_hub_speaks() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (file, rule) in [("rules.json", UNREADABLE_RULE), ("shell.json", SHELL_RULE)] {
+            let path = dir.path().join(file);
+            std::fs::write(&path, "{").expect("written");
+            assert_eq!(refused_by(&at(&dir), "id").as_deref(), Some(rule), "{file}");
+            std::fs::remove_file(&path).expect("removed");
+            std::fs::create_dir(&path).expect("made");
+            assert_eq!(refused_by(&at(&dir), "id").as_deref(), Some(rule), "{file}");
+            std::fs::remove_dir(&path).expect("removed");
+        }
+        std::fs::write(dir.path().join("rules.json"), "{").expect("written");
+        let guard = at(&dir);
+        let read = check(&guard, "fs_read", &json!({ "path": "/var/log/syslog" }));
+        assert_eq!(read.map(|hit| hit.rule).as_deref(), Some(UNREADABLE_RULE));
+        guard.set_rules(&[]);
+        assert_eq!((refused_by(&guard, "id"), refused_by(&at(&dir), "id")), (None, None));
     }
 }

@@ -187,10 +187,6 @@ impl Machine for Handshake<'_> {
         })
     }
 
-    async fn on_command(&mut self, _: Out, _: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
-        ControlFlow::Continue(())
-    }
-
     async fn on_time(&mut self, now: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
         match self.session.on_tick(now) {
             AgentTick::End(why) => ControlFlow::Break(Err(LinkError::Distrust(why))),
@@ -414,7 +410,7 @@ impl Tunnel<'_> {
         let count = rules.len();
         let set = move || {
             let of_shell = shell.map(|shell| guard.set_shell(&shell)).unwrap_or_default();
-            (guard.set_rules(rules), of_shell)
+            (guard.set_rules(&rules), of_shell)
         };
         let (refused, of_shell) = tokio::task::spawn_blocking(set).await.unwrap_or_default();
         for (rule, why) in &of_shell {

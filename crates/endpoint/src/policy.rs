@@ -9,7 +9,7 @@ use std::sync::Arc;
 use convoke_core::guard::{Hit, Surface};
 use convoke_kenny::policy::Group;
 
-use crate::guard::AgentGuard;
+use crate::guard::{AgentGuard, Files};
 use crate::state::StateDir;
 use crate::switch::Switch;
 
@@ -61,7 +61,8 @@ pub struct Policy {
 impl Policy {
     /// The policy of the agent with this state directory.
     pub fn new(state: &StateDir) -> Self {
-        Self { switch: Switch::new(state.switch_file()), guard: Arc::new(AgentGuard::new(state.shell_file())) }
+        let files = Files { rules: state.rules_file(), shell: state.shell_file() };
+        Self { switch: Switch::new(state.switch_file()), guard: Arc::new(AgentGuard::new(files)) }
     }
 
     /// Gives the request back if it may be done.

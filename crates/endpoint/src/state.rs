@@ -22,6 +22,7 @@ const STATUS: &str = "status.json";
 const UPDATE: &str = "update.json";
 const LOG: &str = "agent.log";
 const SHELL: &str = "shell-policy.json";
+const RULES: &str = "deny-rules.json";
 const WORK: &str = "work";
 
 /// Most bytes of any file here that are read.
@@ -159,6 +160,11 @@ impl StateDir {
     /// What an update under way must know.
     pub fn update_file(&self) -> PathBuf {
         self.dir.join(UPDATE)
+    }
+
+    /// The deny rules that the hub has sent.
+    pub(crate) fn rules_file(&self) -> PathBuf {
+        self.dir.join(RULES)
     }
 
     /// What the hub has said of commands as such.

@@ -179,10 +179,6 @@ impl Machine for Registration<'_> {
         }
     }
 
-    async fn on_command(&mut self, _: Out, _: Duration, _: &mut WsConnection) -> ControlFlow<Self::End> {
-        ControlFlow::Continue(())
-    }
-
     async fn on_time(&mut self, _: Duration, _: &mut WsConnection) -> ControlFlow<Self::End> {
         ControlFlow::Break(Err(SondeError::NoAck))
     }

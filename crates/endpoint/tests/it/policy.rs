@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use convoke_endpoint::RemoteControl;
+use convoke_endpoint::policy::Policy;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -207,6 +208,29 @@ async fn every_protocol_meets_the_same_kill_switch_and_the_same_rules() {
     })
     .await;
     agent.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_kenny_hub_sent_refuses_probes_after_a_restart_before_that_hub_is_back() {
+    let (kenny, sonde_hub) = (Kenny::start().await, TcpListener::bind("127.0.0.1:0").await.expect("binds"));
+    let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
+    write_pack(&endpoint, &sonde_hub);
+    let agent = endpoint.run();
+    let mut peer = kenny.let_in().await;
+    let rule = json!({ "id": "no_forbidden", "applies_to": "posix", "pattern": "\\bforbidden\\b", "reason": "no" });
+    peer.send(json!({ "type": "policy", "rules": [rule] })).await;
+    // A round trip: the rule is in force.
+    assert_eq!(kenny_answer(&mut peer, "fs_list", &json!({ "path": "/" })).await, Done);
+    agent.stop().await;
+    let kept = endpoint.state.path().join("deny-rules.json");
+    assert_eq!(kept.metadata().expect("kept").permissions().mode() & 0o777, 0o600);
+    while_running_with(&Policy::new(&endpoint.state), &endpoint.state, async {
+        let mut probes = SondePeer::accept(&sonde_hub).await;
+        let refused = probes.answer("mine.note", &json!({ "word": "forbidden" })).await;
+        assert_eq!(refused, Blocked("no_forbidden".into()));
+        assert_eq!(probes.answer("mine.note", &json!({ "word": "fine" })).await, Done);
+    })
+    .await;
 }
 
 #[tokio::test]
