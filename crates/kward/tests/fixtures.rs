@@ -1,7 +1,5 @@
 //! Every golden frame decodes as its type and encodes to the same JSON.
 
-use std::path::{Path, PathBuf};
-
 use convoke_kward::events::{LoginFinished, QuestionAsked, SessionEvent, TurnEvent};
 use convoke_kward::methods::Method;
 use convoke_kward::{results, rpc};
@@ -10,13 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 fn files(folder: &str) -> Vec<(String, String)> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/kward").join(folder);
-    let entries = std::fs::read_dir(dir).expect("a folder");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty(), "{folder}");
-    let name = |path: &Path| path.file_stem().expect("a name").to_str().expect("text").to_owned();
-    paths.iter().map(|path| (name(path), std::fs::read_to_string(path).expect("a file"))).collect()
+    convoke_testing::fixtures(&format!("kward/{folder}"))
 }
 
 #[track_caller]

@@ -5,22 +5,16 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
-use std::{env, fs};
 
 use convoke_probes::{Config, Probes};
+use convoke_testing::container;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// Set for the half that runs inside.
-const INSIDE: &str = "INSIDE_THE_CONTAINER";
 const DONE: &str = "inside: everything was asked for";
 
-const RUNNER: &str = "[Unit]\nDescription=Runs the other half of the test\nAfter=multi-user.target dbus.service\n\
-    FailureAction=poweroff-force\nSuccessAction=poweroff-force\n\
-    [Service]\nType=oneshot\nEnvironment=INSIDE_THE_CONTAINER=1 RUST_BACKTRACE=0\n\
-    ExecStart=/bin/sh -c '/opt/test/program --exact inside_the_container --nocapture >/opt/out/log 2>&1; echo $? >/opt/out/status'\n";
 const SLEEPS: &str = "[Unit]\nDescription=A service that runs\n\
     [Service]\nExecStart=/bin/sh -c 'echo words for the journal; echo PASSWORD=hunter2-hunter2; exec sleep infinity'\n";
 /// Of a type whose start waits for its end: it has failed once it was started.
@@ -28,36 +22,15 @@ const FAILS: &str = "[Unit]\nDescription=A service that fails\n[Service]\nType=o
 
 #[test]
 fn services_and_journal_of_a_real_systemd() {
-    let Some(root) = convoke_testing::debian() else { return };
-    let work = tempfile::tempdir().unwrap();
-    let (program, out, units) = (work.path().join("test"), work.path().join("out"), work.path().join("units"));
-    for folder in [&program, &out, &units] {
-        fs::create_dir(folder).unwrap();
-    }
-    fs::copy(env::current_exe().unwrap(), program.join("program")).unwrap();
-    let mut boot = Command::new("timeout");
-    boot.args(["--kill-after=10", "120", "systemd-nspawn", "--quiet", "--register=no", "--keep-unit"]);
-    boot.args(["--private-network", "--volatile=overlay", "--link-journal=no", "--console=pipe"]);
-    boot.arg("--directory").arg(root);
-    boot.arg(format!("--bind-ro={}:/opt/test", program.display()));
-    boot.arg(format!("--bind={}:/opt/out", out.display()));
-    for (name, text) in [("convoke-test.service", RUNNER), ("sleeps.service", SLEEPS), ("fails.service", FAILS)] {
-        fs::write(units.join(name), text).unwrap();
-        boot.arg(format!("--bind-ro={}:/etc/systemd/system/{name}", units.join(name).display()));
-    }
-    boot.args(["--boot", "--", "systemd.wants=convoke-test.service"]);
-    let booted = boot.stdin(Stdio::null()).output().unwrap();
-    let status = fs::read_to_string(out.join("status")).unwrap_or_default();
-    let log = fs::read_to_string(out.join("log")).unwrap_or_default();
-    let console = String::from_utf8_lossy(&booted.stdout).into_owned() + &String::from_utf8_lossy(&booted.stderr);
-    assert_eq!(status.trim(), "0", "{log}\n{console}");
+    let units = [("sleeps.service", SLEEPS), ("fails.service", FAILS)];
+    let Some(log) = container::run_inside(&units) else { return };
     assert!(log.contains(DONE), "{log}");
 }
 
 /// The other half. Outside of the container it does nothing.
 #[tokio::test]
 async fn inside_the_container() {
-    if env::var_os(INSIDE).is_none() {
+    if !container::is_inside() {
         return;
     }
     let started =

@@ -16,61 +16,34 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, JoinSet};
+
+use crate::server::Server;
 
 /// A running server. It stops when it is dropped.
 #[derive(Debug)]
-pub struct BareMcp {
-    address: SocketAddr,
-    acceptor: JoinHandle<()>,
-}
+pub struct BareMcp(Server);
 
 impl BareMcp {
     /// Listens at `listen`.
     pub async fn start(listen: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(listen).await?;
-        let address = listener.local_addr()?;
-        Ok(Self { address, acceptor: tokio::spawn(accept(listener)) })
+        let config = StreamableHttpServerConfig::default().with_json_response(true);
+        let sessions = Arc::new(LocalSessionManager::default());
+        let service = StreamableHttpService::new(|| Ok(AnswersAtOnce), sessions, config);
+        let serve = move |stream| {
+            let service = TowerToHyperService::new(service.clone());
+            async move {
+                let mut connection = http1::Builder::new();
+                connection.timer(TokioTimer::new()).max_buf_size(16 * 1024);
+                // A connection that breaks is its client's matter.
+                let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+            }
+        };
+        Server::start(listen, serve).await.map(Self)
     }
 
     /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for BareMcp {
-    fn drop(&mut self) {
-        self.acceptor.abort();
-    }
-}
-
-async fn accept(listener: TcpListener) {
-    let config = StreamableHttpServerConfig::default().with_json_response(true);
-    let sessions = Arc::new(LocalSessionManager::default());
-    let service = StreamableHttpService::new(|| Ok(AnswersAtOnce), sessions, config);
-    let mut connections = JoinSet::new();
-    loop {
-        let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(_) => {
-                    // Out of file descriptors, most likely: going on at once would spin.
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                    continue;
-                }
-            },
-            Some(_) = connections.join_next() => continue,
-        };
-        let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(service.clone());
-        connections.spawn(async move {
-            let mut connection = http1::Builder::new();
-            connection.timer(TokioTimer::new()).max_buf_size(16 * 1024);
-            // A connection that breaks is its client's matter.
-            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
-        });
+        self.0.address()
     }
 }
 

@@ -26,12 +26,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, JoinSet};
 use tungstenite::handshake::derive_accept_key;
 
 use log::Log;
+
+use crate::server::Server;
 
 /// Largest request that is forwarded, in bytes.
 const MAX_BODY: usize = 1024 * 1024;
@@ -41,10 +42,9 @@ type Answer = Response<Full<Bytes>>;
 /// A running forwarder. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Forwarder {
-    address: SocketAddr,
+    server: Server,
     public_key: VerifyingKey,
     shared: Arc<Shared>,
-    acceptor: JoinHandle<()>,
 }
 
 #[derive(Debug)]
@@ -60,19 +60,18 @@ impl Forwarder {
     /// Listens at `listen` and proves itself to agents with `key`. What is answered is first written to `log`, if there
     /// is one.
     pub async fn start(listen: SocketAddr, key: SigningKey, log: Option<&Path>) -> io::Result<Self> {
-        let listener = TcpListener::bind(listen).await?;
-        let address = listener.local_addr()?;
         let public_key = key.verifying_key();
         let log = log.map(Log::start).transpose()?;
         let (links, handshakes, snapshots) = Default::default();
         let shared = Arc::new(Shared { key, links, handshakes, snapshots, log });
-        let acceptor = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Self { address, public_key, shared, acceptor })
+        let of_server = Arc::clone(&shared);
+        let server = Server::start(listen, move |stream| serve(stream, Arc::clone(&of_server))).await?;
+        Ok(Self { server, public_key, shared })
     }
 
     /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// The key that agents pin.
@@ -83,7 +82,6 @@ impl Forwarder {
 
 impl Drop for Forwarder {
     fn drop(&mut self) {
-        self.acceptor.abort();
         for (_, queue) in self.shared.links().drain() {
             let _ = queue.push(link::Command::End);
         }
@@ -93,25 +91,6 @@ impl Drop for Forwarder {
 impl Shared {
     fn links(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Queue<link::Command>>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let mut connections = JoinSet::new();
-    loop {
-        let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(_) => {
-                    // Out of file descriptors, most likely: going on at once would spin.
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                    continue;
-                }
-            },
-            Some(_) = connections.join_next() => continue,
-        };
-        let _ = stream.set_nodelay(true);
-        connections.spawn(serve(stream, Arc::clone(&shared)));
     }
 }
 

@@ -35,6 +35,7 @@ pub mod http;
 pub mod load;
 pub mod roster;
 pub mod rules;
+mod server;
 pub mod sonde;
 pub mod stage;
 pub mod swarm;

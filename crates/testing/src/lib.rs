@@ -1,12 +1,35 @@
 //! What tests of several crates need.
 
+pub mod container;
+
 use std::env;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::panic::Location;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
+
+/// The files of a folder below `fixtures`, by name: each without its extension, and its text without the last newline.
+///
+/// # Panics
+///
+/// If the folder is empty, or something in it is not text.
+pub fn fixtures(folder: &str) -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(folder);
+    let entries = fs::read_dir(&path).unwrap_or_else(|why| panic!("{folder}: {why}"));
+    let mut files: Vec<(String, String)> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| {
+            let name = path.file_stem().expect("a name").to_str().expect("text").to_owned();
+            let text = fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+            (name, text.strip_suffix('\n').unwrap_or(&text).to_owned())
+        })
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{folder} is empty");
+    files
+}
 
 /// Names the file that [`skip`] appends to. `cargo xtask test` sets it, and prints what is there at its end.
 pub const SKIPPED: &str = "CONVOKE_TESTS_SKIPPED";
@@ -34,30 +57,6 @@ fn line(file: &str, test: &str, why: &str) -> String {
 pub fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
-}
-
-/// The root of the small Debian with systemd that `cargo xtask setup` makes. Records a skip where nobody may boot it.
-///
-/// # Panics
-///
-/// If it is not there, though it could be.
-#[track_caller]
-pub fn debian() -> Option<PathBuf> {
-    if !is_root() {
-        skip("booting a container needs root");
-        return None;
-    }
-    let root = roots().and_then(|roots| {
-        let whole = |path: &PathBuf| path.join("etc/os-release").exists() && path.extension().is_none();
-        roots.read_dir().ok()?.flatten().map(|entry| entry.path()).find(whole)
-    });
-    Some(root.unwrap_or_else(|| panic!("there is no Debian to boot: run `cargo xtask setup`")))
-}
-
-fn roots() -> Option<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("convoke/roots"))
 }
 
 #[cfg(test)]

@@ -2,13 +2,9 @@
 //!
 //! Needs root and the Debian that `cargo xtask setup` makes; without root it is skipped.
 
-use std::fs;
-use std::process::{Command, Stdio};
+use std::path::Path;
 
-const RUNNER: &str = "[Unit]\nDescription=Runs the script of the test\nAfter=multi-user.target\n\
-    FailureAction=poweroff-force\nSuccessAction=poweroff-force\n\
-    [Service]\nType=oneshot\nEnvironment=HOME=/root\n\
-    ExecStart=/bin/sh -c '/bin/sh -ex /opt/test/script >/opt/out/log 2>&1; echo $? >/opt/out/status'\n";
+use convoke_testing::container;
 
 /// What a person would type, from nothing to an agent that starts with the machine, and back to nothing.
 const SCRIPT: &str = r#"
@@ -57,28 +53,7 @@ echo everything was done
 
 #[test]
 fn a_service_is_installed_survives_and_is_removed() {
-    let Some(root) = convoke_testing::debian() else { return };
-    let work = tempfile::tempdir().expect("a directory");
-    let (program, out) = (work.path().join("test"), work.path().join("out"));
-    for folder in [&program, &out] {
-        fs::create_dir(folder).expect("made");
-    }
-    fs::copy(env!("CARGO_BIN_EXE_convoke"), program.join("convoke")).expect("copied");
-    fs::write(program.join("script"), SCRIPT).expect("written");
-    let unit = work.path().join("unit");
-    fs::write(&unit, RUNNER).expect("written");
-    let mut boot = Command::new("timeout");
-    boot.args(["--kill-after=10", "180", "systemd-nspawn", "--quiet", "--register=no", "--keep-unit"]);
-    boot.args(["--private-network", "--volatile=overlay", "--link-journal=no", "--console=pipe"]);
-    boot.arg("--directory").arg(root);
-    boot.arg(format!("--bind-ro={}:/opt/test", program.display()));
-    boot.arg(format!("--bind={}:/opt/out", out.display()));
-    boot.arg(format!("--bind-ro={}:/etc/systemd/system/convoke-test.service", unit.display()));
-    boot.args(["--boot", "--", "systemd.wants=convoke-test.service"]);
-    let booted = boot.stdin(Stdio::null()).output().expect("it boots");
-    let status = fs::read_to_string(out.join("status")).unwrap_or_default();
-    let log = fs::read_to_string(out.join("log")).unwrap_or_default();
-    let console = String::from_utf8_lossy(&booted.stdout).into_owned() + &String::from_utf8_lossy(&booted.stderr);
-    assert_eq!(status.trim(), "0", "{log}\n{console}");
+    let program = ("convoke", Path::new(env!("CARGO_BIN_EXE_convoke")));
+    let Some(log) = container::run(SCRIPT, program, &[]) else { return };
     assert!(log.contains("everything was done"), "{log}");
 }

@@ -174,10 +174,5 @@ pub(crate) fn golden(path: &str) -> String {
 
 /// Every golden file of a folder: name without extension, and content.
 pub(crate) fn golden_all(folder: &str) -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(root().join(folder)).expect("a folder of golden files");
-    let mut names: Vec<_> = entries.map(|e| e.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
-    names.sort_unstable();
-    assert!(!names.is_empty());
-    let read = |name: &String| (name.trim_end_matches(".json").to_owned(), golden(&format!("{folder}/{name}")));
-    names.iter().map(read).collect()
+    convoke_testing::fixtures(&format!("kenny/{folder}"))
 }

@@ -1,7 +1,6 @@
 //! Every golden frame decodes and encodes to the same bytes, and every word of the contract is among them.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,17 +13,7 @@ use serde_json::Value;
 use crate::support::{Checks, Key};
 
 fn folder(name: &str) -> Vec<(String, String)> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/kibitz").join(name);
-    let mut files: Vec<_> = std::fs::read_dir(path)
-        .expect("the folder is there")
-        .map(|entry| {
-            let entry = entry.expect("readable");
-            let name = entry.file_name().into_string().expect("a plain name");
-            (name, std::fs::read_to_string(entry.path()).expect("text"))
-        })
-        .collect();
-    files.sort();
-    files
+    convoke_testing::fixtures(&format!("kibitz/{name}"))
 }
 
 #[test]

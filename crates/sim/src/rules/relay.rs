@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,10 @@ use convoke_socket::Connection;
 use convoke_socket::drive::{Clock, Lost, Machine, Message, drive};
 use convoke_socket::queue::{Item, Queue, Rank};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::net::TcpStream;
 use tungstenite::handshake::derive_accept_key;
 
+use crate::server::Server;
 use crate::ws;
 
 /// Longest request head that is read.
@@ -23,10 +24,7 @@ const MAX_HEAD: usize = 8 * 1024;
 
 /// A running relay. It stops when it is dropped.
 #[derive(Debug)]
-pub struct Relay {
-    address: SocketAddr,
-    acceptor: JoinHandle<()>,
-}
+pub struct Relay(Server);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -42,37 +40,14 @@ impl Shared {
 impl Relay {
     /// Listens at `listen`.
     pub async fn start(listen: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(listen).await?;
-        let address = listener.local_addr()?;
-        Ok(Self { address, acceptor: tokio::spawn(accept(listener)) })
+        let (shared, next) = (Arc::<Shared>::default(), AtomicU64::new(0));
+        let serve = move |stream| serve(stream, Arc::clone(&shared), next.fetch_add(1, Ordering::Relaxed));
+        Server::start(listen, serve).await.map(Self)
     }
 
     /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.acceptor.abort();
-    }
-}
-
-async fn accept(listener: TcpListener) {
-    let shared = Arc::<Shared>::default();
-    let mut connections = JoinSet::new();
-    let mut next = 0;
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => {
-                let Ok((stream, _)) = accepted else { continue };
-                let _ = stream.set_nodelay(true);
-                next += 1;
-                connections.spawn(serve(stream, Arc::clone(&shared), next));
-            }
-            Some(_) = connections.join_next() => {}
-        }
+        self.0.address()
     }
 }
 

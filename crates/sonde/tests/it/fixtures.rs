@@ -1,26 +1,12 @@
 //! The golden frames: each decodes as what it is and encodes to the same bytes.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use convoke_sonde::ack::{Ack, Reject, UpdateAvailable};
 use convoke_sonde::envelope::{self, Envelope, MessageType};
 use convoke_sonde::probe::{Answer, Request, Status};
 use convoke_sonde::register::{Dialect, Register};
 
 fn folder(name: &str) -> Vec<(String, String)> {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sonde").join(name);
-    let mut files: Vec<(String, String)> = fs::read_dir(path)
-        .expect("the fixtures are there")
-        .map(|entry| entry.expect("an entry").path())
-        .map(|path| {
-            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            (name, fs::read_to_string(&path).expect("a frame").trim_end().to_owned())
-        })
-        .collect();
-    files.sort();
-    assert!(!files.is_empty());
-    files
+    convoke_testing::fixtures(&format!("sonde/{name}"))
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Every golden frame decodes and encodes to the same bytes, and every word of the contract is among them.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use convoke_core::secret::SecretText;
 use convoke_yonexus::builtin::{Body, Builtin, decode};
@@ -13,17 +12,7 @@ use ed25519_dalek::SigningKey;
 use serde_json::Value;
 
 fn folder(name: &str) -> Vec<(String, String)> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/yonexus").join(name);
-    let mut files: Vec<_> = std::fs::read_dir(path)
-        .expect("the folder is there")
-        .map(|entry| {
-            let entry = entry.expect("readable");
-            let name = entry.file_name().into_string().expect("a plain name");
-            (name, std::fs::read_to_string(entry.path()).expect("text"))
-        })
-        .collect();
-    files.sort();
-    files
+    convoke_testing::fixtures(&format!("yonexus/{name}"))
 }
 
 fn builtin(text: &str) -> Option<Builtin> {

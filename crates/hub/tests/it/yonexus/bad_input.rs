@@ -9,10 +9,8 @@ async fn every_malformed_form_is_told_before_and_after_authentication() {
     let hub = TestHub::start().await;
     let mut live = hub.live("client-a").await;
     hub.rule("chat", serde_json::json!({ "inbox": {} })).await;
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/yonexus/malformed");
     let mut tried = 0;
-    for entry in std::fs::read_dir(folder).expect("the fixtures are there") {
-        let text = std::fs::read_to_string(entry.expect("readable").path()).expect("text");
+    for (_, text) in convoke_testing::fixtures("yonexus/malformed") {
         let case: Value = serde_json::from_str(&text).expect("JSON");
         let bad = case["text"].as_str().expect("a text");
         if bad.starts_with("builtin::{\"type\":\"hello_ack\"") {
