@@ -23,7 +23,7 @@ pub fn is_inside() -> bool {
 #[track_caller]
 pub fn run_inside(units: &[(&str, &str)]) -> Option<String> {
     let script = format!("{INSIDE}=1 RUST_BACKTRACE=0 /opt/test/program --exact inside_the_container --nocapture");
-    run(&script, ("program", &env::current_exe().expect("this program")), units)
+    run(&script, ("program", &env::current_exe().expect("the running test has a program")), units)
 }
 
 /// Boots the Debian and runs a script in it, with a program in `/opt/test` and units beside the system's. Gives what was
@@ -35,13 +35,13 @@ pub fn run_inside(units: &[(&str, &str)]) -> Option<String> {
 #[track_caller]
 pub fn run(script: &str, program: (&str, &Path), units: &[(&str, &str)]) -> Option<String> {
     let root = debian()?;
-    let work = tempfile::tempdir().expect("a directory");
+    let work = tempfile::tempdir().expect("a temporary directory can be made");
     let [test, out, system] = ["test", "out", "units"].map(|name| work.path().join(name));
     for folder in [&test, &out, &system] {
-        fs::create_dir(folder).expect("made");
+        fs::create_dir(folder).expect("the temporary directory is ours");
     }
-    fs::copy(program.1, test.join(program.0)).expect("copied");
-    fs::write(test.join("script"), script).expect("written");
+    fs::copy(program.1, test.join(program.0)).expect("the program can be read");
+    fs::write(test.join("script"), script).expect("the temporary directory is ours");
     let mut boot = Command::new("timeout");
     boot.args(["--kill-after=10", "180", "systemd-nspawn", "--quiet", "--register=no", "--keep-unit"]);
     boot.args(["--private-network", "--volatile=overlay", "--link-journal=no", "--console=pipe"]);
@@ -50,11 +50,11 @@ pub fn run(script: &str, program: (&str, &Path), units: &[(&str, &str)]) -> Opti
     boot.arg(format!("--bind-ro={}:/opt/test", test.display()));
     boot.arg(format!("--bind={}:/opt/out", out.display()));
     for (name, text) in [("convoke-test.service", RUNNER)].iter().chain(units) {
-        fs::write(system.join(name), text).expect("written");
+        fs::write(system.join(name), text).expect("the temporary directory is ours");
         boot.arg(format!("--bind-ro={}:/etc/systemd/system/{name}", system.join(name).display()));
     }
     boot.args(["--boot", "--", "systemd.wants=convoke-test.service"]);
-    let booted = boot.stdin(Stdio::null()).output().expect("`timeout` is there");
+    let booted = boot.stdin(Stdio::null()).output().expect("every Linux has `timeout`");
     let status = fs::read_to_string(out.join("status")).unwrap_or_default();
     let log = fs::read_to_string(out.join("log")).unwrap_or_default();
     let console = String::from_utf8_lossy(&booted.stdout).into_owned() + &String::from_utf8_lossy(&booted.stderr);

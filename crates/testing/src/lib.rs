@@ -19,9 +19,10 @@ pub fn fixtures(folder: &str) -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(folder);
     let entries = fs::read_dir(&path).unwrap_or_else(|why| panic!("{folder}: {why}"));
     let mut files: Vec<(String, String)> = entries
-        .map(|entry| entry.expect("an entry").path())
+        .map(|entry| entry.expect("the folder can be read").path())
         .map(|path| {
-            let name = path.file_stem().expect("a name").to_str().expect("text").to_owned();
+            let name =
+                path.file_stem().expect("a file has a name").to_str().expect("fixtures have plain names").to_owned();
             let text = fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
             (name, text.strip_suffix('\n').unwrap_or(&text).to_owned())
         })
