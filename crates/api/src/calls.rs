@@ -115,6 +115,69 @@ pub struct CallStatus {
     pub approval: Option<PendingApproval>,
 }
 
+/// One call in the list: without arguments and result.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CallSummary {
+    /// The call's id.
+    #[schema(value_type = String)]
+    pub call_id: CallId,
+    /// The state.
+    #[schema(value_type = words::CallState)]
+    pub state: String,
+    /// The target.
+    pub target: String,
+    /// The tool.
+    pub tool: String,
+    /// Who asked, if they are still known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// When it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<words::Time>)]
+    pub asked_at: Option<Timestamp>,
+    /// `ok` or the error code, once it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// From dispatch to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// The approval it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<PendingApproval>,
+}
+
+/// A page of calls: those that wait or run, and the latest that ended. Older ones are in the journal.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CallList {
+    /// Newest first.
+    pub calls: Vec<CallSummary>,
+    /// Pass as `after` for the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub next: Option<CallId>,
+}
+
+/// A query for calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct CallQuery {
+    /// Only calls in this state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(value_type = Option<words::CallState>, inline)]
+    pub state: Option<String>,
+    /// Only calls of this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Only calls older than this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(value_type = Option<String>)]
+    pub after: Option<CallId>,
+    /// Most entries to return (1 to 1000; 100 by default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
 /// How long to wait for a call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

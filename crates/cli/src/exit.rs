@@ -7,18 +7,36 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Everything went as asked.
-    Done = 0,
+    Done,
     /// It did not: the hub said no, the call failed, the journal does not hold.
-    Failed = 1,
+    Failed,
     /// The command line or the configuration is wrong; nothing was tried.
-    Usage = 2,
+    Usage,
     /// The call is not done: it waits for a person, or still runs.
-    Pending = 3,
+    Pending,
+    /// What a command on another machine ended with (`convoke exec`).
+    Remote(u8),
+}
+
+impl Exit {
+    /// The exit code of `convoke exec` for whatever is not the remote command's own, as ssh has it.
+    pub const NOT_REMOTE: Self = Self::Remote(255);
+
+    /// The number.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Pending => 3,
+            Self::Remote(code) => code,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 

@@ -5,12 +5,24 @@ use std::ffi::OsString;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::exit::Usage;
+use crate::exit::{Exit, Usage};
+use crate::output::Output;
 
-/// Parses a command line, or says what is wrong with it. Help and the like is written here, and ends the process.
-pub fn command_line<C: Parser>(args: Vec<OsString>) -> Result<C, Usage> {
+/// Parses a command line, or says what is wrong with it and gives back `mistaken`. Help and the like is written here, and
+/// ends the process.
+pub fn command_line<C: Parser>(args: Vec<OsString>, mistaken: Exit) -> Result<C, Exit> {
     let json = args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
-    C::try_parse_from(args).map_err(|error| if json { mistake(&error) } else { error.exit() })
+    C::try_parse_from(args).map_err(|error| {
+        if json {
+            Output::new(true).error(&mistake(&error).into());
+        } else if error.exit_code() == 0 {
+            error.exit();
+        } else {
+            // A closed standard error is no reason to end otherwise.
+            let _ = error.print();
+        }
+        mistaken
+    })
 }
 
 /// What is wrong with a command line, for a program: without the layout that a terminal gets.

@@ -28,12 +28,9 @@ struct Cli {
 
 fn main() -> ExitCode {
     let args = arguments(std::env::args_os());
-    let cli: Cli = match parse::command_line(args) {
+    let cli: Cli = match parse::command_line(args, Exit::Usage) {
         Ok(cli) => cli,
-        Err(why) => {
-            Output::new(true).error(&why.into());
-            return Exit::Usage.into();
-        }
+        Err(exit) => return exit.into(),
     };
     let output = Output::new(cli.json);
     let verb = Verb {

@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use convoke_cli::agent;
 
 use crate::commands::{
-    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, hub, keys, logs, policy,
-    probe, room, rpc, rules, tokens,
+    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, exec, hub, keys, logs,
+    policy, probe, room, rpc, rules, shell, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -53,6 +53,12 @@ pub(crate) enum Command {
     Agents(agents::AgentsCommand),
     /// Create a one-time token that lets an agent enrol
     EnrollToken(enrol::EnrolArgs),
+    /// Show the hub, its machines, what waits for a person, the journal and the disk
+    Status,
+    /// Run a command on a machine, or on many; ends with the command's own exit code
+    Exec(exec::ExecArgs),
+    /// Type commands for a machine, line by line; each is a call of its own
+    Shell(shell::ShellArgs),
     /// Call a tool of an agent
     Call(call::CallArgs),
     /// Show calls, and cancel waiting ones
@@ -196,6 +202,13 @@ mod tests {
             "convoke agents update pc-1",
             "convoke enroll-token pc-1",
             "convoke call pc-1 fs_list --args {} --timeout 2.5 --idempotency-key k --wait",
+            "convoke status --json",
+            "convoke exec pc-1 -- uptime",
+            "convoke exec pc-1 --timeout 5 -- ls -l --json",
+            "convoke exec --query tag:lab --yes -- uptime",
+            "convoke shell pc-1",
+            "convoke call pc-1 fs_list path=/tmp --wait",
+            "convoke calls list --state waiting --agent pc-1 --limit 5",
             "convoke calls show 0190f3a0-0000-7000-8000-000000000001 --wait",
             "convoke calls show 0190f3a0-0000-7000-8000-000000000001 --wait 5",
             "convoke approvals list --all",
@@ -279,10 +292,15 @@ mod tests {
     #[test]
     fn mistakes_are_found_before_anything_is_tried() {
         for (line, expect) in [
-            ("convoke agents show a/b", "an id is letters"),
+            ("convoke agents show ..", "1 to 255 characters"),
             ("convoke agents list --online --offline", "cannot be used with"),
             ("convoke agents tag pc-1", "required"),
             ("convoke call pc-1 fs_list --timeout 0", "above 0"),
+            ("convoke call pc-1 fs_list path", "NAME=VALUE"),
+            ("convoke call pc-1 fs_list path=/ --args {}", "cannot be used with"),
+            ("convoke exec pc-1", "required"),
+            ("convoke exec -- uptime", "required"),
+            ("convoke exec pc-1 --query tag:lab -- uptime", "cannot be used with"),
             ("convoke tokens create anna --role king", "possible values"),
             ("convoke tokens create anna --role admin --expires soon", "a number and a unit"),
             ("convoke policy add --id x --applies-to cmd --pattern p --reason r", "possible values"),

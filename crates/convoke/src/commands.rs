@@ -11,6 +11,7 @@ pub(crate) mod clients;
 pub(crate) mod completions;
 mod config;
 pub(crate) mod enrol;
+pub(crate) mod exec;
 pub(crate) mod fleet;
 pub(crate) mod hub;
 pub(crate) mod keys;
@@ -22,10 +23,13 @@ pub(crate) mod policy;
 pub(crate) mod probe;
 mod prompt;
 mod reach;
+mod remote;
 mod result;
 pub(crate) mod room;
 pub(crate) mod rpc;
 pub(crate) mod rules;
+pub(crate) mod shell;
+pub(crate) mod status;
 pub(crate) mod tokens;
 mod verdict;
 
@@ -106,6 +110,9 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Agents(command) => against_a_hub(agents::run(verb, command)),
         Command::EnrollToken(args) => against_a_hub(enrol::run(verb, args)),
         Command::Call(args) => against_a_hub(call::run(verb, args)),
+        Command::Status => against_a_hub(status::run(verb)),
+        Command::Exec(args) => against_a_hub(exec::run(verb, args)),
+        Command::Shell(args) => against_a_hub(shell::run(verb, args)),
         Command::Calls(command) => against_a_hub(calls::run(verb, command)),
         Command::Approvals(command) => against_a_hub(approvals::run(verb, command)),
         Command::Policy(command) => against_a_hub(policy::run(verb, command)),

@@ -39,12 +39,12 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|verb| verb == "rpc") {
         convoke_coder::spare_memory();
     }
-    let cli: Cli = match convoke_cli::parse::command_line(args) {
+    // A command that ran ends with its own exit code: what went wrong before must be told apart.
+    let is_exec = commands::exec::is_meant(&args);
+    let cli: Cli = match convoke_cli::parse::command_line(args, if is_exec { Exit::NOT_REMOTE } else { Exit::Usage })
+    {
         Ok(cli) => cli,
-        Err(why) => {
-            Output::new(true).error(&why.into());
-            return Exit::Usage.into();
-        }
+        Err(exit) => return exit.into(),
     };
     let output = Output::new(cli.global.json);
     match commands::run(cli, &output) {
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Err(error) if output::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
             show_error(&output, &error);
-            exit::of(&error).into()
+            if is_exec { Exit::NOT_REMOTE.into() } else { exit::of(&error).into() }
         }
     }
 }

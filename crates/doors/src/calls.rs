@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use convoke_api::calls::{CallFailure, CallStatus, PendingApproval};
+use convoke_api::calls::{CallFailure, CallList, CallQuery, CallStatus, CallSummary, PendingApproval};
 use convoke_core::call::CallState;
 use convoke_core::grant::Role;
 use convoke_core::id::CallId;
+use convoke_core::time::Timestamp;
 use convoke_gate::calls::{self, Call, Done, PlaceError};
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::ApiError;
+use crate::extract::limit;
 use crate::keeper::record_refusal;
 
 impl From<PlaceError> for ApiError {
@@ -92,6 +94,50 @@ pub async fn find(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found, ApiEr
         return Err(unknown());
     }
     Ok(Found::Kept(call))
+}
+
+/// The calls that are the caller's to see.
+pub fn list(hub: &Hub, caller: &Caller, query: &CallQuery) -> Result<CallList, ApiError> {
+    let limit = limit(query.limit)? as usize;
+    let state = match query.state.as_deref() {
+        None => None,
+        Some(name) => Some(
+            CallState::parse(name)
+                .ok_or_else(|| ApiError::bad_request("`state` must be waiting, running or done"))?,
+        ),
+    };
+    let is_wanted = |call: &Call| {
+        state.is_none_or(|state| call.state() == state)
+            && query.agent.as_ref().is_none_or(|agent| call.target.as_str() == agent)
+            && (call.caller == caller.token.id || sees_others(hub, caller, call.target.as_str()))
+    };
+    let mut calls = hub.calls.newest(query.after, is_wanted);
+    let is_cut = calls.len() > limit;
+    calls.truncate(limit);
+    let next = calls.last().filter(|_| is_cut).map(|last| last.id);
+    Ok(CallList { calls: calls.iter().map(|call| summary(hub, call)).collect(), next })
+}
+
+fn summary(hub: &Hub, call: &Arc<Call>) -> CallSummary {
+    let CallStatus { call_id, state, outcome, duration_ms, approval, .. } = status(call);
+    CallSummary {
+        call_id,
+        state,
+        target: call.target.as_str().into(),
+        tool: call.tool.clone(),
+        caller: hub.operators.find(call.caller).map(|token| token.name.clone()),
+        asked_at: asked_at(call.id),
+        outcome,
+        duration_ms,
+        approval,
+    }
+}
+
+/// When a call was asked: its id begins with that.
+fn asked_at(id: CallId) -> Option<Timestamp> {
+    let (s, ns) = id.uuid().get_timestamp()?.to_unix();
+    let ms = s.checked_mul(1000)? + u64::from(ns / 1_000_000);
+    Some(Timestamp::from_millis(i64::try_from(ms).ok()?))
 }
 
 /// Takes back a call that waits, for who asked.

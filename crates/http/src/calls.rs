@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use convoke_api::calls::{CallPending, CallReply, CallRequest, CallStatus, PendingApproval, WaitQuery};
+use convoke_api::calls::{
+    CallList, CallPending, CallQuery, CallReply, CallRequest, CallStatus, PendingApproval, WaitQuery,
+};
 use convoke_core::call::CallState;
 use convoke_core::id::CallId;
 use serde_json::value::RawValue;
@@ -76,6 +78,16 @@ fn body_of(done: Option<&Done>, body: String) -> Bytes {
         Some(told) => told.in_body(body),
         None => body.into(),
     }
+}
+
+#[utoipa::path(get, path = "/api/calls", params(CallQuery), responses((status = 200, body = CallList)), tag = "calls")]
+/// List calls that wait or run, and the latest that ended.
+pub async fn list(
+    State(hub): State<Hub>,
+    By(caller): By,
+    QueryOf(query): QueryOf<CallQuery>,
+) -> Result<Json<CallList>, ApiError> {
+    convoke_doors::calls::list(&hub, &caller, &query).map(Json)
 }
 
 #[utoipa::path(get, path = "/api/calls/{id}", params(("id" = String, Path), WaitQuery),

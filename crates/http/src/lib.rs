@@ -35,6 +35,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/agents/{id}/snapshots", View, fleet::history)
         .open(Method::GET, "/api/agents/{id}/health", View, fleet::health)
         .open(Method::GET, "/api/fleet", View, fleet::overview)
+        .open(Method::GET, "/api/calls", View, calls::list)
         .open(Method::GET, "/api/calls/{id}", View, calls::show)
         .open(Method::DELETE, "/api/calls/{id}", View, calls::take_back)
         .open(Method::GET, "/api/approvals", View, approvals::list)

@@ -55,6 +55,7 @@ pub async fn metrics(State(hub): State<Hub>, _: By, headers: HeaderMap) -> Respo
 /// What this hub is: its id, version, public key and what is switched on.
 pub async fn about(State(hub): State<Hub>, _: By) -> Json<serde_json::Value> {
     let token_auth = hub.settings.kenny.allow_token_auth;
+    let (stats, disk) = (hub.store.stats(), hub.store.disk());
     Json(json!({
         "hub_id": hub.store.hub_id(),
         "version": env!("CARGO_PKG_VERSION"),
@@ -63,5 +64,10 @@ pub async fn about(State(hub): State<Hub>, _: By) -> Json<serde_json::Value> {
         "kenny_token_auth": token_auth,
         "agents": hub.agents.count(),
         "online": hub.agents.online(),
+        "calls": { "running": hub.calls.running(), "waiting": hub.calls.waiting() },
+        "journal_seq": stats.journal_seq,
+        "store_failing": stats.failing,
+        "store_bytes": disk.used_bytes,
+        "disk_free_bytes": disk.free_bytes,
     }))
 }

@@ -16,7 +16,7 @@ use convoke_doors::extract::json_bytes;
     paths(
         convoke_http::agents::list, convoke_http::agents::show, convoke_http::agents::patch, convoke_http::agents::remove, convoke_wires::kenny::enrol_routes::mint_token,
         convoke_wires::kenny::enrol_routes::enrol, convoke_http::agents::revoke, convoke_wires::kenny::enrol_routes::rotate_key, convoke_wires::kenny::update_routes::update,
-        convoke_wires::kenny::update_routes::binary, convoke_http::calls::call, convoke_http::calls::show, convoke_http::calls::take_back, convoke_http::fleet::overview, convoke_http::fleet::snapshot,
+        convoke_wires::kenny::update_routes::binary, convoke_http::calls::call, convoke_http::calls::list, convoke_http::calls::show, convoke_http::calls::take_back, convoke_http::fleet::overview, convoke_http::fleet::snapshot,
         convoke_http::fleet::history, convoke_http::fleet::health, convoke_http::approvals::list, convoke_http::approvals::decide,
         convoke_http::policy::deny_rules, convoke_http::policy::put_deny_rule, convoke_http::policy::delete_deny_rule,
         convoke_http::policy::confirm_rules, convoke_http::policy::put_confirm_rule, convoke_http::policy::delete_confirm_rule,

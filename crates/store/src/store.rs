@@ -57,6 +57,15 @@ pub struct StoreStats {
     pub failing: bool,
 }
 
+/// The disk that a store is on, as far as it is this machine's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// What the store takes.
+    pub used_bytes: Option<u64>,
+    /// What is left for it.
+    pub free_bytes: Option<u64>,
+}
+
 /// Everything the hub keeps, and the store itself.
 #[async_trait]
 pub trait Store: Journal + Peers + Calls + People + Rooms + Messages + Telemetry + Debug {
@@ -64,6 +73,8 @@ pub trait Store: Journal + Peers + Calls + People + Rooms + Messages + Telemetry
     fn hub_id(&self) -> HubId;
     /// Numbers.
     fn stats(&self) -> StoreStats;
+    /// The disk it is on. Blocks for a moment.
+    fn disk(&self) -> Disk;
     /// Waits until everything taken so far is committed, then stops the writer. Later writes are refused.
     async fn close(&self) -> Result<()>;
     /// A sealed secret by name (the hub's private key, …).

@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use convoke_api::ClientError;
 use convoke_api::calls::{CallPending, CallReply, CallRequest};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 
 use super::calls::Wait;
 use super::result::{self, Ended};
@@ -22,6 +23,9 @@ pub(crate) struct CallArgs {
     agent: AgentName,
     /// The tool, such as fs_list
     tool: String,
+    /// The tool's arguments: path=/tmp, count=5, or name:=JSON for what is neither text nor number
+    #[arg(value_name = "NAME=VALUE", conflicts_with = "args", value_parser = pair)]
+    pairs: Vec<(String, Value)>,
     /// The tool's arguments: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     args: Option<String>,
@@ -40,7 +44,11 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
     let has_key = args.idempotency_key.is_some();
     let request = CallRequest {
         tool: args.tool.clone(),
-        args: args.args.as_deref().map(|given| read_args("--args", given)).transpose()?,
+        args: match args.args.as_deref() {
+            Some(given) => Some(read_args("--args", given)?),
+            None if args.pairs.is_empty() => None,
+            None => Some(to_raw_value(&Map::from_iter(args.pairs))?),
+        },
         timeout_s: args.timeout,
         idempotency_key: args.idempotency_key,
     };
@@ -110,6 +118,20 @@ pub(super) fn pending(verb: Verb<'_>, json: &RawValue, pending: &CallPending) ->
     Ok(Exit::Pending)
 }
 
+/// `name=value`: whole numbers, true and false are what they look like, everything else is text. `name:=JSON` is exact.
+fn pair(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, or --args with a JSON object")?;
+    let (name, value) = match name.strip_suffix(':') {
+        Some(name) => (name, serde_json::from_str(value).map_err(|why| format!("{name}: not JSON: {why}"))?),
+        None => match value {
+            "true" => (name, true.into()),
+            "false" => (name, false.into()),
+            value => (name, value.parse::<i64>().map_or_else(|_| value.into(), Value::from)),
+        },
+    };
+    if name.is_empty() { Err("the name is missing before `=`".into()) } else { Ok((name.to_owned(), value)) }
+}
+
 /// Reads the arguments that `flag` gives and checks what can be checked here, so that a slip costs no call.
 pub(super) fn read_args(flag: &str, given: &str) -> Result<Box<RawValue>> {
     let text = match given.strip_prefix('@') {
@@ -134,6 +156,20 @@ pub(super) fn read_args(flag: &str, given: &str) -> Result<Box<RawValue>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_are_read_as_they_look() {
+        let read = |text: &str| pair(text).map(|(name, value)| format!("{name}={value}"));
+        assert_eq!(read("path=/tmp/a=b"), Ok(r#"path="/tmp/a=b""#.into()));
+        assert_eq!(read("count=5"), Ok("count=5".into()));
+        assert_eq!(read("deep=true"), Ok("deep=true".into()));
+        assert_eq!(read("version=1.10"), Ok(r#"version="1.10""#.into()));
+        assert_eq!(read(r#"sections:=["disk"]"#), Ok(r#"sections=["disk"]"#.into()));
+        assert_eq!(read(r#"name:="5""#), Ok(r#"name="5""#.into()));
+        for bad in ["path", "=x", "a:=x"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn arguments_come_from_the_line_or_a_file() {

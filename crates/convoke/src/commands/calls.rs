@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Subcommand;
 use convoke_api::Client;
-use convoke_api::calls::{CallStatus, WaitQuery};
+use convoke_api::calls::{CallQuery, CallStatus, CallSummary, WaitQuery};
 use convoke_core::id::CallId;
+use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 
+use super::pages::{Pages, joined};
 use super::reach::{PATIENCE, PAUSE, Reach, is_absence};
 use super::result::{self, Ended};
 use super::{Verb, typed};
@@ -19,6 +21,18 @@ use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CallsCommand {
+    /// List calls that wait or run, and the latest that ended, newest first
+    List {
+        /// Only calls in this state
+        #[arg(long, value_parser = ["waiting", "running", "done"])]
+        state: Option<String>,
+        /// Only calls of this machine
+        #[arg(long)]
+        agent: Option<String>,
+        /// Show at most N calls
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u64,
+    },
     /// Show one call; exit code 0: succeeded, 1: failed, 3: not done
     Show {
         id: CallId,
@@ -33,6 +47,17 @@ pub(crate) enum CallsCommand {
 pub(crate) async fn run(verb: Verb<'_>, command: CallsCommand) -> Result<Exit> {
     let client = verb.client()?;
     let (id, wait) = match command {
+        CallsCommand::List { state, agent, limit } => {
+            let query = CallQuery { state, agent, ..CallQuery::default() };
+            let items = Pages::new(&client, "/api/calls", "calls", &query, Some(limit))?.all().await?;
+            if verb.output.json {
+                verb.output.json(&joined("calls", &items))?;
+                return Ok(Exit::Done);
+            }
+            let calls = items.iter().map(|item| typed(item)).collect::<Result<Vec<CallSummary>>>()?;
+            verb.output.table(&list(&calls, when::now()), "no calls; older ones are in `convoke audit list`")?;
+            return Ok(Exit::Done);
+        }
         CallsCommand::Show { id, wait } => (id, wait),
         CallsCommand::Cancel { id } => {
             let json: Box<RawValue> = client.delete(&format!("/api/calls/{id}")).await?;
@@ -89,7 +114,8 @@ impl Wait {
         }
     }
 
-    async fn answer(self, verb: Verb<'_>, client: Client) -> Result<(Box<RawValue>, CallStatus), Lost> {
+    /// Waits until the call is done or the limit is over.
+    pub(super) async fn answer(self, verb: Verb<'_>, client: Client) -> Result<(Box<RawValue>, CallStatus), Lost> {
         let Self { id, limit, mut known, patience } = self;
         let started = Instant::now();
         let mut hub = Reach::new(verb, client, patience).map_err(|why| Lost { why, known })?;
@@ -125,8 +151,8 @@ impl Wait {
 }
 
 /// A wait that came to no answer.
-struct Lost {
-    why: anyhow::Error,
+pub(super) struct Lost {
+    pub(super) why: anyhow::Error,
     /// Whether the call is known, and was not over.
     known: bool,
 }
@@ -158,6 +184,23 @@ pub(super) fn ended(verb: Verb<'_>, json: &RawValue, status: &CallStatus) -> Res
         duration_ms: status.duration_ms,
     };
     result::show(verb.output, &ended)
+}
+
+fn list(calls: &[CallSummary], now: Timestamp) -> Grid {
+    let mut grid = Grid::new(&["CALL", "ASKED", "WHO", "MACHINE", "TOOL", "STATE", "OUTCOME", "MS"]);
+    for call in calls {
+        grid.row([
+            call.call_id.to_string().into(),
+            call.asked_at.map_or_else(|| "-".into(), |at| when::shown(at, now)).into(),
+            call.caller.as_deref().unwrap_or("-").into(),
+            call.target.as_str().into(),
+            call.tool.as_str().into(),
+            Field::state(&call.state),
+            Field::state(call.outcome.as_deref().unwrap_or("-")),
+            call.duration_ms.map_or_else(|| "-".into(), |ms| ms.to_string()).into(),
+        ]);
+    }
+    grid
 }
 
 fn exit(status: &CallStatus) -> Exit {

@@ -173,7 +173,7 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
             () = signals.next() => {
                 tracing::warn!("stopped at once; running calls are recorded as `interrupted` at the next start");
                 last_lines.write();
-                std::process::exit(Exit::Failed as i32);
+                std::process::exit(i32::from(Exit::Failed.code()));
             }
         }
         tracing::info!("stopped");

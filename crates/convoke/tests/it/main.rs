@@ -10,6 +10,7 @@ mod configuration;
 mod data_0_1_0;
 mod disk;
 mod endpoint;
+mod exec;
 mod kill;
 mod log;
 mod mcp;

@@ -146,8 +146,10 @@ fn answer(id: Uuid, tool: &str, args: &Value) -> Option<String> {
             { "name": "notes.txt", "is_dir": false, "bytes": 2048 },
             { "name": "photos", "is_dir": true, "bytes": 0 },
         ] }),
-        "shell_exec" => json!({ "stdout": format!("ran {}\n", args["command"].as_str().unwrap_or_default()),
-                                "stderr": "a warning\n", "exit_code": 3 }),
+        "shell_exec" | "powershell_exec" => {
+            json!({ "stdout": format!("ran {}\n", args["command"].as_str().or(args["script"].as_str()).unwrap_or_default()),
+                                "stderr": "a warning\n", "exit_code": 3 })
+        }
         "net_config" => json!({ "interfaces": [], "dns": ["192.0.2.1"], "domain": "a\u{7f}\u{202e}b" }),
         "diag_services" => return None,
         _ => return Some(frame::response_error(id, &ErrorCode::NotFound, "there is no such thing")),

@@ -200,8 +200,8 @@ impl Hub {
 
     /// A verb as the local operator.
     pub(crate) fn verb(&self, args: &[&str]) -> Command {
-        let mut command = convoke(args);
-        command.arg("--data").arg(self.data());
+        let mut command = convoke(["--data"]);
+        command.arg(self.data()).args(args);
         command
     }
 

@@ -336,6 +336,16 @@ impl Recent {
         self.inner().calls.get(&id).cloned()
     }
 
+    /// Calls under way and lately done that `is_wanted` picks, the newest first, before `before`.
+    pub fn newest(&self, before: Option<CallId>, is_wanted: impl Fn(&Call) -> bool) -> Vec<Arc<Call>> {
+        let earlier = |call: &&Arc<Call>| before.is_none_or(|before| call.id < before);
+        let mut calls: Vec<_> = self.inner().calls.values().filter(earlier).cloned().collect();
+        calls.retain(|call| is_wanted(call));
+        // Ids begin with the time at which they were drawn.
+        calls.sort_by_key(|call| std::cmp::Reverse(call.id));
+        calls
+    }
+
     /// The calls of one token that run: they have not ended, and wait for nobody.
     pub fn under_way(&self, of: TokenId) -> Vec<Arc<Call>> {
         let inner = self.inner();
@@ -432,6 +442,20 @@ mod tests {
         recent.finish(&ended, done("ok"));
         let under_way = recent.under_way(runs.caller).iter().map(|call| call.id).collect::<Vec<_>>();
         assert_eq!(under_way, [runs.id]);
+    }
+
+    #[test]
+    fn calls_are_listed_newest_first() {
+        let recent = Recent::new(10, MaxWaiting { all: 10, of_one: 10 });
+        for n in [2, 1, 4, 3] {
+            recent.remember(&call(n));
+        }
+        let listed = |before, least| {
+            let calls = recent.newest(before, |call| call.id.uuid().as_u128() >= least);
+            calls.iter().map(|call| call.id.uuid().as_u128()).collect::<Vec<_>>()
+        };
+        assert_eq!(listed(None, 2), [4, 3, 2]);
+        assert_eq!(listed(Some(call(3).id), 0), [2, 1]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::writer::{Op, SMALL};
 use super::{DataDir, SqliteStore, calls, people, telemetry};
-use crate::{Pruned, Result, Retention, Store, StoreError, StoreStats, backup};
+use crate::{Disk, Pruned, Result, Retention, Store, StoreError, StoreStats, backup};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -31,6 +31,12 @@ impl Store for SqliteStore {
             journal_seq: numbers.journal_seq.load(Relaxed),
             failing: numbers.failing.load(Relaxed),
         }
+    }
+
+    fn disk(&self) -> Disk {
+        let size = |path: &Path| std::fs::metadata(path).map(|file| file.len()).ok();
+        let (db, wal) = (size(&self.paths.db), size(&self.paths.wal).unwrap_or_default());
+        Disk { used_bytes: db.map(|db| db + wal), free_bytes: free_bytes(&self.paths.dir) }
     }
 
     async fn close(&self) -> Result<()> {
@@ -92,4 +98,15 @@ impl Store for SqliteStore {
             .await
             .map_err(|_| StoreError::Closed)?
     }
+}
+
+#[cfg(target_os = "linux")]
+fn free_bytes(dir: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(dir).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn free_bytes(_: &Path) -> Option<u64> {
+    None
 }
