@@ -53,7 +53,7 @@ pub const TABLE: &[Setting] = &[
     setting("reconnect_max_s", None, Kind::Seconds(0.2, 3600.0), "60", "Longest pause between two attempts to connect. Pauses are random, and shorter at first."),
     setting("switch_poll_s", None, Kind::Seconds(0.005, 60.0), "1", "How often the agent reads the kill switch's file, to tell the hub of a change. Each call reads it, too."),
     setting("telemetry_s", Some("KENNY_TELEMETRY_INTERVAL_SECS"), Kind::Seconds(1.0, 7.0 * DAY), "900", "Seconds between telemetry snapshots."),
-    setting("update_hosts", None, Kind::List, "", "Hosts that updates may come from, besides the hub, github.com and githubusercontent.com."),
+    setting("update_hosts", None, Kind::List, "", "Hosts that updates may come from, besides the hub's own `/d/binary/`; a name includes its subdomains."),
     setting("update_trial_s", None, Kind::Seconds(1.0, DAY), "300", "How long an updated agent may take to authenticate at the hub before the previous version is restored."),
 ];
 

@@ -1,9 +1,9 @@
 //! `agent_update`: another version of this program in place of this one, and back again if that does not come up.
 //!
-//! 1. The address must be of an allowed host (the hub's own, github.com, githubusercontent.com, and those in the setting
-//!    `update_hosts`), encrypted unless it is the hub's own and the tunnel is not either.
+//! 1. The address must be below `/d/binary/` at the hub's own address, or, by HTTPS, of a host that this machine's owner
+//!    named in the setting `update_hosts`. So must every address that it redirects to.
 //! 2. The program is fetched beside the present one, at most 256 MiB within 100 s, and must have the SHA-256 that was
-//!    announced.
+//!    announced. Until then nobody may execute the file.
 //! 3. It must be a program for this kind of machine, and must answer when it is asked whether it is an agent.
 //! 4. `update.json` is written, the present program is kept as `NAME.previous`, and the new one renamed into its place.
 //! 5. The call is answered and the agent ends; its supervisor starts the new version.
@@ -33,8 +33,8 @@ use crate::state::StateDir;
 pub use stage::{CHECK_ANSWER, CHECK_ARGS};
 pub use trial::{Settled, Trial, recover, settle};
 
-/// Hosts that updates of the field come from.
-const KNOWN_HOSTS: [&str; 2] = ["github.com", "githubusercontent.com"];
+/// Where a hub offers programs.
+const DOOR: &str = "/d/binary/";
 
 /// Who starts the agent again when it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,11 +82,9 @@ impl Updater {
         state: StateDir,
         supervision: Supervision,
     ) -> Self {
-        let mut hosts = settings.list("update_hosts");
-        hosts.extend(KNOWN_HOSTS.map(str::to_owned));
         let inner = Inner {
             hub: identity.hub.clone(),
-            hosts,
+            hosts: settings.list("update_hosts"),
             dialler,
             state,
             supervision,
@@ -110,20 +108,24 @@ impl Updater {
     }
 
     fn allowed(&self, url: &Url) -> Result<(), String> {
-        let host = bare_host(url).to_ascii_lowercase();
-        let is_hub = host == self.inner.hub.host().to_ascii_lowercase();
-        let known = is_hub
-            || self.inner.hosts.iter().any(|allowed| {
-                let allowed = allowed.to_ascii_lowercase();
-                host == allowed || host.strip_suffix(&allowed).is_some_and(|rest| rest.ends_with('.'))
-            });
-        if !known {
-            return Err(format!("updates may not come from the host {}", shown(&host)));
+        let door = self.inner.hub.http(DOOR);
+        if url.origin() == door.origin() && url.path().starts_with(door.path()) {
+            return Ok(());
         }
+        let host = bare_host(url).to_ascii_lowercase();
+        let is_named = self.inner.hosts.iter().any(|named| {
+            let named = named.to_ascii_lowercase();
+            host == named || host.strip_suffix(&named).is_some_and(|rest| rest.ends_with('.'))
+        });
         match url.scheme() {
-            "https" => Ok(()),
-            "http" if is_hub && !self.inner.hub.is_tls() => Ok(()),
-            scheme => Err(format!("updates may not come by {}", shown(scheme))),
+            "https" if is_named => Ok(()),
+            scheme if is_named => Err(format!("updates may not come by {}", shown(scheme))),
+            _ => {
+                let from = shown(url.as_str());
+                Err(format!(
+                    "updates come from {door} only, or from hosts in this agent's update_hosts, not from {from}"
+                ))
+            }
         }
     }
 
@@ -199,31 +201,44 @@ mod tests {
     #[test]
     fn updates_come_from_allowed_hosts_only() {
         let (secure, plain) = (updater("wss://hub.example:8443"), updater("ws://127.0.0.1:7410"));
+        let below = updater("https://hub.example/convoke");
         let allowed = |updater: &Updater, url: &str| updater.check_source(&json!({ "url": url })).is_ok();
         for url in [
-            "https://hub.example/d/binary/x",
-            "https://HUB.example:9000/x",
-            "https://github.com/a/b",
-            "https://objects.githubusercontent.com/a",
+            "https://hub.example:8443/d/binary/x",
+            "https://HUB.example:8443/d/binary/x",
             "https://mirror.example/x",
+            "https://eu.mirror.example:9000/x",
         ] {
             assert!(allowed(&secure, url), "{url}");
         }
         for url in [
-            "http://hub.example/x",
+            "https://hub.example:8443/x",
+            "https://hub.example:8443/d/binary/../x",
+            "https://hub.example:8443/d/binary/%2e%2e/x",
+            "https://hub.example/d/binary/x",
+            "https://hub.example:9000/d/binary/x",
+            "http://hub.example:8443/d/binary/x",
+            "https://github.com/a/b",
+            "https://objects.githubusercontent.com/a",
             "https://evil.example/x",
-            "https://hub.example.evil.example/x",
-            "https://evilgithub.com/x",
-            "https://hub.example@evil.example/x",
-            "http://github.com/x",
-            "file:///etc/passwd",
-            "ftp://hub.example/x",
+            "https://evilmirror.example/x",
+            "https://hub.example:8443.evil.example/d/binary/x",
+            "https://hub.example:8443@evil.example/d/binary/x",
+            "http://mirror.example/x",
+            "file:///d/binary/x",
+            "ftp://hub.example:8443/d/binary/x",
             "nonsense",
         ] {
             assert!(!allowed(&secure, url), "{url}");
         }
         assert!(allowed(&plain, "http://127.0.0.1:7410/d/binary/x"));
-        assert!(!allowed(&plain, "http://127.0.0.2:7410/d/binary/x"));
+        for url in
+            ["http://127.0.0.1:17999/d/binary/x", "http://127.0.0.2:7410/d/binary/x", "http://127.0.0.1:7410/x"]
+        {
+            assert!(!allowed(&plain, url), "{url}");
+        }
+        assert!(allowed(&below, "https://hub.example/convoke/d/binary/x"));
+        assert!(!allowed(&below, "https://hub.example/d/binary/x"));
     }
 
     #[tokio::test]

@@ -70,9 +70,23 @@ pub(super) async fn run(
             "the download has the SHA-256 {hash}, not the announced one; nothing was changed"
         )));
     }
+    make_executable(draft.path())
+        .map_err(|why| ToolError::failed(format!("cannot make the update executable: {why}")))?;
     same_kind(&order.program, draft.path())?;
     answers(draft.path()).await?;
     put_in_place(state, order, draft)
+}
+
+/// Only what has the announced hash may be run.
+#[cfg(unix)]
+fn make_executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 async fn fetch(
@@ -86,7 +100,7 @@ async fn fetch(
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o755);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(to).map_err(kept)?;
     let mut hasher = Sha256::new();
     let sink = |chunk: &[u8]| {

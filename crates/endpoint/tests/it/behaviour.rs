@@ -75,7 +75,7 @@ async fn an_update_is_restarted_into_though_its_answer_was_never_sent() {
         peer.ask("shell_exec", json!({ "command": command, "timeout_s": 60 })).await;
         begun.told().await;
     }
-    let url = kenny.url().replace("ws://", "http://").replace("/agent/ws", "/d/x");
+    let url = kenny.url().replace("ws://", "http://").replace("/agent/ws", "/d/binary/x");
     let sha256 = hex::encode(sha2::Sha256::digest(NEW));
     peer.ask("agent_update", json!({ "version": "9", "url": url, "sha256": sha256 })).await;
     let mut download = kenny.connection().await;

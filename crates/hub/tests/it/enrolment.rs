@@ -164,18 +164,42 @@ async fn an_update_that_waited_for_a_person_has_a_link_that_lives() {
     let forged = path.replace("kenny%2Dagent", "..%2Fkenny%2Dagent");
     let ask = json!({ "tool": "agent_update", "args": { "version": "9", "url": format!("http://hub.test{forged}"), "sha256": "0" } });
     let asked = hub.post("/api/agents/pc/call", ask).await;
-    let id = asked.body["approval"]["id"].as_str().expect("an id").to_owned();
-    let boss = hub.token("boss", "admin", json!({ "approve": true })).await;
-    let answer = async {
+    assert_eq!(asked.body["error"]["code"], "blocked", "{asked:?}");
+    assert_eq!(fetch(&hub, &forged).await.0, 404);
+}
+
+#[tokio::test]
+async fn no_caller_chooses_where_an_update_comes_from() {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::write(dir.path().join("kenny-agent-0.2.0-linux-x86_64"), b"the new agent").expect("writes");
+    let hub = TestHub::with(&[("kenny.update_dir", dir.path().to_str().expect("UTF-8"))]).await;
+    let mut agent = hub.agent("pc").await;
+    let updater = hub.token("updater", "operator", json!({ "tools": ["agent_update"] })).await;
+    let elsewhere = ["http://127.0.0.1:17999/evil", "https://github.com/a/b", "x", ""];
+    let ours = [format!("{}/d/binary/x", hub.http), format!("{}/d/binary/a.b.c", hub.http)];
+    let none = [json!({}), json!({ "url": 1 }), json!({ "url": ["x"] })];
+    let urls = elsewhere.map(str::to_owned).into_iter().chain(ours).map(|url| json!({ "url": url }));
+    let mut tried = 0;
+    for mut args in urls.chain(none) {
+        args["version"] = "9".into();
+        args["sha256"] = "0".repeat(64).into();
+        let ask = json!({ "tool": "agent_update", "args": args });
+        let refused = hub.post_as(&updater, "/api/agents/pc/call", ask).await;
+        let refused = (&refused.body["error"]["code"], &refused.body["ok"]);
+        assert!(refused.0 == "blocked" || refused.0 == "bad_args", "{args}: {refused:?}");
+        tried += 1;
+    }
+    let records = hub.journal("tool=agent_update").await;
+    assert!(records.iter().all(|record| record["outcome"] != "ok"), "{records:?}");
+    assert_eq!(records.iter().filter(|record| record["rule"] == "update_link").count(), tried, "{records:?}");
+    // Its first request is the one that follows: none of those went out.
+    let after = hub.post("/api/agents/pc/call", json!({ "tool": "net_config", "args": {} }));
+    let (_, tool) = tokio::join!(after, async {
         let request = agent.request().await;
-        let fetched = fetch(&hub, &forged).await;
-        agent.answer(&request.id, json!({ "ok": true })).await;
-        fetched.0
-    };
-    let at = format!("/api/approvals/{id}");
-    let yes = hub.post_as(&boss, &at, json!({ "approve": true }));
-    let (approved, fetched) = tokio::join!(yes, answer);
-    assert_eq!((approved.status, fetched), (200, 404), "{approved:?}");
+        agent.answer(&request.id, json!({})).await;
+        request.tool
+    });
+    assert_eq!(tool, "net_config");
 }
 
 #[tokio::test]

@@ -19,7 +19,8 @@ const TYPED: &[Group] = &[Group::Powershell, Group::SelfProtection];
 ///   harms nobody.
 /// * The file tools' paths meet the path rules, both as given and with `\` for `/`: the shared catalogue is written for
 ///   backslashes, an operator's own rule may not be.
-/// * `agent_update.url` is a matter of allowed hosts, not of rules, and is checked where it is sent.
+/// * `agent_update.url` meets every group, so that an operator's rule of any group can refuse an address. Where updates
+///   may come from at all is checked beside the rules, by the hub and again by the agent.
 /// * Of a tool that we do not know, every text (and every key) meets every group.
 ///
 /// Texts nested in lists and objects count, and where there are several, so does their joining: a command handed over
@@ -36,6 +37,7 @@ pub fn guard_surfaces<'a>(tool: &str, args: &'a Value) -> Vec<(Group, Cow<'a, st
         "diag_processes" | "diag_services" | "diag_eventlog" | "diag_autostart" => {
             spread(texts(args), &[Group::Powershell])
         }
+        "agent_update" => spread(args.get("url").map(texts).unwrap_or_default(), &Group::ALL),
         "fs_list" | "fs_read" => paths(args.get("path")),
         "fs_search" => paths(args.get("root")),
         name if name.starts_with("account_") || name == "password_policy_set" => {
@@ -65,14 +67,21 @@ fn spread<'a>(texts: Vec<&'a str>, groups: &[Group]) -> Vec<(Group, Cow<'a, str>
 }
 
 fn paths(value: Option<&Value>) -> Vec<(Group, Cow<'_, str>)> {
-    let mut surfaces = Vec::new();
-    for text in value.map(texts).unwrap_or_default() {
-        surfaces.push((Group::Path, Cow::Borrowed(text)));
-        if text.contains('/') {
-            surfaces.push((Group::Path, Cow::Owned(text.replace('/', "\\"))));
-        }
+    value.map(texts).unwrap_or_default().into_iter().flat_map(path_surfaces).collect()
+}
+
+/// What the path rules look at for one path: as it is, and with `\` for `/`.
+pub fn path_surfaces(path: &str) -> Vec<(Group, Cow<'_, str>)> {
+    let other = path.contains('/').then(|| Cow::Owned(path.replace('/', "\\")));
+    [Some(Cow::Borrowed(path)), other].into_iter().flatten().map(|text| (Group::Path, text)).collect()
+}
+
+/// The files whose contents a call shows, by the names that it gives. One that is no text counts as the empty name.
+pub fn contents<'a>(tool: &str, args: &'a Value) -> Vec<&'a str> {
+    match tool {
+        "fs_read" => vec![args.get("path").and_then(Value::as_str).unwrap_or_default()],
+        _ => Vec::new(),
     }
-    surfaces
 }
 
 /// The texts of a tool's arguments without its secrets: a new password is data, and what it happens to spell is
@@ -171,7 +180,8 @@ mod tests {
     #[test]
     fn plain_data_is_not_read_and_an_unknown_tool_is_read_whole() {
         assert!(surfaces("telemetry_collect", json!({"sections": ["disk"]})).is_empty());
-        assert!(surfaces("agent_update", json!({"version": "1", "url": "https://x", "sha256": "0"})).is_empty());
+        let list = surfaces("agent_update", json!({"version": "1", "url": "https://x", "sha256": "0"}));
+        assert_eq!(list, ["path:https://x", "posix:https://x", "powershell:https://x", "self_protection:https://x"]);
         assert!(surfaces("webfilter_apply", json!({"domains": ["format.com"]})).is_empty());
         let list = surfaces("registry_write", json!({"key": [{"deep": "v"}]}));
         assert!(list.contains(&"path:v".to_owned()) && list.contains(&"powershell:deep".to_owned()), "{list:?}");

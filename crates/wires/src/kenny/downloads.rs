@@ -50,9 +50,15 @@ fn proof(hub: &Wires, random: &str, name: &str) -> String {
     hub.digest(format!("link\n{random}\n{name}").as_bytes()).split_off("hmac-sha256:".len())
 }
 
-/// The call that names this address goes out: from now on it leads to its file, for as long as the settings say. Nothing
-/// when it is none of this hub's links.
-pub fn activate(hub: &Wires, address: &str) -> Option<()> {
+/// A link that this hub has made.
+#[derive(Debug)]
+pub struct Link {
+    secret: SecretText,
+    file: PathBuf,
+}
+
+/// Reads the address of a link. `None` when this hub has not made it.
+pub fn read(hub: &Wires, address: &str) -> Option<Link> {
     let base = hub.base_url();
     let link = address.strip_prefix(&base)?.strip_prefix(DOOR)?;
     let link = percent_decode_str(link).decode_utf8().ok()?;
@@ -62,9 +68,15 @@ pub fn activate(hub: &Wires, address: &str) -> Option<()> {
         return None;
     }
     let file = hub.settings.kenny.update_dir.as_deref()?.join(name);
+    Some(Link { secret: SecretText::new(link.into_owned()), file })
+}
+
+/// The call that names this address goes out: from now on it leads to its file, for as long as the settings say. `None`
+/// when it is none of this hub's links.
+pub fn activate(hub: &Wires, address: &str) -> Option<()> {
+    let Link { secret, file } = read(hub, address)?;
     let now = clock::now();
-    let until = now.after(hub.settings.kenny.update_link_ttl_s);
-    hub.downloads.offer(&SecretText::new(link.into_owned()), file, now, until);
+    hub.downloads.offer(&secret, file, now, now.after(hub.settings.kenny.update_link_ttl_s));
     Some(())
 }
 
