@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::contents;
 use crate::door::Door;
 use crate::effect::Effect;
 use crate::glob;
@@ -173,6 +174,11 @@ pub enum Missing {
     /// A scope of the token leaves it out.
     #[error("the token's scope `{0}` does not include this")]
     Scope(&'static str),
+    /// A viewer would read what is in a file or on a screen.
+    #[error(
+        "a viewer reads contents only below the folders of policy.viewer_paths; reading `{0}` needs the role operator"
+    )]
+    Contents(String),
     /// The token narrows its role and so may not hand out what is wider.
     #[error("a token with narrowed scopes cannot change {0}")]
     Narrowed(&'static str),
@@ -247,6 +253,16 @@ impl Grant {
         Ok(())
     }
 
+    /// Whether the grant includes the contents of these files. A viewer's includes those below certain folders, as far as
+    /// the names tell.
+    pub fn check_contents<P: AsRef<str>>(&self, files: &[P], viewer_paths: &[String]) -> Result<(), Missing> {
+        if self.role > Role::Viewer {
+            return Ok(());
+        }
+        let outside = files.iter().map(AsRef::as_ref).find(|file| !contents::lies_below(file, viewer_paths));
+        outside.map_or(Ok(()), |file| Err(Missing::Contents(file.chars().take(200).collect())))
+    }
+
     /// Whether the peer is within the grant's reach.
     pub fn check_reach<T: AsRef<str>>(&self, agent: &str, tags: &[T]) -> Result<(), Missing> {
         if self.scopes.agents.as_ref().is_some_and(|globs| !glob::any_matches(globs, agent)) {
@@ -305,6 +321,16 @@ mod tests {
             let found: Vec<_> = Door::ALL.into_iter().filter(|door| grant.check_door(*door).is_ok()).collect();
             assert_eq!(found, good, "{scopes}");
         }
+    }
+
+    #[test]
+    fn a_viewer_reads_contents_only_below_certain_folders() {
+        let below = ["/var/log".to_owned()];
+        let check = |role, file: &str| grant(role, "{}").check_contents(&[file], &below);
+        assert_eq!(check(Role::Viewer, "/var/log/syslog"), Ok(()));
+        assert_eq!(check(Role::Viewer, "/srv/.env"), Err(Missing::Contents("/srv/.env".into())));
+        assert_eq!(check(Role::Operator, "/srv/.env"), Ok(()));
+        assert_eq!(grant(Role::Viewer, "{}").check_contents::<&str>(&[], &below), Ok(()));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 pub mod approval;
 pub mod call;
 pub mod confirm;
+pub mod contents;
 pub mod door;
 pub mod effect;
 pub mod event;

@@ -4,6 +4,7 @@
 //! A call outlives the tunnel it came through: one that resets the network adapter must not be killed half-way because
 //! the tunnel it was asked through is gone. Its answer is then dropped and noted in the log; its deadline holds.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -86,6 +87,8 @@ pub(crate) struct Request {
     pub(crate) id: Uuid,
     pub(crate) tool: String,
     pub(crate) args: Box<RawValue>,
+    /// The only folders below which files may be read for it.
+    pub(crate) below: Option<Vec<String>>,
 }
 
 /// What answers calls.
@@ -160,8 +163,11 @@ impl policy::Request for ToolCall {
 }
 
 pub(crate) fn surfaces<'a>(tool: &str, args: &'a Value) -> Vec<Surface<'a>> {
-    let texts = tools::guard_surfaces(tool, args).into_iter();
-    texts.filter_map(|(group, text)| Some(Surface { group: AppliesTo::parse(group.name())?, text })).collect()
+    tools::guard_surfaces(tool, args).into_iter().filter_map(surface).collect()
+}
+
+pub(crate) fn surface((group, text): (Group, Cow<'_, str>)) -> Option<Surface<'_>> {
+    Some(Surface { group: AppliesTo::parse(group.name())?, text })
 }
 
 /// A command that is not there, or is no text, is empty: no list of a shell policy has it.
@@ -253,9 +259,9 @@ impl Calls {
     }
 
     async fn answer(self: Arc<Self>, request: Request, limit: usize) -> Out {
-        let Request { id, tool, args } = request;
+        let Request { id, tool, args, below } = request;
         let tool_name = clip(&tool);
-        let (out, code) = match self.outcome(tool, &args).await.and_then(|done| encode(id, done, limit)) {
+        let (out, code) = match self.outcome(tool, &args, below).await.and_then(|done| encode(id, done, limit)) {
             Ok(out) => (out, None),
             Err(Refusal { code, message }) => {
                 let message: String = message.chars().take(frame::MAX_ERROR_MESSAGE).collect();
@@ -272,7 +278,12 @@ impl Calls {
         out
     }
 
-    async fn outcome(self: &Arc<Self>, tool: String, args: &RawValue) -> Result<Done, Refusal> {
+    async fn outcome(
+        self: &Arc<Self>,
+        tool: String,
+        args: &RawValue,
+        below: Option<Vec<String>>,
+    ) -> Result<Done, Refusal> {
         let Ok(Value::Object(args)) = serde_json::from_str(args.get()) else {
             return refuse(ErrorCode::BadArgs, "args must be an object");
         };
@@ -295,14 +306,12 @@ impl Calls {
         // Its own time is its own: only a longer wait for a place is taken off, since the hub's patience runs meanwhile.
         let waited = arrived.elapsed().saturating_sub(GRACE);
         let left = patience.saturating_sub(waited).max(Duration::from_millis(1));
-        let cancel = self.stop.child_token();
+        let rules = Some(self.policy.real_paths(below));
+        let call = Call { timeout: Some(left), cancel: self.stop.child_token(), rules };
         match work {
             Work::Tool(tool, args) if tool == "agent_update" => Ok(Done::Staged(self.updater.stage(&args).await?)),
-            Work::Tool(tool, args) => {
-                let call = Call { timeout: Some(left), cancel };
-                Ok(Done::Result(self.machine.run(&tool, &args, &call).await?))
-            }
-            Work::Probe(request) => Ok(Done::Result(request.run(left, cancel).await)),
+            Work::Tool(tool, args) => Ok(Done::Result(self.machine.run(&tool, &args, &call).await?)),
+            Work::Probe(request) => Ok(Done::Result(request.run(&call).await)),
             Work::ProbeList(probes) => Ok(Done::Result(probe::listed(&probes))),
         }
     }

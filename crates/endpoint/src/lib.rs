@@ -28,6 +28,7 @@ mod guard;
 mod link;
 pub mod logs;
 mod net;
+mod paths;
 pub mod policy;
 mod probe;
 pub mod run;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant as StdInstant};
 
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
 use convoke_kenny::frame::{self, Meta, RemoteControl};
-use convoke_kenny::policy::{FEATURE_POSIX, PolicyRule, ShellPolicy};
+use convoke_kenny::policy::{FEATURE_BELOW, FEATURE_POSIX, PolicyRule, ShellPolicy};
 use convoke_kenny::tools::FEATURE_PROBES;
 use convoke_socket::drive::{Clock, HIGH_WATER, Lost, Machine, Message, drive};
 use convoke_socket::queue::Queue;
@@ -39,8 +39,11 @@ const UNAUTHORIZED: u16 = 4401;
 /// The close code of a hub that stops, and of one that has a newer tunnel of the same agent.
 const GOING_AWAY: u16 = 1001;
 /// What this agent can do beyond its protocol version.
-const FEATURES: &[&str] =
-    if cfg!(windows) { &[FEATURE_POSIX, "remote_control"] } else { &[FEATURE_POSIX, "shell_exec", "remote_control"] };
+const FEATURES: &[&str] = if cfg!(windows) {
+    &[FEATURE_POSIX, "remote_control", FEATURE_BELOW]
+} else {
+    &[FEATURE_POSIX, "shell_exec", "remote_control", FEATURE_BELOW]
+};
 
 /// What every tunnel of an agent shares.
 #[derive(Debug)]
@@ -391,8 +394,8 @@ impl Tunnel<'_> {
 
     async fn on_text(&mut self, text: &str, now: Duration, connection: &mut Connection) -> Option<LinkError> {
         match self.session.on_text(text, now) {
-            AgentEvent::Request { id, tool, args } => {
-                let request = Request { id, tool: tool.into_owned(), args: args.into_owned() };
+            AgentEvent::Request { id, tool, args, below } => {
+                let request = Request { id, tool: tool.into_owned(), args: args.into_owned(), below };
                 self.shared.calls.start(request, self.reply.clone());
             }
             AgentEvent::Policy { rules, skipped, shell } => self.on_policy(rules, skipped, shell).await,

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use convoke_core::guard::{Hit, Surface};
 use convoke_kenny::policy::Group;
+use convoke_machine::open::Rules;
 
 use crate::guard::{AgentGuard, Files};
+use crate::paths::RealPaths;
 use crate::state::StateDir;
 use crate::switch::Switch;
 
@@ -74,6 +76,11 @@ impl Policy {
             Some(refusal) => Err(refusal),
         });
         checked.await.unwrap_or(Err(Refusal::Failed))
+    }
+
+    /// What decides on the real paths of what a request opens.
+    pub(crate) fn real_paths(&self, below: Option<Vec<String>>) -> Arc<dyn Rules> {
+        Arc::new(RealPaths { guard: Arc::clone(&self.guard), below })
     }
 
     fn refusal(&self, request: &impl Request) -> Option<Refusal> {

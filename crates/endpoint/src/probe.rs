@@ -2,14 +2,13 @@
 //! `probe_run` of a kenny tunnel.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use convoke_core::effect::Effect;
 use convoke_core::guard::Surface;
+use convoke_machine::Call;
 use convoke_probes::Probes;
 use convoke_sonde::probe::{AnswerOut, Status};
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::policy::{Refusal, Request};
 use crate::settings::Settings;
@@ -53,8 +52,8 @@ impl ProbeRequest {
     }
 
     /// Runs it and answers in Sonde's form, failures included.
-    pub(crate) async fn run(self, timeout: Duration, cancel: CancellationToken) -> Value {
-        let ran = self.probes.run(&self.probe, self.params.as_deref(), timeout, cancel).await;
+    pub(crate) async fn run(self, call: &Call) -> Value {
+        let ran = self.probes.run(&self.probe, self.params.as_deref(), call).await;
         let failure = ran.outcome.as_ref().err();
         let answer = AnswerOut {
             probe: &self.probe,

@@ -77,6 +77,8 @@ pub struct Request {
     pub args: Box<RawValue>,
     /// `api` or a runbook's id.
     pub requested_by: Arc<str>,
+    /// The only folders below which files may be read for it.
+    pub below: Option<Vec<String>>,
     /// What the peer is told, where its protocol has a word for it.
     pub timeout: Duration,
     /// When to give up, on the hub's own clock.
@@ -251,6 +253,7 @@ mod tests {
             tool: "system.uptime".into(),
             args: RawValue::from_string(format!("\"{}\"", "x".repeat(bytes.max(2) - 2))).expect("JSON"),
             requested_by: "api".into(),
+            below: None,
             timeout: Duration::from_secs(1),
             deadline: Duration::from_secs(deadline_s),
             reply,

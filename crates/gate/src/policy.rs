@@ -12,6 +12,7 @@ use tokio::runtime::RuntimeFlavor;
 #[derive(Debug)]
 pub struct Policy {
     current: ArcSwap<InForce>,
+    places: Vec<Rule>,
     /// Held by whoever changes rules, from before they are kept until they are in force.
     turn: tokio::sync::Mutex<()>,
     /// What was asked last of those that take long.
@@ -40,8 +41,14 @@ pub struct InForce {
 impl Policy {
     /// Starts from what is stored.
     pub fn new(deny: Vec<Rule>, confirm: Vec<ConfirmRule>) -> Self {
+        Self::protecting(Vec::new(), deny, confirm)
+    }
+
+    /// The same, with rules for what this hub has on its own machine.
+    pub fn protecting(places: Vec<Rule>, deny: Vec<Rule>, confirm: Vec<ConfirmRule>) -> Self {
         Self {
-            current: ArcSwap::from_pointee(InForce::new(deny, confirm)),
+            current: ArcSwap::from_pointee(InForce::new(&places, deny, confirm)),
+            places,
             turn: tokio::sync::Mutex::default(),
             long: tokio::sync::Mutex::default(),
         }
@@ -60,7 +67,7 @@ impl Policy {
     /// Puts other deny rules in force.
     pub fn set_deny(&self, deny: Vec<Rule>) {
         let confirm = self.current().confirm.clone();
-        self.swap(InForce::new(deny, confirm));
+        self.swap(InForce::new(&self.places, deny, confirm));
     }
 
     /// Puts other confirm rules in force.
@@ -99,8 +106,8 @@ fn beside<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl InForce {
-    fn new(deny: Vec<Rule>, confirm: Vec<ConfirmRule>) -> Self {
-        let (guard, skipped) = Guard::with_operator_rules(&deny);
+    fn new(places: &[Rule], deny: Vec<Rule>, confirm: Vec<ConfirmRule>) -> Self {
+        let (guard, skipped) = Guard::with_operator_rules(&[places, &deny].concat());
         for (rule, why) in skipped {
             // Rules are validated when they are added; one that no longer compiles was written by another version.
             tracing::error!(rule, %why, "ignoring a stored deny rule that cannot be used");

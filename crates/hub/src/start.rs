@@ -24,6 +24,7 @@ use convoke_gate::hub::{Hub, Parts};
 use convoke_gate::link::Close;
 use convoke_gate::operators::{FIRST_TOKEN, Operators};
 use convoke_gate::part;
+use convoke_gate::places;
 use convoke_gate::policy::Policy;
 use convoke_gate::settings::Settings;
 use convoke_mcp::Sessions;
@@ -144,7 +145,11 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         parts: part::Parts::default()
             .with(Arc::new(convoke_wires::State::load(&*store, &settings).await?))
             .with(Arc::new(Sessions::new(&settings, &TOOLS))),
-        policy: Policy::new(store.deny_rules().await?, store.confirm_rules().await?),
+        policy: Policy::protecting(
+            places::rules(&data, settings.tls.key.as_deref()),
+            store.deny_rules().await?,
+            store.confirm_rules().await?,
+        ),
         settings,
         store,
         data,

@@ -82,6 +82,8 @@ pub enum AgentEvent<'a> {
         tool: Cow<'a, str>,
         /// Its arguments, not yet looked at: not even known to be an object.
         args: Cow<'a, RawValue>,
+        /// The only folders below which files may be read for it.
+        below: Option<Vec<String>>,
     },
     /// The operator's rules, in place of those before.
     Policy {
@@ -181,7 +183,7 @@ impl AgentSession {
             }
         }
         match HubFrame::decode(text) {
-            Ok(HubFrame::Request { id, tool, args }) => AgentEvent::Request { id, tool, args },
+            Ok(HubFrame::Request { id, tool, args, below }) => AgentEvent::Request { id, tool, args, below },
             Ok(HubFrame::Policy { rules, skipped, shell }) => AgentEvent::Policy { rules, skipped, shell },
             Ok(HubFrame::Ping) => AgentEvent::Reply(frame::pong()),
             Ok(HubFrame::Pong) => AgentEvent::Alive,

@@ -97,11 +97,16 @@ impl ShellMode {
 /// The name under which an agent that speaks 0.8 announces in `register.meta.features` that it knows `posix` rules.
 pub const FEATURE_POSIX: &str = "posix";
 
+/// The name under which an agent announces that it heeds a `request`'s `below`: it reads files only below those folders,
+/// wherever links lead (our own addition).
+pub const FEATURE_BELOW: &str = "below";
+
 /// The dialect of one agent beyond the contract, from its `register`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
     posix: bool,
     shell: bool,
+    below: bool,
 }
 
 impl Dialect {
@@ -109,7 +114,13 @@ impl Dialect {
     pub fn new(protocol: Option<ProtocolVersion>, features: &[String]) -> Self {
         let posix =
             protocol.is_some_and(|v| v >= ProtocolVersion::V0_14) || features.iter().any(|f| f == FEATURE_POSIX);
-        Self { posix, shell: protocol.is_some_and(|v| v >= ProtocolVersion::V0_18) }
+        let below = features.iter().any(|f| f == FEATURE_BELOW);
+        Self { posix, shell: protocol.is_some_and(|v| v >= ProtocolVersion::V0_18), below }
+    }
+
+    /// Whether the agent heeds a limit on what a call reads. Others are sent the contract's keys alone.
+    pub fn heeds_below(self) -> bool {
+        self.below
     }
 
     /// Whether the agent knows rules of this group.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::version::ProtocolVersion;
 
 pub use catalogue::TOOLS;
-pub use surface::guard_surfaces;
+pub use surface::{contents, guard_surfaces, path_surfaces};
 
 /// What our agents announce in `register.meta.features` when they answer [`PROBE_LIST`] and [`PROBE_RUN`] (our own
 /// addition: these two are no tools of the catalogue).

@@ -94,6 +94,7 @@ async fn one(
         handle: Handle::current(),
         stop,
         remembered,
+        rules: None,
         patience: options.section_timeout.mul_f64(0.8).max(Duration::from_millis(1)),
     };
     let work = tokio::task::spawn_blocking(move || {

@@ -5,6 +5,8 @@ use std::io;
 
 use convoke_kenny::frame::ErrorCode;
 
+use crate::open::OpenError;
+
 /// The outcome of a call that did not succeed: a code of the contract, and a sentence for whoever called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolError {
@@ -50,6 +52,14 @@ impl ToolError {
         let secs = after.as_secs_f64();
         let secs = if secs.fract() == 0.0 { format!("{secs:.0}") } else { format!("{secs:.1}") };
         Self::new(ErrorCode::Timeout, format!("tool exceeded {secs}s"))
+    }
+
+    /// Why a path that the caller named was not opened.
+    pub(crate) fn open(what: impl fmt::Display, error: &OpenError) -> Self {
+        match error {
+            OpenError::Io(error) => Self::io(what, error),
+            OpenError::Refused(refused) => Self::new(ErrorCode::Blocked, refused.to_string()),
+        }
     }
 
     /// What the system said about a path or program.

@@ -15,10 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Options;
 use crate::exec::{self, Command, ExecError, Limits, Output};
+use crate::open::Rules;
 use crate::remembered::Remembered;
 
 #[cfg(target_os = "linux")]
-pub(crate) use root::read_text;
+pub(crate) use root::{read_start, read_text};
 
 /// Most bytes kept of a program's output.
 const OUTPUT_CAP: usize = 8 * 1024 * 1024;
@@ -33,6 +34,8 @@ pub(crate) struct Facts {
     pub(crate) patience: Duration,
     /// What was found before.
     pub(crate) remembered: Arc<Remembered>,
+    /// What decides on the paths that the caller named.
+    pub(crate) rules: Option<Arc<dyn Rules>>,
 }
 
 impl Facts {

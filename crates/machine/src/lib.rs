@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`apart`] | a snapshot in a process of its own |
 //! | [`exec`] | runs a command: own process group, whole tree killed at the deadline, output capped while it is read |
+//! | [`open`] | opens what a caller named, under rules on real paths |
 //! | `tools` | the tools that are the same everywhere: files, commands |
 //! | `linux` | tools and sections on Linux, from `/proc`, `/sys`, D-Bus and the usual programs |
 //! | `windows` | the same as a table of scripts and parsers, which compile and are tested everywhere |
@@ -24,6 +25,7 @@ mod facts;
 #[cfg(target_os = "linux")]
 mod linux;
 mod machine;
+pub mod open;
 mod options;
 #[cfg(not(any(target_os = "linux", windows)))]
 mod other;

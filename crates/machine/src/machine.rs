@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::apart::Apart;
 use crate::collect::{self, Busy};
 use crate::facts::Facts;
+use crate::open::Rules;
 use crate::remembered::Remembered;
 use crate::{Options, ToolError, platform, tools};
 
@@ -35,6 +36,8 @@ pub struct Call {
     pub timeout: Option<Duration>,
     /// Ends the call, and everything it started, when cancelled. Dropping the future does so, too.
     pub cancel: CancellationToken,
+    /// What decides on the real paths of files and folders that the call names. A call from afar has some.
+    pub rules: Option<Arc<dyn Rules>>,
 }
 
 impl Machine {
@@ -63,7 +66,7 @@ impl Machine {
     /// `result`, a JSON object.
     ///
     /// Arguments are checked against the catalogue first. Neither the guard nor the kill switch is asked: that is done
-    /// before. Must be called within a tokio runtime with timers and IO.
+    /// before; what decides on real paths comes with the call. Must be called within a tokio runtime with timers and IO.
     pub async fn run(&self, tool: &str, args: &Map<String, Value>, call: &Call) -> Result<Value, ToolError> {
         let Some(known) = catalogue::find(tool) else {
             return Err(ToolError::unsupported(format!("unknown tool: {}", crate::text::one_line(tool, 128))));
@@ -87,6 +90,7 @@ impl Machine {
                         stop: stop.clone(),
                         patience: timeout,
                         remembered: self.remembered.clone(),
+                        rules: call.rules.clone(),
                     };
                     let Some(handler) = handler(name) else { return Err(missing(name)) };
                     let args = args.clone();

@@ -13,9 +13,6 @@ use crate::exec::{Command, ExecError, Limits, Output};
 use crate::facts::Facts;
 use crate::machine::Handler;
 
-#[cfg(target_os = "linux")]
-pub(crate) use files::read_start;
-
 /// What a platform does not have of its own.
 pub(crate) const TOOLS: &[(&str, Handler)] = &[
     ("fs_list", files::list),

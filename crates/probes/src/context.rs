@@ -1,9 +1,12 @@
 //! What a probe may use: programs, with a time limit and a bound on their output; parameters that have been validated.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use convoke_machine::Call;
 use convoke_machine::exec::{self, Command, Limits, Output};
+use convoke_machine::open::{self, Rules};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -20,11 +23,31 @@ pub(crate) struct Context<'a> {
     pub(crate) config: &'a Config,
     timeout: Duration,
     cancel: CancellationToken,
+    rules: Option<Arc<dyn Rules>>,
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(config: &'a Config, timeout: Duration, cancel: CancellationToken) -> Self {
-        Self { config, timeout, cancel }
+    pub(crate) fn new(config: &'a Config, timeout: Duration, call: &Call) -> Self {
+        Self { config, timeout, cancel: call.cancel.clone(), rules: call.rules.clone() }
+    }
+
+    /// What decides on real paths.
+    pub(crate) fn rules(&self) -> Option<Arc<dyn Rules>> {
+        self.rules.clone()
+    }
+
+    /// Decides on what the paths of a request lead to now. Programs that are given a path open it by themselves.
+    pub(crate) async fn check_named(&self, paths: Vec<String>) -> Result<(), ProbeError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let rules = self.rules();
+        // A path on a dead network mount can block.
+        let checked = tokio::task::spawn_blocking(move || {
+            paths.iter().try_for_each(|path| open::check_named(Path::new(path), rules.as_deref()))
+        });
+        let checked = checked.await.map_err(|_| ProbeError::Failed("checking a path panicked".into()))?;
+        checked.map_err(|why| ProbeError::Forbidden(why.to_string()))
     }
 
     /// Where a program is, if it is installed.

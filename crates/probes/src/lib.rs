@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use convoke_core::effect::Effect;
+use convoke_machine::Call;
 use convoke_sonde::agent::{Failure, Ran, unknown_pack};
 use convoke_sonde::manifest::{Manifest, ProbeSpec};
 use convoke_sonde::probe::{Metadata, Status, code};
@@ -34,7 +35,6 @@ use convoke_sonde::register::PackInfo;
 use convoke_sonde::scrub::Scrubber;
 use convoke_sonde::{builtin, params};
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
 
 pub(crate) use context::Context;
 pub(crate) use failure::ProbeError;
@@ -162,13 +162,11 @@ impl Probes {
 
     /// Runs a probe to its end: a result, or a failure with its status, code and words. Never longer than the asker's
     /// time and the manifest's.
-    pub async fn run(&self, probe: &str, given: Option<&str>, timeout: Duration, cancel: CancellationToken) -> Ran {
+    pub async fn run(&self, probe: &str, given: Option<&str>, call: &Call) -> Ran {
         let started = Instant::now();
         let (metadata, outcome) = match self.find(probe) {
             Err(failure) => (self.unknown(), Err(failure)),
-            Ok((pack, spec)) => {
-                (self.metadata(pack, spec), self.run_known(probe, spec, given, timeout, cancel).await)
-            }
+            Ok((pack, spec)) => (self.metadata(pack, spec), self.run_known(probe, spec, given, call).await),
         };
         let outcome = match outcome {
             Ok(mut value) => {
@@ -236,8 +234,7 @@ impl Probes {
         probe: &str,
         spec: &ProbeSpec,
         given: Option<&str>,
-        timeout: Duration,
-        cancel: CancellationToken,
+        call: &Call,
     ) -> Result<Value, Failure> {
         if let Some(message) = self.over_ceiling(probe) {
             return Err(Failure { status: Status::Unauthorized, code: code::UNAUTHORIZED, message });
@@ -247,8 +244,10 @@ impl Probes {
             code: code::INVALID_PARAMS,
             message: why.to_string(),
         })?;
-        let timeout = timeout.min(Duration::from_millis(spec.timeout));
-        let context = Context::new(&self.config, timeout, cancel);
+        let most = Duration::from_millis(spec.timeout);
+        let timeout = call.timeout.map_or(most, |asked| asked.min(most));
+        let context = Context::new(&self.config, timeout, call);
+        context.check_named(self.named_paths(probe, spec, &params)).await?;
         // The programs have the same limit; this one is for what is no program.
         let run = async {
             match self.own_pack(probe) {

@@ -16,15 +16,24 @@ impl Probes {
     pub fn surfaces(&self, probe: &str, given: Option<&str>) -> Vec<Surface<'static>> {
         let Ok((_, spec)) = self.find(probe) else { return Vec::new() };
         let Ok(params) = params::validate(&spec.params, given) else { return Vec::new() };
-        let mut surfaces: Vec<_> = paths(spec, &params).map(|path| surface(AppliesTo::Path, path)).collect();
+        let paths = self.named_paths(probe, spec, &params);
+        let mut surfaces: Vec<_> = paths.iter().map(|path| surface(AppliesTo::Path, path)).collect();
         if let Some((program, arguments)) = self.own_pack(probe).and_then(|pack| pack.command(probe, &params)) {
-            // `/etc/{name}` names a file as well as a parameter of the form `path` does.
-            let built = arguments.iter().filter(|argument| argument.is_built && argument.text.contains('/'));
-            surfaces.extend(built.map(|argument| surface(AppliesTo::Path, &argument.text)));
             let texts: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
             surfaces.extend(commands(&program, &texts));
         }
         surfaces
+    }
+
+    /// The paths that a request names.
+    pub(crate) fn named_paths(&self, probe: &str, spec: &ProbeSpec, params: &Map<String, Value>) -> Vec<String> {
+        let mut named: Vec<String> = paths(spec, params).map(str::to_owned).collect();
+        if let Some((_, arguments)) = self.own_pack(probe).and_then(|pack| pack.command(probe, params)) {
+            // `/etc/{name}` names a file as well as a parameter of the form `path` does.
+            let built = arguments.into_iter().filter(|argument| argument.is_built && argument.text.contains('/'));
+            named.extend(built.map(|argument| argument.text));
+        }
+        named
     }
 }
 

@@ -1,9 +1,9 @@
 //! The ends of log files, inside the directories that are allowed.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use convoke_machine::open::{self, OpenError, Refused, Rules, Shows};
 use serde_json::{Map, Value, json};
 
 use crate::context::{last_lines, needed, number};
@@ -13,17 +13,17 @@ use crate::{Context, ProbeError};
 const MAX_READ: u64 = 1024 * 1024;
 
 pub(crate) async fn system(cx: &Context<'_>, params: &Map<String, Value>) -> Result<Value, ProbeError> {
-    tail(needed(params, "path")?, &cx.config.log_dirs, number(params, "lines", 50)).await
+    tail(cx, needed(params, "path")?, &cx.config.log_dirs, number(params, "lines", 50)).await
 }
 
 pub(crate) async fn nginx(cx: &Context<'_>, params: &Map<String, Value>) -> Result<Value, ProbeError> {
-    tail(needed(params, "logPath")?, &cx.config.nginx_log_dirs, number(params, "lines", 100)).await
+    tail(cx, needed(params, "logPath")?, &cx.config.nginx_log_dirs, number(params, "lines", 100)).await
 }
 
-async fn tail(path: &str, allowed: &[PathBuf], count: u64) -> Result<Value, ProbeError> {
-    let (owned, allowed) = (PathBuf::from(path), allowed.to_vec());
+async fn tail(cx: &Context<'_>, path: &str, allowed: &[PathBuf], count: u64) -> Result<Value, ProbeError> {
+    let (owned, inside) = (PathBuf::from(path), Inside::new(path, allowed, cx.rules()));
     // A file on a dead network mount can block.
-    let read = tokio::task::spawn_blocking(move || read_end(&owned, &allowed)).await;
+    let read = tokio::task::spawn_blocking(move || read_end(&owned, &inside)).await;
     let text = read.map_err(|_| ProbeError::Failed("reading the file panicked".into()))??;
     let (lines, truncated) = last_lines(text.lines(), count);
     let mut result = json!({ "logPath": path, "lineCount": lines.len(), "lines": lines });
@@ -33,64 +33,59 @@ async fn tail(path: &str, allowed: &[PathBuf], count: u64) -> Result<Value, Prob
     Ok(result)
 }
 
-fn read_end(path: &Path, allowed: &[PathBuf]) -> Result<String, ProbeError> {
+/// The directories below which a log may be read: of those that are allowed the ones that its name is in, so that a link
+/// leads from none into another.
+#[derive(Debug)]
+struct Inside {
+    dirs: Vec<PathBuf>,
+    allowed: String,
+    rules: Option<Arc<dyn Rules>>,
+}
+
+impl Inside {
+    fn new(path: &str, allowed: &[PathBuf], rules: Option<Arc<dyn Rules>>) -> Self {
+        let real = |dir: &PathBuf| dir.canonicalize().ok();
+        let names = |dir: &PathBuf| Path::new(path).starts_with(dir);
+        let dirs = allowed.iter().filter_map(|dir| Some((dir, real(dir)?)));
+        let dirs = dirs.filter(|(dir, real)| names(dir) || names(real)).map(|(_, real)| real).collect();
+        let allowed: Vec<String> = allowed.iter().map(|dir| dir.display().to_string()).collect();
+        Self { dirs, allowed: allowed.join(" or "), rules }
+    }
+
+    fn holds(&self, real: &Path) -> bool {
+        self.dirs.iter().any(|dir| real.starts_with(dir))
+    }
+}
+
+impl Rules for Inside {
+    fn refusal(&self, real: &str, shows: Shows) -> Option<Refused> {
+        if !self.holds(Path::new(real)) {
+            return Some(Refused { rule: "log_dirs".into(), reason: format!("It is not inside {}.", self.allowed) });
+        }
+        self.rules.as_ref()?.refusal(real, shows)
+    }
+}
+
+fn read_end(path: &Path, inside: &Inside) -> Result<String, ProbeError> {
     let failed = |why: &dyn std::fmt::Display| ProbeError::Failed(format!("{}: {why}", path.display()));
-    let inside = |real: &Path| allowed.iter().any(|dir| dir.canonicalize().is_ok_and(|dir| real.starts_with(&dir)));
-    let forbidden = || {
-        let dirs: Vec<String> = allowed.iter().map(|d| d.display().to_string()).collect();
-        ProbeError::Forbidden(format!("{} is not inside {}", path.display(), dirs.join(" or ")))
-    };
-    // Before opening, so that nothing outside is ever opened; an absent file outside is not told from a present one.
-    let real = path.canonicalize().map_err(|why| {
-        let parent = path.parent().and_then(|p| p.canonicalize().ok());
-        if parent.is_some_and(|parent| inside(&parent)) { failed(&why) } else { forbidden() }
+    let file = open::file(path, Some(inside)).map_err(|why| match why {
+        OpenError::Refused(refused) => ProbeError::Forbidden(format!("{}: {refused}", path.display())),
+        OpenError::Io(why) => {
+            // An absent file outside is not told from a present one.
+            let parent = || path.parent().and_then(|parent| parent.canonicalize().ok());
+            match path.canonicalize().ok().or_else(parent).is_some_and(|real| inside.holds(&real)) {
+                true => failed(&why),
+                false => ProbeError::Forbidden(format!("{} is not inside {}", path.display(), inside.allowed)),
+            }
+        }
     })?;
-    if !inside(&real) {
-        return Err(forbidden());
-    }
-    let mut file = open(&real).map_err(|why| failed(&why))?;
-    // And after it: a link that was put in its place in between leads elsewhere.
-    if real_path(&file).is_some_and(|opened| !inside(&opened)) {
-        return Err(forbidden());
-    }
-    let metadata = file.metadata().map_err(|why| failed(&why))?;
-    if !metadata.is_file() {
-        return Err(failed(&"it is not a regular file"));
-    }
-    let from = metadata.len().saturating_sub(MAX_READ);
-    file.seek(SeekFrom::Start(from)).map_err(|why| failed(&why))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_READ).read_to_end(&mut bytes).map_err(|why| failed(&why))?;
+    let (bytes, is_whole) = file.end(MAX_READ).map_err(|why| failed(&why))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     // The first line is whole only where the file begins.
     Ok(match text.split_once('\n') {
-        Some((_, whole)) if from > 0 => whole.to_owned(),
+        Some((_, whole)) if !is_whole => whole.to_owned(),
         _ => text,
     })
-}
-
-#[cfg(target_os = "linux")]
-fn open(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    /// `O_NONBLOCK`: opening a pipe that nobody writes to must not wait.
-    const NONBLOCK: i32 = 0o4000;
-    File::options().read(true).custom_flags(NONBLOCK).open(path)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open(path: &Path) -> std::io::Result<File> {
-    File::open(path)
-}
-
-#[cfg(target_os = "linux")]
-fn real_path(file: &File) -> Option<PathBuf> {
-    use std::os::fd::AsRawFd as _;
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn real_path(_: &File) -> Option<PathBuf> {
-    None
 }
 
 #[cfg(test)]
@@ -98,7 +93,7 @@ mod tests {
     use super::*;
 
     fn check(path: &Path, allowed: &Path) -> Result<String, ProbeError> {
-        read_end(path, &[allowed.to_owned()])
+        read_end(path, &Inside::new(&path.to_string_lossy(), &[allowed.to_owned()], None))
     }
 
     #[test]

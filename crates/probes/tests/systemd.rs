@@ -8,10 +8,10 @@
 use std::process::Command;
 use std::time::Duration;
 
+use convoke_machine::Call;
 use convoke_probes::{Config, Probes};
 use convoke_testing::container;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 const DONE: &str = "inside: everything was asked for";
 
@@ -40,7 +40,8 @@ async fn inside_the_container() {
     assert!(probes.packs().iter().any(|pack| pack.name == "systemd"), "{:?}", probes.packs());
     let ask = async |probe: &str, params: Value| {
         let params = params.to_string();
-        let ran = probes.run(probe, Some(&params), Duration::from_secs(30), CancellationToken::new()).await;
+        let call = Call { timeout: Some(Duration::from_secs(30)), ..Call::default() };
+        let ran = probes.run(probe, Some(&params), &call).await;
         ran.outcome.map(|raw| serde_json::from_str::<Value>(raw.get()).unwrap())
     };
     let services = ask("systemd.services.list", json!({})).await.unwrap();

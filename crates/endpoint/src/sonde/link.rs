@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
+use convoke_machine::Call;
 use convoke_probes::Probes;
 use convoke_socket::Connection as WsConnection;
 use convoke_socket::drive::{Clock, Lost, Machine, Message, drive};
@@ -382,7 +383,9 @@ impl Live<'_> {
                     tracing::info!(probe = ask.probe, by = ask.requested_by, "running a probe");
                     let ran = match policy.check(request).await {
                         Ok(ProbeRequest { probe, params, .. }) => {
-                            probes.run(&probe, params.as_deref(), ask.timeout, cancel).await
+                            let rules = Some(policy.real_paths(None));
+                            let call = Call { timeout: Some(ask.timeout), cancel, rules };
+                            probes.run(&probe, params.as_deref(), &call).await
                         }
                         Err(refusal) => {
                             tracing::warn!(probe = ask.probe, by = ask.requested_by, %refusal, "refused a probe");

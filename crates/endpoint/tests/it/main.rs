@@ -5,6 +5,7 @@ mod calls;
 mod handshake;
 mod hub;
 mod kenny;
+mod paths;
 mod policy;
 mod sonde;
 mod switch;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use convoke_core::effect::Effect;
+use convoke_core::grant::Role;
 use convoke_core::guard::{Hit, Surface};
 use convoke_core::id::{PeerId, Protocol};
 use convoke_core::redact;
@@ -46,9 +47,16 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
+    /// The files whose contents the call shows, by the names that its caller gives. Empty when it shows facts only, or
+    /// when the peer itself sees to it that only logs are read.
+    fn contents(&self, hub: &Hub, target: &Agent, tool: &str, args: &Value) -> Vec<String> {
+        let _ = (hub, target, tool, args);
+        Vec::new()
+    }
+
     /// A refusal by the protocol's own state, which counts like a deny rule.
-    fn restriction(&self, hub: &Hub, target: &Agent) -> Option<Hit> {
-        let _ = (hub, target);
+    fn restriction(&self, hub: &Hub, target: &Agent, tool: &str, args: &Value) -> Option<Hit> {
+        let _ = (hub, target, tool, args);
         None
     }
 
@@ -168,6 +176,8 @@ impl Outgoing<'_> {
             tool,
             args,
             requested_by: Arc::clone(self.requested_by),
+            // The hub has looked at the name; where it leads only the peer can see.
+            below: (self.token.grant.role == Role::Viewer).then(|| hub.settings.policy.viewer_paths.clone()),
             timeout,
             deadline: hub.mono() + timeout,
             reply,

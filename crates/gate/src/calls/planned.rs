@@ -93,12 +93,16 @@ impl Planned {
     /// Decides on it; `args` are its arguments.
     pub(super) async fn decide(&self, hub: &Hub, args: &Value, consent: Consent) -> Verdict {
         let recipients = self.adapter.recipients(&self.agent, args);
+        let files = self.adapter.contents(hub, &self.agent, &self.call.tool, args);
+        let readable = || self.token.grant.check_contents(&files, &hub.settings.policy.viewer_paths);
+        if let Err(missing) = self.check_right(&recipients).and_then(|()| readable()) {
+            return Verdict::Denied(missing);
+        }
         let surfaces = self.adapter.surfaces(&self.call.tool, args);
         let is_long = Guard::is_long(&surfaces);
         loop {
             let policy = hub.policy.current();
-            // Who has no right to the call does not keep the guard busy.
-            let hit = if is_long && self.check_right(&recipients).is_ok() {
+            let hit = if is_long {
                 let what = [self.agent.id.protocol().name(), &self.call.tool, &self.args_digest].join(" ");
                 hub.policy.check_long(&policy, what, &surfaces).await
             } else {
@@ -108,7 +112,7 @@ impl Planned {
             if is_long && !Arc::ptr_eq(&policy, &hub.policy.current()) {
                 continue;
             }
-            let guard = || match self.adapter.restriction(hub, &self.agent) {
+            let guard = || match self.adapter.restriction(hub, &self.agent, &self.call.tool, args) {
                 Some(restricted) => Some(restricted),
                 None if is_long => hit.clone(),
                 None => policy.guard.check(&surfaces),

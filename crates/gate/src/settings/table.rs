@@ -126,6 +126,9 @@ settings! {
         max_sessions_per_token: usize = number(1, 100_000), "64", "Most MCP sessions of one token; a new one closes the longest unused.";
         session_idle_s: Duration = seconds(10, 7 * DAY_S), "7200", "How long an unused MCP session stays open.";
     }
+    policy: PolicySettings {
+        viewer_paths: Vec<String> = list(), "/var/log,/Library/Logs,C:/Windows/Logs,C:/Windows/System32/LogFiles,C:/inetpub/logs", "Folders below which viewers may read contents (`fs_read`, log probes of agents that cannot check paths themselves); elsewhere that needs the role operator.";
+    }
     retention: RetentionSettings {
         logs_days: u64 = number(0, 36_500), "30", "Days log lines are kept; 0 keeps them for ever.";
         messages_days: u64 = number(0, 36_500), "30", "Days messages are kept in the inbox; 0 keeps them for ever.";

@@ -25,4 +25,5 @@ mod sonde_tls;
 mod stalled;
 mod support;
 mod telemetry;
+mod viewers;
 mod yonexus;

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::FrameError;
 
-/// Every key of every frame (contract, all frames; `shell` is the field's). One list for both directions, so that a key means one thing.
-const KEYS: [&str; 24] = [
+/// Every key of every frame (contract, all frames; `shell` is the field's, `below` ours). One list for both directions, so that a key means one thing.
+const KEYS: [&str; 25] = [
     "type",
     "id",
     "ok",
@@ -34,6 +34,7 @@ const KEYS: [&str; 24] = [
     "agent_sig",
     "rules",
     "shell",
+    "below",
 ];
 
 /// The known fields of one frame, not yet interpreted.

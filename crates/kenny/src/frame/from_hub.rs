@@ -33,6 +33,9 @@ pub enum HubFrame<'a> {
         tool: Cow<'a, str>,
         /// The tool's arguments; `{}` if there are none.
         args: Cow<'a, RawValue>,
+        /// The only folders below which files may be read for this call. Our own addition, for agents that announce
+        /// [`FEATURE_BELOW`](crate::policy::FEATURE_BELOW).
+        below: Option<Vec<String>>,
     },
     /// The operator's extra deny rules, replacing those sent before (contract, "policy").
     Policy {
@@ -55,7 +58,7 @@ impl<'a> HubFrame<'a> {
     /// key given twice, the guard and the agent could otherwise each read a different one.
     pub fn request(id: Uuid, tool: impl Into<Cow<'a, str>>, args: &Map<String, Value>) -> Self {
         let args = serde_json::value::to_raw_value(args).expect("a map with text keys always serialises");
-        Self::Request { id, tool: tool.into(), args: Cow::Owned(args) }
+        Self::Request { id, tool: tool.into(), args: Cow::Owned(args), below: None }
     }
 
     /// A policy frame with these rules. Filter them by the agent's [`Dialect`] first.
@@ -90,7 +93,7 @@ impl<'a> HubFrame<'a> {
                 server_nonce: wire_bytes::encode(server_nonce),
                 server_sig: wire_bytes::encode(server_sig),
             },
-            Self::Request { id, tool, args } => return request(*id, tool, args),
+            Self::Request { id, tool, args, below } => return request(*id, tool, args, below.as_deref()),
             Self::Policy { rules, shell, .. } => Wire::Policy { rules, shell: shell.as_ref() },
             Self::Ping => Wire::Ping {},
             Self::Pong => Wire::Pong {},
@@ -106,7 +109,9 @@ impl<'a> HubFrame<'a> {
             "request" => {
                 let fields = fields.of("request")?;
                 let args = fields.get("args").map_or_else(empty_args, Cow::Borrowed);
-                Ok(Self::Request { id: fields.uuid("id")?, tool: fields.text("tool")?, args })
+                // A limit that cannot be read is the strictest.
+                let below = fields.get("below").map(|raw| serde_json::from_str(raw.get()).unwrap_or_default());
+                Ok(Self::Request { id: fields.uuid("id")?, tool: fields.text("tool")?, args, below })
             }
             "policy" => read_policy(&fields.of("policy")?),
             "ping" => Ok(Self::Ping),
@@ -124,7 +129,7 @@ impl<'a> HubFrame<'a> {
 }
 
 /// A request as text. By hand, since every call takes one.
-fn request(id: Uuid, tool: &str, args: &RawValue) -> String {
+fn request(id: Uuid, tool: &str, args: &RawValue, below: Option<&[String]>) -> String {
     let mut text = String::with_capacity(96 + tool.len() + args.get().len());
     text.push_str("{\"type\":\"request\",\"id\":\"");
     text.push_str(id.as_hyphenated().encode_lower(&mut Uuid::encode_buffer()));
@@ -134,7 +139,11 @@ fn request(id: Uuid, tool: &str, args: &RawValue) -> String {
     } else {
         text.push_str(&serde_json::to_string(tool).expect("a text always serialises"));
     }
-    text.extend([",\"args\":", args.get(), "}"]);
+    text.extend([",\"args\":", args.get()]);
+    if let Some(below) = below {
+        text.extend([",\"below\":", &serde_json::to_string(below).expect("texts always serialise")]);
+    }
+    text.push('}');
     text
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Facts;
 use crate::exec::{Command, ExecError, Output};
+use crate::open::{self, OpenError};
 use crate::text;
 
 /// Most bytes read of a file of facts. `/proc` and `/sys` have no larger ones that matter, and a larger one of `/etc`
@@ -97,8 +98,16 @@ impl Facts {
 
 /// The text of a regular file, at most `cap` bytes of it. Does not hang on what is no regular file.
 pub(crate) fn read_text(path: &Path, cap: usize) -> io::Result<String> {
-    let bytes = crate::tools::read_start(path, cap)?;
-    Ok(text::lossy(&bytes, cap))
+    Ok(text::lossy(&read_start(path, cap)?, cap))
+}
+
+/// The first bytes of a regular file that no caller named.
+pub(crate) fn read_start(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    match open::file(path, None).and_then(|file| file.start(most)) {
+        Ok(bytes) => Ok(bytes),
+        Err(OpenError::Io(error)) => Err(error),
+        Err(OpenError::Refused(refused)) => Err(io::Error::other(refused)),
+    }
 }
 
 fn regular(path: &Path) -> io::Result<File> {

@@ -67,7 +67,7 @@ fn by_grim(facts: &Facts, session: &Session) -> Option<Vec<u8>> {
         .env("WAYLAND_DISPLAY", socket)
         .env("XDG_RUNTIME_DIR", socket.parent()?);
     let done = facts.exec(command).is_ok_and(|output| output.success());
-    let png = done.then(|| crate::tools::read_start(&file, picture::MAX_FILE).ok()).flatten();
+    let png = done.then(|| crate::facts::read_start(&file, picture::MAX_FILE).ok()).flatten();
     let _ = std::fs::remove_dir_all(&folder);
     png
 }

@@ -18,6 +18,7 @@ pub(crate) fn facts(options: Options) -> (Runtime, Facts) {
         stop: CancellationToken::new(),
         patience: Duration::from_secs(30),
         remembered: Arc::default(),
+        rules: None,
     };
     (runtime, facts)
 }

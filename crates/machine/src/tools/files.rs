@@ -1,11 +1,5 @@
 //! `fs_list` and `fs_read`.
-//!
-//! A path comes from afar and may name anything. Nothing but a regular file is ever opened for reading: opening a
-//! device can act (a watchdog starts counting), a FIFO waits for its other end. What is opened is opened without
-//! blocking and looked at again, because between the look and the opening it may have been exchanged.
 
-use std::fs::{self, File, FileType, Metadata, OpenOptions};
-use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -13,13 +7,16 @@ use serde_json::{Map, Value, json};
 use super::text;
 use crate::ToolError;
 use crate::facts::Facts;
+use crate::open;
 use crate::text::lossy;
 
 pub(super) fn list(facts: &Facts, args: &Map<String, Value>) -> Result<Value, ToolError> {
     let path = path(args, "path")?;
     let mut entries = Vec::new();
     let mut truncated = false;
-    for entry in fs::read_dir(path).map_err(|error| ToolError::io(path.display(), &error))? {
+    let failed = |error| ToolError::open(path.display(), &error);
+    let folder = open::folder(path, facts.rules.as_deref()).map_err(failed)?;
+    for entry in folder.entries().map_err(|error| ToolError::io(path.display(), &error))? {
         if entries.len() >= facts.options.list_cap || facts.stopped() {
             truncated = true;
             break;
@@ -49,7 +46,9 @@ pub(super) fn read(facts: &Facts, args: &Map<String, Value>) -> Result<Value, To
     let path = path(args, "path")?;
     let cap = facts.options.read_cap;
     // One byte more tells whether there is more; /proc says a length of 0 for everything.
-    let mut bytes = read_start(path, cap + 1).map_err(|error| ToolError::io(path.display(), &error))?;
+    let file = open::file(path, facts.rules.as_deref());
+    let mut bytes =
+        file.and_then(|file| file.start(cap + 1)).map_err(|error| ToolError::open(path.display(), &error))?;
     let mut truncated = bytes.len() > cap;
     if truncated {
         bytes.truncate(cap);
@@ -67,75 +66,6 @@ pub(super) fn path<'a>(args: &'a Map<String, Value>, name: &str) -> Result<&'a P
         "" => Err(ToolError::bad_args(format!("{name} must not be empty"))),
         path if path.contains('\0') => Err(ToolError::bad_args(format!("{name} must not hold a NUL"))),
         path => Ok(Path::new(path)),
-    }
-}
-
-/// The first `most` bytes of a regular file.
-pub(crate) fn read_start(path: &Path, most: usize) -> io::Result<Vec<u8>> {
-    regular(&fs::metadata(path)?)?;
-    let file = open(path)?;
-    regular(&file.metadata()?)?;
-    let mut bytes = Vec::new();
-    match file.take(most as u64).read_to_end(&mut bytes) {
-        Ok(_) => Ok(bytes),
-        // A file of /proc or /sys that has nothing to say just now. What came before counts.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(bytes),
-        Err(error) => Err(error),
-    }
-}
-
-#[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    use nix::fcntl::OFlag;
-
-    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).open(path)
-}
-
-fn regular(metadata: &Metadata) -> io::Result<()> {
-    if metadata.is_file() {
-        return Ok(());
-    }
-    let kind = metadata.file_type().describe();
-    Err(io::Error::other(format!("is {kind}, not a regular file")))
-}
-
-/// What a file is, in words.
-pub(crate) trait KindOfFile {
-    fn describe(&self) -> &'static str;
-}
-
-impl KindOfFile for FileType {
-    #[cfg(unix)]
-    fn describe(&self) -> &'static str {
-        use std::os::unix::fs::FileTypeExt as _;
-
-        match self {
-            kind if kind.is_dir() => "a directory",
-            kind if kind.is_fifo() => "a FIFO",
-            kind if kind.is_socket() => "a socket",
-            kind if kind.is_block_device() || kind.is_char_device() => "a device",
-            kind if kind.is_symlink() => "a symbolic link",
-            kind if kind.is_file() => "a file",
-            _ => "something else",
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn describe(&self) -> &'static str {
-        match self {
-            kind if kind.is_dir() => "a directory",
-            kind if kind.is_symlink() => "a symbolic link",
-            kind if kind.is_file() => "a file",
-            _ => "something else",
-        }
     }
 }
 

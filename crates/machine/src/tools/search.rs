@@ -1,7 +1,6 @@
 //! `fs_search`: names that contain a text, anywhere below a folder.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -10,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{files, text};
 use crate::ToolError;
 use crate::facts::Facts;
+use crate::open;
 
 /// Folders that are not entered on the way: what is below changes while one looks, and has no end of links to itself.
 /// A search that starts there is not stopped.
@@ -23,12 +23,10 @@ const MAX_WAITING: usize = 200_000;
 pub(super) fn search(facts: &Facts, args: &Map<String, Value>) -> Result<Value, ToolError> {
     let root = files::path(args, "root")?;
     let pattern = text(args, "pattern")?.to_lowercase();
-    let metadata = fs::metadata(root).map_err(|error| ToolError::io(root.display(), &error))?;
-    if !metadata.is_dir() {
-        return Err(ToolError::failed(format!("{}: is not a directory", root.display())));
-    }
     // The folder that was asked for must be readable; one on the way may not be.
-    fs::read_dir(root).map_err(|error| ToolError::io(root.display(), &error))?;
+    let folder =
+        open::folder(root, facts.rules.as_deref()).map_err(|error| ToolError::open(root.display(), &error))?;
+    folder.entries().map_err(|error| ToolError::io(root.display(), &error))?;
 
     let deadline = Instant::now().checked_add(facts.patience.mul_f64(0.8));
     let mut walk = Walk { waiting: VecDeque::from([root.to_owned()]), entries: 0, cut_short: false };
@@ -57,9 +55,10 @@ struct Walk {
 }
 
 impl Walk {
-    /// Looks into one folder. False when there are enough hits.
+    /// Looks into one folder, unless a rule protects it. False when there are enough hits.
     fn look_into(&mut self, folder: &Path, pattern: &str, facts: &Facts, matches: &mut Vec<String>) -> bool {
-        let Ok(entries) = fs::read_dir(folder) else { return true };
+        let Ok(opened) = open::folder(folder, facts.rules.as_deref()) else { return true };
+        let Ok(entries) = opened.entries() else { return true };
         for entry in entries.flatten() {
             self.entries += 1;
             if self.entries > facts.options.search_entries || (self.entries.is_multiple_of(1024) && facts.stopped()) {
@@ -72,11 +71,11 @@ impl Walk {
                     self.cut_short = true;
                     return false;
                 }
-                matches.push(entry.path().to_string_lossy().into_owned());
+                matches.push(folder.join(&name).to_string_lossy().into_owned());
             }
             // `file_type` does not follow links, so a link to a folder is no folder here.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let path = entry.path();
+                let path = folder.join(&name);
                 if PSEUDO.iter().any(|pseudo| path == Path::new(pseudo)) {
                     continue;
                 }

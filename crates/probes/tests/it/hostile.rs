@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use convoke_core::effect::Effect;
+use convoke_machine::Call;
 use convoke_probes::{Config, Probes};
 use convoke_sonde::builtin;
 use convoke_sonde::params::ParamType;
 use convoke_sonde::probe::Status;
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::support::{ask, bad, good, probes, program};
 
@@ -124,7 +124,8 @@ async fn a_probe_that_takes_too_long_is_ended_with_all_it_started() {
     program(dir.path(), "docker", "sleep 1000 & sleep 1000");
     let probes =
         probes(Config { path: vec![dir.path().into(), "/usr/bin".into(), "/bin".into()], ..Config::default() });
-    let ran = probes.run("docker.images.list", None, Duration::from_millis(200), CancellationToken::new()).await;
+    let call = Call { timeout: Some(Duration::from_millis(200)), ..Call::default() };
+    let ran = probes.run("docker.images.list", None, &call).await;
     let failure = bad(ran);
     assert_eq!((failure.code, failure.status), ("TIMEOUT", Status::Timeout));
 }

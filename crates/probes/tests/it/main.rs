@@ -5,6 +5,8 @@ mod hostile;
 mod machine;
 #[cfg(unix)]
 mod own;
+#[cfg(target_os = "linux")]
+mod paths;
 mod recorded;
 mod servers;
 mod support;

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use convoke_machine::Call;
 use convoke_probes::{Config, Probes};
 use convoke_sonde::agent::{Failure, Ran};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 /// All that is installed here.
 pub fn probes(config: Config) -> Probes {
@@ -15,7 +15,8 @@ pub fn probes(config: Config) -> Probes {
 
 pub async fn ask(probes: &Probes, probe: &str, params: Value) -> Ran {
     let params = params.to_string();
-    probes.run(probe, Some(&params), Duration::from_secs(30), CancellationToken::new()).await
+    let call = Call { timeout: Some(Duration::from_secs(30)), ..Call::default() };
+    probes.run(probe, Some(&params), &call).await
 }
 
 #[track_caller]

@@ -116,13 +116,14 @@ impl Machine for Tunnel<'_> {
     ) -> ControlFlow<Self::End> {
         match command {
             overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
-            Command::Call(Request { id, tool, args, deadline, reply, .. }) => match self
+            Command::Call(Request { id, tool, args, below, deadline, reply, .. }) => match self
                 .session
                 .start(id, deadline, reply)
             {
                 Ok(()) => {
-                    let frame =
-                        HubFrame::Request { id: id.uuid(), tool: tool.as_str().into(), args: Cow::Borrowed(&args) };
+                    let below = below.filter(|_| self.dialect.heeds_below());
+                    let (tool, args) = (tool.as_str().into(), Cow::Borrowed(&*args));
+                    let frame = HubFrame::Request { id: id.uuid(), tool, args, below };
                     connection.queue_text(&frame.encode());
                 }
                 Err((why, reply)) => {

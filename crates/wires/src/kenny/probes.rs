@@ -83,6 +83,7 @@ pub(super) async fn learn(hub: &Wires, agent: &Arc<Agent>, link: &Arc<Link>) {
         tool: PROBE_LIST.into(),
         args: RawValue::from_string("{}".into()).unwrap_or_default(),
         requested_by: "hub".into(),
+        below: None,
         timeout: LIST,
         deadline: hub.mono() + LIST,
         reply,

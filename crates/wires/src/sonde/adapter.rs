@@ -17,6 +17,34 @@ use convoke_gate::settings::ChangedAgents;
 /// The rule that a record names when a changed agent is not asked: the setting.
 const CHANGED_AGENTS: &str = "sonde.changed_agents";
 
+/// The parameters that name a file or folder, by their names or by how they look: a pack of the field's may have any.
+fn paths(args: &Value) -> Vec<&str> {
+    let params = args.as_object().into_iter().flatten();
+    params.flat_map(|(name, value)| texts(value).into_iter().filter(|text| is_path(name, text))).collect()
+}
+
+/// The texts of a parameter.
+fn texts(value: &Value) -> Vec<&str> {
+    let (mut found, mut waiting) = (Vec::new(), vec![value]);
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::String(text) => found.push(text.as_str()),
+            Value::Array(list) => waiting.extend(list),
+            Value::Object(map) => waiting.extend(map.values()),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn is_path(name: &str, text: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_named = ["path", "file", "filename", "dir", "directory", "folder"].iter().any(|end| name.ends_with(end));
+    let has_drive = text.as_bytes().get(1) == Some(&b':') && text.as_bytes()[0].is_ascii_alphabetic();
+    let text = text.trim_start();
+    is_named || has_drive || text.starts_with(['/', '\\', '~']) || text.contains("..") || text.starts_with("file:")
+}
+
 /// Probes.
 #[derive(Debug)]
 pub struct SondeAdapter;
@@ -43,7 +71,16 @@ impl Adapter for SondeAdapter {
         surfaces(args)
     }
 
-    fn restriction(&self, hub: &Hub, target: &Agent) -> Option<Hit> {
+    /// Agents of ours read logs only in folders that their owner allows. Others open what they are told.
+    fn contents(&self, hub: &Hub, target: &Agent, _: &str, args: &Value) -> Vec<String> {
+        let sonde = Wires::of(hub).sonde.registry.find(&target.id);
+        match sonde.is_some_and(|sonde| sonde.checks_paths()) {
+            true => Vec::new(),
+            false => paths(args).into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    fn restriction(&self, hub: &Hub, target: &Agent, _: &str, _: &Value) -> Option<Hit> {
         let hub = &Wires::of(hub);
         let changed = hub.sonde.registry.find(&target.id).is_some_and(|sonde| sonde.state().facts.changed.is_some());
         (changed && hub.settings.sonde.changed_agents == ChangedAgents::Restrict).then(|| Hit {
@@ -61,6 +98,6 @@ impl Adapter for SondeAdapter {
 
 /// What the guard must see of a probe's parameters.
 pub fn surfaces(args: &Value) -> Vec<Surface<'_>> {
-    let paths = ["path", "logPath"].into_iter().filter_map(|name| args.get(name)?.as_str());
-    paths.map(|text| Surface { group: AppliesTo::Path, text: text.into() }).collect()
+    let texts = paths(args).into_iter().flat_map(convoke_kenny::tools::path_surfaces);
+    texts.map(|(_, text)| Surface { group: AppliesTo::Path, text }).collect()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use convoke_core::call::code;
 use convoke_core::effect::Effect;
-use convoke_core::grant::Missing;
+use convoke_core::grant::{Missing, Role};
 use convoke_core::id::{ApprovalId, CallId};
 use convoke_core::time::Timestamp;
 use convoke_sonde::probe::{Answer as ProbeAnswer, Status};
@@ -39,8 +39,12 @@ where
     F: Future<Output = Answer>,
 {
     // The arguments were written from a parsed value, so equal ones are equal texts.
-    let question =
-        Question { agent: call.target.id.clone(), probe: call.call.tool.clone(), params: call.args.get().to_owned() };
+    let question = Question {
+        agent: call.target.id.clone(),
+        probe: call.call.tool.clone(),
+        params: call.args.get().to_owned(),
+        limited: call.token.grant.role == Role::Viewer,
+    };
     let asked = through_cache(hub, question, call.timeout, call.effect, transmit);
     tokio::select! {
         biased;

@@ -28,6 +28,8 @@ pub struct Question {
     pub probe: String,
     /// With what: parameters in a fixed order.
     pub params: String,
+    /// Whether for a caller who may read only below certain folders: an agent answers others more.
+    pub limited: bool,
 }
 
 #[derive(Debug, Default)]
@@ -151,7 +153,7 @@ mod tests {
 
     fn question(n: usize) -> Question {
         let agent = PeerId::parse("sonde:7f2c1c1e-6a0d-4d8e-9a55-0d6d4b0a9a11").expect("an id");
-        Question { agent, probe: "system.disk.usage".into(), params: format!("{{\"n\":{n}}}") }
+        Question { agent, probe: "system.disk.usage".into(), params: format!("{{\"n\":{n}}}"), limited: false }
     }
 
     fn came(answer: Answer, in_time: bool) -> Asked {

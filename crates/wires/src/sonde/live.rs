@@ -330,7 +330,7 @@ impl Tunnel<'_> {
 }
 
 fn start(held: Request, connection: &mut Connection, session: &mut Session) {
-    let Request { id, tool, args, requested_by, timeout, deadline, reply } = held;
+    let Request { id, tool, args, requested_by, timeout, deadline, reply, .. } = held;
     let started =
         session.request(id.uuid(), &tool, Some(&args), &requested_by, timeout, deadline, clock::now(), reply);
     match started {

@@ -109,6 +109,11 @@ impl SondeAgent {
         if is_word { &self.name } else { &self.wire_id }
     }
 
+    /// Whether it decides by itself which files a probe may read. Ours do, and they alone make their own key.
+    pub fn checks_paths(&self) -> bool {
+        self.state().own_key
+    }
+
     /// Whether it has loaded a pack.
     pub fn has_pack(&self, pack: &str) -> bool {
         self.state().facts.packs.iter().any(|p| p.name == pack)

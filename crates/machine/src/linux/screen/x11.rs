@@ -21,7 +21,7 @@ const ROWS: u16 = 64;
 
 pub(super) fn capture(facts: &Facts, display: u32, cookies: Option<&Path>, cap: usize) -> Result<Vec<u8>, String> {
     let cookie = cookies
-        .and_then(|file| crate::tools::read_start(file, 64 * 1024).ok())
+        .and_then(|file| crate::facts::read_start(file, 64 * 1024).ok())
         .and_then(|bytes| find_cookie(&bytes, display));
     let pixels = pixels(facts, display, cookie).map_err(|why| format!("display :{display}: {why}"))?;
     pixels.encode(cap)
