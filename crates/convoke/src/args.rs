@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use convoke_cli::agent;
 
 use crate::commands::{
-    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, exec, hub, keys, logs,
+    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, exec, hub, keys, logs, mcp,
     policy, probe, room, rpc, rules, shell, tokens,
 };
 
@@ -98,8 +98,8 @@ pub(crate) enum Command {
     Logs(logs::LogsArgs),
     /// Show the health of every agent
     Fleet,
-    /// Bridge standard input and output to the hub's MCP endpoint
-    Mcp,
+    /// Bridge standard input and output to the hub's MCP endpoint; set up assistants
+    Mcp(mcp::McpArgs),
     /// Run a probe on a Sonde agent
     Probe(probe::ProbeArgs),
     /// List, run and check runbooks of probes
@@ -231,6 +231,7 @@ mod tests {
             "convoke logs --agent pc-1 --level warn --follow --limit 5",
             "convoke fleet",
             "convoke mcp --hub http://h --token t",
+            "convoke mcp install claude-code --dry-run",
             "convoke backup create f --with-key",
             "convoke backup restore f --data d",
             "convoke backup verify f",

@@ -126,7 +126,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),
         Command::Fleet => against_a_hub(fleet::run(verb)),
-        Command::Mcp => against_a_hub(mcp::run(verb)),
+        Command::Mcp(args) => against_a_hub(mcp::run(verb, args)),
         Command::Probe(args) => against_a_hub(probe::run(verb, args)),
         Command::Runbook(command) => against_a_hub(probe::runbook(verb, command)),
         Command::Backup(command) => backup::run(verb, command),

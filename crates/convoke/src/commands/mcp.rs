@@ -3,6 +3,7 @@
 //! questions of the hub's own. The bridge adds the token and keeps the session; it decides nothing.
 
 mod hub;
+mod install;
 mod questions;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -35,7 +37,27 @@ const MAX_LINE: usize = 16 * 1024 * 1024;
 /// How long answers may take once the client has closed its end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-pub(crate) async fn run(verb: Verb<'_>) -> Result<Exit> {
+/// `convoke mcp`, with or without a verb of its own.
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    command: Option<McpCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum McpCommand {
+    /// Write an assistant's configuration, with a token for it, after showing it
+    Install(install::InstallArgs),
+}
+
+pub(crate) async fn run(verb: Verb<'_>, args: McpArgs) -> Result<Exit> {
+    match args.command {
+        Some(McpCommand::Install(args)) => install::run(verb, args).await,
+        None => bridge(verb).await,
+    }
+}
+
+async fn bridge(verb: Verb<'_>) -> Result<Exit> {
     let (base, token) = connect::hub(verb.global)?;
     let (out, from_hub) = mpsc::channel(MAX_WAITING);
     let hub = Arc::new(Hub::new(&base, Place::of(verb.global)?, token, out)?);

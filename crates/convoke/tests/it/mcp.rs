@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Agent, Hub};
+use crate::support::{Agent, Done, Hub};
 
 /// Only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -363,4 +363,45 @@ fn a_hub_that_was_restarted_is_found_again_with_a_session_and_what_it_was_asked_
     assert_eq!(news["method"], "notifications/resources/updated", "{news}");
     assert_eq!(news["params"]["uri"], "convoke://journal");
     bridge.end();
+}
+
+/// The verb with a home of its own.
+fn install(hub: &Hub, args: &[&str]) -> Done {
+    let home = hub.beside("home");
+    std::fs::create_dir_all(&home).expect("made");
+    let mut command = hub.verb(&["mcp", "install"]);
+    Done::of(command.args(args).env("HOME", &home).env("XDG_CONFIG_HOME", home.join(".config")))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_assistants_configuration_is_written_after_it_was_shown() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let hub = Hub::start();
+    for (assistant, file) in [
+        ("claude", ".config/Claude/claude_desktop_config.json"),
+        ("claude-code", ".claude.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("vscode", ".config/Code/User/mcp.json"),
+        ("zed", ".config/zed/settings.json"),
+    ] {
+        let file = hub.beside("home").join(file);
+        install(&hub, &[assistant, "--dry-run"]).ok().notes("cvk_...").notes(hub.http());
+        install(&hub, &[assistant]).code(2).notes("--yes");
+        assert!(!file.exists(), "{assistant} was only looked at");
+        install(&hub, &[assistant, "--yes"]).ok().says("written");
+        let text = std::fs::read_to_string(&file).expect("written");
+        assert!(text.contains("cvk_") && !text.contains("cvk_..."), "{text}");
+        assert_eq!(std::fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
+        // Again: another token in place of the first.
+        install(&hub, &[assistant, "--yes"]).ok().notes("in place of the one").says(&format!("{assistant}-2"));
+    }
+    let listed = hub.run(&["tokens", "list", "--json"]).ok().json();
+    let of = |name: &str| {
+        let tokens = listed["tokens"].as_array().expect("a list");
+        tokens.iter().find(|token| token["name"] == name).expect("listed").clone()
+    };
+    assert_eq!(of("cursor")["scopes"]["doors"], serde_json::json!(["mcp"]));
+    std::fs::write(hub.beside("home/.cursor/mcp.json"), "{ // mine\n}").expect("written");
+    install(&hub, &["cursor", "--yes"]).code(2).notes("not plain JSON");
 }
