@@ -24,7 +24,7 @@ use crate::environment::shown;
 use crate::files::{self, Lock};
 use crate::redact::Redactor;
 
-/// Logins that are remembered; a new one beyond them ends the oldest.
+/// Most logins that are kept; one more ends the oldest.
 const MAX_LOGINS: usize = 16;
 
 /// The longest a login may wait for the browser.
@@ -35,7 +35,7 @@ const LONGEST_LOGIN: Duration = Duration::from_secs(3600);
 pub(crate) struct AuthFile {
     path: PathBuf,
     redactor: Arc<Redactor>,
-    /// Whether there was a login when the file was last looked into, and in which state of it.
+    /// Whether there was a login when the file was last read, and the state of the file then.
     signed_in: Mutex<Option<((SystemTime, u64), bool)>>,
 }
 
@@ -44,7 +44,7 @@ impl AuthFile {
         Self { path, redactor, signed_in: Mutex::default() }
     }
 
-    /// What is in it. What cannot be read is no login.
+    /// The stored login; none if the file cannot be read.
     fn read(&self) -> Result<Option<Value>, StoreError> {
         let bytes = match std::fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -92,7 +92,7 @@ impl AuthFile {
         files::replace_private(&self.path, &bytes).map_err(|error| self.failed(&error))
     }
 
-    /// Whether there is a login. Asked for every status line, so the file is read only when it has changed.
+    /// Whether there is a login. Every status line asks, so the file is read only when it has changed.
     pub(crate) fn is_signed_in(&self) -> bool {
         let stamp = std::fs::metadata(&self.path).and_then(|meta| Ok((meta.modified()?, meta.len())));
         let Ok(stamp) = stamp else { return false };
@@ -135,7 +135,7 @@ impl TokenStore for AuthFile {
         match lock {
             Ok(Ok(lock)) => Ok(Box::new(lock)),
             Ok(Err(error)) => Err(self.failed(&error)),
-            Err(_) => Err(StoreError("The lock of the credentials could not be waited for.".into())),
+            Err(_) => Err(StoreError("Waiting for the lock on the credentials failed.".into())),
         }
     }
 }
@@ -164,7 +164,7 @@ impl Logins {
         found.ok_or_else(|| RpcError::failed("UnknownLogin", format!("Unknown login: {id}")))
     }
 
-    /// Nobody will come back from the browser any more.
+    /// The login has ended: the browser is not waited for any more.
     pub(crate) fn cancel_all(&self) {
         let logins = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         logins.iter().for_each(|one| one.login.cancel());
@@ -325,7 +325,7 @@ impl Backend {
         Ok(started)
     }
 
-    /// Waits for the end of a login, keeps its tokens and tells the client.
+    /// Waits for the end of a login, stores its tokens and tells the client.
     async fn finish_login(&self, one: &OneLogin) {
         let kept = match one.login.outcome().await {
             Ok(tokens) => self.auth.save(&tokens).await.map_err(|why| why.0),

@@ -1,4 +1,4 @@
-//! Everything that one process holds.
+//! The state of one backend process.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -95,13 +95,13 @@ impl Backend {
         self.tasks.wait().await;
     }
 
-    /// What is known of a provider's models.
+    /// The facts of a provider's models.
     pub(crate) fn catalogue(&self, kind: ProviderKind) -> &Catalogue {
         let at = ProviderKind::ALL.iter().position(|one| *one == kind).unwrap_or(0);
         &self.catalogues[at]
     }
 
-    /// An open session. The wording is matched by clients, which then open it again.
+    /// An open session. Clients match the wording of the error and then open the session again.
     pub(crate) fn session(&self, id: &str) -> Result<Arc<Live>, RpcError> {
         let sessions = self.sessions.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         let found = sessions.get(id).cloned();
@@ -126,7 +126,7 @@ impl Backend {
         }
     }
 
-    /// The configuration, where a mistake in it must be heard of.
+    /// The configuration, or the error in it.
     pub(crate) fn read_config(&self) -> Result<Arc<Config>, RpcError> {
         Ok(self.config.read()?)
     }

@@ -1,4 +1,4 @@
-//! `config.json`: read by everybody, changed under a lock, replaced whole.
+//! `config.json`: changed under a lock that other processes respect, replaced whole.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ pub(crate) enum ConfigError {
     NotAnObject,
 }
 
-/// The file and what was last read of it.
+/// The file, and its content when it was last read.
 #[derive(Debug)]
 pub(crate) struct ConfigStore {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct ConfigStore {
     last: Mutex<Option<(Stamp, Arc<Config>)>>,
 }
 
-/// What tells one state of the file from another.
+/// Tells whether the file has changed.
 type Stamp = Option<(SystemTime, u64)>;
 
 /// The configuration at one moment.
@@ -45,7 +45,7 @@ impl ConfigStore {
         &self.path
     }
 
-    /// What is in it now. The file is looked at, and read only if it has changed.
+    /// The configuration now. The file is read only if it has changed.
     pub(crate) fn read(&self) -> Result<Arc<Config>, ConfigError> {
         let stamp = self.stamp();
         let mut last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -58,12 +58,12 @@ impl ConfigStore {
         Ok(config)
     }
 
-    /// The same, or an empty one: for what goes on without it. Whoever changes something hears of the error.
+    /// The same, or an empty one if it cannot be read; changing the configuration reports the error.
     pub(crate) fn read_or_default(&self) -> Arc<Config> {
         self.read().unwrap_or_default()
     }
 
-    /// Changes it. Other processes wait meanwhile, so that nobody's change is lost.
+    /// Changes the file. Other processes wait meanwhile, so that no change is lost.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Result<Arc<Config>, ConfigError> {
         let failed = |why| ConfigError::File(shown(&self.path), why);
         let dir = self.path.parent().unwrap_or(Path::new("."));

@@ -29,7 +29,7 @@ static IN_PROGRESS: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Reply {
     result: Box<RawValue>,
     after: Option<Box<dyn FnOnce() + Send>>,
-    /// The secrets in it were asked for.
+    /// The client asked for the secrets in it.
     keeps_secrets: bool,
 }
 
@@ -62,7 +62,7 @@ fn reply<T: Serialize>(result: Result<T, RpcError>) -> Answered {
     result.map(|result| Reply::new(&result))
 }
 
-/// Who gives an answer: the reader's thread may wait for the client, a task may not.
+/// Where an answer is sent from: the reader's thread may wait for the client, a task may not.
 #[derive(Clone, Copy)]
 enum Where {
     Reader,
@@ -142,7 +142,7 @@ impl Backend {
         self.out.send_now(rpc::error(id, error));
     }
 
-    /// A notification is carried out and never answered, whatever came of it.
+    /// Carries out a notification. It is never answered.
     fn answer(&self, id: Option<&Id>, answered: Answered, place: Where) {
         let (body, reply) = match answered {
             Ok(reply) => (id.map(|id| rpc::response(id, &reply.result)), Some(reply)),
@@ -262,9 +262,9 @@ fn lane_of(method: Method, params: &Value) -> Option<Lane> {
 }
 
 fn misplaced(method: Method) -> RpcError {
-    RpcError::internal(format!("{} is carried out nowhere", method.name()))
+    RpcError::internal(format!("{} is not implemented", method.name()))
 }
 
 fn panicked(method: Method) -> RpcError {
-    RpcError::internal(format!("{} failed for a reason of the backend's own", method.name()))
+    RpcError::internal(format!("{} failed because of an internal error", method.name()))
 }

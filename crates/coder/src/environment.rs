@@ -38,7 +38,7 @@ impl Environment {
         &self.launch_dir
     }
 
-    /// A path as a person writes it: `~` is their home, and what is relative begins at `base`.
+    /// A path as a person writes it: `~` is their home, and a relative path begins at `base`.
     pub(crate) fn expand(&self, path: &str, base: &Path) -> PathBuf {
         match path.strip_prefix('~') {
             Some("") => self.home.clone(),
@@ -83,14 +83,14 @@ impl Paths {
     }
 }
 
-/// A path for people and files. What is no text on this system is shown as near to it as can be.
+/// A path as text. Bytes that are not text are replaced.
 pub(crate) fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
 impl Environment {
-    /// One that is made up.
+    /// A made-up environment, for tests.
     pub(crate) fn of(home: &Path, variables: &[(&str, &str)]) -> Self {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self { variables, home: home.to_owned(), launch_dir: home.to_owned() }

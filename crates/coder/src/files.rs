@@ -1,4 +1,4 @@
-//! Files of one user, shared by several processes: private, replaced whole, and locked where two could meet.
+//! Files of one user that several processes share: private, replaced whole, and locked against concurrent changes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub(crate) use convoke_files::private_dir;
 
-/// How a private file is opened: made with 0600 from the first moment.
+/// Options for a private file: it has mode 0600 from the moment it is made.
 pub(crate) fn private_options() -> OpenOptions {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only modes are set on it"))]
     let mut options = OpenOptions::new();
@@ -18,7 +18,7 @@ pub(crate) fn private_options() -> OpenOptions {
     options
 }
 
-/// Replaces a file: whoever reads it sees the old or the new one, never half of it, also after a crash.
+/// Replaces a file: a reader sees the old or the new one, never half of it, also after a crash.
 pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     private_dir(path.parent().unwrap_or(Path::new(".")))?;
     // A link to elsewhere (dotfiles in a repository) stays one: its target is what is replaced.
@@ -55,10 +55,10 @@ impl Lock {
     }
 }
 
-/// A text that is read up to a limit; what is beyond it, or no text, is left out.
+/// Reads a text up to a limit; the rest, and what is not text, is left out.
 pub(crate) fn read_text_up_to(path: &Path, limit: u64) -> Option<String> {
     use std::io::Read as _;
-    // A pipe of that name in a workspace would hold up whoever opens it.
+    // Opening a pipe of that name would block.
     if !path.is_file() {
         return None;
     }

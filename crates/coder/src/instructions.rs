@@ -1,5 +1,4 @@
-//! What a model is told before the conversation: who it is, the person's and the project's rules, what is remembered,
-//! which skills there are.
+//! The system prompt: the model's role, the person's and the project's rules, memories, and the list of skills.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,7 +19,7 @@ files and run commands. Look before you change something, prefer small and compl
 project's own tests where there are some, and say plainly what you did and what you did not.";
 
 impl Backend {
-    /// The instructions of a turn. Read anew for each, so that changed rules count at once.
+    /// The instructions of a turn. The files are read each time, so that a changed rule applies at once.
     pub(crate) fn instructions(&self, live: &Live, config: &Config, input: &str) -> String {
         let mut out = format!("{BASE}\n\nWorkspace: {}\nPlatform: {}", shown(&live.root), std::env::consts::OS);
         add(&mut out, &self.rules());
@@ -43,7 +42,7 @@ impl Backend {
         }
         let mut out = String::from("Skills that can be read with read_skill when they fit the task:\n");
         for skill in skills {
-            // Writing into a text does not fail.
+            // Writing into a `String` does not fail.
             let _ = writeln!(out, "- {}: {}", skill.name, skill.description);
         }
         out

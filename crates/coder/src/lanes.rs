@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::backend::Backend;
 
-/// Something to do.
+/// A job.
 pub(crate) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Which lane.
@@ -19,7 +19,7 @@ pub(crate) enum Lane {
     Memory,
 }
 
-/// The lanes in which something is at work, and what waits in them.
+/// The lanes that have a running job, and what waits in each.
 #[derive(Default)]
 pub(crate) struct Lanes(Mutex<HashMap<Lane, VecDeque<Job>>>);
 
@@ -45,7 +45,7 @@ impl Lanes {
 }
 
 impl Backend {
-    /// Has a job done: at once, or when the jobs before it in its lane are done.
+    /// Runs a job: at once, or after the jobs before it in its lane.
     pub(crate) fn submit(self: &Arc<Self>, lane: Option<Lane>, job: Job) {
         let Some(lane) = lane else { return self.spawn(job) };
         {

@@ -1,15 +1,15 @@
 //! The coding backend: what a user interface talks to over two pipes, in the Kward protocol.
 //!
-//! A request comes in as a frame ([`serve`]), is put into the lane of what it must not overtake, and ends in a method of
-//! [`backend::Backend`]. What takes long runs in tasks and tells its progress by notifications; everything that goes out
-//! goes through one [`outbox`].
+//! A request comes in as a frame ([`serve`]), waits in its lane for earlier requests of that lane, and ends in a method of
+//! [`backend::Backend`]. Long work runs in tasks that report progress by notifications; every outgoing frame passes the
+//! [`outbox`].
 //!
 //! What a caller can rely on:
 //!
 //! - **A cancel, a status or an answer never waits** for something slow.
 //! - **A turn ends exactly once**, and its events come in the order of their numbers.
 //! - **A session file is only ever appended to**, a whole line at a time, whoever else has it open.
-//! - **Known secrets do not leave**: what goes out or into a file is searched for their values.
+//! - **Known secrets do not leave**: their values are removed from every outgoing frame and every file.
 //!
 //! Deliberately absent: the hub, its gate and its journal. This is a person's own program on their own machine.
 

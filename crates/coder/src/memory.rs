@@ -1,4 +1,4 @@
-//! Memories: what a person wants to be known in later sessions. Off until they turn it on.
+//! Memories: facts that a person wants later sessions to know. Off by default.
 //!
 //! | module | what it is |
 //! | --- | --- |

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::providers::{Selection, key_prefix};
 
 impl Backend {
-    /// `models/list`: what the providers that are set up have; what cannot be asked is told from what is known.
+    /// `models/list`: what the providers that are set up have; for a provider that cannot be asked, the known ones.
     pub(crate) async fn list_models(&self) -> Result<Models, RpcError> {
         let config = self.config.read_or_default();
         let current = self.current_selection(&config);
@@ -91,7 +91,7 @@ impl Backend {
         self.current_model()
     }
 
-    /// Writes the choice down for the next sessions, and lets the open ones follow.
+    /// Stores the choice for later sessions and applies it to the open ones.
     pub(crate) fn choose_model(&self, provider: Option<&str>, model: &str) -> Result<(), RpcError> {
         let kind = self.kind_named(provider)?;
         let key = format!("{}_model", key_prefix(kind));
@@ -135,7 +135,7 @@ impl Backend {
         }
     }
 
-    /// Who answers: in the one session that is open, else as configured.
+    /// The model in use: that of the one open session, else the configured one.
     fn current_selection(&self, config: &Config) -> Selection {
         match self.open_sessions().as_slice() {
             [one] => self.selection(config, Some(&one.state().pinned.clone())),

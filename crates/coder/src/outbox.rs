@@ -1,8 +1,8 @@
-//! What goes out: one queue, written whole frames at a time, in the order in which they were put there.
+//! Outgoing frames: one queue, written in order, one whole frame at a time.
 //!
-//! Whoever can writes at once: the reader's thread always, a task when the pipe is known to take a frame without
-//! blocking. Otherwise the writer's thread does, woken for it. A client that does not read holds up the reader and the
-//! streams of models once [`MAX_WAITING`] bytes wait, and nobody else.
+//! The reader's thread writes its frames itself, a task does so when the pipe takes a frame without blocking; otherwise
+//! the writer's thread is woken. Once [`MAX_WAITING`] bytes wait for a client that does not read, the reader and the
+//! streams of models pause; nothing else does.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::redact::Redactor;
 /// Bytes that may wait for a client before its requests and streams are held up.
 pub(crate) const MAX_WAITING: usize = 8 * 1024 * 1024;
 
-/// What a pipe that is ready takes without blocking: `PIPE_BUF`, 4096 on Linux and 512 by POSIX.
+/// How much a ready pipe takes without blocking: `PIPE_BUF`, 4096 on Linux and 512 by POSIX.
 const TAKEN_WHEN_READY: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 
 /// Where frames go.
@@ -55,7 +55,7 @@ impl Outbox {
         Self { state: Mutex::new(state), changed: Condvar::new(), redactor, gone: Box::new(gone) }
     }
 
-    /// What knows the secrets.
+    /// Removes known secrets.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -67,14 +67,14 @@ impl Outbox {
         }
     }
 
-    /// The same for a body whose secrets were asked for.
+    /// The same without removing secrets: the client asked for them.
     pub(crate) fn send_as_it_is(&self, body: Vec<u8>) {
         if self.put(body).is_some() {
             self.changed.notify_all();
         }
     }
 
-    /// Puts a body into the queue and writes what waits on the caller's own thread, unless someone else is at it.
+    /// Puts a body into the queue and writes the queue on the caller's thread, unless another thread is writing.
     /// Blocks when the client does not read.
     pub(crate) fn send_now(&self, body: Vec<u8>) {
         if let Some(state) = self.put(self.redactor.bytes(body))
@@ -84,7 +84,7 @@ impl Outbox {
         }
     }
 
-    /// The same if that cannot block, otherwise like [`Outbox::send`]. Saves a delta the way over another thread.
+    /// The same if that cannot block, otherwise like [`Outbox::send`]. Spares a delta the switch to another thread.
     pub(crate) fn send_soon(&self, body: Vec<u8>) {
         let Some(state) = self.put(self.redactor.bytes(body)) else { return };
         let fits = state.waiting.len() == 1 && state.bytes <= TAKEN_WHEN_READY;
@@ -107,7 +107,7 @@ impl Outbox {
         Some(state)
     }
 
-    /// Writes whatever comes, until the queue is closed and empty. The writer's thread.
+    /// The writer's thread: writes until the queue is closed and empty.
     pub(crate) fn write_until_closed(&self) {
         loop {
             let mut state = self.lock();
@@ -139,7 +139,7 @@ impl Outbox {
             state.waiting.clear();
             state.bytes = 0;
         }
-        // Whoever put something down meanwhile relies on the writer's thread.
+        // Frames that were queued meanwhile are left to the writer's thread.
         let is_awaited = !state.waiting.is_empty() || state.held_up > 0 || state.is_closed;
         drop(state);
         if is_awaited {
@@ -150,7 +150,7 @@ impl Outbox {
         }
     }
 
-    /// Whether so much waits that whoever makes more should pause.
+    /// Whether so much waits that producers should pause.
     pub(crate) fn is_full(&self) -> bool {
         self.lock().bytes > MAX_WAITING
     }
@@ -165,7 +165,7 @@ impl Outbox {
         state.held_up -= 1;
     }
 
-    /// Nothing more will come; what waits is still written.
+    /// Closes the queue; what waits is still written.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
@@ -176,7 +176,7 @@ impl Outbox {
     }
 }
 
-/// Nobody reads it: for tests.
+/// An outbox that nobody reads, for tests.
 #[cfg(test)]
 impl Pipe for std::io::Sink {
     fn is_ready(&self) -> bool {

@@ -1,10 +1,10 @@
 //! Plugins: programs in `<config>/plugins` that a person may call by a slash command.
 //!
 //! A plugin is an executable file whose name (without extension) is its command. A file beside it with the extension
-//! `.json` may say more: `{"description": "…", "argumentHint": "…"}`. It is started in the workspace, gets one line of
+//! `.json` may describe it: `{"description": "…", "argumentHint": "…"}`. It is started in the workspace, gets one line of
 //! JSON on its standard input (`{"type":"run","command","arguments","sessionId","sessionFile","workspaceRoot"}`) and
 //! answers with lines of JSON: `{"type":"output","text"}` as often as it likes, `{"type":"result","value"}` at most once,
-//! `{"type":"error","message"}` when it failed. A line that is no JSON is output as it stands.
+//! `{"type":"error","message"}` when it failed. A line that is not JSON counts as output.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -27,10 +27,10 @@ use crate::sessions::live::Live;
 /// How long a plugin may run.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// How much it may say.
+/// How much a plugin may print.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
-/// How much of its complaints is told.
+/// How much of its standard error is shown.
 const MAX_STDERR: u64 = 4096;
 
 /// A plugin.
@@ -42,7 +42,7 @@ pub(crate) struct Plugin {
     pub(crate) path: PathBuf,
 }
 
-/// What a plugin came to.
+/// The result of a plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ran {
     pub(crate) output: Vec<String>,
@@ -93,7 +93,7 @@ impl Backend {
         discover(&self.paths.dir.join("plugins"))
     }
 
-    /// The plugin that an input calls, and what stands behind its name.
+    /// The plugin that an input calls, and its arguments.
     pub(crate) fn plugin_command(&self, input: &str) -> Option<(String, String)> {
         let (name, arguments) = split_slash(input)?;
         let known = self.plugins().into_iter().any(|plugin| plugin.name == name);
@@ -120,7 +120,7 @@ impl Backend {
         Ok(CommandRun::Ran { command: name.to_owned(), output: ran.output, result: ran.result })
     }
 
-    /// Runs a plugin; its output is told as it comes.
+    /// Runs a plugin and passes its output on as it arrives.
     pub(crate) async fn run_plugin(
         &self,
         live: &Live,
@@ -149,7 +149,7 @@ impl Backend {
             let stdout = child.stdout.take();
             let feed = async {
                 if let Some(stdin) = &mut stdin {
-                    // A plugin that does not read its task has no need of it.
+                    // A plugin need not read its task.
                     let _ = stdin.write_all(format!("{task}\n").as_bytes()).await;
                 }
                 drop(stdin.take());
@@ -158,7 +158,7 @@ impl Backend {
                 let mut bytes = Vec::new();
                 if let Some(stderr) = &mut stderr {
                     let _ = stderr.take(MAX_STDERR).read_to_end(&mut bytes).await;
-                    // What is beyond is read and dropped: a full pipe would stop the plugin.
+                    // The rest is read and dropped: a full pipe would block the plugin.
                     let _ = tokio::io::copy(stderr, &mut tokio::io::sink()).await;
                 }
                 String::from_utf8_lossy(&bytes).trim().to_owned()
@@ -170,7 +170,7 @@ impl Backend {
                 }
             };
             let ((), complaints, ran) = tokio::join!(feed, complaints, answers);
-            let status = child.wait().await.map_err(|why| format!("The plugin {name} was lost: {why}"))?;
+            let status = child.wait().await.map_err(|why| format!("cannot wait for the plugin {name}: {why}"))?;
             let ran = ran?;
             if !status.success() {
                 return Err(format!("The plugin {name} failed ({status}). {complaints}").trim().to_owned());
@@ -195,7 +195,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         #[cfg(unix)]
         if let Some(pid) = self.0.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
-            // A group that has ended already is what is wanted.
+            // An error means that the group has ended already.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
     }
@@ -214,7 +214,7 @@ async fn read_answers(
     while lines.read_until(b'\n', &mut line).await.unwrap_or(0) > 0 {
         total += line.len();
         if total > MAX_OUTPUT {
-            return Err(format!("The plugin {name} said more than {MAX_OUTPUT} bytes."));
+            return Err(format!("The plugin {name} printed more than {MAX_OUTPUT} bytes."));
         }
         let text = String::from_utf8_lossy(&line).into_owned();
         line.clear();

@@ -82,7 +82,7 @@ fn template(path: &Path) -> Option<Template> {
     })
 }
 
-/// The fields between two `---` lines, and what stands behind them. `None` when the second line is missing.
+/// The fields between two `---` lines, and the text after them. `None` when the second line is missing.
 fn front_matter(text: &str) -> Option<(Vec<(&str, String)>, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {

@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::config::Config;
 use crate::environment::shown;
 
-/// What a session has settled on, as far as it has.
+/// The provider, model and effort that a session has chosen, as far as it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pinned {
     pub(crate) provider: Option<String>,
@@ -21,16 +21,16 @@ pub(crate) struct Pinned {
     pub(crate) effort: Option<String>,
 }
 
-/// Who answers.
+/// The provider and model that answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) kind: ProviderKind,
-    /// A server of one's own may be asked what it has.
+    /// A local server may be asked which models it has.
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
 }
 
-/// The part of a key's name that says whose it is.
+/// The prefix of a provider's keys in the configuration.
 pub(crate) fn key_prefix(kind: ProviderKind) -> &'static str {
     match kind {
         ProviderKind::Codex | ProviderKind::OpenAi => "openai",
@@ -40,7 +40,7 @@ pub(crate) fn key_prefix(kind: ProviderKind) -> &'static str {
 }
 
 impl Backend {
-    /// Who answers in a session that has settled on this.
+    /// The provider and model for a session that has chosen this.
     pub(crate) fn selection(&self, config: &Config, pinned: Option<&Pinned>) -> Selection {
         let pinned_kind = pinned.and_then(|pinned| pinned.provider.as_deref()?.parse().ok());
         let kind = pinned_kind.unwrap_or_else(|| self.default_provider(config));
@@ -52,7 +52,7 @@ impl Backend {
         selection
     }
 
-    /// Who answers as far as environment and configuration say.
+    /// The provider and model by environment and configuration alone.
     pub(crate) fn default_selection(&self, config: &Config, kind: ProviderKind) -> Selection {
         let prefix = key_prefix(kind);
         let text = |key: &str| config.text_or_env(&self.environment, key).map(str::to_owned);
@@ -72,7 +72,7 @@ impl Backend {
     pub(crate) fn default_provider(&self, config: &Config) -> ProviderKind {
         let named = self.environment.get("KWARD_PROVIDER").or_else(|| config.text("provider"));
         if let Some(kind) = named.and_then(|name| name.parse().ok()) {
-            // Kward once said `openai` for the sign-in. The other way round a sign-in that is gone would become a bill.
+            // Older versions of Kward wrote `openai` for the sign-in. An API key must not be used in its place: it costs money.
             return if kind == ProviderKind::OpenAi { self.chosen(config, kind) } else { kind };
         }
         let usable = ProviderKind::ALL.into_iter().find(|kind| self.is_configured(config, *kind));

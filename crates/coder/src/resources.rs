@@ -1,4 +1,4 @@
-//! What is around a conversation: commands that can be called, and what a client shows at the start.
+//! The slash commands of a session, and what a client shows at its start.
 
 use convoke_kward::params;
 use convoke_kward::results::{Command, Commands, Section, Startup};
@@ -47,7 +47,7 @@ impl Backend {
         Ok(Commands { commands: prompts.chain(skills).chain(plugins).collect() })
     }
 
-    /// `resources/startup`: sections that have something in them.
+    /// `resources/startup`: the sections that are not empty.
     pub(crate) fn startup(&self, params: params::OfSession) -> Result<Startup, RpcError> {
         let live = self.session(&params.session_id)?;
         let context = if self.has_rules(&live.root) { vec!["AGENTS.md".to_owned()] } else { Vec::new() };

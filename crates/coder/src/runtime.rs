@@ -1,4 +1,4 @@
-//! How a session stands: for a client's status line and settings page.
+//! The state of a session, for a client's status line and settings page.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Backend {
         })
     }
 
-    /// `runtime/updateSetting`: for the configuration, and for the sessions that are open.
+    /// `runtime/updateSetting`: changes the configuration and the open sessions.
     pub(crate) fn update_setting(&self, params: params::UpdateSetting) -> Result<SettingApplied, RpcError> {
         self.session(&params.session_id)?;
         let value = params.value.as_str().map(str::trim).filter(|value| !value.is_empty());
@@ -124,7 +124,7 @@ impl Backend {
         Ok(SettingApplied { applied: "live".into(), message: message.into() })
     }
 
-    /// `runtime/reload`: what is read from files is read again.
+    /// `runtime/reload`: reads configuration, skills and prompts again.
     pub(crate) fn reload(self: &Arc<Self>, params: params::OfSession) -> Result<OkMessage, RpcError> {
         let live = self.session(&params.session_id)?;
         self.config.forget();
@@ -134,7 +134,7 @@ impl Backend {
         Ok(OkMessage { ok: true, message: "Resources reloaded.".into() })
     }
 
-    /// New settings and skills for a session's tools; what was read stays read.
+    /// Gives a session's tools new settings and skills; files that were read still count as read.
     fn reopen_tools(self: &Arc<Self>, live: &Live) -> Result<(), RpcError> {
         let read = live.tools().read_paths();
         let tools = Toolbox::open(self.tool_settings(&live.id, &live.root)).map_err(file_failed)?;

@@ -18,7 +18,7 @@ const READ: usize = 64 * 1024;
 /// How long turns have to come to an end when the process does.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// Why serving ended. Each is a normal end.
+/// Why serving ended; each reason is normal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The client closed its end, asked for it, or went away.
@@ -27,7 +27,7 @@ pub enum Ended {
     BySignal,
 }
 
-/// Serves one client until it goes away, asks for the end, or `signal` resolves. What was written down by then stays.
+/// Serves one client until it goes away, asks to stop, or `signal` resolves.
 pub fn serve(
     environment: Environment,
     input: impl Read + Send + 'static,
@@ -47,7 +47,7 @@ pub fn serve(
             let _ = written.send(());
         }
     })?;
-    // Nobody waits for the reader: it sits in a read that only the client can end.
+    // The reader is not waited for: it blocks in a read that only the client can end.
     std::thread::Builder::new().name("reader".into()).spawn({
         let (backend, end) = (backend.clone(), end.clone());
         move || {
@@ -65,7 +65,7 @@ pub fn serve(
         ended
     });
     backend.out.close();
-    // A client that has stopped reading must not keep the process: the last frames have a moment, not for ever.
+    // A client that has stopped reading must not keep the process: the last frames get a moment and no more.
     let _ = all_written.recv_timeout(GRACE);
     runtime.shutdown_background();
     Ok(ended)
@@ -99,15 +99,15 @@ impl Pipe for Standard {
     }
 }
 
-/// One backend runs per chat and rests most of the time: pages of two megabytes for a few kilobytes are not for it. What
-/// was touched before this is called keeps them, so the earlier the better.
+/// Turns huge pages off: one backend runs per chat and is mostly idle, so pages of two megabytes would waste memory.
+/// Called early, since memory that is in use already keeps them.
 #[cfg(target_os = "linux")]
 pub fn spare_memory() {
     // If the system does not allow it, it takes some megabytes more.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Nothing is known to spare on this system.
+/// Nothing to do on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn spare_memory() {}
 

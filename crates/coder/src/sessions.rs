@@ -5,8 +5,8 @@
 //! | [`record`] | the lines of a session file |
 //! | [`load`] | a file's lines as a conversation |
 //! | [`file`] | a file that is open: appended to, locked against removal |
-//! | [`folder`] | where files are, and what else happens to them |
-//! | [`list`] | what there is, as a tree |
+//! | [`folder`] | where session files are; removing them |
+//! | [`list`] | the sessions of a workspace, as a tree |
 //! | [`live`] | a session that is open |
 //! | [`compact`] | summaries in the place of old messages |
 //! | [`export`] | a conversation for reading elsewhere |

@@ -12,7 +12,7 @@ use crate::environment::shown;
 use crate::redact;
 
 impl Backend {
-    /// `config/read`. Who asks for it unredacted gets it so; it is their own file.
+    /// `config/read`. Unredacted on request: it is the person's own file.
     pub(crate) fn config_read(&self, params: params::ReadConfig) -> Answered {
         let config = Value::Object(self.read_config()?.0.clone());
         let path = shown(self.config.path());

@@ -1,4 +1,4 @@
-//! A call, and what it says while it runs.
+//! A tool call, and its output while it runs.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// The arguments as an object. No text at all counts as an empty object.
+    /// The arguments as an object; an empty text counts as `{}`.
     pub fn parsed(&self) -> Result<Map<String, Value>, String> {
         if self.arguments.trim().is_empty() {
             return Ok(Map::new());
@@ -41,11 +41,11 @@ pub enum Stream {
 pub struct Output {
     /// Where it was written.
     pub stream: Stream,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
-/// Where live output goes. Called from the task that reads the command's pipes: it must not block.
+/// Receives live output. Called from the task that reads the command's pipes, so it must not block.
 pub trait Live: Send {
     /// Takes a piece of output.
     fn output(&mut self, output: Output);

@@ -1,11 +1,11 @@
 //! The few lines of metadata at the head of a Markdown file, between two lines of `---`.
 //!
 //! Skills and prompt templates carry `key: value` lines. That much YAML is read here, quotes and folded texts included;
-//! anything deeper is read over.
+//! anything deeper is skipped.
 
 use std::collections::BTreeMap;
 
-/// The fields and the text after them. A file without front matter has no fields. `None`: it begins and does not end.
+/// The fields and the text after them. A file without front matter has no fields. `None` if the front matter has no end.
 pub fn parse(text: &str) -> Option<(BTreeMap<String, String>, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {

@@ -1,16 +1,16 @@
 //! The tools of a coding session, as a model calls them.
 //!
 //! A [`Toolbox`] belongs to one session with one workspace. [`Toolbox::specs`] is what a model is offered,
-//! [`Toolbox::run`] runs a [`Call`] and always gives an [`Outcome`]: a tool that fails is an answer to the model, never
-//! an error of the session. How a call looks in events and transcripts is the protocol's.
+//! [`Toolbox::run`] runs a [`Call`] and always returns an [`Outcome`]: a failed tool is an answer to the model, never
+//! an error of the session. The protocol defines how calls look in events and transcripts.
 //!
 //! What a caller can rely on:
 //!
 //! - **File tools stay inside the workspace**, symbolic links resolved. A path that leads out is refused, also when it
 //!   is changed between check and use.
-//! - **A file is replaced whole or not at all**, and never before it was read.
-//! - **A shell command's whole tree ends** with its cancellation or time-out.
-//! - **Everything is bounded**: what is read, kept, searched, fetched, waited for. The numbers are in [`limits`].
+//! - **A file is replaced whole or not at all**, and only after it was read.
+//! - **Cancelling a shell command, or its time-out, ends all processes that it started.**
+//! - **Everything is bounded**: what is read, kept, searched, fetched, waited for. The limits are in [`limits`].
 //!
 //! Deliberately absent: approval and confinement of shell commands. The contract runs them as they are.
 

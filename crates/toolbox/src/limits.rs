@@ -1,4 +1,4 @@
-//! The numbers. What happens at each is said by the tool that meets it.
+//! The limits. Each tool says what happens at its own.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! What a tool returned.
+//! The result of a tool call.
 
-/// What a call came to. There is always one.
+/// The result of a call; every call has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// For the model. Begins with `Error:` when the tool failed, and is `Cancelled.` when it was cancelled.
@@ -30,7 +30,7 @@ impl Outcome {
         Self { content: format!("Error: {why}"), is_error: true, ..Self::default() }
     }
 
-    /// The caller wanted it to end.
+    /// The caller cancelled it.
     pub fn cancelled() -> Self {
         Self { content: "Cancelled.".into(), is_error: true, cancelled: true, ..Self::default() }
     }

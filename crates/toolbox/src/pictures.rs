@@ -12,13 +12,13 @@ use crate::files::picture_kind;
 /// Pictures that are taken from one text.
 const MOST: usize = 8;
 
-/// Per picture, decoded.
+/// Largest picture, decoded, in bytes.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
 
-/// All of a text's together.
+/// All pictures of a text together, in bytes.
 const MAX_ALL: usize = 40 * 1024 * 1024;
 
-/// Words of a text that are looked for as files.
+/// Most words of a text that are tried as paths.
 const MOST_CANDIDATES: usize = 256;
 
 /// A longer word is no path.
@@ -140,7 +140,7 @@ fn candidates(text: &str) -> Vec<String> {
             found.push(candidate.to_owned());
         }
     };
-    // A text that names nothing of the kind is not looked at twice.
+    // Most texts name no picture: this check is cheap.
     let lower = text.to_ascii_lowercase();
     if !EXTENSIONS.iter().any(|extension| lower.contains(extension)) {
         return Vec::new();

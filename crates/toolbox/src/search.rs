@@ -57,7 +57,7 @@ fn read_query(arguments: &Arguments) -> Result<Query, String> {
             let is_literal = arguments.flag("literal")?;
             let is_exact = arguments.flag("case_sensitive")?;
             let mut builder = RegexMatcherBuilder::new();
-            // As people expect it from ripgrep: small letters mean any.
+            // As in ripgrep: a pattern in lower case also matches upper case.
             builder.case_smart(!is_exact).fixed_strings(is_literal).line_terminator(Some(b'\n'));
             builder.size_limit(10 << 20).dfa_size_limit(16 << 20);
             let built = builder.build(query);
@@ -128,7 +128,7 @@ fn walk(root: &Path, start: &Path, query: &Query, found: &mut Found) {
     }
 }
 
-/// What was found so far, and whether to go on.
+/// The results so far, and whether to go on.
 struct Found {
     text: String,
     results: usize,

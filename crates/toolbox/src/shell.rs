@@ -18,7 +18,7 @@ use crate::{Live, Outcome, Output, Stream};
 use capture::Capture;
 
 /// How long output is still waited for after the command has ended. What it wrote is in the pipe already; a process that
-/// it left in the background may hold the pipe open for ever.
+/// it left in the background may hold the pipe open forever.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
 /// Runs a command with `sh -c` in the workspace's root, with nothing on its standard input.
@@ -75,7 +75,7 @@ fn shell(root: &Path, hidden_variables: &[String], command: &str) -> Command {
     shell
 }
 
-/// How a command came to its end.
+/// How a command ended.
 enum Ended {
     Exited(ExitStatus),
     TimedOut,
@@ -94,7 +94,7 @@ async fn follow(shell: &mut Child, seen: &mut Seen<'_>, timeout: Duration, cance
             return Ended::Exited(status);
         }
         let until = exited.map_or(deadline, |(_, until)| until);
-        // Each in its turn: a flood on one stream must hide neither the other nor the command's end.
+        // In turn: much output on one stream must delay neither the other nor the command's end.
         tokio::select! {
             () = cancel.cancelled() => return Ended::Cancelled,
             read = next(&mut stdout, &mut out) => match read {
@@ -114,7 +114,7 @@ async fn follow(shell: &mut Child, seen: &mut Seen<'_>, timeout: Duration, cance
                 None => return Ended::TimedOut,
             },
         }
-        // Output without end must not keep the clock from being looked at.
+        // Endless output must not delay the time-out.
         if exited.is_none() && Instant::now() >= deadline {
             return Ended::TimedOut;
         }
@@ -126,7 +126,7 @@ async fn follow(shell: &mut Child, seen: &mut Seen<'_>, timeout: Duration, cance
     }
 }
 
-/// Reading is safe to cancel: what was not read stays in the pipe. An error counts as the end.
+/// Cancel-safe: what was not read stays in the pipe. An error counts as the end.
 async fn next(pipe: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
     match pipe {
         Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
@@ -169,7 +169,7 @@ impl<'a> Seen<'a> {
 
     /// Both streams under their headings, cut to the limit.
     fn report(&self) -> String {
-        // Errors are short as a rule; they get what they need, up to half.
+        // Standard error is usually short: it gets what it needs, up to half.
         let stderr_room =
             self.stderr.len().min((SHELL_OUTPUT_BYTES / 2).max(SHELL_OUTPUT_BYTES.saturating_sub(self.stdout.len())));
         let stdout_room = SHELL_OUTPUT_BYTES - stderr_room.min(SHELL_OUTPUT_BYTES);

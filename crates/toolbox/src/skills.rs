@@ -10,7 +10,7 @@ use crate::{Outcome, front_matter};
 
 /// The most skills that are taken from one directory, in the order of their folders' names.
 const SKILLS: usize = 500;
-/// How much of a `SKILL.md` is looked at for its front matter.
+/// How much of a `SKILL.md` is read for its front matter.
 const HEAD_BYTES: u64 = 64 * 1024;
 
 /// A skill.

@@ -168,7 +168,7 @@ impl Toolbox {
     }
 
     async fn ask(&self, arguments: &Arguments, cancel: &CancellationToken) -> Result<Outcome, String> {
-        let Some(host) = &self.settings.questions else { return Err("nobody can be asked in this session".into()) };
+        let Some(host) = &self.settings.questions else { return Err("this session cannot ask questions".into()) };
         let questions = convoke_kward::question::parse(arguments.0.get("questions"))?;
         let answers = tokio::select! {
             biased;
@@ -208,7 +208,7 @@ fn knows(known: &Known, place: &Located) -> bool {
     lock(known).contains(&place.relative)
 }
 
-/// What a tool has read or written is known from then on.
+/// Marks a file as known once a tool has read or written it.
 fn remember(known: &Known, done: Result<(Outcome, Located), String>) -> Result<Outcome, String> {
     done.map(|(outcome, place)| {
         lock(known).insert(place.relative);
@@ -219,7 +219,7 @@ fn remember(known: &Known, done: Result<(Outcome, Located), String>) -> Result<O
 /// Runs what touches the disk where it may block.
 async fn blocking(work: impl FnOnce() -> Result<Outcome, String> + Send + 'static) -> Result<Outcome, String> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|why| Err(format!("the tool broke: {why}")))
+    done.unwrap_or_else(|why| Err(format!("the tool failed unexpectedly: {why}")))
 }
 
 async fn or_cancelled(

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::load::Item;
 use crate::config::Config;
 
-/// What one picture is taken for, in tokens.
+/// The estimate for one picture, in tokens.
 const IMAGE_TOKENS: u64 = 1_200;
 
-/// Room that is always kept for an answer.
+/// Tokens that are always reserved for an answer.
 const LEAST_ROOM: u64 = 12_000;
 
 /// The `compaction` settings.
@@ -60,7 +60,7 @@ pub(crate) fn tokens_in(items: &[Item]) -> u64 {
         let total = item.message.0.get("usage")?.get("total_tokens")?.as_u64()?;
         (total > 0).then_some((at + 1, total))
     });
-    // A summary in the place of what was counted makes the count worthless.
+    // A later summary makes the count wrong.
     let summary = items.iter().rposition(|item| item.message.role() == Role::Summary);
     let (from, base) = match counted {
         Some((from, total)) if summary.is_none_or(|summary| summary + 1 < from && summary_is_old(items, summary)) => {
@@ -82,12 +82,12 @@ fn summary_is_old(items: &[Item], summary: usize) -> bool {
 pub(crate) struct Cut {
     /// The first message that stays.
     pub(crate) first_kept: usize,
-    /// The request in the middle of which the cut is.
+    /// The request whose turn is cut in two.
     pub(crate) split_request: Option<String>,
 }
 
-/// Finds the place: the first message of a person behind which all fits, else a place within the last turn. `None` when
-/// all fits as it is.
+/// Finds the first message of a person from which on everything fits, else a place within the last turn. `None` when
+/// everything fits.
 pub(crate) fn cut(items: &[Item], keep_recent: u64) -> Option<Cut> {
     let begins = items.iter().position(|item| item.message.role() != Role::Summary)?;
     let mut left = keep_recent;

@@ -1,5 +1,5 @@
-//! A session file that is open. As long as it is, a shared lock on it tells other processes that somebody is there, so
-//! that no cleaning-up takes it away. Appending happens under the directory's lock, line by line.
+//! An open session file. While it is open, a shared lock keeps other processes from removing it as unused. Lines are
+//! appended one at a time under the directory's lock.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,7 +14,7 @@ use crate::clock;
 use crate::files::{self, Lock};
 use crate::redact::Redactor;
 
-/// The largest file that is opened or looked into.
+/// The largest file that is read.
 pub(crate) const MAX_BYTES: u64 = 512 * 1024 * 1024;
 
 /// The file, and where its chain of entries ends.
@@ -27,20 +27,20 @@ pub(crate) struct SessionFile {
     redactor: Arc<Redactor>,
 }
 
-/// What has to be seen to before a line is appended.
+/// What to do before a line is appended.
 #[derive(Debug)]
 enum FirstLine {
-    /// Nothing. A file that is gone was deleted by somebody, and stays so.
+    /// Nothing. A file that is gone was deleted on purpose and is not made again.
     Kept,
-    /// Nobody has spoken yet. Kward removes such files whenever it lists them, whoever has them open; then the file is
-    /// made again, so that what somebody is about to say is not lost.
+    /// The file has no message yet. Kward removes such files whenever it lists sessions, even open ones; the file is then
+    /// made again, so that the first message is not lost.
     Replaceable(Vec<u8>),
-    /// It is not there. It is written behind what is, where every reader finds it.
+    /// The first line is missing. It is appended after the others, where every reader finds it.
     Lost(Vec<u8>),
 }
 
 impl SessionFile {
-    /// A new file. Fails rather than to write into somebody else's.
+    /// A new file. Fails if there is a file of that name.
     pub(crate) fn create(path: &Path, header: &Header, redactor: Arc<Redactor>) -> io::Result<Self> {
         let dir = dir_of(path);
         files::private_dir(dir)?;
@@ -51,7 +51,7 @@ impl SessionFile {
         Ok(Self { path: path.to_owned(), file, last_entry: None, first_line, redactor })
     }
 
-    /// A file that exists, and its bytes. Nobody can remove it as unused from here on.
+    /// Opens an existing file and reads it. From here on it cannot be removed as unused.
     pub(crate) fn open(path: &Path, redactor: Arc<Redactor>) -> io::Result<(Self, Vec<u8>)> {
         let _lock = Lock::of_dir(dir_of(path))?;
         let mut file = files::private_options().read(true).append(true).open(path)?;
@@ -67,17 +67,17 @@ impl SessionFile {
         Ok((Self { path: path.to_owned(), file, last_entry: None, first_line, redactor }, bytes))
     }
 
-    /// Nobody has spoken in it yet, and this is its first line.
+    /// The file has no message yet; this is its first line.
     pub(crate) fn may_be_made_again(&mut self, header: &Header) {
         self.first_line = FirstLine::Replaceable(line(header));
     }
 
-    /// Its first line is lost, and this is what it was.
+    /// Its first line is missing; this is what it was.
     pub(crate) fn has_lost(&mut self, header: &Header) {
         self.first_line = FirstLine::Lost(line(header));
     }
 
-    /// Goes on behind this entry.
+    /// Continues after this entry.
     pub(crate) fn continue_after(&mut self, entry: Option<String>) {
         self.last_entry = entry;
     }
@@ -107,7 +107,7 @@ impl SessionFile {
         let bytes = line(&record);
         let clean = self.redactor.bytes(bytes.clone());
         self.append(&clean)?;
-        // What is not in the file is not in the conversation either, and so never sent to a model again.
+        // A message that could not be written is not part of the conversation, so it is not sent to a model again.
         if clean != bytes {
             let cleaned = Line::parse(&clean).and_then(|line| serde_json::from_str(line.message?.get()).ok());
             *message = cleaned.unwrap_or_default();
@@ -127,11 +127,11 @@ impl SessionFile {
             message.0.insert("id".into(), id.clone().into());
             let (parent_id, timestamp) = (self.last_entry.as_deref(), clock::now_text());
             if message.role() == Role::Summary {
-                // What it kept is what follows; the entries it spoke of are not in this file.
+                // The messages that it kept follow it here; the entries that it refers to are in the other file.
                 message.0.remove("first_kept_id");
                 message.0.remove("first_kept_entry_id");
             }
-            // A summary, too, is a message here, as in Kward's copies: there is nothing before it to be put away.
+            // As in Kward's copies a summary is a message here: nothing before it is to be left out.
             lines.extend(line(&Record::Message { id: &id, parent_id, timestamp, message: &message }));
             self.last_entry = Some(id.clone());
             copied.push(Item { id, message: Arc::new(message) });
@@ -149,8 +149,8 @@ impl SessionFile {
         self.append(&clean)
     }
 
-    /// Appends whole lines. If a process died in the middle of one, that line is closed first: it is skipped when the
-    /// file is read, and what follows is not lost with it.
+    /// Appends whole lines. A line that a process left unfinished is ended first: readers skip it, and the lines after
+    /// it are not lost.
     pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         let _lock = Lock::of_dir(dir_of(&self.path))?;
         if is_deleted(&self.file)? {
@@ -175,7 +175,7 @@ impl SessionFile {
         self.file.metadata().and_then(|metadata| metadata.modified()).ok().map(|time| clock::of(time).to_string())
     }
 
-    /// Waits until the disk has it.
+    /// Syncs the file to disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }

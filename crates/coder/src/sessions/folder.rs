@@ -1,4 +1,4 @@
-//! Where session files are: one folder per workspace, as clients compute it themselves.
+//! Where session files are: one folder per workspace. Clients compute the same path.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) fn file_name(created: &str, id: &str) -> String {
     format!("{}_{id}.jsonl", created.replace(':', "-"))
 }
 
-/// What the name of a file says of its session.
+/// The time and id in the name of a session file.
 pub(crate) fn header_of_name(path: &Path) -> Option<Header> {
     let (time, id) = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.split_once('_')?;
     let fits = |text: &str, shape: &str| {
@@ -54,7 +54,7 @@ struct LastSession {
 
 const LAST_SESSION: &str = "last_session.json";
 
-/// Notes which session of a folder was opened last. Nothing depends on it, so a failure is not told.
+/// Notes which session of a folder was opened last. A failure is ignored: nothing depends on it.
 pub(crate) fn remember_last(dir: &Path, path: &Path) {
     let last = LastSession { path: shown(path), timestamp: clock::now_text() };
     if noted_last(dir).is_some_and(|noted| noted.path == last.path) {
@@ -66,7 +66,7 @@ pub(crate) fn remember_last(dir: &Path, path: &Path) {
     }
 }
 
-/// The session that was last opened in a workspace, here or by Kward; if that is not known, the newest.
+/// The session that was last opened in a workspace, here or by Kward; if unknown, the newest.
 pub(crate) fn last(dir: &Path) -> Option<PathBuf> {
     let noted = noted_last(dir).map(|last| PathBuf::from(last.path));
     noted.filter(|path| path.is_file()).or_else(|| newest(dir))
@@ -76,7 +76,7 @@ fn noted_last(dir: &Path) -> Option<LastSession> {
     serde_json::from_str(&files::read_text_up_to(&dir.join(LAST_SESSION), 64 * 1024)?).ok()
 }
 
-/// Removes a file that nobody has used and nobody has open, here or in another process. Says whether it did.
+/// Removes a file that is unused and not open in any process. Returns whether it did.
 pub(crate) fn remove_if_unused(path: &Path) -> io::Result<bool> {
     let Some(dir) = path.parent() else { return Ok(false) };
     let _lock = Lock::of_dir(dir)?;
@@ -90,7 +90,7 @@ pub(crate) fn remove_if_unused(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes a file because somebody asked for it.
+/// Removes a file on request.
 pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     let Some(dir) = path.parent() else { return Ok(false) };
     let _lock = Lock::of_dir(dir)?;

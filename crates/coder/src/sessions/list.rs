@@ -1,7 +1,7 @@
 //! The sessions of a workspace, newest first, children under their parents.
 //!
-//! A short-lived process is started for each look at the list, so what was found in a file is kept beside the files,
-//! with the file's size and time. An entry that does not fit is made again; the whole index may be lost at any moment.
+//! Each listing may be a new process, so the facts of each file are kept in an index beside the files, with the file's
+//! size and time. An entry whose size or time differs is made again; losing the index loses nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -20,7 +20,7 @@ use crate::files;
 
 const INDEX: &str = ".convoke-index.json";
 
-/// What is kept of a file depends on how it is looked at; an index of another version is made again.
+/// The version of the index; one of another version is made again.
 const INDEX_VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
@@ -29,7 +29,7 @@ struct Index<T> {
     files: T,
 }
 
-/// What was found in a file, and in which state of it.
+/// The facts of a file, with its size and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     bytes: u64,
@@ -46,7 +46,7 @@ struct Found {
     info: Info,
 }
 
-/// The newest sessions of a folder, which is this workspace's.
+/// The newest sessions of a workspace's folder.
 pub(crate) fn list(dir: &Path, workspace: &str, limit: usize) -> io::Result<Vec<ListedSession>> {
     let mut candidates = candidates(dir)?;
     candidates.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| b.0.cmp(&a.0)));
@@ -108,14 +108,14 @@ fn read_index(dir: &Path) -> BTreeMap<String, Known> {
     index.filter(|index| index.version == INDEX_VERSION).map(|index| index.files).unwrap_or_default()
 }
 
-/// Nothing depends on it, so a failure is not told.
+/// A failure is ignored: nothing depends on it.
 fn write_index(dir: &Path, index: &BTreeMap<String, Known>) {
     if let Ok(bytes) = serde_json::to_vec(&Index { version: INDEX_VERSION, files: index }) {
         let _ = files::replace_private(&dir.join(INDEX), &bytes);
     }
 }
 
-/// Puts children under their parents, as far as those are in the list.
+/// Puts children under their parents where those are in the list.
 fn tree(found: Vec<Found>) -> Vec<ListedSession> {
     let by_path: HashMap<String, usize> = found.iter().enumerate().map(|(at, one)| (shown(&one.path), at)).collect();
     let by_id: HashMap<&str, usize> = found.iter().enumerate().map(|(at, one)| (one.info.id.as_str(), at)).collect();
@@ -155,7 +155,7 @@ fn tree(found: Vec<Found>) -> Vec<ListedSession> {
     out
 }
 
-/// Files that call each other their parents have none.
+/// Files that name each other as parent count as having none.
 fn leads_to_a_root(start: usize, parent: &dyn Fn(usize) -> Option<usize>) -> bool {
     let (mut slow, mut fast) = (start, start);
     loop {

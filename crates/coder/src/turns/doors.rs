@@ -27,7 +27,7 @@ enum Behaviour {
 }
 
 impl Backend {
-    /// `turns/start`. The answer goes out first, then `turnQueued`, then whatever the turn brings.
+    /// `turns/start`. The answer goes out first, then `turnQueued`, then the turn's events.
     pub(crate) fn start_turn(self: &Arc<Self>, params: params::StartTurn) -> Answered {
         let live = self.session(&params.session_id)?;
         let images = attachment::parse(params.attachments)?;
@@ -110,7 +110,7 @@ impl Backend {
         (text, found.into_iter().map(image).collect())
     }
 
-    /// Sees to it that somebody works off a session's turns.
+    /// Starts a worker for a session's turns, unless one runs.
     fn work_off(self: &Arc<Self>, live: &Arc<Live>) {
         {
             let mut queue = live.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -123,7 +123,7 @@ impl Backend {
             while let Some(turn) = next(&live) {
                 if turn.start() && AssertUnwindSafe(backend.run_turn(&live, &turn)).catch_unwind().await.is_err() {
                     // A mistake of ours must not leave a turn without an end, nor the turns behind it without a worker.
-                    let message = "The turn broke off for a reason of the backend's own.".to_owned();
+                    let message = "The turn ended because of an internal error.".to_owned();
                     turn.finish(Err(TurnError { message, code: "internal".into(), fatal: false }));
                 }
                 backend.turns.ended(&turn.id);

@@ -1,5 +1,5 @@
-//! What is held back of a turn's streams, because it may be the beginning of a secret. A stream's pieces are shown one
-//! after another, so a secret in two of them would be read as easily as in one.
+//! Holds back the end of a turn's streams where it may be the beginning of a secret: a secret that is split between two
+//! pieces of a stream must not be shown either.
 
 use convoke_kward::events::{ToolDelta, TurnHappening};
 
@@ -53,7 +53,7 @@ impl Stream {
 pub(crate) struct Held(Vec<(Stream, String)>);
 
 impl Held {
-    /// What can be told now, in order.
+    /// The events that can be sent now, in order.
     pub(crate) fn pass(&mut self, redactor: &Redactor, what: TurnHappening) -> Vec<TurnHappening> {
         let (stream, piece) = match Stream::of(what) {
             Ok(piece) => piece,
@@ -76,7 +76,7 @@ impl Held {
         if shown.is_empty() { Vec::new() } else { vec![stream.piece(shown)] }
     }
 
-    /// The ends of all streams: nothing more will come.
+    /// The held ends of all streams, once no more pieces will come.
     pub(crate) fn rest(&mut self, redactor: &Redactor) -> Vec<TurnHappening> {
         self.end(redactor, |_| true)
     }

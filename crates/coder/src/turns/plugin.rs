@@ -1,4 +1,4 @@
-//! A turn that runs a plugin's command: its output is told, the model is not asked, nothing is written down.
+//! A turn that runs a plugin's command: its output is sent, no model is asked, nothing is written to the session.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Questions to the person: told as a notification, answered by a request, released by a cancel.
+//! Questions to the person: sent as a notification, answered by a request, withdrawn by a cancel.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, Weak};
@@ -27,7 +27,7 @@ struct Waiting {
     answer: oneshot::Sender<Vec<Value>>,
 }
 
-/// Asks in the name of a session.
+/// Asks on behalf of a session.
 #[derive(Debug)]
 pub(crate) struct Asker {
     pub(crate) session_id: String,
@@ -78,7 +78,7 @@ impl Questions {
 }
 
 impl Backend {
-    /// `ui/answerQuestion`. An answer to a question that nobody asks any more is no error: it may have crossed a cancel.
+    /// `ui/answerQuestion`. An answer to a withdrawn question is no error: it may have crossed a cancel.
     pub(crate) fn answer_question(&self, params: params::AnswerQuestion) -> Result<Done, RpcError> {
         let mut waiting = self.questions.lock();
         let is_asked = waiting.get(&params.question_request_id).is_some_and(|w| w.session_id == params.session_id);

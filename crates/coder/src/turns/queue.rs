@@ -13,7 +13,7 @@ pub(crate) const MAX_WAITING: usize = 100;
 /// Turns that have ended and are remembered for replay.
 const MAX_ENDED: usize = 64;
 
-/// Bytes of their events.
+/// Most bytes of their events.
 const MAX_ENDED_BYTES: usize = 16 * 1024 * 1024;
 
 /// The turns of one session.
@@ -21,20 +21,20 @@ const MAX_ENDED_BYTES: usize = 16 * 1024 * 1024;
 pub(crate) struct Queue {
     pub(crate) running: Option<Arc<Turn>>,
     pub(crate) waiting: VecDeque<Arc<Turn>>,
-    /// Somebody is working them off.
+    /// A worker is running them.
     pub(crate) has_worker: bool,
     /// No more are taken: the session is being closed.
     pub(crate) is_closed: bool,
 }
 
 impl Queue {
-    /// The turn at work. One whose end has been told is none, though its worker may still be putting things away.
+    /// The running turn. One whose end was sent does not count, though its worker may still be cleaning up.
     pub(crate) fn at_work(&self) -> Option<&Arc<Turn>> {
         self.running.as_ref().filter(|turn| !turn.status().is_final())
     }
 
-    /// The next turn, for the one who works them off. One that the client has not been told of yet is left to whoever
-    /// tells it: the worker of the turn before may be quicker than the answer. Without one, there is no worker any more.
+    /// The next turn, for the worker. A turn that the client does not know of yet is left to the task that announces it:
+    /// the worker may be faster than the answer. Without a next turn the worker ends.
     pub(crate) fn take(&mut self) -> Option<Arc<Turn>> {
         let is_told = self.waiting.front().is_some_and(|turn| turn.is_told());
         self.running = if is_told { self.waiting.pop_front() } else { None };

@@ -23,7 +23,7 @@ use crate::logs::Status;
 use crate::sessions::live::Live;
 use crate::sessions::record::Record;
 
-/// Variables that a model's commands have no business with.
+/// Environment variables that a model's commands do not get.
 const HIDDEN: [&str; 4] = ["OPENAI_ACCESS_TOKEN", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "LOCAL_API_KEY"];
 
 /// A call as providers and files write it.
@@ -57,7 +57,7 @@ impl Backend {
         };
         let asked = Call { id: call.id.clone(), name: call.name.clone(), arguments: call.arguments.clone() };
         let mut outcome = live.tools().run(&asked, &mut live_output, &turn.cancel).await;
-        // What a command printed may be a secret of this very process.
+        // A command may print a secret of this process.
         outcome.content = self.redactor.text(&outcome.content).into_owned();
         outcome.diff = outcome.diff.map(|diff| self.redactor.text(&diff).into_owned());
         let status = match (outcome.cancelled, outcome.is_error) {
@@ -69,7 +69,7 @@ impl Backend {
         self.keep_result(live, turn, event, &call.name, outcome)
     }
 
-    /// Writes a result down, then tells of it.
+    /// Writes a result to the session file, then sends its event.
     fn keep_result(
         &self,
         live: &Live,
@@ -141,7 +141,7 @@ impl Backend {
         settings
     }
 
-    /// `tools/list`. Without a session there is nobody to put a question to.
+    /// `tools/list`. Without a session no questions can be asked.
     pub(crate) fn list_tools(&self, params: params::Tools) -> Result<Tools, RpcError> {
         let specs = match params.session_id.as_deref() {
             Some(id) => self.session(id)?.tools().specs(),

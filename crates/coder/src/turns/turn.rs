@@ -18,7 +18,7 @@ use crate::outbox::Outbox;
 /// Bytes of events that are kept per turn; beyond them the oldest go first.
 const REPLAY_BYTES: usize = 4 * 1024 * 1024;
 
-/// Inputs that may wait to be taken up by a running turn.
+/// Inputs that may wait for a running turn.
 pub(crate) const MAX_STEERED: usize = 64;
 
 /// What a turn has to do.
@@ -47,7 +47,7 @@ pub(crate) struct Turn {
     pub(crate) id: String,
     pub(crate) session_id: String,
     pub(crate) work: Work,
-    /// Fired when the person wants it to end.
+    /// Fired when the person cancels it.
     pub(crate) cancel: CancellationToken,
     out: Arc<Outbox>,
     state: Mutex<State>,
@@ -97,7 +97,7 @@ impl Turn {
         }
     }
 
-    /// What a client is told of it.
+    /// Its state, as clients see it.
     pub(crate) fn shown(&self) -> results::Turn {
         let state = self.lock();
         results::Turn {
@@ -130,7 +130,7 @@ impl Turn {
         self.lock().event_bytes
     }
 
-    /// Tells what happens. Once the person wants the turn to end, nothing but its end is told.
+    /// Sends an event. After a cancel only the turn's end is sent.
     pub(crate) fn emit(&self, what: TurnHappening) {
         let mut state = self.lock();
         if !state.status.is_final() && !state.is_cancel_requested {
@@ -145,7 +145,7 @@ impl Turn {
         self.emit(TurnHappening::TurnQueued { status: TurnStatus::Queued });
     }
 
-    /// Whether anything has been told of it: that it waits, before everything else.
+    /// Whether any event of it was sent; the first says that it waits.
     pub(crate) fn is_told(&self) -> bool {
         self.lock().last_sequence > 0
     }
@@ -162,7 +162,7 @@ impl Turn {
         true
     }
 
-    /// The person wants it to end. A turn that waits ends at once; one that has ended stays as it is.
+    /// Cancels it. A waiting turn ends at once; one that has ended stays as it is.
     pub(crate) fn request_cancel(&self) {
         let mut state = self.lock();
         if state.status.is_final() || state.is_cancel_requested {
@@ -177,7 +177,7 @@ impl Turn {
         self.cancel.cancel();
     }
 
-    /// It ends; what came first counts.
+    /// Ends it; the first end counts.
     pub(crate) fn finish(&self, outcome: Result<(), TurnError>) {
         let mut state = self.lock();
         if state.status.is_final() {
@@ -212,7 +212,7 @@ impl Turn {
         let _ = finished.wait_for(|finished| *finished).await;
     }
 
-    /// Takes up something more while it runs. Gives it back when it is too late for that, or too much.
+    /// Adds input while it runs. Gives it back when it is too late, or when too much waits.
     pub(crate) fn steer(&self, input: Input) -> Result<(), Input> {
         let mut state = self.lock();
         let takes = state.status == TurnStatus::Running && !state.is_closing && !state.is_cancel_requested;
@@ -230,7 +230,7 @@ impl Turn {
         std::mem::take(&mut self.lock().steered)
     }
 
-    /// The same; and if there is nothing, nothing more is taken up, so that no input falls between two turns.
+    /// The same; if there is none, closes the turn for input, so that no input is lost between two turns.
     pub(crate) fn take_steered_or_close(&self) -> Vec<Input> {
         let mut state = self.lock();
         let steered = std::mem::take(&mut state.steered);

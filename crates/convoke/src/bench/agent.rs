@@ -60,7 +60,7 @@ pub(super) async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Vec<Ro
     drop(child);
     hub.stop().await?;
 
-    let size = std::fs::metadata(&program).context("how large is this program?")?.len() as f64 / MEGABYTE;
+    let size = std::fs::metadata(&program).context("cannot read the size of the program")?.len() as f64 / MEGABYTE;
     let row = |measure: &str, unit, figure, goal, original, note: String| Row {
         measure: format!("agent: {measure}"),
         unit,
@@ -70,7 +70,7 @@ pub(super) async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Vec<Ro
         original,
         note,
     };
-    let compressed = format!("ten minutes compressed {factor} times by settings, without snapshots");
+    let compressed = format!("ten minutes at {factor} times the speed (shorter intervals), without snapshots");
     Ok(vec![
         row("resident memory at rest", "MB", memory, Goal::at_most(10.0), Some("12–16 MB"), String::new()),
         row("CPU at rest", "% of a core", idle, Goal::at_most(0.05), None, compressed),
@@ -80,12 +80,12 @@ pub(super) async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Vec<Ro
             snapshot,
             Goal::NONE,
             None,
-            format!("{sections} sections, programs it runs included"),
+            format!("{sections} sections; includes the programs that it runs"),
         ),
         if is_small {
             row("size of the program", "MB", size, Goal::at_most(12.0), Some("6.6 MB"), String::new())
         } else {
-            let note = "`convoke` itself, with the hub: there is no `convoke-agent` beside it";
+            let note = "this is `convoke` with the hub; there is no `convoke-agent` beside it";
             row("size of the program", "MB", size, Goal::NONE, Some("6.6 MB"), note.into())
         },
     ])

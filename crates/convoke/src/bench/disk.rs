@@ -28,7 +28,7 @@ pub(super) fn measure(directory: &Path, rounds: u32) -> anyhow::Result<Row> {
         forwarder: None,
         goal: Goal::NONE,
         original: None,
-        note: "what one synced write takes of this machine; callers who come together share it".into(),
+        note: "one synced write on this machine; calls that arrive together share one".into(),
     })
 }
 

@@ -51,7 +51,7 @@ impl Bench<'_> {
         parts: &mut [Part],
     ) -> anyhow::Result<()> {
         let (agents, views) = (self.plan.agents, self.plan.overviews);
-        say(&format!("overviews of {agents} agents, and of parts of them"));
+        say(&format!("fleet overviews of {agents} agents and of fewer"));
         let (mut whole, mut bytes) = (Vec::new(), 0);
         let mut of_parts = vec![Vec::new(); parts.len()];
         for _ in 0..self.plan.rounds {
@@ -72,7 +72,7 @@ impl Bench<'_> {
             self.row(
                 Measure::Fleet,
                 Row {
-                    measure: format!("its cost per agent, against {fewer} agents"),
+                    measure: format!("cost per agent, relative to {fewer} agents"),
                     unit: "×",
                     hub: (whole / agents as f64) / (taken / *fewer as f64),
                     forwarder: None,

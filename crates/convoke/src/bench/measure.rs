@@ -137,7 +137,7 @@ impl Bench<'_> {
     async fn handshakes(&mut self, hub: &mut Target, forwarder: &mut Target) -> anyhow::Result<()> {
         let count = self.plan.handshakes;
         self.connect(hub, forwarder, self.plan.agents).await?;
-        say(&format!("a storm of {count} reconnections"));
+        say(&format!("{count} reconnects"));
         let (bare, _) = forwarder.handshakes(count).await?;
         let (own, rate) = hub.handshakes(count).await?;
         self.row(
@@ -149,7 +149,7 @@ impl Bench<'_> {
                 forwarder: Some(bare),
                 goal: Goal::at_most(0.25),
                 original: Some("1.1 ms"),
-                note: format!("{rate:.0}/s in a storm of {count}; the forwarder signs and does not verify"),
+                note: format!("{rate:.0}/s, {count} in all; the forwarder signs but does not verify"),
             },
         );
         Ok(())
@@ -230,13 +230,13 @@ impl Bench<'_> {
             self.row(
                 Measure::Calls,
                 Row {
-                    measure: "the forwarder's with a write and sync".into(),
+                    measure: "CPU per call of a forwarder that writes and syncs".into(),
                     unit: "ms",
                     hub: synced.cpu_ms(),
                     forwarder: Some(bare.cpu_ms()),
                     goal: Goal::NONE,
                     original: None,
-                    note: format!("no hub: a durable call where a thread waits for the disk; {}", synced.describe()),
+                    note: format!("no hub: a thread writes each call and waits for the disk; {}", synced.describe()),
                 },
             );
             if callers == MANY_CALLERS {
@@ -281,7 +281,7 @@ impl Bench<'_> {
                 forwarder: Some(bare),
                 goal: Goal::at_most(0.08),
                 original: Some("0.40 ms"),
-                note: format!("{rate:.0}/s; the forwarder reads and forgets"),
+                note: format!("{rate:.0}/s; the forwarder reads them and keeps nothing"),
             },
         );
         Ok(())

@@ -70,7 +70,7 @@ impl RpcBench<'_> {
         let own = backend.rate("runtime/state", &params, self.plan.load)?;
         let mut echo = Pipe::start(Command::new(&self.program).args(["sim", "echo"]))?;
         let raw = echo.rate("runtime/state", &params, self.plan.load)?;
-        let note = "one after another; beside it an echo over the same pipes".into();
+        let note = "one after another; compared with an echo over the same pipes".into();
         Ok(self.row("runtime/state requests", "/s", own, Some(raw), Goal::NONE, note))
     }
 
@@ -92,11 +92,11 @@ impl RpcBench<'_> {
             }
         }
         if took.len() != count {
-            bail!("{} of {count} deltas came", took.len());
+            bail!("only {} of {count} deltas arrived", took.len());
         }
         let (own, raw) = (p99(took.clone()), p99(bare.clone()));
         let note = format!(
-            "p99 {own:.3} ms through, {raw:.3} ms alone; medians {:.3} and {:.3}",
+            "p99 {own:.3} ms through the backend, {raw:.3} ms without it; medians {:.3} and {:.3}",
             median(took),
             median(bare)
         );
@@ -119,7 +119,7 @@ impl RpcBench<'_> {
                 Ok(began.elapsed())
             })
             .collect::<Result<_>>()?;
-        let note = format!("median of {runs}; beside it the echo's own start");
+        let note = format!("median of {runs}; compared with the start of `convoke sim echo`");
         let raw: Vec<Duration> = (0..runs)
             .map(|_| {
                 let began = Instant::now();
@@ -162,8 +162,9 @@ impl RpcBench<'_> {
             }
             millis(began.elapsed())
         };
-        let note =
-            format!("each in a new process; the first look took {first:.1} ms; beside it the files' metadata alone");
+        let note = format!(
+            "each in a new process; the first took {first:.1} ms; compared with reading the files' metadata alone"
+        );
         Ok(self.row("listing 1,000 sessions", "ms", later, Some(raw), Goal::at_most(100.0), note))
     }
 
@@ -184,7 +185,7 @@ impl RpcBench<'_> {
         let began = Instant::now();
         let bytes = std::fs::read(&path)?.len();
         let raw = millis(began.elapsed());
-        let note = format!("{} KiB; beside it reading the bytes", bytes / 1024);
+        let note = format!("{} KiB; compared with reading the bytes", bytes / 1024);
         Ok(self.row(
             "opening a session of 10,000 messages",
             "ms",
@@ -204,7 +205,7 @@ impl RpcBench<'_> {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib: f64 = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).context("no VmRSS")?;
         let own = Usage::of(backend.child.id())?.user_memory as f64 / 1e6;
-        let note = format!("resident; {own:.1} MB of it its own, the rest the program's file");
+        let note = format!("resident; {own:.1} MB of it heap and stacks, the rest the program's file");
         Ok(self.row("memory of an idle backend", "MB", kib * 1024.0 / 1e6, None, Goal::at_most(20.0), note))
     }
 

@@ -100,7 +100,7 @@ async fn idle(plan: &Plan, hub: &Server, relay: &Server, clients: &[Paired]) -> 
             forwarder: Some(each_ms(bare_cpu)),
             goal: Goal::at_most(0.25),
             original: None,
-            note: "with its connection and upgrade; the relay only upgrades".into(),
+            note: "with connection and upgrade; the relay only upgrades".into(),
         },
         Row {
             measure: format!("user memory per idle client, {count} clients"),

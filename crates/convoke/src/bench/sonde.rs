@@ -189,7 +189,7 @@ async fn at_rest(hub: &Server, token: &str, links: Option<usize>) -> anyhow::Res
         if linked && value(&page, "convoke_store_queue") == Some(0) {
             return Ok(());
         }
-        ensure!(Instant::now() < deadline, "the hub did not come to rest; its metrics:\n{page}");
+        ensure!(Instant::now() < deadline, "the hub is still working after a minute; its metrics:\n{page}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

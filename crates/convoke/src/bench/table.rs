@@ -102,7 +102,7 @@ impl Row {
         }
     }
 
-    /// Digits after the point that mean something.
+    /// How many decimals are shown.
     fn decimals(&self) -> usize {
         match self.unit {
             "ms" if self.hub < 5.0 => 3,
@@ -117,7 +117,7 @@ impl Row {
 pub(super) fn text(plan: &Plan, rows: &[Row], busy: Option<f64>) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["measure", "", "hub", "forwarder", "ratio", "goal", "", "original", "beside it"]);
+    table.set_header(["measure", "", "hub", "forwarder", "ratio", "goal", "", "original", "note"]);
     for row in rows {
         let decimals = row.decimals();
         let number = |value: Option<f64>, decimals: usize| {
@@ -142,11 +142,11 @@ pub(super) fn text(plan: &Plan, rows: &[Row], busy: Option<f64>) -> String {
     }
     let mut text = table.trim_fmt();
     if plan.quick {
-        text.push_str("\nA quick run: it shows that everything works; its figures are rough.");
+        text.push_str("\nThis was a quick run: it shows that everything works, but the figures are rough.");
     }
     if let Some(busy) = busy.filter(|busy| *busy > IDLE) {
         text.push_str(&format!(
-            "\nThe machine had a load of {busy:.1} before the run: rates and latencies are worse than it can do, CPU less so."
+            "\nThe machine was busy before the run (load {busy:.1}): rates and latencies are worse than on an idle machine, CPU times less so."
         ));
     }
     text

@@ -71,7 +71,7 @@ impl Target {
             return Ok(());
         }
         let reply = self.tell(Command::Resize { agents: count as u64 }).await?;
-        let problem = reply.problem.unwrap_or_else(|| "no reason is known".into());
+        let problem = reply.problem.unwrap_or_else(|| "no reason given".into());
         let connected = reply.report.connected;
         ensure!(connected == count as u64, "{connected} of {count} agents are connected: {problem}");
         self.connected = count;

@@ -42,7 +42,7 @@ pub(crate) fn read_file(workspace: &Workspace, arguments: &Arguments) -> Result<
     Ok((Outcome::text(content), place))
 }
 
-/// A file that is too large for text may still be a picture.
+/// A file too large for a text may still be a picture.
 fn picture_of(workspace: &Workspace, place: &Located) -> Result<Option<Outcome>, String> {
     let (mut file, _) = workspace.file(place).map_err(|why| why.to_string())?;
     let mut head = [0_u8; 16];

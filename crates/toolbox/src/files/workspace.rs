@@ -1,7 +1,7 @@
 //! The workspace's root, and the one way to a file in it.
 //!
-//! A path is resolved twice. First by name, links included: it must end inside the root, or it is refused in words that
-//! tell nothing of what is outside. Then it is opened below the root's own handle, step by step, by `cap-std`, which
+//! A path is resolved twice. First by name, links included: it must end inside the root, or it is refused with a message that
+//! reveals nothing of what is outside. Then it is opened below the root's own handle, step by step, by `cap-std`, which
 //! lets no link lead out. So a link that is swapped in between the two leads to a refusal, not out of the workspace.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -96,7 +96,7 @@ impl Workspace {
                 Ok(Located { relative, named: named.to_owned(), exists: true })
             }
             Err(why) if why.kind() == ErrorKind::NotFound => {
-                // A link that leads nowhere: who knows where it would lead once something is there.
+                // A dangling link: its target may be created outside the workspace later.
                 if std::fs::symlink_metadata(&target).is_ok() {
                     return Err(outside());
                 }
@@ -143,7 +143,7 @@ impl Workspace {
         opened.map_err(|why| FileError::from_io(&place.named, why))
     }
 
-    /// Opens a regular file. A pipe or a device is none: opening it must not wait for anybody.
+    /// Opens a regular file; pipes and devices are refused, since opening one may block.
     pub(crate) fn file(&self, place: &Located) -> Result<(File, Metadata), FileError> {
         if place.relative.as_os_str().is_empty() {
             return Err(FileError::NotAFile(place.named.clone()));
@@ -180,8 +180,8 @@ impl Workspace {
         Ok((bytes, metadata))
     }
 
-    /// Puts a file there whole: into a file beside it first, which then takes its name. Who reads meanwhile sees the
-    /// old or the new one. The old one's permissions and owner are kept.
+    /// Replaces a file atomically: writes a file beside it, then renames that. A reader sees the
+    /// old or the new file. The old one's permissions and owner are kept.
     pub(crate) fn replace(&self, place: &Located, bytes: &[u8]) -> Result<(), FileError> {
         let failed = |why: io::Error| FileError::from_io(&place.named, why);
         let Some(name) = place.relative.file_name() else {
@@ -213,7 +213,7 @@ impl Workspace {
                 Ok(()) => Ok(()),
             }
         });
-        // What is left of it helps nobody; the first error is the one to tell.
+        // Clean up; the first error is the one to report.
         let _ = directory.remove_file(&temporary);
         written.map_err(failed)
     }

@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::limits::{FILE_BYTES, WRITE_BYTES};
 
-/// Puts a whole file there. An existing one must have been read. Gives the place as well, whose content is known now.
+/// Writes a whole file. An existing one must have been read. Gives the place as well, which counts as read from now on.
 pub(crate) fn write_file(
     workspace: &Workspace,
     arguments: &Arguments,
