@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use convoke_cli::agent;
 
 use crate::commands::{
-    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, exec, hub, keys, logs, mcp,
-    policy, probe, room, rpc, rules, shell, tokens,
+    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, exec, fleet_file, hub, keys,
+    logs, mcp, policy, probe, room, rpc, rules, shell, tokens,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -98,6 +98,10 @@ pub(crate) enum Command {
     Logs(logs::LogsArgs),
     /// Show the health of every agent
     Fleet,
+    /// Make tags, policy, rules and rooms as a file says, after showing what changes
+    Apply(fleet_file::ApplyArgs),
+    /// Write tags, policy, rules and rooms as a file for `apply` (TOML)
+    Export,
     /// Bridge standard input and output to the hub's MCP endpoint; set up assistants
     Mcp(mcp::McpArgs),
     /// Run a probe on a Sonde agent
@@ -230,6 +234,9 @@ mod tests {
             "convoke tokens revoke anna",
             "convoke logs --agent pc-1 --level warn --follow --limit 5",
             "convoke fleet",
+            "convoke apply -f fleet.toml --yes --prune",
+            "convoke apply -f - --dry-run",
+            "convoke export",
             "convoke mcp --hub http://h --token t",
             "convoke mcp install claude-code --dry-run",
             "convoke backup create f --with-key",

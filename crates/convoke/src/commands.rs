@@ -13,6 +13,7 @@ mod config;
 pub(crate) mod enrol;
 pub(crate) mod exec;
 pub(crate) mod fleet;
+pub(crate) mod fleet_file;
 pub(crate) mod hub;
 pub(crate) mod keys;
 mod local_agent;
@@ -125,6 +126,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Audit(command) => against_a_hub(audit::run(verb, command)),
         Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),
+        Command::Apply(args) => against_a_hub(fleet_file::apply(verb, args)),
+        Command::Export => against_a_hub(fleet_file::export(verb)),
         Command::Fleet => against_a_hub(fleet::run(verb)),
         Command::Mcp(args) => against_a_hub(mcp::run(verb, args)),
         Command::Probe(args) => against_a_hub(probe::run(verb, args)),

@@ -11,6 +11,7 @@ mod data_0_1_0;
 mod disk;
 mod endpoint;
 mod exec;
+mod fleet_file;
 mod kill;
 mod log;
 mod mcp;

@@ -125,7 +125,7 @@ impl Run {
                     }
                     let _ = self.ready.send(());
                 }
-                AgentEvent::Request { id, tool, args } => {
+                AgentEvent::Request { id, tool, args, .. } => {
                     let args: Value = serde_json::from_str(args.get()).expect("arguments");
                     let _ = self.ask.send((tool.clone().into_owned(), args.clone()));
                     if let Some(frame) = answer(id, &tool, &args) {
