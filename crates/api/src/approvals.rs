@@ -36,6 +36,12 @@ pub struct ApprovalView {
     pub args: Option<Box<RawValue>>,
     /// The keyed digest of the exact arguments.
     pub args_digest: String,
+    /// The person whose the caller is, where it has an owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Only a second person's yes counts: not the owner's.
+    #[serde(default)]
+    pub second_person: bool,
     /// When it was requested.
     #[schema(value_type = words::Time)]
     pub created_at: Timestamp,

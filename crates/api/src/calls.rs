@@ -77,6 +77,9 @@ pub struct PendingApproval {
     /// When it expires.
     #[schema(value_type = words::Time)]
     pub expires_at: Timestamp,
+    /// That nobody can approve it as things are, where this is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The state of a call.

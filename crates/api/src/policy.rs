@@ -67,6 +67,8 @@ pub struct ConfirmRuleShape {
     callers: Option<Vec<String>>,
     /// Doors: `http`, `mcp`, `cli`, `room`.
     doors: Option<Vec<words::Door>>,
+    /// Only a second person's yes counts: not the owner's of what asks.
+    second_person: Option<bool>,
 }
 
 #[cfg(test)]
@@ -103,6 +105,7 @@ mod tests {
             tags: Some(Vec::new()),
             callers: Some(Vec::new()),
             doors: Some(Vec::new()),
+            second_person: true,
         };
         let (names, required) = described::<ConfirmRuleShape>();
         assert_eq!(names, keys(&json!(rule)));

@@ -46,6 +46,14 @@ impl std::fmt::Debug for TokenMinted {
     }
 }
 
+/// Pause an assistant's token, or let it go on.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenChange {
+    /// Whether it is refused until it is let go on.
+    pub paused: bool,
+}
+
 /// One token, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TokenView {
@@ -106,7 +114,7 @@ pub struct TokenQuery {
 #[derive(Clone, Debug, ToSchema)]
 #[schema(as = Scopes)]
 #[expect(dead_code, reason = "described, and never made")]
-struct ScopesShape {
+pub(crate) struct ScopesShape {
     /// Effects that its calls may have.
     effects: Option<Vec<words::Effect>>,
     /// Tools by name, globs allowed.

@@ -29,6 +29,8 @@ macro_rules! words {
 words! {
     /// The role of a token.
     Role: grant::Role::ALL.map(grant::Role::name);
+    /// A right that somebody has.
+    Right: grant::Right::HELD.map(grant::Right::name);
     /// The trust in a peer.
     Trust: peer::Trust::ALL.map(peer::Trust::name);
     /// The liveness of a peer.
@@ -50,7 +52,7 @@ words! {
     /// The health of a machine; `unknown` before its first snapshot.
     Health: ["unknown"].into_iter().chain(Status::ALL.map(Status::name));
     /// Whether a token is good.
-    TokenState: ["active", "expired", "revoked"];
+    TokenState: ["active", "paused", "expired", "revoked"];
     /// How loud a log line is.
     Level: ["error", "warn", "info", "debug", "trace"];
 }

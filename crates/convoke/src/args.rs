@@ -8,7 +8,7 @@ use convoke_cli::agent;
 
 use crate::commands::{
     agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, exec, fleet_file, hub, keys,
-    logs, mcp, policy, probe, room, rpc, rules, shell, tokens,
+    logs, mcp, policy, probe, room, rpc, rules, shell, tokens, users,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -94,6 +94,12 @@ pub(crate) enum Command {
     /// List, create and revoke operator tokens
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    /// List, add and remove the people who sign in to the page
+    #[command(subcommand)]
+    Users(users::UsersCommand),
+    /// List and end the sessions of people who are signed in
+    #[command(subcommand)]
+    Sessions(users::SessionsCommand),
     /// Show log lines of agents
     Logs(logs::LogsArgs),
     /// Show the health of every agent
@@ -223,6 +229,7 @@ mod tests {
             "convoke policy remove x",
             "convoke policy confirm list",
             "convoke policy confirm add --id x --effects interact,manage --doors cli --tools shell_*",
+            "convoke policy confirm add --id x --effects manage --second-person",
             "convoke policy confirm remove x",
             "convoke audit list --agent pc-1 --tool fs_list --kind call --after 3 --limit 10",
             "convoke audit export -",
@@ -232,6 +239,14 @@ mod tests {
             "convoke tokens create claude --role operator --for-assistant --owner anna",
             "convoke tokens create script --role viewer --doors http,cli",
             "convoke tokens revoke anna",
+            "convoke users list",
+            "convoke users add anna --role admin --approve --password",
+            "convoke users add bert --role operator --agents lab-*",
+            "convoke users change bert --role viewer --no-scopes",
+            "convoke users link bert",
+            "convoke users remove bert --yes",
+            "convoke sessions list --user anna",
+            "convoke sessions end 0190f3a0-0000-7000-8000-000000000001",
             "convoke logs --agent pc-1 --level warn --follow --limit 5",
             "convoke fleet",
             "convoke apply -f fleet.toml --yes --prune",

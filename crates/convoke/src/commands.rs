@@ -32,6 +32,7 @@ pub(crate) mod rules;
 pub(crate) mod shell;
 pub(crate) mod status;
 pub(crate) mod tokens;
+pub(crate) mod users;
 mod verdict;
 
 use std::path::Path;
@@ -125,6 +126,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Room(command) => against_a_hub(room::run(verb, *command)),
         Command::Audit(command) => against_a_hub(audit::run(verb, command)),
         Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
+        Command::Users(command) => against_a_hub(users::users(verb, command)),
+        Command::Sessions(command) => against_a_hub(users::sessions(verb, command)),
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),
         Command::Apply(args) => against_a_hub(fleet_file::apply(verb, args)),
         Command::Export => against_a_hub(fleet_file::export(verb)),

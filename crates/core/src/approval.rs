@@ -69,6 +69,8 @@ pub struct Approval {
     pub created_at: Timestamp,
     /// When it lapses.
     pub expires_at: Timestamp,
+    /// A rule asks for a second person: whoever asked, and whose they are, is not enough.
+    pub second_person: bool,
     /// The present state.
     pub state: ApprovalState,
 }
@@ -77,8 +79,13 @@ pub struct Approval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// The decider is the asker.
-    #[error("who asked for a call can never approve it")]
+    #[error(
+        "who asked for a call can never approve it, and whose they are only in a signed-in session, for an assistant"
+    )]
     OwnCall,
+    /// The decider is the asker's owner, and has not shown just now that it is them.
+    #[error("this needs your password or passkey again")]
+    StepUp,
     /// Too late.
     #[error("this approval has expired")]
     Expired,
@@ -96,22 +103,45 @@ pub enum ApprovalError {
     Unreadable,
 }
 
-/// Who decides: a token, and the person it belongs to. A token that belongs to nobody is a person of its own name.
+/// Who decides: a principal, and the person it belongs to. A token that belongs to nobody is a person of its own name.
 #[derive(Clone, Copy, Debug)]
 pub struct Decider<'a> {
-    /// The token.
+    /// The token or user.
     pub token: TokenId,
     /// Whose it is.
     pub person: &'a str,
+    /// What they have shown.
+    pub shown: Shown,
+}
+
+/// What a decider has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// A token, which programs have.
+    Token,
+    /// The cookie of a session in which a person is signed in.
+    Session,
+    /// In such a session, a password or passkey just now.
+    StepUp,
+}
+
+/// Who asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    /// The person it belongs to.
+    pub person: &'a str,
+    /// An assistant asks, and not a person directly or with a token of theirs.
+    pub is_assistant: bool,
 }
 
 impl Approval {
     /// A person decides. That the decider holds the `approve` right is the gate's business; that they are not the
-    /// asker, nor the asker's owner or anything of theirs, is checked here, where nothing can go around it.
+    /// asker, nor anything of the asker's owner, is checked here, where nothing can go around it. The owner decides on what
+    /// their assistant asks for, unless a rule asks for a second person: signed in, and for a yes with a step-up.
     pub fn decide(
         &mut self,
         by: Decider<'_>,
-        asker: &str,
+        asker: Asker<'_>,
         approve: bool,
         now: Timestamp,
     ) -> Result<(), ApprovalError> {
@@ -120,8 +150,16 @@ impl Approval {
         }
         // First the clock: an expired approval must be marked so, whoever comes.
         self.expire(now)?;
-        if by.token == self.binding.caller || by.person == asker {
+        if by.token == self.binding.caller {
             return Err(ApprovalError::OwnCall);
+        }
+        if by.person == asker.person {
+            if by.shown == Shown::Token || !asker.is_assistant || self.second_person {
+                return Err(ApprovalError::OwnCall);
+            }
+            if approve && by.shown != Shown::StepUp {
+                return Err(ApprovalError::StepUp);
+            }
         }
         self.state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
         Ok(())
@@ -137,6 +175,9 @@ impl Approval {
         self.expire(now)?;
         if by != self.binding.caller {
             return Err(ApprovalError::OtherCall);
+        }
+        if self.second_person {
+            return Err(ApprovalError::OwnCall);
         }
         self.state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
         Ok(())
@@ -176,8 +217,9 @@ mod tests {
     const ASKER: TokenId = TokenId::new(Uuid::from_u128(1));
     const OTHER: TokenId = TokenId::new(Uuid::from_u128(2));
 
-    const ASKER_ITSELF: Decider<'static> = Decider { token: ASKER, person: "asker" };
-    const SOMEBODY_ELSE: Decider<'static> = Decider { token: OTHER, person: "other" };
+    const ASKER_ITSELF: Decider<'static> = Decider { token: ASKER, person: "asker", shown: Shown::Token };
+    const SOMEBODY_ELSE: Decider<'static> = Decider { token: OTHER, person: "other", shown: Shown::Token };
+    const BY_ASKER: Asker<'static> = Asker { person: "asker", is_assistant: false };
 
     fn pending() -> Approval {
         Approval {
@@ -191,6 +233,7 @@ mod tests {
             },
             created_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(100),
+            second_person: false,
             state: ApprovalState::Pending,
         }
     }
@@ -202,23 +245,56 @@ mod tests {
     #[test]
     fn who_asked_can_never_approve() {
         let mut approval = pending();
-        assert_eq!(approval.decide(ASKER_ITSELF, "asker", true, at(1)), Err(ApprovalError::OwnCall));
+        assert_eq!(approval.decide(ASKER_ITSELF, BY_ASKER, true, at(1)), Err(ApprovalError::OwnCall));
         assert_eq!(approval.state, ApprovalState::Pending);
     }
 
     #[test]
     fn another_token_of_who_asked_cannot_approve_either() {
         let mut approval = pending();
-        let same_person = Decider { token: OTHER, person: "alex" };
-        assert_eq!(approval.decide(same_person, "alex", true, at(1)), Err(ApprovalError::OwnCall));
-        approval.decide(same_person, "claude", true, at(1)).expect("somebody else");
+        let same_person = Decider { token: OTHER, person: "alex", shown: Shown::Token };
+        let alex = Asker { person: "alex", is_assistant: false };
+        assert_eq!(approval.decide(same_person, alex, true, at(1)), Err(ApprovalError::OwnCall));
+        let claude = Asker { person: "claude", is_assistant: false };
+        approval.decide(same_person, claude, true, at(1)).expect("somebody else");
+    }
+
+    #[test]
+    fn whose_yes_counts() {
+        use ApprovalError::{OwnCall, StepUp};
+        let own = |shown| Decider { token: OTHER, person: "alex", shown };
+        for (is_assistant, second_person, shown, approve, expect) in [
+            (true, false, Shown::StepUp, true, Ok(())),
+            (true, false, Shown::Session, true, Err(StepUp)),
+            (true, false, Shown::Session, false, Ok(())),
+            (true, false, Shown::Token, true, Err(OwnCall)),
+            (true, false, Shown::Token, false, Err(OwnCall)),
+            (true, true, Shown::StepUp, true, Err(OwnCall)),
+            (false, false, Shown::StepUp, true, Err(OwnCall)),
+            (false, true, Shown::StepUp, true, Err(OwnCall)),
+        ] {
+            let asker = Asker { person: "alex", is_assistant };
+            let pending = Approval { second_person, ..pending() };
+            let told = (is_assistant, second_person, shown, approve);
+            assert_eq!(pending.clone().decide(own(shown), asker, approve, at(1)), expect, "{told:?}");
+            let other = Decider { person: "bert", ..own(Shown::Token) };
+            assert_eq!(pending.clone().decide(other, asker, approve, at(1)), Ok(()), "{told:?}");
+            let itself = Decider { token: ASKER, ..own(shown) };
+            assert_eq!(pending.clone().decide(itself, asker, approve, at(1)), Err(OwnCall), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn the_asker_at_its_own_client_is_no_second_person() {
+        let mut approval = Approval { second_person: true, ..pending() };
+        assert_eq!(approval.decide_at_client(ASKER, true, at(1)), Err(ApprovalError::OwnCall));
     }
 
     #[test]
     fn an_approval_is_used_once() {
         let mut approval = pending();
         let binding = approval.binding.clone();
-        approval.decide(SOMEBODY_ELSE, "asker", true, at(1)).expect("in time");
+        approval.decide(SOMEBODY_ELSE, BY_ASKER, true, at(1)).expect("in time");
         approval.consume(&binding, at(2)).expect("approved");
         assert_eq!(approval.consume(&binding, at(3)), Err(ApprovalError::NotApproved(ApprovalState::Used)));
     }
@@ -236,7 +312,7 @@ mod tests {
     #[test]
     fn another_call_cannot_use_it() {
         let mut approval = pending();
-        approval.decide(SOMEBODY_ELSE, "asker", true, at(1)).expect("in time");
+        approval.decide(SOMEBODY_ELSE, BY_ASKER, true, at(1)).expect("in time");
         let altered = Binding { args_digest: "e".into(), ..approval.binding.clone() };
         assert_eq!(approval.consume(&altered, at(2)), Err(ApprovalError::OtherCall));
     }
@@ -244,10 +320,10 @@ mod tests {
     #[test]
     fn time_runs_out_before_and_after_the_decision() {
         let mut late = pending();
-        assert_eq!(late.decide(SOMEBODY_ELSE, "asker", true, at(100)), Err(ApprovalError::Expired));
+        assert_eq!(late.decide(SOMEBODY_ELSE, BY_ASKER, true, at(100)), Err(ApprovalError::Expired));
         let mut unused = pending();
         let binding = unused.binding.clone();
-        unused.decide(SOMEBODY_ELSE, "asker", true, at(99)).expect("in time");
+        unused.decide(SOMEBODY_ELSE, BY_ASKER, true, at(99)).expect("in time");
         assert_eq!(unused.consume(&binding, at(100)), Err(ApprovalError::Expired));
     }
 
@@ -264,7 +340,7 @@ mod tests {
                 match what {
                     0 => {
                         let by = if own { ASKER_ITSELF } else { SOMEBODY_ELSE };
-                        if approval.decide(by, "asker", approve, at(ms)).is_ok() {
+                        if approval.decide(by, BY_ASKER, approve, at(ms)).is_ok() {
                             prop_assert!(!own && ms < 100);
                             yes = approve;
                         }

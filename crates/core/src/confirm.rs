@@ -30,6 +30,9 @@ pub struct ConfirmRule {
     /// Doors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doors: Option<Vec<Door>>,
+    /// The yes must come from a second person: not from the owner of what asks, nor from anything of theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub second_person: bool,
 }
 
 /// The rule a new hub starts with: what an assistant wants to change, a person confirms.

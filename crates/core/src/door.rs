@@ -14,6 +14,8 @@ pub enum Door {
     Mcp,
     /// The command line.
     Cli,
+    /// A person signed in to the page.
+    Page,
     /// A room.
     Room,
     /// A protocol's own socket.
@@ -22,7 +24,7 @@ pub enum Door {
 
 impl Door {
     /// All doors.
-    pub const ALL: [Self; 5] = [Self::Http, Self::Mcp, Self::Cli, Self::Room, Self::Wire];
+    pub const ALL: [Self; 6] = [Self::Http, Self::Mcp, Self::Cli, Self::Page, Self::Room, Self::Wire];
 
     /// The name used on every surface.
     pub const fn name(self) -> &'static str {
@@ -30,15 +32,16 @@ impl Door {
             Self::Http => "http",
             Self::Mcp => "mcp",
             Self::Cli => "cli",
+            Self::Page => "page",
             Self::Room => "room",
             Self::Wire => "wire",
         }
     }
 
     /// Whether a list of doors includes this one. The command line speaks HTTP and only says that it is one: saying so
-    /// neither gets past a rule for `http` nor needs more than `http` in a token's scope.
+    /// neither gets past a rule for `http` nor needs more than `http` in a token's scope. The page speaks HTTP, too.
     pub fn is_in(self, list: &[Self]) -> bool {
-        list.contains(&self) || (self == Self::Cli && list.contains(&Self::Http))
+        list.contains(&self) || (matches!(self, Self::Cli | Self::Page) && list.contains(&Self::Http))
     }
 
     /// The door of that name.

@@ -118,6 +118,8 @@ pub enum Event {
     Room(RoomEvent),
     /// About a rule.
     Policy(PolicyEvent),
+    /// About a user.
+    User(UserEvent),
     /// A log line.
     Log(LogEvent),
     /// About the hub itself.
@@ -306,6 +308,15 @@ pub struct PolicyEvent {
     pub removed: bool,
 }
 
+/// Something about a user changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct UserEvent {
+    /// Their name.
+    pub user: String,
+    /// What happened, in the word that the journal has for it: `added`, `changed`, `removed`, `signed in`, …
+    pub what: String,
+}
+
 /// A log line, as `GET /api/logs` shows it.
 #[derive(Clone, Debug, Serialize)]
 pub struct LogEvent {
@@ -369,6 +380,11 @@ pub enum Scope<'a> {
         /// The tool.
         tool: &'a str,
     },
+    /// The user, and who may change users.
+    User {
+        /// The user.
+        name: &'a str,
+    },
     /// The token that asked, and admins who reach the target.
     Call {
         /// The token that asked.
@@ -399,6 +415,7 @@ impl Event {
             Self::Message(_) => Kind::Message,
             Self::Room(_) => Kind::Room,
             Self::Policy(_) => Kind::Policy,
+            Self::User(_) => Kind::User,
             Self::Log(_) => Kind::Log,
             Self::Hub(_) => Kind::Hub,
         }
@@ -423,6 +440,7 @@ impl Event {
             Self::Message(event) => Scope::Inbox { sender: &event.peer, tool: event.read_by },
             Self::Room(event) => peer(&event.peer),
             Self::Policy(_) => Scope::Everyone,
+            Self::User(event) => Scope::User { name: &event.user },
             Self::Log(event) => event.agent.as_ref().map_or(Scope::Unnarrowed, |agent| peer(agent.as_str())),
             Self::Hub(_) => Scope::Unnarrowed,
         }

@@ -19,6 +19,8 @@ pub enum Verdict {
     Confirm {
         /// The confirm rule.
         rule: String,
+        /// A rule that matches asks for a second person.
+        second_person: bool,
     },
     /// The call may be sent.
     Allowed,
@@ -62,10 +64,14 @@ pub fn decide_with(
     }
     match consent {
         Consent::Given => Verdict::Allowed,
-        Consent::NotAsked => match confirm.iter().find(|rule| rule.matches(facts)) {
-            Some(rule) => Verdict::Confirm { rule: rule.id.clone() },
-            None => Verdict::Allowed,
-        },
+        Consent::NotAsked => {
+            let matching = || confirm.iter().filter(|rule| rule.matches(facts));
+            // The strictest says whose yes it takes.
+            match matching().find(|rule| rule.second_person).or_else(|| matching().next()) {
+                Some(rule) => Verdict::Confirm { rule: rule.id.clone(), second_person: rule.second_person },
+                None => Verdict::Allowed,
+            }
+        }
     }
 }
 
@@ -107,6 +113,27 @@ mod tests {
                 if door == Door::Mcp { Verdict::Allowed } else { Verdict::Denied(Missing::Scope("doors")) };
             assert_eq!(verdict, expected, "{door}");
         }
+    }
+
+    #[test]
+    fn the_strictest_rule_says_whose_yes_it_takes() {
+        let facts = Facts {
+            tool: "shell_exec",
+            effect: Effect::Manage,
+            agent: "pc",
+            tags: &[],
+            caller: "c",
+            door: Door::Mcp,
+        };
+        let grant = Grant { role: Role::Operator, scopes: Scopes::default() };
+        let strict = ConfirmRule { id: "strict".into(), second_person: true, ..ConfirmRule::default() };
+        let other = ConfirmRule { tools: Some(vec!["fs_*".into()]), ..strict.clone() };
+        let verdict =
+            |rules: &[ConfirmRule]| decide(&grant, &Guard::builtin(), &[], rules, &facts, Consent::NotAsked);
+        let confirm = |rule: &str, second_person| Verdict::Confirm { rule: rule.into(), second_person };
+        let default = ConfirmRule::default_rule();
+        assert_eq!(verdict(&[default.clone(), strict]), confirm("strict", true));
+        assert_eq!(verdict(&[default.clone(), other]), confirm(&default.id, false));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum Role {
     Viewer,
     /// May make every call.
     Operator,
-    /// May also change policy, tokens and trust.
+    /// May also change policy, users, tokens and trust.
     Admin,
 }
 
@@ -74,11 +74,19 @@ pub enum Right {
     Policy,
     /// Mint and revoke operator tokens.
     Tokens,
+    /// A password, one-time link or passkey that the door itself checks: signing in.
+    SignIn,
+    /// Add, change and remove users.
+    Users,
     /// Enrol, tag, revoke, re-key and remove agents.
     Trust,
 }
 
 impl Right {
+    /// Those that somebody has or lacks; the others are about how a door is entered.
+    pub const HELD: [Self; 7] =
+        [Self::View, Self::Call, Self::Approve, Self::Policy, Self::Tokens, Self::Users, Self::Trust];
+
     /// The name used in refusals and in the list of doors.
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,6 +98,8 @@ impl Right {
             Self::Approve => "approve",
             Self::Policy => "policy",
             Self::Tokens => "tokens",
+            Self::SignIn => "sign_in",
+            Self::Users => "users",
             Self::Trust => "trust",
         }
     }
@@ -199,11 +209,12 @@ impl Grant {
             }
         };
         match right {
-            Right::Public | Right::OwnCredential | Right::Guest | Right::View | Right::Call => Ok(()),
+            Right::Public | Right::OwnCredential | Right::Guest | Right::SignIn | Right::View | Right::Call => Ok(()),
             Right::Approve if self.scopes.approve == Some(true) => Ok(()),
             Right::Approve => Err(Missing::Scope("approve")),
             Right::Policy => admin("policy"),
             Right::Tokens => admin("tokens"),
+            Right::Users => admin("users"),
             Right::Trust if self.role < Role::Admin => Err(Missing::Role { needed: Role::Admin, has: self.role }),
             Right::Trust => Ok(()),
         }
@@ -215,6 +226,11 @@ impl Grant {
             return Err(Missing::Scope("doors"));
         }
         Ok(())
+    }
+
+    /// Whether it was made for an assistant: good at the door for them, and nowhere else.
+    pub fn is_for_assistant(&self) -> bool {
+        self.scopes.doors.as_deref() == Some(&[Door::Mcp])
     }
 
     /// Whether every right there is can be handed on with this grant: who holds it can let anyone in again.
@@ -314,7 +330,7 @@ mod tests {
         for (scopes, good) in [
             ("{}", Door::ALL.to_vec()),
             (r#"{"doors":["mcp"]}"#, vec![Door::Mcp]),
-            (r#"{"doors":["http"]}"#, vec![Door::Http, Door::Cli]),
+            (r#"{"doors":["http"]}"#, vec![Door::Http, Door::Cli, Door::Page]),
             (r#"{"doors":["cli","room"]}"#, vec![Door::Cli, Door::Room]),
         ] {
             let grant = grant(Role::Operator, scopes);

@@ -213,8 +213,12 @@ uuid_id!(
     ApprovalId
 );
 uuid_id!(
-    /// An operator token (not its secret).
+    /// A principal: an operator token (not its secret), a user, or a guest of a room.
     TokenId
+);
+uuid_id!(
+    /// A session of a user who is signed in (not its secret).
+    SessionId
 );
 uuid_id!(
     /// A hub: the owner of one journal chain.

@@ -43,6 +43,8 @@ pub enum Kind {
     Grant,
     /// An operator token was minted or revoked.
     Token,
+    /// A user was added, changed or removed, or one of their sessions, links or passkeys was.
+    User,
     /// An agent was tagged, revoked, re-keyed or removed.
     Trust,
     /// The hub itself: started, stopped, restored, re-keyed.
@@ -53,7 +55,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Call,
         Self::Enrol,
         Self::Auth,
@@ -62,6 +64,7 @@ impl Kind {
         Self::Pairing,
         Self::Grant,
         Self::Token,
+        Self::User,
         Self::Trust,
         Self::Hub,
         Self::Refusal,
@@ -78,6 +81,7 @@ impl Kind {
             Self::Pairing => "pairing",
             Self::Grant => "grant",
             Self::Token => "token",
+            Self::User => "user",
             Self::Trust => "trust",
             Self::Hub => "hub",
             Self::Refusal => "refusal",

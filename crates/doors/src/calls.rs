@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use convoke_api::calls::{CallFailure, CallList, CallQuery, CallStatus, CallSummary, PendingApproval};
 use convoke_core::call::CallState;
 use convoke_core::grant::Role;
-use convoke_core::id::CallId;
+use convoke_core::id::{ApprovalId, CallId};
 use convoke_core::time::Timestamp;
 use convoke_gate::calls::{self, Call, Done, PlaceError};
 use convoke_gate::hub::Hub;
@@ -181,9 +181,17 @@ pub fn status(call: &Arc<Call>) -> CallStatus {
         approval: call
             .approval()
             .filter(|_| call.state() == CallState::Waiting)
-            .map(|(id, expires_at)| PendingApproval { id, expires_at }),
+            .map(|(id, expires_at)| pending(call, id, expires_at)),
     }
 }
+
+/// The approval that a call waits for.
+pub fn pending(call: &Call, id: ApprovalId, expires_at: Timestamp) -> PendingApproval {
+    PendingApproval { id, expires_at, note: call.is_in_vain().then(|| NOBODY.into()) }
+}
+
+/// Said of a call that waits in vain.
+pub const NOBODY: &str = "nobody can approve this call as things are: an admin lets another user approve";
 
 /// A call that is only in the journal any more: its outcome without its result.
 async fn from_journal(hub: &Hub, caller: &Caller, id: CallId) -> Result<Found, ApiError> {

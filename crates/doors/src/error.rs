@@ -78,6 +78,19 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", missing.to_string())
     }
 
+    /// 403, for a token that is paused.
+    pub fn paused() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "paused", "this token is paused")
+            .hint("whose it is, or an admin, lets it go on")
+    }
+
+    /// 403, for a session that must show a password or passkey again.
+    pub fn step_up() -> Self {
+        let message = "this needs your password or passkey again";
+        Self::new(StatusCode::FORBIDDEN, "step_up", message)
+            .hint("show it with `POST /api/session/step-up`; that counts for five minutes")
+    }
+
     /// 404.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)

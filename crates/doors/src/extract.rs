@@ -102,7 +102,7 @@ pub async fn body(
         return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not arrive in time"));
     };
     match collected {
-        Ok(_) if caller.is_some_and(|caller| !caller.token.is_active(clock::now())) => {
+        Ok(_) if caller.is_some_and(|caller| !caller.is_active(clock::now())) => {
             Err(ApiError::unauthorized("this token is no longer valid"))
         }
         Ok(body) => Ok(body.to_bytes()),

@@ -19,6 +19,7 @@ use convoke_store::Lossy;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 
+use crate::cookie::Way;
 use crate::error::clip;
 use crate::{ApiError, origin};
 use convoke_gate::calls::to_its_end;
@@ -245,12 +246,12 @@ impl Router {
             Ok(caller) => {
                 // MCP tells it in its own words; and who gives up their own token is told that this was done.
                 let tells = request.method() != Method::DELETE && route.challenge.is_none();
-                let token = caller.as_ref().filter(|_| tells).map(|caller| Arc::clone(&caller.token));
+                let asker = caller.clone().filter(|_| tells && route.right != Right::SignIn);
                 request.extensions_mut().insert(HttpContext { from, caller, names });
                 let answering = (route.enter)(request);
                 let response = if route.finishes { to_its_end(hub, answering).await } else { answering.await };
-                match token {
-                    Some(token) if response.status().is_success() && !token.is_active(clock::now()) => too_late(),
+                match asker {
+                    Some(asker) if response.status().is_success() && !asker.is_active(clock::now()) => too_late(),
                     _ => response,
                 }
             }
@@ -262,7 +263,7 @@ impl Router {
 
 /// A token that was revoked, or lapsed, while its request was under way: whoever has it hears nothing more.
 fn too_late() -> Response<Body> {
-    ApiError::unauthorized("this token is no longer valid; the journal has the outcome of the request")
+    ApiError::unauthorized("this token or session is no longer valid; the journal has the outcome of the request")
         .into_response()
 }
 
@@ -303,12 +304,20 @@ async fn keep(hub: &Hub, route: &Route, request: &mut Request, from: IpAddr) -> 
     if right == Right::Public {
         return Ok(None);
     }
-    if right == Right::Guest && !request.headers().contains_key(header::AUTHORIZATION) {
-        return Ok(None);
+    if right == Right::SignIn && origin::is_own_page(hub, request) == Some(false) {
+        // Or a foreign page could sign its reader in as somebody else.
+        origin::check_own_page(hub, request)?;
     }
-    let caller = authenticate(hub, route, request, from)?;
+    let caller = match in_session(hub, route, request, from)? {
+        Some(caller) => caller,
+        None if right == Right::SignIn => return Ok(None),
+        None if right == Right::Guest && !request.headers().contains_key(header::AUTHORIZATION) => return Ok(None),
+        None => authenticate(hub, route, request, from)?,
+    };
     let grant = &caller.token.grant;
-    if let Err(missing) = grant.check_door(caller.door).and_then(|()| grant.check(right)) {
+    // Who came by the welcome link may add the first user.
+    let has_right = || if right == Right::Users && caller.is_welcome() { Ok(()) } else { grant.check(right) };
+    if let Err(missing) = grant.check_door(caller.door).and_then(|()| has_right()) {
         let what = format!("{} {}", request.method(), clip(request.uri().path()));
         record_refusal(hub, &caller, &what, None).await;
         let refused = ApiError::forbidden(&missing);
@@ -320,6 +329,14 @@ async fn keep(hub: &Hub, route: &Route, request: &mut Request, from: IpAddr) -> 
             _ => refused,
         });
     }
+    if let Some(session) = &caller.session {
+        let changes = request.method() != Method::GET && request.method() != Method::HEAD;
+        let is_grave = matches!(right, Right::Policy | Right::Tokens | Right::Trust | Right::Users);
+        if changes && is_grave && !session.is_stepped_up(clock::now()) {
+            return Err(ApiError::step_up());
+        }
+        return Ok(Some(caller));
+    }
     if caller.token.used(clock::now(), caller.address) {
         let used = Lossy::TokenUsed(caller.token.id, clock::now());
         if let Err(why) = hub.store.enqueue(used).await {
@@ -327,6 +344,24 @@ async fn keep(hub: &Hub, route: &Route, request: &mut Request, from: IpAddr) -> 
         }
     }
     Ok(Some(caller))
+}
+
+/// Who is signed in, where a request has the cookie of a session and no token. Assistants have tokens.
+fn in_session(hub: &Hub, route: &Route, request: &Request, address: IpAddr) -> Result<Option<Caller>, ApiError> {
+    let headers = request.headers();
+    if route.challenge.is_some() || headers.contains_key(header::AUTHORIZATION) {
+        return Ok(None);
+    }
+    let now = clock::now();
+    let mut values = Way::of(hub, headers).values(headers);
+    let found = values.find_map(|value| hub.operators.people.by_cookie(TokenHash::of(value), now));
+    let Some((session, token)) = found else { return Ok(None) };
+    let only_looks = request.method() == Method::GET || request.method() == Method::HEAD;
+    if !only_looks || headers.contains_key(header::UPGRADE) {
+        origin::check_own_page(hub, request)?;
+    }
+    let door = if route.door == Door::Http { Door::Page } else { route.door };
+    Ok(Some(Caller { token, session: Some(session), door, address }))
 }
 
 /// Who makes this request.
@@ -337,7 +372,7 @@ fn authenticate(hub: &Hub, route: &Route, request: &Request, address: IpAddr) ->
         _ => route.door,
     };
     match hub.operators.authenticate(bearer(headers).map(TokenHash::of), address, clock::now()) {
-        Ok(token) => Ok(Caller { token, door, address }),
+        Ok(token) => Ok(Caller::with_token(token, door, address)),
         Err(why) => {
             // Who says that it is the command line has shown nothing yet.
             let at = if door == Door::Cli { Door::Http } else { door };
@@ -347,6 +382,7 @@ fn authenticate(hub: &Hub, route: &Route, request: &Request, address: IpAddr) ->
             let refused = match why {
                 AuthError::Missing => ApiError::unauthorized("token missing"),
                 AuthError::Unknown => ApiError::unauthorized("the token is not valid"),
+                AuthError::Paused => return Err(ApiError::paused()),
                 AuthError::Throttled { seconds } => return Err(ApiError::throttled(seconds)),
             };
             Err(match route.challenge {

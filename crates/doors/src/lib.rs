@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod calls;
+pub mod cookie;
 pub mod error;
 pub mod extract;
 pub mod journal;

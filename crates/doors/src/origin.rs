@@ -5,10 +5,14 @@
 use std::net::IpAddr;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 
 use crate::ApiError;
+use crate::cookie::Way;
 use convoke_gate::hub::Hub;
+
+/// What a browser says about whose page makes a request.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Refuses a request for another host, or from a foreign page.
 pub fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> {
@@ -38,6 +42,30 @@ pub fn check(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// Whether a request comes from the hub's own page, as the browser says; nothing where it says nothing. A page of the same
+/// host at another port is another page, though it is sent the same cookies.
+pub fn is_own_page(hub: &Hub, request: &Request<Body>) -> Option<bool> {
+    let headers = request.headers();
+    let mut sites = headers.get_all(SEC_FETCH_SITE).iter();
+    if let Some(site) = sites.next() {
+        return Some(site == "same-origin" && sites.next().is_none());
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let origin = origins.next()?;
+    let own = format!("{}://{}", Way::of(hub, headers).scheme(), host(request).unwrap_or_default());
+    Some(origins.next().is_none() && origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(&own)))
+}
+
+/// Refuses a change that may come from a foreign page and has the cookie of somebody who is signed in.
+pub fn check_own_page(hub: &Hub, request: &Request<Body>) -> Result<(), ApiError> {
+    if is_own_page(hub, request) == Some(true) {
+        return Ok(());
+    }
+    let message = "with a session's cookie, changes must come from the hub's own page";
+    let hint = "a program sends `Origin` with the address of the hub, or a token instead of the cookie";
+    Err(ApiError::new(StatusCode::FORBIDDEN, "wrong_origin", message).hint(hint))
 }
 
 fn is_listed(hub: &Hub, origin: &str) -> bool {

@@ -4,6 +4,7 @@
 
 pub mod adapter;
 mod approve;
+mod deciders;
 mod dispatch;
 mod owed;
 mod planned;
@@ -29,6 +30,7 @@ pub use adapter::{Adapter, Adapters, Outgoing, Recipient};
 pub use approve::{
     DecideError, check_reach, decide, decide_at_client, expire_due, take_back, view, withdraw, withdraw_of,
 };
+pub use deciders::may_decide;
 pub use dispatch::withdraw_unsent;
 pub use dispatch::{cancelled, not_any_more, reserve_memory};
 pub use owed::settle as settle_owed;
@@ -240,11 +242,10 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
         return existing(hub, &planned, row).await.map(Admitted::Placed);
     }
     // No yes could bring a call to a revoked agent about: nobody is asked.
-    if let Verdict::Confirm { rule } = &verdict
+    if let Verdict::Confirm { rule, second_person } = &verdict
         && planned.agent.state().trust != Trust::Revoked
     {
-        let rule = rule.clone();
-        return ask_a_person(hub, planned, idempotency_key, rule).await.map(Admitted::Placed);
+        return ask_a_person(hub, planned, idempotency_key, rule, *second_person).await.map(Admitted::Placed);
     }
     let permits = enter(hub, &planned.token)?;
     if let Some(key) = idempotency_key {
@@ -322,7 +323,8 @@ async fn ask_a_person(
     hub: &Hub,
     mut planned: Planned,
     idempotency_key: Option<String>,
-    rule: String,
+    rule: &str,
+    second_person: bool,
 ) -> Result<Placed, PlaceError> {
     let now = clock::now();
     let expires_at = now.after(hub.settings.approvals.ttl_s);
@@ -332,6 +334,7 @@ async fn ask_a_person(
         binding: planned.binding(),
         created_at: now,
         expires_at,
+        second_person,
         state: ApprovalState::Pending,
     };
     hub.calls.try_wait_for(approval.id, planned.token.id, expires_at).map_err(|why| match why {
@@ -346,11 +349,14 @@ async fn ask_a_person(
     planned.approval = Some(approval.id);
     planned.call.set_state(CallState::Waiting);
     planned.call.set_approval(approval.id, expires_at);
+    if !deciders::is_anybody(hub, &planned, second_person) {
+        planned.call.set_nobody_else();
+    }
     let mut record = planned.record(now, Phase::Intent);
     record.kind = Kind::Approval;
     record.phase = None;
     record.decision = Some(Decision::Pending);
-    record.rule = Some(rule);
+    record.rule = Some(rule.into());
     let mut row = planned.row(idempotency_key, CallState::Waiting);
     // Who asked can still learn of its end, however long it waited.
     row.keep_until = expires_at.after(KEEP);

@@ -197,10 +197,11 @@ impl Events {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner).values().map(|(count, _)| count).sum()
     }
 
-    /// A token is revoked: its streams end at once.
+    /// A token is revoked, or a user's session ends: its streams end at once.
     pub fn end_streams(&self, token: TokenId) {
-        if let Some((_, ended)) = self.streams.lock().unwrap_or_else(PoisonError::into_inner).get(&token) {
-            ended.cancel();
+        if let Some((_, ended)) = self.streams.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&token) {
+            // A user whose one session ends has others: what they open from now on goes on.
+            std::mem::take(ended).cancel();
         }
     }
 }

@@ -240,6 +240,15 @@ impl Hub {
         }
     }
 
+    /// Where people open the page. A passkey needs a name and no address, so on this machine it is `localhost`.
+    pub fn page_url(&self) -> String {
+        let ip = self.listen.ip();
+        if self.settings.hub.public_url.is_none() && (ip.is_loopback() || ip.is_unspecified()) {
+            return format!("{}://localhost:{}", if self.tls { "https" } else { "http" }, self.listen.port());
+        }
+        self.base_url()
+    }
+
     /// Takes a record that nobody waits for; a failure is logged.
     pub async fn note(&self, record: Draft) {
         if let Err(why) = self.store.enqueue(convoke_store::Lossy::Record(record)).await {

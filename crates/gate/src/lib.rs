@@ -14,6 +14,7 @@ pub mod link;
 pub mod metrics;
 pub mod operators;
 pub mod part;
+pub mod people;
 pub mod places;
 pub mod policy;
 pub mod resolve;

@@ -15,6 +15,8 @@ use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 use convoke_store::TokenRow;
 
+use crate::people::{People, Session};
+
 /// The name of the token a data directory starts with.
 pub const FIRST_TOKEN: &str = "operator";
 
@@ -36,11 +38,34 @@ pub struct Token {
     /// What it has used of its limits.
     pub budget: budget::Budget,
     revoked: std::sync::atomic::AtomicBool,
+    paused: std::sync::atomic::AtomicBool,
     last_used: AtomicI64,
     last_address: Mutex<Option<IpAddr>>,
 }
 
 impl Token {
+    /// A principal that is no token: a user, or a guest of a room.
+    pub(crate) fn principal(id: TokenId, name: String, grant: Grant, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            name,
+            owner: None,
+            grant,
+            created_at,
+            expires_at: None,
+            budget: budget::Budget::default(),
+            revoked: false.into(),
+            paused: false.into(),
+            last_used: AtomicI64::new(i64::MIN),
+            last_address: Mutex::new(None),
+        }
+    }
+
+    /// It is refused from this moment on.
+    pub(crate) fn revoke(&self) {
+        self.revoked.store(true, Ordering::Release);
+    }
+
     /// Whose it is: its owner's, or a person of its own name.
     pub fn person(&self) -> &str {
         self.owner.as_deref().unwrap_or(&self.name)
@@ -48,15 +73,27 @@ impl Token {
 
     /// Whether it may be used.
     pub fn is_active(&self, now: Timestamp) -> bool {
-        !self.revoked.load(Ordering::Acquire) && self.expires_at.is_none_or(|at| now < at)
+        !self.revoked.load(Ordering::Acquire) && !self.is_paused() && self.expires_at.is_none_or(|at| now < at)
     }
 
-    /// `active`, `expired` or `revoked`.
+    /// Whether it is good for nothing until somebody goes on with it.
+    pub fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Acquire)
+    }
+
+    /// Pauses it, or goes on with it: in force from this moment on.
+    pub fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Release);
+    }
+
+    /// `active`, `paused`, `expired` or `revoked`.
     pub fn state(&self, now: Timestamp) -> &'static str {
         if self.revoked.load(Ordering::Acquire) {
             "revoked"
         } else if self.is_active(now) {
             "active"
+        } else if self.is_paused() && self.expires_at.is_none_or(|at| now < at) {
+            "paused"
         } else {
             "expired"
         }
@@ -90,12 +127,36 @@ impl Token {
 /// Who makes a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// Their token.
+    /// Their token, or the user in a session.
     pub token: Arc<Token>,
+    /// The session in which they are signed in; absent for a token.
+    pub session: Option<Arc<Session>>,
     /// The door they came through.
     pub door: Door,
     /// From where.
     pub address: IpAddr,
+}
+
+impl Caller {
+    /// Somebody with a token.
+    pub fn with_token(token: Arc<Token>, door: Door, address: IpAddr) -> Self {
+        Self { token, session: None, door, address }
+    }
+
+    /// Whether they came by the welcome link and are no user yet.
+    pub fn is_welcome(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.user().is_none())
+    }
+
+    /// When their token lapses, or their session ends.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.session.as_ref().map(|session| session.expires_at).or(self.token.expires_at)
+    }
+
+    /// Whether they may go on.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        self.token.is_active(now) && self.session.as_ref().is_none_or(|session| session.is_active(now))
+    }
 }
 
 /// All tokens.
@@ -104,6 +165,8 @@ pub struct Operators {
     by_hash: RwLock<HashMap<TokenHash, Arc<Token>>>,
     /// Participants of rooms that came without a token: callers while they are connected, and no longer.
     guests: RwLock<HashMap<TokenId, Arc<Token>>>,
+    /// Users, and the sessions in which they are signed in.
+    pub people: People,
     /// Slows guessing.
     pub throttle: throttle::Throttle,
     /// The turn of one who revokes: of two who revoke each other, one must stay.
@@ -117,6 +180,8 @@ pub enum AuthError {
     Missing,
     /// Not a token of this hub, or lapsed, or revoked.
     Unknown,
+    /// It is paused.
+    Paused,
     /// Too many wrong ones from this address; not even looked at.
     Throttled {
         /// For how long.
@@ -145,6 +210,7 @@ impl Operators {
             expires_at: row.expires_at,
             budget: budget::Budget::default(),
             revoked: row.revoked_at.is_some().into(),
+            paused: false.into(),
             last_used: AtomicI64::new(row.last_used.map_or(i64::MIN, Timestamp::millis)),
             last_address: Mutex::new(None),
         };
@@ -153,18 +219,7 @@ impl Operators {
 
     /// A caller without a token of its own, for as long as it is connected.
     pub fn guest(&self, name: String, grant: Grant, now: Timestamp) -> Arc<Token> {
-        let token = Arc::new(Token {
-            id: TokenId::new(crate::clock::uuid()),
-            name,
-            owner: None,
-            grant,
-            created_at: now,
-            expires_at: None,
-            budget: budget::Budget::default(),
-            revoked: false.into(),
-            last_used: AtomicI64::new(i64::MIN),
-            last_address: Mutex::new(None),
-        });
+        let token = Arc::new(Token::principal(TokenId::new(crate::clock::uuid()), name, grant, now));
         self.guests.write().unwrap_or_else(PoisonError::into_inner).insert(token.id, Arc::clone(&token));
         token
     }
@@ -172,14 +227,14 @@ impl Operators {
     /// A guest is gone: what it asked for and what waits does not run any more.
     pub fn guest_left(&self, id: TokenId) {
         if let Some(token) = self.guests.write().unwrap_or_else(PoisonError::into_inner).remove(&id) {
-            token.revoked.store(true, Ordering::Release);
+            token.revoke();
         }
     }
 
     /// Marks a token revoked: it is refused from this moment on.
     pub fn revoke(&self, id: TokenId) {
         if let Some(token) = self.find(id) {
-            token.revoked.store(true, Ordering::Release);
+            token.revoke();
         }
     }
 
@@ -202,11 +257,13 @@ impl Operators {
         map.values().filter(|t| of.contains(&t.id) && t.is_active(now)).map(|t| t.id).collect()
     }
 
-    /// A token by id.
+    /// A token, user or guest by id.
     pub fn find(&self, id: TokenId) -> Option<Arc<Token>> {
         let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
         let found = map.values().find(|t| t.id == id).cloned();
-        found.or_else(|| self.guests.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned())
+        found
+            .or_else(|| self.people.principal(id))
+            .or_else(|| self.guests.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned())
     }
 
     /// Those that lapsed after one moment and by another.
@@ -247,6 +304,7 @@ impl Operators {
         }
         match found {
             Some(token) if token.is_active(now) => Ok(token),
+            Some(token) if token.state(now) == "paused" => Err(AuthError::Paused),
             _ => {
                 self.throttle.failed(from, now);
                 Err(AuthError::Unknown)

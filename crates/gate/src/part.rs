@@ -4,8 +4,12 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use convoke_api::inbox::Inbox;
 use convoke_core::id::{PeerId, TokenId};
 use prometheus_client::registry::Registry;
+
+use crate::hub::Hub;
+use crate::operators::Caller;
 
 /// A number that is read when someone asks: its name, what it counts, its value.
 pub type Gauge = (&'static str, &'static str, u64);
@@ -25,6 +29,11 @@ pub trait Part: Any + Debug + Send + Sync {
     /// A token is out of force.
     fn token_revoked(&self, token: TokenId) {
         let _ = token;
+    }
+
+    /// Adds what waits for this caller.
+    fn waiting(&self, hub: &Hub, caller: &Caller, inbox: &mut Inbox) {
+        let _ = (hub, caller, inbox);
     }
 
     /// An agent was removed.

@@ -72,6 +72,7 @@ pub async fn decide(
                 refused.hint("use `convoke calls cancel` to cancel your own call")
             })
         }
+        Err(DecideError::Refused(ApprovalError::StepUp)) => Err(ApiError::step_up()),
         Err(DecideError::Refused(why)) => Err(ApiError::conflict(why.to_string())),
         Err(DecideError::Store(why)) => Err(why.into()),
     }

@@ -5,15 +5,13 @@ use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use convoke_api::calls::{
-    CallList, CallPending, CallQuery, CallReply, CallRequest, CallStatus, PendingApproval, WaitQuery,
-};
+use convoke_api::calls::{CallList, CallPending, CallQuery, CallReply, CallRequest, CallStatus, WaitQuery};
 use convoke_core::call::CallState;
 use convoke_core::id::CallId;
 use serde_json::value::RawValue;
 
 use convoke_doors::ApiError;
-use convoke_doors::calls::{Found, MAX_WAIT_S, find, reply, seconds, status, taken_back};
+use convoke_doors::calls::{Found, MAX_WAIT_S, find, pending, reply, seconds, status, taken_back};
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, json_bytes};
 use convoke_gate::calls::{self, Ask, Done, MAX_IDEMPOTENCY_KEY, Placed};
 use convoke_gate::hub::Hub;
@@ -65,7 +63,7 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Response<Body>, ApiError> {
             Ok(json_bytes(body_of(Some(done), body)))
         }
         Ok(Placed::Pending { call, approval, expires_at }) => {
-            let approval = PendingApproval { id: approval, expires_at };
+            let approval = pending(&call, approval, expires_at);
             Ok((StatusCode::ACCEPTED, Json(CallPending { approval, call_id: call.id })).into_response())
         }
         Err(error) => Err(error.into()),

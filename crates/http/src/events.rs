@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -17,7 +16,7 @@ use convoke_doors::extract::{By, QueryOf};
 use convoke_gate::clock;
 use convoke_gate::events::{Missed, NoStream, Published, Stream, Subscription, is_visible};
 use convoke_gate::hub::Hub;
-use convoke_gate::operators::Token;
+use convoke_gate::operators::Caller;
 
 /// How often a stream on which nothing happens says that it is still there, and how far it has come.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -59,7 +58,7 @@ pub async fn stream(
             (subscription, if reset { missed(&cursor) } else { format!(": begins at {cursor}\nid: {cursor}\n\n") })
         }
     };
-    let reader = Reader { token: Arc::clone(&caller.token), kinds, subscription, begin: Some(begin), hub, place };
+    let reader = Reader { caller, kinds, subscription, begin: Some(begin), hub, place };
     let pieces = futures_util::stream::unfold(Some(reader), async |reader| {
         let mut reader = reader?;
         let (piece, goes_on) = reader.next().await?;
@@ -92,7 +91,7 @@ fn missed(cursor: &Cursor) -> String {
 /// Somebody who reads the stream.
 struct Reader {
     hub: Hub,
-    token: Arc<Token>,
+    caller: Caller,
     /// All where absent.
     kinds: Option<Vec<Kind>>,
     subscription: Subscription,
@@ -111,7 +110,7 @@ impl Reader {
         tokio::pin!(beat);
         loop {
             let now = clock::now();
-            if !self.token.is_active(now) {
+            if !self.caller.is_active(now) {
                 return None;
             }
             let (piece, goes_on) = self.ready();
@@ -121,7 +120,7 @@ impl Reader {
             if self.hub.stopping.is_cancelled() {
                 return None;
             }
-            let lapses = self.token.expires_at.map(|at| at.since(now));
+            let lapses = self.caller.expires_at().map(|at| at.since(now));
             let lapsed = async {
                 match lapses {
                     Some(left) => tokio::time::sleep(left).await,
@@ -163,7 +162,7 @@ impl Reader {
     fn shows(&self, published: &Published) -> bool {
         let event = &published.event;
         self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&event.kind()))
-            && is_visible(&self.hub, &self.token, event)
+            && is_visible(&self.hub, &self.caller.token, event)
     }
 
     fn write(&self, piece: &mut String, published: &Published) {

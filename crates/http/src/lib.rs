@@ -4,13 +4,18 @@
 
 pub mod agents;
 pub mod approvals;
+pub mod assistants;
 pub mod calls;
 pub mod events;
 pub mod fleet;
+pub mod inbox;
 pub mod operations;
 pub mod policy;
 pub mod record;
+pub mod session;
 pub mod tokens;
+mod totp;
+pub mod users;
 
 use axum::http::Method;
 use convoke_core::grant::Right;
@@ -19,7 +24,7 @@ use convoke_doors::Doors;
 /// Opens the API's doors, each with the right it needs.
 #[rustfmt::skip]
 pub fn open(doors: Doors) -> Doors {
-    use Right::{Approve, Call, Policy, Public, Tokens, Trust, View};
+    use Right::{Approve, Call, Policy, Public, SignIn, Tokens, Trust, Users, View};
     doors
         .open(Method::GET, "/healthz", Public, operations::healthz)
         .open(Method::GET, "/readyz", Public, operations::readyz)
@@ -48,7 +53,21 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::DELETE, "/api/policy/confirm/{id}", Policy, policy::delete_confirm_rule)
         .open(Method::GET, "/api/tokens", Tokens, tokens::list)
         .open(Method::POST, "/api/tokens", Tokens, tokens::mint)
+        .open(Method::PATCH, "/api/tokens/{id}", Tokens, assistants::pause)
         .open(Method::DELETE, "/api/tokens/{id}", Tokens, tokens::revoke)
+        .open(Method::GET, "/api/session", View, session::who)
+        .open(Method::POST, "/api/session", SignIn, session::sign_in)
+        .open(Method::DELETE, "/api/session", View, session::sign_out)
+        .open(Method::POST, "/api/session/step-up", View, session::step_up)
+        .open(Method::POST, "/api/session/link", SignIn, session::link)
+        .open(Method::GET, "/api/sessions", View, session::list)
+        .open(Method::DELETE, "/api/sessions/{id}", View, session::end_one)
+        .open(Method::GET, "/api/inbox", View, inbox::inbox)
+        .open(Method::GET, "/api/users", Users, users::list)
+        .open(Method::POST, "/api/users", Users, users::add)
+        .open(Method::PATCH, "/api/users/{name}", View, users::change)
+        .open(Method::DELETE, "/api/users/{name}", Users, users::remove)
+        .open(Method::POST, "/api/users/{name}/link", Users, users::link)
         .open(Method::GET, "/api/journal", View, record::journal)
         .open(Method::GET, "/api/journal/checkpoints", View, record::checkpoints)
         .open(Method::GET, "/api/logs", View, record::logs)

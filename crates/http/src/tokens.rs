@@ -88,10 +88,11 @@ pub async fn mint(
         return Err(if left > 0 { refused.hint(format!("give `expires_in_s` of at most {left}")) } else { refused });
     }
     // Who mints for themselves alone cannot mint somebody else who approves what they ask for.
-    let owner = match (&caller.token.owner, request.owner) {
+    let person = caller.session.is_some().then(|| caller.token.name.clone());
+    let owner = match (&caller.token.owner.clone().or(person), request.owner) {
         (Some(own), Some(asked)) if *own != asked => {
             record_refusal(&hub, &caller, "minting a token for somebody else", None).await;
-            let message = format!("this token belongs to {own}, and so does every token it mints");
+            let message = format!("whoever asks is {own}, and so every token that they create belongs to {own}");
             return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message));
         }
         (Some(own), _) => Some(own.clone()),
@@ -125,13 +126,15 @@ pub async fn mint(
     Ok(Json(TokenMinted { id, token: secret.reveal().into() }))
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether this can be the name of a token or a user.
+pub fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.chars().count())
         && text.chars().all(|c| c.is_alphanumeric() || "._-@ ".contains(c))
         && text.trim() == text
 }
 
-fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
+/// Whether these scopes can match anything.
+pub fn check_scopes(scopes: &Scopes) -> Result<(), ApiError> {
     for (name, list) in [("tools", &scopes.tools), ("agents", &scopes.agents), ("tags", &scopes.tags)] {
         let Some(list) = list else { continue };
         if list.len() > MAX_SCOPE_LIST || list.iter().any(|g| g.is_empty() || g.len() > 128) {

@@ -99,6 +99,8 @@ pub struct Running {
     /// The operator token: only on the first start of a data directory, and until somebody was shown it
     /// ([`note_token_shown`]).
     pub first_token: Option<SecretText>,
+    /// The link behind which the first admin is made, after the `#`; while there is no user.
+    pub welcome: Option<SecretText>,
     serving: tokio::task::JoinHandle<()>,
     upkeep: tokio::task::JoinHandle<()>,
     clearing: tokio::task::JoinHandle<()>,
@@ -159,6 +161,12 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         tls: acceptor.is_some(),
     };
     let hub = Hub::new(parts);
+    let people = &hub.operators.people;
+    people.load(hub.store.users().await?, hub.store.sessions(clock::now()).await?, hub.store.passkeys().await?);
+    for id in hub.store.paused_tokens().await? {
+        hub.operators.find(id).iter().for_each(|token| token.pause(true));
+    }
+    let welcome = convoke_http::users::welcome(&hub).await?;
     convoke_gate::calls::recover(&hub).await?;
     let started = Draft::new(clock::now(), Kind::Hub)
         .detail(&json!({ "what": "started", "version": env!("CARGO_PKG_VERSION") }));
@@ -189,7 +197,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     });
     let upkeep = tokio::spawn(upkeep(hub.clone()));
     let clearing = tokio::spawn(clearing(hub.clone()));
-    Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, serving, upkeep, clearing })
+    Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, welcome, serving, upkeep, clearing })
 }
 
 /// What a start would refuse of these settings before it looks at the data directory: all of it, in the start's own words.
@@ -329,6 +337,7 @@ async fn upkeep(hub: Hub) {
             if let Err(why) = hub.store.checkpoint(now).await {
                 tracing::error!(%why, "cannot sign the end of the journal");
             }
+            hub.operators.people.tidy(now);
             yonexus::tidy(&wires).await;
         }
     }

@@ -130,7 +130,8 @@ impl Outcome {
         let mut outcome = Self::new("waiting", Some(call.target.as_str()), Some(&call.tool), Some(call.id));
         let how = format!(
             "someone who may approve runs `convoke approvals approve {approval}`, or sends {{\"approve\": true}} to \
-             POST {base_url}/api/approvals/{approval}; the token that asked never can"
+             POST {base_url}/api/approvals/{approval}; the token that asked never can{}",
+            if call.is_in_vain() { format!(". {}", convoke_doors::calls::NOBODY) } else { String::new() }
         );
         outcome.approval = Some((approval, expires_at, how));
         outcome

@@ -4,6 +4,7 @@
 //! running hub stands beside it: [`audit`] verifies and exports the journal, [`backup`] copies and restores,
 //! [`keys`] rotates the data key.
 
+mod accounts;
 pub mod audit;
 pub mod backup;
 mod calls;
@@ -21,6 +22,7 @@ mod sqlite;
 mod store;
 mod telemetry;
 
+pub use accounts::*;
 pub use calls::*;
 pub use error::{LogDamage, StoreError};
 pub use files::{Holder, Paths, holder};

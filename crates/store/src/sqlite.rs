@@ -1,5 +1,6 @@
 //! SQLite behind the interface: one writer thread, a few readers, everything in one data directory.
 
+mod accounts;
 mod admin;
 mod agents;
 mod calls;

@@ -13,7 +13,7 @@ use convoke_core::id::HubId;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 
-use crate::{Calls, Journal, Messages, Peers, People, Rooms, StoreError, Telemetry};
+use crate::{Accounts, Calls, Journal, Messages, Peers, People, Rooms, StoreError, Telemetry};
 
 /// Shorthand for what every method answers.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -68,7 +68,7 @@ pub struct Disk {
 
 /// Everything the hub keeps, and the store itself.
 #[async_trait]
-pub trait Store: Journal + Peers + Calls + People + Rooms + Messages + Telemetry + Debug {
+pub trait Store: Journal + Peers + Calls + People + Accounts + Rooms + Messages + Telemetry + Debug {
     /// The hub's id: made when the data directory was.
     fn hub_id(&self) -> HubId;
     /// Numbers.

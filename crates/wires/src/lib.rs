@@ -11,6 +11,7 @@
 //! | [`ws`] | the hub's WebSockets |
 //! | `upgrades` | the routes that become WebSockets |
 
+mod inbox;
 pub mod kenny;
 pub mod rooms;
 pub mod sonde;
@@ -24,11 +25,13 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use axum::http::Method;
+use convoke_api::inbox::Inbox;
 use convoke_core::grant::Right;
 use convoke_core::id::{PeerId, Protocol};
 use convoke_doors::Doors;
 use convoke_gate::calls::Adapters;
 use convoke_gate::hub::Hub;
+use convoke_gate::operators::Caller;
 use convoke_gate::part::{Gauge, Part};
 use convoke_gate::settings::Settings;
 use convoke_mcp::Toolset;
@@ -96,6 +99,10 @@ impl Part for State {
             ("rooms", "Rooms there are", rooms.count() as u64),
             ("room_participants", "Participants in rooms", rooms.present() as u64),
         ]
+    }
+
+    fn waiting(&self, hub: &Hub, caller: &Caller, inbox: &mut Inbox) {
+        inbox::add(hub, caller, inbox);
     }
 
     fn agent_removed(&self, agent: &PeerId) {

@@ -115,6 +115,9 @@ pub(super) fn pending(verb: Verb<'_>, json: &RawValue, pending: &CallPending) ->
         when::shown(approval.expires_at, when::now()),
         approval.id,
     ));
+    if let Some(note) = &approval.note {
+        verb.output.note(format_args!("note: {}", crate::show::clean(note)));
+    }
     Ok(Exit::Pending)
 }
 

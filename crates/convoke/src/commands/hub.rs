@@ -52,7 +52,7 @@ pub(crate) struct ServeArgs {
 pub(crate) struct HubArgs {
     #[command(flatten)]
     serve: ServeArgs,
-    /// When ready, print one line of JSON: http, data, operator_token, kenny_public_key, sonde_tls
+    /// When ready, print one line of JSON: http, data, operator_token, kenny_public_key, sonde_tls, welcome
     #[arg(long, conflicts_with = "check_config")]
     print_json: bool,
     /// Show the first operator's token again, not only on the first start
@@ -242,6 +242,9 @@ fn tell(
             if let Some(address) = running.sonde_tls {
                 line["sonde_tls"] = address.to_string().into();
             }
+            if let Some(secret) = &running.welcome {
+                line["welcome"] = format!("{http}/welcome#{}", secret.reveal()).into();
+            }
             if let Some(token) = token {
                 line["operator_token"] = token.reveal().into();
             }
@@ -249,12 +252,14 @@ fn tell(
             let _ = told.send(());
         }
         Announce::Welcome { agent } => {
-            show(verb, welcome(verb, &reachable_here(&running.hub), data, &key, token, agent), told);
+            let (page, http) = (running.hub.page_url(), reachable_here(&running.hub));
+            let known = Known { page, http, data, key: &key, token, agent };
+            show(verb, welcome(verb, &known), welcome_link(running), told);
         }
         Announce::Log => match token {
             // A log that is kept is no place for a token: it is only told to a person who looks on.
             Some(token) if std::io::stderr().is_terminal() => {
-                show(verb, format!("operator token: {}", token.reveal()), told);
+                show(verb, format!("operator token: {}", token.reveal()), welcome_link(running), told);
             }
             other => {
                 if other.is_some() {
@@ -263,7 +268,7 @@ fn tell(
                          and `convoke hub --print-json --reveal-token` shows it"
                     );
                 }
-                let _ = told.send(());
+                show(verb, String::new(), welcome_link(running), told);
             }
         },
     }
@@ -271,30 +276,57 @@ fn tell(
     Ok(is_told)
 }
 
+/// The link behind which the first admin is made. On standard output only: the log may be kept, and is no place for it.
+fn welcome_link(running: &Running) -> Option<SecretText> {
+    let secret = running.welcome.as_ref()?;
+    Some(SecretText::new(format!(
+        "Open this link in a browser and make yourself the hub's admin. It works once, within an hour:\n\n  {}/welcome#{}\n",
+        running.hub.page_url(),
+        secret.reveal()
+    )))
+}
+
 /// Shows a person something that may hold a secret, without waiting for them.
-fn show(verb: Verb<'_>, text: String, told: oneshot::Sender<()>) {
+fn show(verb: Verb<'_>, text: String, link: Option<SecretText>, told: oneshot::Sender<()>) {
     let (output, text) = (*verb.output, SecretText::new(text));
     std::thread::spawn(move || {
-        output.note(text.reveal());
+        if !text.reveal().is_empty() {
+            output.note(text.reveal());
+        }
+        if let Some(link) = link {
+            // Nobody may read standard output: then the next start makes another one.
+            let _ = output.text(link.reveal());
+        }
         let _ = told.send(());
     });
 }
 
-fn welcome(verb: Verb<'_>, http: &str, data: &Path, key: &str, token: Option<&SecretText>, agent: bool) -> String {
+/// What a person is told who has just started a hub.
+struct Known<'a> {
+    page: String,
+    http: String,
+    data: &'a Path,
+    key: &'a str,
+    token: Option<&'a SecretText>,
+    agent: bool,
+}
+
+fn welcome(verb: Verb<'_>, known: &Known<'_>) -> String {
     let mut facts = Grid::facts();
-    facts.fact("  address", http);
-    facts.fact("  data directory", data.display().to_string());
-    facts.fact("  public key", key);
-    if let Some(token) = token {
+    facts.fact("  page", &*known.page);
+    facts.fact("  address", &*known.http);
+    facts.fact("  data directory", known.data.display().to_string());
+    facts.fact("  public key", known.key);
+    if let Some(token) = known.token {
         facts.fact("  operator token", token.reveal());
     }
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!("Convoke {version} is running.\n\n{}\n\n", facts.render_plain());
-    if token.is_some() {
+    if known.token.is_some() {
         text.push_str("The token is shown only now. Commands on this machine find it by themselves.\n\n");
     }
     let at = verb.global.data.as_ref().map(|dir| format!(" --data {}", dir.display())).unwrap_or_default();
-    if agent {
+    if known.agent {
         text.push_str(&format!(
             "This machine is its first agent, `{LOCAL}`. Try it in another terminal:\n\n\
              \x20 convoke call {LOCAL} fs_list --args '{{\"path\":\"/\"}}'{at}\n\n"

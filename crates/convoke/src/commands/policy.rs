@@ -79,6 +79,9 @@ pub(crate) struct ConfirmArgs {
     /// Only calls through these doors
     #[arg(long, value_delimiter = ',', value_parser = parse::door())]
     doors: Option<Vec<Door>>,
+    /// Only a second person's yes counts: not the owner's of what asks
+    #[arg(long)]
+    second_person: bool,
 }
 
 pub(crate) async fn run(verb: Verb<'_>, command: PolicyCommand) -> Result<Exit> {
@@ -130,8 +133,8 @@ async fn confirm(verb: Verb<'_>, command: ConfirmCommand) -> Result<Exit> {
             }
             return Ok(Exit::Done);
         }
-        ConfirmCommand::Add(ConfirmArgs { id, tools, effects, agents, tags, callers, doors }) => {
-            let rule = ConfirmRule { id, tools, effects, agents, tags, callers, doors };
+        ConfirmCommand::Add(ConfirmArgs { id, tools, effects, agents, tags, callers, doors, second_person }) => {
+            let rule = ConfirmRule { id, tools, effects, agents, tags, callers, doors, second_person };
             (client.post(RULES, &rule).await?, format!("calls that match rule {} now need a person", rule.id))
         }
         ConfirmCommand::Remove { id } => {
@@ -176,7 +179,7 @@ fn confirm_rules(rules: &ConfirmRules) -> Grid {
     let any =
         |list: Option<Vec<&str>>| list.map_or_else(|| Field::new("any", Tone::Dim), |list| list.join(", ").into());
     let texts = |list: &Option<Vec<String>>| any(list.as_ref().map(|list| list.iter().map(String::as_str).collect()));
-    let mut grid = Grid::new(&["RULE", "TOOLS", "EFFECTS", "AGENTS", "TAGS", "CALLERS", "DOORS"]);
+    let mut grid = Grid::new(&["RULE", "TOOLS", "EFFECTS", "AGENTS", "TAGS", "CALLERS", "DOORS", "WHOSE YES"]);
     for rule in &rules.rules {
         grid.row([
             rule.id.as_str().into(),
@@ -186,6 +189,7 @@ fn confirm_rules(rules: &ConfirmRules) -> Grid {
             texts(&rule.tags),
             texts(&rule.callers),
             any(rule.doors.as_ref().map(|list| list.iter().map(|d| d.name()).collect())),
+            if rule.second_person { "a second person's" } else { "a person's" }.into(),
         ]);
     }
     grid
@@ -215,8 +219,8 @@ mod tests {
     fn a_list_that_is_not_there_matches_any() {
         let rules = ConfirmRules { rules: vec![ConfirmRule::default_rule()] };
         insta::assert_snapshot!(confirm_rules(&rules).render_plain(), @r"
-        RULE                TOOLS  EFFECTS           AGENTS  TAGS  CALLERS  DOORS
-        mcp-needs-a-person  any    interact, manage  any     any   any      mcp
+        RULE                TOOLS  EFFECTS           AGENTS  TAGS  CALLERS  DOORS  WHOSE YES
+        mcp-needs-a-person  any    interact, manage  any     any   any      mcp    a person's
         ");
     }
 }

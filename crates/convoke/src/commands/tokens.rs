@@ -172,7 +172,7 @@ fn list(tokens: &[TokenView], now: Timestamp) -> Grid {
 }
 
 /// What narrows the role.
-fn scopes(scopes: &Scopes) -> Field {
+pub(super) fn scopes(scopes: &Scopes) -> Field {
     let texts =
         |name: &str, list: &Option<Vec<String>>| list.as_ref().map(|list| format!("{name} {}", list.join(",")));
     let effects = scopes.effects.as_ref().map(|list| list.iter().map(|e| e.name()).collect::<Vec<_>>().join(","));

@@ -12,9 +12,16 @@ fn a_first_start_shows_the_token_once_and_what_to_do_next() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut first = up(dir.path());
     let told = first.told("Ctrl-C stops it");
-    for expect in
-        ["address", "http://127.0.0.1:", "public key", "cvk_", "convoke enroll-token", "convoke agents list"]
-    {
+    for expect in [
+        "address",
+        "http://127.0.0.1:",
+        "page",
+        "http://localhost:",
+        "public key",
+        "cvk_",
+        "convoke enroll-token",
+        "convoke agents list",
+    ] {
         assert!(told.contains(expect), "no {expect:?} in {told}");
     }
     first.signal("INT");
@@ -25,6 +32,40 @@ fn a_first_start_shows_the_token_once_and_what_to_do_next() {
     assert!(!told.contains("cvk_"), "{told}");
     second.signal("TERM");
     assert!(second.end().success());
+}
+
+#[test]
+fn a_hub_without_users_prints_a_welcome_link_on_standard_output_only() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut links = Vec::new();
+    for _ in 0..2 {
+        let mut hub = up(dir.path());
+        let mut line = hub.line();
+        while !line.contains("/welcome#") {
+            line = hub.line();
+        }
+        assert!(line.trim().starts_with("http://localhost:"), "{line}");
+        links.push(line);
+        assert!(!hub.told("Ctrl-C stops it").contains("welcome#"));
+        hub.signal("INT");
+        assert!(hub.end().success());
+    }
+    assert_ne!(links[0], links[1], "each start has its own");
+}
+
+#[test]
+fn people_are_added_listed_and_removed() {
+    let hub = Hub::start();
+    let welcome = hub.ready["welcome"].as_str().expect("there is no user").to_owned();
+    assert!(welcome.starts_with(&format!("{}/welcome#", hub.ready["http"].as_str().expect("an address"))));
+    hub.run(&["users", "add", "Anna B", "--role", "admin", "--approve"]).ok().says("/welcome#cvl_");
+    hub.run(&["users", "change", "Anna B", "--role", "viewer"]).ok();
+    hub.run(&["users", "list"]).ok().says("Anna B").says("viewer");
+    hub.run(&["users", "link", "Anna B"]).ok().says("/welcome#");
+    hub.run(&["sessions", "list", "--json"]).ok().says("\"sessions\"");
+    hub.run(&["users", "remove", "Anna B", "--yes"]).ok();
+    let hub = hub.restart(&[]);
+    assert_ne!(hub.ready["welcome"], welcome, "there is no user again");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_api::approvals::ApprovalView;
-use convoke_core::approval::{Approval, ApprovalError, ApprovalState, Decider};
+use convoke_core::approval::{Approval, ApprovalError, ApprovalState, Asker, Decider, Shown};
 use convoke_core::call::{CallState, code};
 use convoke_core::effect::Effect;
 use convoke_core::event::{ApprovalEvent, Event};
@@ -81,11 +81,30 @@ async fn decide_once(
     by.token.grant.check_scopes(effect_of(hub, &row), &row.tool).map_err(DecideError::OutOfReach)?;
     let now = clock::now();
     let asker = hub.operators.find(row.caller);
-    let asker = asker.as_ref().map(|token| token.person()).unwrap_or_default();
-    let by_whom = Decider { token: by.token.id, person: by.token.person() };
+    let asker = Asker {
+        person: asker.as_ref().map(|token| token.person()).unwrap_or_default(),
+        is_assistant: asker.as_ref().is_some_and(|token| token.grant.is_for_assistant()),
+    };
+    let by_whom = Decider { token: by.token.id, person: by.token.person(), shown: shown(by, now) };
+    if approve && by_whom.shown == Shown::Session && effect_of(hub, &row) == Effect::Manage {
+        return Err(ApprovalError::StepUp.into());
+    }
     let decided = approval.decide(by_whom, asker, approve, now);
+    if decided == Err(ApprovalError::StepUp) {
+        // Nothing was decided and nobody was refused: they come back with it.
+        return Err(ApprovalError::StepUp.into());
+    }
     let call = settle(hub, by, approval.clone(), row, decided, approve, Answered::ByAPerson { reason }).await?;
     Ok((approval.state, call.id))
+}
+
+/// What somebody who decides has shown.
+fn shown(by: &Caller, now: Timestamp) -> Shown {
+    match &by.session {
+        None => Shown::Token,
+        Some(session) if session.is_stepped_up(now) => Shown::StepUp,
+        Some(_) => Shown::Session,
+    }
 }
 
 /// Whether a token's reach includes everyone whom a call goes to.
@@ -612,11 +631,14 @@ pub fn view(hub: &Hub, viewer: &Token, approval: &Approval, row: &CallRow) -> Ap
         .and_then(|a| std::str::from_utf8(a.reveal()).ok())
         .and_then(|text| RawValue::from_string(text.to_owned()).ok())
         .map(|raw| if exact { raw } else { redact::args(&raw) });
+    let asker = hub.operators.find(row.caller);
     ApprovalView {
         id: approval.id,
         call_id: approval.call_id,
         state: approval.state.name().into(),
-        caller: hub.operators.find(row.caller).map_or_else(|| row.caller.to_string(), |t| t.name.clone()),
+        owner: asker.as_ref().and_then(|asker| asker.owner.clone()),
+        second_person: approval.second_person || !asker.as_ref().is_some_and(|t| t.grant.is_for_assistant()),
+        caller: asker.map_or_else(|| row.caller.to_string(), |asker| asker.name.clone()),
         door: row.door.name().into(),
         target: row.target.as_str().into(),
         tool: row.tool.clone(),

@@ -121,6 +121,12 @@ impl Planned {
         }
     }
 
+    /// Whom it goes to.
+    pub(super) fn recipients(&self) -> Vec<Recipient> {
+        let args = serde_json::from_str(self.args.get()).unwrap_or_default();
+        self.adapter.recipients(&self.agent, &args)
+    }
+
     fn check_right(&self, recipients: &[Recipient]) -> Result<(), Missing> {
         let check = |to: &Recipient| self.token.grant.check_call(self.effect, &self.call.tool, &to.id, &to.tags);
         recipients.iter().try_for_each(check)
@@ -149,8 +155,10 @@ impl Planned {
             };
             match gate::decide_with(&self.token.grant, &guard, &policy.confirm, &facts, consent) {
                 Verdict::Allowed => {}
-                asks @ Verdict::Confirm { .. } if strictest == Verdict::Allowed => strictest = asks,
-                Verdict::Confirm { .. } => {}
+                asks @ Verdict::Confirm { second_person, .. } => match strictest {
+                    Verdict::Confirm { second_person: already, .. } if already || !second_person => {}
+                    _ => strictest = asks,
+                },
                 refused @ (Verdict::Denied(_) | Verdict::Blocked(_)) => return refused,
             }
         }

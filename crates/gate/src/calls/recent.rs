@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use convoke_core::call::CallState;
@@ -37,6 +37,7 @@ pub struct Call {
     state: AtomicU8,
     done: OnceLock<Done>,
     approval: OnceLock<(ApprovalId, Timestamp)>,
+    nobody_else: AtomicBool,
     changed: Notify,
     cancel: CancellationToken,
 }
@@ -96,6 +97,7 @@ impl Call {
             state: AtomicU8::new(state as u8),
             done: OnceLock::new(),
             approval: OnceLock::new(),
+            nobody_else: false.into(),
             changed: Notify::new(),
             cancel: CancellationToken::new(),
         }
@@ -123,6 +125,16 @@ impl Call {
     /// The approval it waits for, or ran under.
     pub fn approval(&self) -> Option<(ApprovalId, Timestamp)> {
         self.approval.get().copied()
+    }
+
+    /// Whether nobody could say yes to it when it was placed.
+    pub fn is_in_vain(&self) -> bool {
+        self.nobody_else.load(Ordering::Relaxed)
+    }
+
+    /// Says that nobody can say yes to it.
+    pub(super) fn set_nobody_else(&self) {
+        self.nobody_else.store(true, Ordering::Relaxed);
     }
 
     /// Says which approval it waits for.

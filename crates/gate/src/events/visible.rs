@@ -27,6 +27,7 @@ pub fn is_visible(hub: &Hub, token: &Token, event: &Event) -> bool {
         Scope::Inbox { sender, tool } => {
             scopes.tools.as_ref().is_none_or(|tools| glob::any_matches(tools, tool)) && reaches(sender)
         }
+        Scope::User { name } => name == token.person() || token.grant.check(Right::Users).is_ok(),
         Scope::Call { owner, target } => owner == token.id || (is_admin && reaches(target)),
         Scope::Approval { owner, target, recipients } => {
             let sees_others = || is_admin || token.grant.check(Right::Approve).is_ok();

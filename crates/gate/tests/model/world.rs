@@ -180,7 +180,7 @@ impl World {
 
     pub(crate) fn caller(&self, token: usize, door: convoke_core::door::Door) -> Caller {
         let token = self.hub.operators.find(self.tokens[token]).expect("a token of this test");
-        Caller { token, door, address: IpAddr::V4(Ipv4Addr::LOCALHOST) }
+        Caller::with_token(token, door, IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
     pub(crate) async fn mint(&mut self, token: &Token) {

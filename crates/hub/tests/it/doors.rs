@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::sonde;
 use crate::support::{TOKEN, TestHub};
 
-fn fill(path: &str) -> String {
+pub fn fill(path: &str) -> String {
     let agent = if path.starts_with("/api/v1/") { "box" } else { "pc" };
-    let path = path.replace("{id}", agent).replace("{rule}", "x").replace("{link}", "x");
+    let path = path.replace("{id}", agent).replace("{rule}", "x").replace("{link}", "x").replace("{name}", "x");
     path.replace("{room}", "lab").replace("{participant}", "guest-1").replace("{key}", "x")
 }
 
@@ -23,6 +23,7 @@ async fn every_door_but_the_public_ones_refuses_a_stranger() {
         let reply = hub.request(door.method.as_str(), &fill(door.path), None, Some(json!({}))).await;
         match door.right {
             Right::Public => assert_eq!(reply.status, 200, "{door:?}"),
+            Right::SignIn => assert!([400, 401].contains(&reply.status), "{door:?} {reply:?}"),
             Right::OwnCredential | Right::Guest => {
                 assert!([401, 404, 426].contains(&reply.status), "{door:?} {reply:?}")
             }
@@ -62,12 +63,16 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
         let (who, token) = match door.right {
             // Their probes only look, which a viewer may: it is the agent that must be within reach.
             Right::Call if ["/api/v1/diagnose", "/api/v1/health-check"].contains(&door.path) => ("distant", &distant),
-            Right::Approve | Right::Policy | Right::Tokens | Right::Trust | Right::Call => ("viewer", &viewer),
+            Right::Approve | Right::Policy | Right::Tokens | Right::Users | Right::Trust | Right::Call => {
+                ("viewer", &viewer)
+            }
+            // Whoever may not change users changes their own password alone.
+            Right::View if door.path == "/api/users/{name}" => ("viewer", &viewer),
             // Every token may look, but not at an agent that is out of its reach.
             Right::View if door.path.contains("/agents/{id}") || door.path.contains("/rooms/{room}") => {
                 ("distant", &distant)
             }
-            Right::View | Right::Public | Right::OwnCredential | Right::Guest => continue,
+            Right::View | Right::Public | Right::OwnCredential | Right::Guest | Right::SignIn => continue,
         };
         let before = hub.journal("").await.len();
         let reply = hub.request(door.method.as_str(), &fill(door.path), Some(token), Some(body)).await;
@@ -87,9 +92,10 @@ async fn every_door_refuses_a_token_for_another_door_and_records_it() {
     hub.post("/api/rooms", json!({ "name": "lab" })).await;
     for door in convoke_hub::doors(hub.hub()).list() {
         let (who, token) = match (door.right, door.door) {
-            (Right::Public | Right::OwnCredential, _) => continue,
+            // Whoever signs in shows something else than a token.
+            (Right::Public | Right::OwnCredential | Right::SignIn, _) => continue,
             (_, Door::Mcp) => ("other", &other),
-            (_, Door::Http | Door::Cli | Door::Room | Door::Wire) => ("assistant", &assistant),
+            (_, Door::Http | Door::Cli | Door::Page | Door::Room | Door::Wire) => ("assistant", &assistant),
         };
         let before = hub.journal("").await.len();
         let reply = hub.request(door.method.as_str(), &fill(door.path), Some(token), Some(json!({}))).await;

@@ -15,6 +15,7 @@ mod names;
 mod operations;
 mod out_of_force;
 mod page;
+mod people;
 mod policy;
 mod rooms;
 mod sonde;

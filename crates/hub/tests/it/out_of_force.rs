@@ -99,7 +99,7 @@ async fn a_token_that_is_gone_places_nothing() {
     hub.hub().operators.revoke(id);
     for tool in ["net_config", "shell_exec"] {
         let ask = Ask {
-            caller: Caller { token: Arc::clone(&token), door: Door::Http, address: IpAddr::V4(Ipv4Addr::LOCALHOST) },
+            caller: Caller::with_token(Arc::clone(&token), Door::Http, IpAddr::V4(Ipv4Addr::LOCALHOST)),
             agent: hub.hub().agents.find("pc").expect("there"),
             tool: tool.to_owned(),
             args: RawValue::from_string(r#"{"command":"uptime"}"#.into()).expect("JSON"),

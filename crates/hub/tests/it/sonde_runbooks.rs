@@ -191,7 +191,7 @@ async fn an_agent_is_told_which_runbook_asked_after_an_approval_too() {
         .authenticate(Some(TokenHash::of(&asker)), here, convoke_core::time::Timestamp::from_millis(i64::MAX / 2))
         .expect("a token");
     let ask = Ask {
-        caller: Caller { token: asker, door: Door::Http, address: here },
+        caller: Caller::with_token(asker, Door::Http, here),
         agent: hub.hub().agents.find(&format!("sonde:{}", web.id)).expect("enrolled"),
         tool: "system.cpu.usage".into(),
         args: RawValue::from_string("{}".into()).expect("JSON"),

@@ -253,7 +253,7 @@ fn put_approval(conn: &Connection, call: &CallRow, approval: &Approval) -> Resul
         return Err(StoreError::Conflict("an approval must be bound to the call it is kept with".into()));
     }
     conn.prepare_cached(
-        "INSERT INTO approvals (id, call, created_at, expires_at, state) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO approvals (id, call, created_at, expires_at, state, second_person) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute(params![
         approval.id.uuid().into_bytes(),
@@ -261,6 +261,7 @@ fn put_approval(conn: &Connection, call: &CallRow, approval: &Approval) -> Resul
         approval.created_at.millis(),
         approval.expires_at.millis(),
         approval.state.name(),
+        approval.second_person,
     ])?;
     Ok(())
 }
@@ -386,7 +387,7 @@ pub(super) fn approvals(
         _ => Cow::Borrowed(CALL),
     };
     let select = format!(
-        "SELECT {call}, a.id, a.created_at, a.expires_at, a.state FROM approvals a JOIN calls c ON c.id = a.call"
+        "SELECT {call}, a.id, a.created_at, a.expires_at, a.state, a.second_person FROM approvals a JOIN calls c ON c.id = a.call"
     );
     let order = "AND (?3 IS NULL OR (a.created_at, a.id) < (SELECT created_at, id FROM approvals WHERE id = ?3))
          ORDER BY a.created_at DESC, a.id DESC LIMIT ?1";
@@ -413,6 +414,7 @@ pub(super) fn approvals(
             created_at: time(row, 15)?,
             expires_at: time(row, 16)?,
             state: named(row, 17, ApprovalState::parse)?,
+            second_person: row.get(18)?,
         };
         found.push((approval, call));
     }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use uuid::Uuid;
 
 use super::old_tail::{self, OldTail};
-use super::{calls, clients, damage, journal, outbox, people, rooms, schema};
+use super::{accounts, calls, clients, damage, journal, outbox, people, rooms, schema};
 use crate::Result;
 use crate::engine::{Engine, Exclusive, Row, View};
 use crate::error::StoreError;
@@ -152,7 +152,8 @@ impl Exclusive for Taken {
             + reseal_calls(&tx, old, new)?
             + clients::reseal(&tx, old, new)?
             + outbox::reseal(&tx, old, new)?
-            + rooms::reseal(&tx, old, new)?;
+            + rooms::reseal(&tx, old, new)?
+            + accounts::reseal(&tx, old, new)?;
         super::set_meta(&tx, "key_id", &new.id())?;
         journal::append_alone(&tx, View::hub_id(&*tx)?, &record(values))?;
         tx.commit()?;

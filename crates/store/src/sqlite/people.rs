@@ -85,11 +85,15 @@ pub(super) fn tokens(conn: &Connection) -> Result<Vec<TokenRow>> {
 pub(super) fn put_token(tx: &mut Tx<'_>, token: &TokenRow, record: &Draft) -> Result<()> {
     let taken: bool = tx
         .conn
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM tokens WHERE name = ?1)")?
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM tokens WHERE name = ?1) OR EXISTS (SELECT 1 FROM users WHERE name = ?1)",
+        )?
         .query_row([&token.name], |row| row.get(0))?;
     if taken {
         let name = &token.name;
-        return Err(StoreError::Conflict(format!("a token named {name:?} exists or existed; a name is used once")));
+        return Err(StoreError::Conflict(format!(
+            "a token or user named {name:?} exists or existed; a name is used once"
+        )));
     }
     tx.conn.prepare_cached("INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?.execute(
         params![
@@ -172,7 +176,7 @@ pub(super) fn delete_rule<R: Kept>(tx: &mut Tx<'_>, id: &str, record: &Draft) ->
     Ok(gone > 0)
 }
 
-fn text(value: &impl Serialize) -> String {
+pub(super) fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("rules and scopes are plain data with string keys")
 }
 

@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_retired_keys.sql"),
     include_str!("migrations/0007_hub_id.sql"),
     include_str!("migrations/0008_owners.sql"),
+    include_str!("migrations/0009_people.sql"),
 ];
 
 /// The schema this program writes.
@@ -219,8 +220,18 @@ mod tests {
     }
 
     #[test]
+    fn step_9_adds_people_and_keeps_the_tokens() {
+        check(
+            9,
+            "INSERT INTO tokens VALUES (x'01', 'alex', x'02', 'admin', '{}', 1, NULL, NULL, NULL, 'alex');",
+            "SELECT (SELECT count(*) FROM tokens) = 1 AND count(*) = 4 FROM sqlite_schema
+             WHERE name IN ('users', 'sessions', 'sign_in_links', 'passkeys')",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 8, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 9, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

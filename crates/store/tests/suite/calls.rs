@@ -47,6 +47,7 @@ fn approval(call: &CallRow) -> Approval {
         },
         created_at: call.created_at,
         expires_at: at(500),
+        second_person: true,
         state: ApprovalState::Pending,
     }
 }

@@ -1,5 +1,6 @@
 //! What every engine must do. A test is a function that takes a backend; `for_backend!` runs them all on one.
 
+pub(crate) mod accounts;
 pub(crate) mod agents;
 pub(crate) mod calls;
 pub(crate) mod journal;
@@ -38,6 +39,10 @@ macro_rules! for_backend {
                 pruning_passes_by_what_a_clock_that_ran_ahead_left, pruning_takes_old_logs_only;
             operators: a_token_name_is_used_once, tokens_are_revoked_once_and_remember_their_use,
                 rules_keep_their_order, a_new_store_has_the_default_confirm_rule, secrets_are_kept;
+            accounts: users_survive_a_restart_with_their_secrets, a_name_is_one_users_or_tokens,
+                a_changed_password_ends_sessions_and_links, a_removed_user_takes_all_along,
+                a_link_is_used_once_and_in_time, a_new_link_voids_the_old, a_cookie_is_changed_in_place,
+                a_passkey_has_one_user, a_token_is_paused_and_goes_on;
             sonde: a_sonde_agent_survives_a_restart, a_sonde_token_is_used_once_and_in_time,
                 a_sonde_name_has_one_holder, a_removed_sonde_agent_frees_its_name;
             calls: an_idempotency_key_finds_its_first_call, a_waiting_call_survives_a_restart,

@@ -87,7 +87,8 @@ pub async fn update(
             Ok(Json(update).into_response())
         }
         Ok(Placed::Pending { call, approval, expires_at }) => {
-            let body = json!({ "approval": { "id": approval, "expires_at": expires_at }, "call_id": call.id });
+            let approval = convoke_doors::calls::pending(&call, approval, expires_at);
+            let body = json!({ "approval": approval, "call_id": call.id });
             Ok((StatusCode::ACCEPTED, Json(body)).into_response())
         }
         Err(refused) => Err(refused.into()),

@@ -122,7 +122,7 @@ fn guest_of(hub: &Wires, room: &LiveRoom, participant: &str, guest: &Guest) -> C
     let name = format!("{peer}/{participant}");
     let scopes = Scopes { tools: Some(vec![ACT.into()]), agents: Some(vec![peer]), ..Scopes::default() };
     let token = hub.operators.guest(name, Grant { role: Role::Operator, scopes }, clock::now());
-    Caller { token, door: Door::Room, address: guest.address }
+    Caller::with_token(token, Door::Room, guest.address)
 }
 
 impl Machine for Participant<'_> {
@@ -194,7 +194,7 @@ impl Machine for Participant<'_> {
             say(connection, "timeout", "the participant sent nothing for too long");
             return ControlFlow::Break(Some(close::TIMEOUT));
         }
-        if self.guest.operator.as_ref().is_some_and(|operator| !operator.token.is_active(clock::now())) {
+        if self.guest.operator.as_ref().is_some_and(|operator| !operator.is_active(clock::now())) {
             say(connection, "revoked", "the participant's token is no longer valid");
             return ControlFlow::Break(Some(close::UNVERIFIED));
         }

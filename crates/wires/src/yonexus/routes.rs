@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use convoke_api::inbox::Waiting;
 use convoke_api::yonexus::{
     AllowClient, ClientList, ClientQuery, ClientView, DecidePairing, PairingList, PairingView,
 };
@@ -157,6 +158,23 @@ pub async fn rotate_key(
     } else {
         Err(ApiError::conflict("only a paired client can change its key"))
     }
+}
+
+/// The open pairings of clients within reach, for the inbox. Codes are shown where they are decided.
+pub fn waiting(hub: &Wires, caller: &Caller) -> Vec<Waiting> {
+    let visible = hub.yonexus.clients.pairings().into_iter().filter(|c| reaches(caller, &c.identifier));
+    let item = |client: Arc<Client>| {
+        let state = client.state();
+        let pairing = state.record.pairing.as_ref().filter(|pairing| !pairing.approved)?;
+        Some(Waiting {
+            id: client.identifier.to_string(),
+            subject: client.identifier.to_string(),
+            at: Some(pairing.created_at),
+            until: Some(pairing.expires_at),
+            detail: serde_json::json!({ "key_fingerprint": fingerprint(&pairing.key) }),
+        })
+    };
+    visible.filter_map(item).collect()
 }
 
 #[utoipa::path(get, path = "/api/yonexus/pairings", responses((status = 200, body = PairingList)), tag = "yonexus")]

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
-use convoke_api::calls::{CallPending, PendingApproval};
+use convoke_api::calls::CallPending;
 use convoke_api::yonexus::{
     MessagePage, MessageQuery, Rule, RuleList, RuleTest, SendMessage, Sent, Target, TestRule, ToClients,
 };
@@ -242,7 +242,7 @@ pub async fn send(
             sent(call.wait().await, to)
         }
         Placed::Pending { call, approval, expires_at } => {
-            let approval = PendingApproval { id: approval, expires_at };
+            let approval = convoke_doors::calls::pending(&call, approval, expires_at);
             Ok((StatusCode::ACCEPTED, Json(CallPending { approval, call_id: call.id })).into_response())
         }
     }

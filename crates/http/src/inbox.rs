@@ -1,0 +1,62 @@
+//! What waits for a person, over HTTP.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use convoke_api::inbox::{Inbox, Waiting};
+use convoke_core::approval::ApprovalState;
+use convoke_core::grant::Right;
+use convoke_core::health::Status;
+use serde_json::json;
+
+use convoke_doors::ApiError;
+use convoke_doors::extract::{By, Json};
+use convoke_gate::calls;
+use convoke_gate::hub::Hub;
+use convoke_gate::operators::Caller;
+
+/// Most of each kind that are listed.
+const MOST: usize = 100;
+/// Most approvals that are looked at for those that may be decided.
+const LOOKED_AT: u32 = 1000;
+
+#[utoipa::path(get, path = "/api/inbox", responses((status = 200, body = Inbox)), tag = "people")]
+/// List everything that waits for whoever asks: approvals, pairings, lobbies, attestation changes, findings.
+pub async fn inbox(State(hub): State<Hub>, By(caller): By) -> Result<Json<Inbox>, ApiError> {
+    let mut inbox = Inbox { findings: findings(&hub, &caller), ..Inbox::default() };
+    if caller.token.grant.check(Right::Approve).is_ok() {
+        let rows = hub.store.approvals(Some(ApprovalState::Pending), None, LOOKED_AT).await?;
+        let decidable = rows.iter().filter(|(approval, row)| calls::may_decide(&hub, &caller, approval, row));
+        inbox.approvals = decidable.map(|(a, row)| calls::view(&hub, &caller.token, a, row)).collect();
+    }
+    for part in hub.parts.iter() {
+        part.waiting(&hub, &caller, &mut inbox);
+    }
+    let Inbox { approvals, pairings, lobby, attestation, findings, more } = &mut inbox;
+    *more = approvals.len() > MOST;
+    approvals.truncate(MOST);
+    for list in [pairings, lobby, attestation, findings] {
+        *more |= list.len() > MOST;
+        list.truncate(MOST);
+    }
+    Ok(Json(inbox))
+}
+
+/// The sections that are not well of agents within reach.
+fn findings(hub: &Hub, caller: &Caller) -> Vec<Waiting> {
+    let mut found = Vec::new();
+    for agent in hub.agents.list(None).iter() {
+        let state = agent.state();
+        let reached = caller.token.grant.scopes.reaches(agent.id.as_str(), &state.tags);
+        let Some(sections) = state.sections.as_deref().filter(|_| reached) else { continue };
+        // Written by the hub itself.
+        let sections: BTreeMap<String, Status> = serde_json::from_str(sections).unwrap_or_default();
+        found.extend(sections.into_iter().filter(|(_, status)| *status >= Status::Warn).map(|(section, status)| {
+            let detail = json!({ "agent": agent.id.as_str(), "section": section, "status": status.name() });
+            let waiting = Waiting { id: agent.id.to_string(), subject: section, at: None, until: None, detail };
+            (status, waiting)
+        }));
+    }
+    found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.id.cmp(&other.id)));
+    found.into_iter().map(|(_, waiting)| waiting).collect()
+}
