@@ -172,7 +172,7 @@ fn a_follower_sees_lines_as_they_come() {
 #[test]
 fn a_follower_ends_when_nobody_reads_it() {
     let hub = Hub::start();
-    let mut command = hub.verb(&["logs", "--follow", "--agent", "pc-1"]);
+    let mut command = hub.verb(&["logs", "--follow"]);
     let mut follower = command.stdout(std::process::Stdio::piped()).spawn().expect("runs");
     drop(follower.stdout.take());
     // There is no line that it could fail to write. Only a failure waits so long.

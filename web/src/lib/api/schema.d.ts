@@ -25,7 +25,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One agent. */
+        /** One agent, by its id or a name that only one has; with `prefix`, also by the unique beginning of either. */
         get: operations["get_api_agents_id"];
         put?: never;
         post?: never;
@@ -241,6 +241,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List calls that wait or run, and the latest that ended. */
+        get: operations["get_api_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/calls/{id}": {
         parameters: {
             query?: never;
@@ -305,6 +322,23 @@ export interface paths {
         };
         /** What this hub is: its id, version, public key and what is switched on. */
         get: operations["get_api_hub"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/inbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List everything that waits for whoever asks: approvals, pairings, lobbies, attestation changes, findings. */
+        get: operations["get_api_inbox"];
         put?: never;
         post?: never;
         delete?: never;
@@ -642,6 +676,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show who makes the request, and their rights. */
+        get: operations["get_api_session"];
+        put?: never;
+        /** Sign in with a password. The answer sets the cookie of a new session. */
+        post: operations["post_api_session"];
+        /** Sign out: the session ends. */
+        delete: operations["delete_api_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/session/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sign in by a one-time link. */
+        post: operations["post_api_session_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/session/step-up": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show the password once more: for five minutes the session may do what needs it. */
+        post: operations["post_api_session_step_up"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the sessions of whoever asks; all of them for those who may change users. */
+        get: operations["get_api_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a session: one's own, or anybody's for those who may change users. */
+        delete: operations["delete_api_sessions_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tokens": {
         parameters: {
             query?: never;
@@ -672,6 +793,60 @@ export interface paths {
         post?: never;
         /** Revoke a token: it is refused at once. The last one that can create tokens and approve cannot be revoked. */
         delete: operations["delete_api_tokens_id"];
+        options?: never;
+        head?: never;
+        /** Pause an assistant: its token is refused until it is let go on. Calls of it that wait stay, and are not run meanwhile. */
+        patch: operations["patch_api_tokens_id"];
+        trace?: never;
+    };
+    "/api/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List users by name. */
+        get: operations["get_api_users"];
+        put?: never;
+        /** Add a user. Without a password the answer holds a one-time link, shown once. */
+        post: operations["post_api_users"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a user: their sessions end and their tokens are revoked at once. */
+        delete: operations["delete_api_users_name"];
+        options?: never;
+        head?: never;
+        /** Change a user's role, scopes or password; or one's own password. */
+        patch: operations["patch_api_users_name"];
+        trace?: never;
+    };
+    "/api/users/{name}/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a one-time link by which a user signs in, and sets a password or passkey. Their earlier link is void. */
+        post: operations["post_api_users_name_link"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -997,6 +1172,8 @@ export interface components {
             liveness: components["schemas"]["Liveness"];
             /** @description The facts that it reported when it last connected. */
             meta?: Record<string, never> | null;
+            /** @description The name it enrolled with, where that is not its id. */
+            name?: string | null;
             offline_since?: components["schemas"]["Time"] | null;
             /** @description Whether it is online. */
             online: boolean;
@@ -1069,6 +1246,10 @@ export interface components {
             expires_at: components["schemas"]["Time"];
             /** @description Its id. */
             id: string;
+            /** @description The person whose the caller is, where it has an owner. */
+            owner?: string | null;
+            /** @description Only a second person's yes counts: not the owner's. */
+            second_person?: boolean;
             /** @description The state. */
             state: components["schemas"]["ApprovalState"];
             /** @description The target of the call. */
@@ -1082,6 +1263,13 @@ export interface components {
             code: string;
             /** @description A message for people. */
             message: string;
+        };
+        /** @description A page of calls: those that wait or run, and the latest that ended. Older ones are in the journal. */
+        CallList: {
+            /** @description Newest first. */
+            calls: components["schemas"]["CallSummary"][];
+            /** @description Pass as `after` for the next page; absent on the last one. */
+            next?: string | null;
         };
         /** @description The call needs a person's approval. */
         CallPending: {
@@ -1147,6 +1335,28 @@ export interface components {
             /** @description The tool. */
             tool?: string | null;
         };
+        /** @description One call in the list: without arguments and result. */
+        CallSummary: {
+            approval?: components["schemas"]["PendingApproval"] | null;
+            asked_at?: components["schemas"]["Time"] | null;
+            /** @description The call's id. */
+            call_id: string;
+            /** @description Who asked, if they are still known. */
+            caller?: string | null;
+            /**
+             * Format: int64
+             * @description From dispatch to answer.
+             */
+            duration_ms?: number | null;
+            /** @description `ok` or the error code, once it is done. */
+            outcome?: string | null;
+            /** @description The state. */
+            state: components["schemas"]["CallState"];
+            /** @description The target. */
+            target: string;
+            /** @description The tool. */
+            tool: string;
+        };
         /** @description A page of the journal's signed checkpoints, in order. */
         CheckpointPage: {
             /** @description The checkpoints, as an export has them. */
@@ -1209,6 +1419,8 @@ export interface components {
             effects?: components["schemas"]["Effect"][] | null;
             /** @description The rule's id. */
             id: string;
+            /** @description Only a second person's yes counts: not the owner's of what asks. */
+            second_person?: boolean | null;
             /** @description Agents by tag, globs allowed. */
             tags?: string[] | null;
             /** @description Tools, globs allowed. */
@@ -1267,7 +1479,7 @@ export interface components {
             params: Record<string, never>;
         };
         /** @enum {string} */
-        Door: "http" | "mcp" | "cli" | "room" | "wire";
+        Door: "http" | "mcp" | "cli" | "page" | "room" | "wire";
         /** @enum {string} */
         Effect: "observe" | "interact" | "manage";
         /** @description The key is bound. */
@@ -1396,6 +1608,21 @@ export interface components {
             /** @description When the hub received it. */
             received_at: string;
         };
+        /** @description Everything that waits for whoever asks, and that they may decide or should look at. */
+        Inbox: {
+            /** @description Calls that wait for a person and are theirs to decide, newest first. */
+            approvals: components["schemas"]["ApprovalView"][];
+            /** @description Agents that are not what they were when they enrolled. */
+            attestation: components["schemas"]["Waiting"][];
+            /** @description Sections of an agent's health that are not well, the worst first. */
+            findings: components["schemas"]["Waiting"][];
+            /** @description People who wait in the lobby of a room. */
+            lobby: components["schemas"]["Waiting"][];
+            /** @description There is more than is listed here. */
+            more: boolean;
+            /** @description Clients that ask to be paired. */
+            pairings: components["schemas"]["Waiting"][];
+        };
         /** @description An invite. Whoever has it may enter. */
         InviteView: {
             /** @description When it expires. */
@@ -1520,6 +1747,28 @@ export interface components {
             /** @description `relay` (by default): content goes through the hub. No other value works yet. */
             transport?: string | null;
         };
+        /** @description A one-time link, shown once. */
+        OneTimeLink: {
+            /** @description The link. */
+            link: components["schemas"]["Secret"];
+            /** @description When it lapses. */
+            link_expires_at: components["schemas"]["Time"];
+        };
+        /** @description The session in which somebody is signed in. */
+        OwnSession: {
+            /** @description When it ends. */
+            expires_at: components["schemas"]["Time"];
+            /** @description Whether the user has a password. */
+            has_password: boolean;
+            /** @description Whether they use one-time codes. */
+            has_totp: boolean;
+            /** @description Its id. */
+            id: string;
+            /** @description How many passkeys they have. */
+            passkeys: number;
+            /** @description Until when what was shown last counts as a step-up. */
+            stepped_up_until: components["schemas"]["Time"];
+        };
         /** @description All open pairings. */
         PairingList: {
             /** @description The oldest first. */
@@ -1583,6 +1832,8 @@ export interface components {
             expires_at: components["schemas"]["Time"];
             /** @description Its id. */
             id: string;
+            /** @description That nobody can approve it as things are, where this is so. */
+            note?: string | null;
         };
         ProbeBody: {
             /** @description The agent, by name or id; may be omitted when only one agent has the pack. */
@@ -1599,6 +1850,8 @@ export interface components {
         };
         /** @enum {string} */
         Protocol: "kenny" | "sonde" | "yonexus" | "kibitz";
+        /** @enum {string} */
+        Right: "view" | "call" | "approve" | "policy" | "tokens" | "users" | "trust";
         /** @enum {string} */
         Role: "viewer" | "operator" | "admin";
         /** @description A line of a room's own log. */
@@ -1692,6 +1945,8 @@ export interface components {
              * @description Most calls at once.
              */
             concurrent_calls?: number | null;
+            /** @description Doors at which it is good; all by default. `["mcp"]` makes a token for an assistant. */
+            doors?: components["schemas"]["Door"][] | null;
             /** @description Effects that its calls may have. */
             effects?: components["schemas"]["Effect"][] | null;
             /** @description Agents by tag, globs allowed. */
@@ -1699,6 +1954,7 @@ export interface components {
             /** @description Tools by name, globs allowed. */
             tools?: string[] | null;
         };
+        Secret: string;
         /** @description A message to clients. */
         SendMessage: {
             /** @description The content. */
@@ -1727,6 +1983,45 @@ export interface components {
             /** @description Handed to their connections. */
             sent: string[];
         };
+        /** @description A page of sessions. */
+        SessionList: {
+            /** @description Pass as `after` for the next page; absent on the last one. */
+            next?: string | null;
+            /** @description The sessions, oldest first. */
+            sessions: components["schemas"]["SessionView"][];
+        };
+        /** @description One session. */
+        SessionView: {
+            /** @description The address that it began at. */
+            address: string;
+            /** @description What the browser calls itself. */
+            browser: string;
+            /** @description When it began. */
+            created_at: components["schemas"]["Time"];
+            /** @description Whether it is the one that asks. */
+            current: boolean;
+            /** @description When it ends. */
+            expires_at: components["schemas"]["Time"];
+            /** @description Its id. */
+            id: string;
+            /** @description When it was last used; since the hub started. */
+            last_seen: components["schemas"]["Time"];
+            /** @description Whose it is; absent for who came by the welcome link. */
+            user?: string | null;
+        };
+        /** @description Sign in with a password. */
+        SignIn: {
+            /** @description Their password. */
+            password: components["schemas"]["Secret"];
+            totp?: components["schemas"]["Secret"] | null;
+            /** @description The user's name. */
+            user: string;
+        };
+        /** @description Sign in by a one-time link. */
+        SignInByLink: {
+            /** @description What follows `#` in the link; the whole link will do. */
+            secret: components["schemas"]["Secret"];
+        };
         /** @description One agent's latest telemetry with the hub's verdict. */
         Snapshot: {
             /** @description The agent's id. */
@@ -1744,6 +2039,11 @@ export interface components {
         };
         SondeError: {
             error: string;
+        };
+        /** @description Show the password once more. */
+        StepUp: {
+            /** @description The password of who is signed in. */
+            password: components["schemas"]["Secret"];
         };
         /** @description The target of a rule's messages. */
         Target: {
@@ -1785,6 +2085,11 @@ export interface components {
             /** @description Put the sender and `::` before the content. */
             with_sender?: boolean;
         };
+        /** @description Pause an assistant's token, or let it go on. */
+        TokenChange: {
+            /** @description Whether it is refused until it is let go on. */
+            paused: boolean;
+        };
         /** @description A page of tokens. */
         TokenList: {
             /** @description Pass as `after` for the next page; absent on the last one. */
@@ -1818,7 +2123,7 @@ export interface components {
             scopes?: components["schemas"]["Scopes"] | null;
         };
         /** @enum {string} */
-        TokenState: "active" | "expired" | "revoked";
+        TokenState: "active" | "paused" | "expired" | "revoked";
         /** @description One token, without its secret. */
         TokenView: {
             /** @description When it was created. */
@@ -1861,6 +2166,74 @@ export interface components {
             /** @description The version offered. */
             version: string;
         };
+        /** @description A user who was added. */
+        UserAdded: components["schemas"]["UserView"] & (components["schemas"]["OneTimeLink"] | null);
+        /** @description Change a user. What is absent stays as it is. Who may not change users may change their own password. */
+        UserChange: {
+            password?: components["schemas"]["Secret"] | null;
+            role?: components["schemas"]["Role"] | null;
+            scopes?: components["schemas"]["Scopes"] | null;
+        };
+        /** @description A page of users. */
+        UserList: {
+            /** @description Pass as `after` for the next page; absent on the last one. */
+            next?: string | null;
+            /** @description The users, by name. */
+            users: components["schemas"]["UserView"][];
+        };
+        /** @description Add a user. */
+        UserRequest: {
+            /** @description Their name; no user or token may have the same. */
+            name: string;
+            password?: components["schemas"]["Secret"] | null;
+            /** @description `viewer`, `operator` or `admin`. */
+            role: components["schemas"]["Role"];
+            scopes?: components["schemas"]["Scopes"] | null;
+        };
+        /** @description One user. */
+        UserView: {
+            /** @description When they were added. */
+            created_at: components["schemas"]["Time"];
+            /** @description Whether they have a password. */
+            has_password: boolean;
+            /** @description Whether they use one-time codes. */
+            has_totp: boolean;
+            /** @description Their name. */
+            name: string;
+            /** @description How many passkeys they have. */
+            passkeys: number;
+            /** @description Their role. */
+            role: components["schemas"]["Role"];
+            /** @description What narrows it. */
+            scopes: components["schemas"]["Scopes"];
+            /** @description How many sessions they have. */
+            sessions: number;
+        };
+        /** @description One thing that waits. */
+        Waiting: {
+            at?: components["schemas"]["Time"] | null;
+            /** @description What else is known: a key's fingerprint, the room, what changed, the section and its status. */
+            detail: Record<string, never>;
+            /** @description Its id: of the client, the participant, the agent. */
+            id: string;
+            /** @description What it is about, in somebody else's words: data, not a sentence of the hub's. */
+            subject: string;
+            until?: components["schemas"]["Time"] | null;
+        };
+        /** @description Who makes the request. */
+        Who: {
+            /** @description The rights. */
+            rights: components["schemas"]["Right"][];
+            /** @description The role. */
+            role: components["schemas"]["Role"];
+            /** @description What narrows the role. */
+            scopes?: components["schemas"]["Scopes"];
+            session?: components["schemas"]["OwnSession"] | null;
+            /** @description The user, or the name of the token. `null` for who came by the welcome link and is no user yet. */
+            user?: string | null;
+            /** @description There is no user yet: `POST /api/users` adds the first one, who is an admin. */
+            welcome?: boolean;
+        };
     };
     responses: never;
     parameters: never;
@@ -1881,6 +2254,8 @@ export interface operations {
                 online?: boolean;
                 /** @description Only agents of this protocol. */
                 protocol?: "kenny" | "sonde" | "yonexus" | "kibitz";
+                /** @description Only agents that fit a query, as in `tag:lab AND NOT os:windows`. */
+                query?: string;
                 /** @description Only agents with this tag. */
                 tag?: string;
             };
@@ -1957,7 +2332,10 @@ export interface operations {
     };
     get_api_agents_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the unique beginning of an id or a name is enough. */
+                prefix?: boolean;
+            };
             header?: never;
             path: {
                 id: string;
@@ -2004,6 +2382,15 @@ export interface operations {
             };
             /** @description It does not exist, or is outside the token's scopes. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It conflicts with the present state. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3376,6 +3763,89 @@ export interface operations {
             };
         };
     };
+    get_api_calls: {
+        parameters: {
+            query?: {
+                /** @description Only calls older than this one. */
+                after?: string;
+                /** @description Only calls of this agent. */
+                agent?: string;
+                /** @description Most entries to return (1 to 1000; 100 by default). */
+                limit?: number;
+                /** @description Only calls in this state. */
+                state?: "waiting" | "running" | "done";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallList"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     get_api_calls_id: {
         parameters: {
             query?: {
@@ -3734,6 +4204,80 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_inbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Inbox"];
                 };
             };
             /** @description A parameter or the body is invalid. */
@@ -6109,6 +6653,608 @@ export interface operations {
             };
         };
     };
+    get_api_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Who"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    post_api_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignIn"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Who"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_api_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    post_api_session_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignInByLink"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Who"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    post_api_session_step_up: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StepUp"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Who"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_sessions: {
+        parameters: {
+            query?: {
+                /** @description Only entries after this one. */
+                after?: string;
+                /** @description Most entries to return (1 to 1000; 100 by default). */
+                limit?: number;
+                /** @description Only this user's. */
+                user?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_api_sessions_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     get_api_tokens: {
         parameters: {
             query?: {
@@ -6351,6 +7497,601 @@ export interface operations {
             };
             /** @description It conflicts with the present state. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    patch_api_tokens_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenChange"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It conflicts with the present state. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_users: {
+        parameters: {
+            query?: {
+                /** @description Only entries after this name. */
+                after?: string;
+                /** @description Most entries to return (1 to 1000; 100 by default). */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserList"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    post_api_users: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserRequest"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserAdded"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It conflicts with the present state. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_api_users_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It conflicts with the present state. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    patch_api_users_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserChange"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserView"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It conflicts with the present state. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    post_api_users_name_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OneTimeLink"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -26,8 +26,8 @@ async fn serve(agent: &mut Joined, asked: usize) {
 async fn a_probe_goes_through_the_gate_and_its_answer_is_data_of_that_machine() {
     let hub = TestHub::start().await;
     let mut agent = enrolled(&hub, "web-1").await;
-    let viewer = hub.token("viewer", "viewer", json!({})).await;
-    for client in [Mcp::stateless(&hub, &viewer), Mcp::open(&hub, TOKEN).await] {
+    let operator = hub.token("operator", "operator", json!({})).await;
+    for client in [Mcp::stateless(&hub, &operator), Mcp::open(&hub, TOKEN).await] {
         let args = json!({ "agent": "web-1", "probe": "system.disk.usage" });
         // The second asks within ten seconds: its answer is the first one's.
         let (done, ()) = tokio::join!(client.call("probe", args), async {
