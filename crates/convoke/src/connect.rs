@@ -37,13 +37,13 @@ pub(crate) fn hub(global: &Global) -> Result<(String, SecretText)> {
     choose(global, &environment("CONVOKE_HUB"), &environment("CONVOKE_TOKEN"), &data)
 }
 
-/// Where a hub was found, for who talks to it for long.
+/// How a hub was found, kept by whoever talks to it for long.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct HubLocation {
     /// Its address, where that was given.
-    named: Option<String>,
-    /// The data directory that told of it, or gave the token.
-    told_by: Option<PathBuf>,
+    address: Option<String>,
+    /// The data directory that named it or holds the token for it.
+    data_dir: Option<PathBuf>,
 }
 
 /// There is no hub where one was.
@@ -51,28 +51,28 @@ pub(crate) struct Place {
 #[error("{0}")]
 pub(crate) struct NoHub(String);
 
-impl Place {
+impl HubLocation {
     /// As [`hub`] finds it.
     pub(crate) fn of(global: &Global) -> Result<Self> {
         let data = local::data_dir(global.data.as_deref())?;
-        let named = named(global, environment("CONVOKE_HUB").as_ref()).map(|url| address(url)).transpose()?;
+        let address = named(global, environment("CONVOKE_HUB").as_ref()).map(|url| address(url)).transpose()?;
         let has_token = global.token.is_some() || environment("CONVOKE_TOKEN").is_some();
-        let told_by = (named.is_none() || !has_token).then_some(data);
-        Ok(Self { named, told_by })
+        let data_dir = (address.is_none() || !has_token).then_some(data);
+        Ok(Self { address, data_dir })
     }
 
     /// One that was named, with a token for it.
     #[cfg(test)]
     pub(crate) fn named(address: &str) -> Self {
-        Self { named: Some(address.to_owned()), told_by: None }
+        Self { address: Some(address.to_owned()), data_dir: None }
     }
 
-    /// Its address now. To be asked for before anything more is sent: a hub that a data directory told of may have ended
-    /// since, and whoever has its port then must not be sent the token.
+    /// Its address now. To be asked for before anything more is sent: the hub of a data directory may have stopped
+    /// since, and another program on its port must not be sent the token.
     pub(crate) fn base(&self) -> Result<String, NoHub> {
-        let Some(data) = &self.told_by else { return Ok(self.named.clone().unwrap_or_default()) };
+        let Some(data) = &self.data_dir else { return Ok(self.address.clone().unwrap_or_default()) };
         let here = Whereabouts::read(data).map_err(|why| NoHub(format!("{why:#}")))?;
-        let here = here.map(|here| here.http).filter(|http| self.named.as_ref().is_none_or(|named| named == http));
+        let here = here.map(|here| here.http).filter(|http| self.address.as_ref().is_none_or(|given| given == http));
         here.ok_or_else(|| NoHub(no_hub(data)))
     }
 }

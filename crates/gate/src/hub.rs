@@ -112,7 +112,7 @@ impl Deref for Hub {
 
 /// What [`Hub::new`] needs besides the defaults.
 #[derive(Debug)]
-pub struct Parts {
+pub struct HubInit {
     /// The settings.
     pub settings: Settings,
     /// The store.
@@ -149,9 +149,9 @@ pub fn hmac_sha256(key: &[u8]) -> HmacSha256 {
 
 impl Hub {
     /// Puts the parts together.
-    pub fn new(parts: Parts) -> Self {
-        let Parts { settings, store, data, key, digest_key, agents, operators, policy, .. } = parts;
-        let Parts { adapters, parts, listen, tls, .. } = parts;
+    pub fn new(init: HubInit) -> Self {
+        let HubInit { settings, store, data, key, digest_key, agents, operators, policy, .. } = init;
+        let HubInit { adapters, parts, listen, tls, .. } = init;
         let deadlines = Deadlines {
             default: settings.calls.default_timeout_s,
             grace: settings.calls.grace_s,

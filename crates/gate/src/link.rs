@@ -290,7 +290,7 @@ mod tests {
     fn what_is_taken_back_comes_before_calls_without_room_and_takes_nobodys_place() {
         let link = Link::new(LinkId(1));
         let under_way = || CallId::new(crate::clock::uuid());
-        let next = |has_room| link.queue().next(has_room, Duration::ZERO).now_or_never().flatten();
+        let next = |may_send| link.queue().next(may_send, Duration::ZERO).now_or_never().flatten();
         for _ in 0..MAX_QUEUED {
             link.push(Command::Withdraw(under_way(), Failure::new(code::DENIED, "revoked"))).expect("always taken");
         }

@@ -20,14 +20,14 @@ use tokio_rustls::TlsAcceptor;
 use crate::serve;
 use convoke_gate::agents::Agents;
 use convoke_gate::clock;
-use convoke_gate::hub::{Hub, Parts};
+use convoke_gate::hub::{Hub, HubInit};
 use convoke_gate::link::Close;
 use convoke_gate::operators::{FIRST_TOKEN, Operators};
+use convoke_gate::own_files;
 use convoke_gate::part;
-use convoke_gate::places;
 use convoke_gate::policy::Policy;
 use convoke_gate::settings::Settings;
-use convoke_mcp::Sessions;
+use convoke_mcp::{AllTools, Sessions};
 use convoke_wires::{Wires, rooms, sonde, yonexus};
 
 use crate::tools::TOOLS;
@@ -140,15 +140,16 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
             key
         }
     };
-    let parts = Parts {
+    let init = HubInit {
         agents: Agents::load(store.agents().await?, convoke_wires::kenny::facts),
         operators: Operators::load(store.tokens().await?),
         adapters: convoke_wires::adapters(),
         parts: part::Parts::default()
             .with(Arc::new(convoke_wires::State::load(&*store, &settings).await?))
-            .with(Arc::new(Sessions::new(&settings, &TOOLS))),
+            .with(Arc::new(AllTools(&TOOLS)))
+            .with(Arc::new(Sessions::new(&settings))),
         policy: Policy::protecting(
-            places::rules(&data, settings.tls.key.as_deref()),
+            own_files::rules(&data, settings.tls.key.as_deref()),
             store.deny_rules().await?,
             store.confirm_rules().await?,
         ),
@@ -160,7 +161,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         listen,
         tls: acceptor.is_some(),
     };
-    let hub = Hub::new(parts);
+    let hub = Hub::new(init);
     let people = &hub.operators.people;
     people.load(hub.store.users().await?, hub.store.sessions(clock::now()).await?, hub.store.passkeys().await?);
     for id in hub.store.paused_tokens().await? {

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::call::Wanted;
 use super::hidden;
 use super::render::{self, Outcome};
-use super::server::Asker;
+use super::server::McpCaller;
 use convoke_doors::keeper::record_refusal;
 use convoke_gate::calls::{self, Call, DecideError};
 use convoke_gate::clock;
@@ -68,7 +68,7 @@ pub(super) enum Answer {
 /// Asks the person at the client, if that counts and can be done.
 pub(super) async fn ask(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     wanted: &Wanted,
     waiting: &Waiting,
     context: &RequestContext<RoleServer>,
@@ -125,7 +125,7 @@ async fn gone(context: &RequestContext<RoleServer>, closed: &CancellationToken) 
 }
 
 /// Takes a call back whose client has given it up.
-async fn given_up(hub: &Hub, asker: &Asker, waiting: &Waiting) -> Asked {
+async fn given_up(hub: &Hub, asker: &McpCaller, waiting: &Waiting) -> Asked {
     let Waiting { call, approval, .. } = waiting;
     match calls::take_back(hub, &asker.caller, *approval).await {
         // Where it was too late, it is followed as any other whose client may have gone.
@@ -141,7 +141,7 @@ async fn given_up(hub: &Hub, asker: &Asker, waiting: &Waiting) -> Asked {
 /// client that does not ask its person can still follow it.
 fn sealed(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     wanted: &Wanted,
     waiting: &Waiting,
     question: ElicitRequestParams,
@@ -190,7 +190,7 @@ async fn put(
 /// Takes a client's answer with the state it was given.
 pub(super) async fn answered(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     wanted: &Wanted,
     state: &str,
     answers: &InputResponses,
@@ -274,7 +274,7 @@ fn question(wanted: &Wanted) -> Option<ElicitRequestParams> {
 }
 
 /// What a state is good for, and nothing else.
-fn binding(hub: &Hub, asker: &Asker, wanted: &Wanted) -> String {
+fn binding(hub: &Hub, asker: &McpCaller, wanted: &Wanted) -> String {
     let digest = hub.digest(wanted.args.get().as_bytes());
     format!("{}\0{}\0{}\0{digest}", asker.caller.token.id, wanted.agent.id, wanted.tool)
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Sessions;
+use super::toolset::Tools;
 use convoke_core::call::CallState;
 use convoke_core::effect::Effect;
 use convoke_core::id::CallId;
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::render::{self, Outcome};
-use super::server::Asker;
+use super::server::McpCaller;
 use super::{approve, progress, toolset};
 use convoke_doors::ApiError;
 use convoke_doors::calls::{Found, MAX_WAIT_S, find, taken_back};
@@ -44,7 +44,7 @@ pub struct Wanted {
 /// of a question brings that person's answer.
 pub async fn carry_out(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     wanted: Wanted,
     state: Option<String>,
     answers: Option<InputResponses>,
@@ -100,7 +100,7 @@ pub fn seconds(value: Option<Value>) -> Result<Option<Duration>, String> {
 }
 
 /// Takes a call to the gate.
-pub async fn place(hub: &Hub, asker: &Asker, wanted: &Wanted) -> Result<Placed, PlaceError> {
+pub async fn place(hub: &Hub, asker: &McpCaller, wanted: &Wanted) -> Result<Placed, PlaceError> {
     let ask = Ask {
         caller: asker.caller.clone(),
         agent: Arc::clone(&wanted.agent),
@@ -148,10 +148,10 @@ async fn shown(hub: &Hub, call: &Arc<Call>, done: &Done) -> CallToolResult {
 /// The same, within a budget of its own.
 pub async fn outcome(hub: &Hub, call: &Arc<Call>, done: &Done, budget: usize) -> Outcome {
     if done.result.as_ref().is_none_or(|result| result.get().len() <= LARGE) {
-        return Outcome::ended(Sessions::of(hub).tools, call, done, budget);
+        return Outcome::ended(Tools::of(hub), call, done, budget);
     }
     let _turn = hub.answers.turn().await;
-    let (ended, result, tools) = (Arc::clone(call), done.clone(), Sessions::of(hub).tools);
+    let (ended, result, tools) = (Arc::clone(call), done.clone(), Tools::of(hub));
     let rendered = tokio::task::spawn_blocking(move || Outcome::ended(tools, &ended, &result, budget)).await;
     rendered.unwrap_or_else(|_| {
         let message = "cannot show the answer";
@@ -167,7 +167,7 @@ pub(super) fn too_late() -> CallToolResult {
 /// `call_status`.
 pub(super) async fn status(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     args: &JsonObject,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
@@ -213,7 +213,7 @@ struct CancelArgs {
 }
 
 /// `call_cancel`.
-pub(super) async fn take_back(hub: &Hub, asker: &Asker, args: JsonObject) -> Result<CallToolResult, ApiError> {
+pub(super) async fn take_back(hub: &Hub, asker: &McpCaller, args: JsonObject) -> Result<CallToolResult, ApiError> {
     let CancelArgs { call_id } = toolset::args(args)?;
     let id = call_id.parse::<CallId>();
     let id = id.map_err(|_| ApiError::bad_request("`call_id` must be a call id from an earlier answer"))?;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::peek::{Fault, Peek};
 use super::server::{Misfit, Server};
 use super::sessions::{Sessions, TooMany, Use, Using};
-use super::toolset::Entry;
+use super::toolset::{Entry, Tools};
 use super::{PATH, watch};
 use convoke_doors::ApiError;
 use convoke_doors::extract::{self, By, Json};
@@ -100,7 +100,7 @@ impl Door {
             Ok(peek) => peek,
             Err(fault) => return Ok(malformed(&fault, session.is_some())),
         };
-        if let Some(entry) = peek.tool.as_deref().and_then(|name| Sessions::of(hub).tools.find(name))
+        if let Some(entry) = peek.tool.as_deref().and_then(|name| Tools::of(hub).find(name))
             && let Err(missing) = entry.check(&caller.token.grant)
         {
             return Ok(refuse(hub, caller, &parts.headers, entry, &missing, peek.id).await);
@@ -112,11 +112,11 @@ impl Door {
             return Ok(failed(&json!({ "code": -32602, "message": error.message }), peek.id));
         }
         if session.is_some() && peek.is_request {
-            let Ok(place) = Sessions::of(hub).place(caller.token.id, peek.weight) else {
+            let Ok(permit) = Sessions::of(hub).request(caller.token.id, peek.weight) else {
                 return Ok(too_many(peek.id));
             };
             // It goes where the request goes.
-            parts.extensions.insert(place);
+            parts.extensions.insert(permit);
         }
         let misfit = Misfit::default();
         if session.is_none() {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::hidden;
 use super::page::{self, Keep};
 use super::render;
-use super::server::Asker;
+use super::server::McpCaller;
 use super::toolset::{Shown, args, budget, listed, more, value};
 use convoke_doors::agents::{in_reach, page as agents_page};
 use convoke_doors::journal::journal_page;
@@ -43,7 +43,7 @@ struct ListArgs {
 }
 
 /// `list_agents`.
-pub(super) fn list(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+pub(super) fn list(hub: &Hub, asker: &McpCaller, given: JsonObject) -> Shown {
     let ListArgs { query, tag, online, after, limit } = args(given)?;
     let query = AgentQuery { query, protocol: None, tag, online, after, limit };
     let mut shown = value(&agents_page(hub, &asker.caller, &query)?)?;
@@ -66,7 +66,7 @@ struct AgentArgs {
 
 /// The same for what is recorded: whatever has records under this id has it, though it may be gone. An agent may take its
 /// name itself, and must not be able to hide them.
-async fn recorded_id_of(hub: &Hub, asker: &Asker, given: String) -> String {
+async fn recorded_id_of(hub: &Hub, asker: &McpCaller, given: String) -> String {
     let meant = resolve(&hub.agents, &asker.caller, &given, By::Name, |_| true);
     let named = meant.map_or_else(|_| given.clone(), |agent| agent.id.as_str().to_owned());
     // What is out of reach is not looked for: that would be a refusal, and recorded.
@@ -79,7 +79,7 @@ async fn recorded_id_of(hub: &Hub, asker: &Asker, given: String) -> String {
 }
 
 /// `select_agent`.
-pub(super) async fn select(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+pub(super) async fn select(hub: &Hub, asker: &McpCaller, given: JsonObject) -> Shown {
     let AgentArgs { agent } = args(given)?;
     let agent = in_reach(hub, &asker.caller, &agent).await?;
     let (id, online) = (agent.id.as_str(), agent.state().is_online());
@@ -100,7 +100,7 @@ struct PageArgs {
 }
 
 /// `fleet_overview`.
-pub(super) fn overview(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+pub(super) fn overview(hub: &Hub, asker: &McpCaller, given: JsonObject) -> Shown {
     let PageArgs { after, limit } = args(given)?;
     let limit = extract::limit(limit.or(Some(1000)))? as usize;
     let shown = overview_page(hub, asker, after.as_deref(), limit)?;
@@ -119,7 +119,12 @@ pub fn machines(count: usize) -> String {
 }
 
 /// So many machines after that one, as far as they fit.
-pub(super) fn overview_page(hub: &Hub, asker: &Asker, after: Option<&str>, limit: usize) -> Result<Value, ApiError> {
+pub(super) fn overview_page(
+    hub: &Hub,
+    asker: &McpCaller,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Value, ApiError> {
     let scopes = asker.caller.token.grant.scopes.clone();
     let overview = fleet::Overview::new(&hub.agents, scopes, after, Some(limit));
     let text: String = overview.within(budget(hub), hidden::length).collect();
@@ -127,7 +132,7 @@ pub(super) fn overview_page(hub: &Hub, asker: &Asker, after: Option<&str>, limit
 }
 
 /// `agent_health`.
-pub(super) async fn health(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+pub(super) async fn health(hub: &Hub, asker: &McpCaller, given: JsonObject) -> Shown {
     let AgentArgs { agent } = args(given)?;
     let shown = latest_health(hub, &asker.caller, &agent).await?;
     let text = |name: &str| shown[name].as_str().unwrap_or("unknown");
@@ -144,7 +149,7 @@ struct SnapshotArgs {
 }
 
 /// `agent_snapshot`.
-pub(super) async fn snapshot(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+pub(super) async fn snapshot(hub: &Hub, asker: &McpCaller, given: JsonObject) -> Shown {
     let SnapshotArgs { agent, section } = args(given)?;
     let snapshot = latest_snapshot(hub, &asker.caller, &agent, section.as_deref()).await?;
     let line = format!("{} is {}, according to its latest telemetry.", snapshot.agent_id, snapshot.overall);
@@ -164,7 +169,7 @@ struct JournalArgs {
 }
 
 /// `journal_search`.
-pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Shown {
+pub(super) async fn journal(hub: &Hub, asker: &McpCaller, given: JsonObject) -> Shown {
     let JournalArgs { agent, tool, kind, call_id, after, newest, limit } = args(given)?;
     let agent = match agent {
         Some(agent) => Some(recorded_id_of(hub, asker, agent).await),
@@ -189,13 +194,13 @@ pub(super) async fn journal(hub: &Hub, asker: &Asker, given: JsonObject) -> Show
 /// The newest records that fit, oldest of them first: the journal is read backwards, window by window.
 pub async fn newest_records(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     query: JournalQuery,
     call_id: Option<CallId>,
     wanted: usize,
 ) -> Result<JournalPage, ApiError> {
     #[derive(serde::Deserialize)]
-    struct Place {
+    struct Numbered {
         seq: u64,
     }
     let mut found = Vec::new();
@@ -204,7 +209,7 @@ pub async fn newest_records(
         let begin = end.saturating_sub(WINDOW.into());
         let window = JournalQuery { after: Some(begin), limit: Some(WINDOW), ..query.clone() };
         let page = journal_page(hub, &asker.caller, window, call_id).await?;
-        let before_end = |json: &RawValue| serde_json::from_str::<Place>(json.get()).is_ok_and(|p| p.seq <= end);
+        let before_end = |json: &RawValue| serde_json::from_str::<Numbered>(json.get()).is_ok_and(|p| p.seq <= end);
         let mut part: Vec<_> = page.records.into_iter().filter(|record| before_end(record)).collect();
         part.append(&mut found);
         found = part;

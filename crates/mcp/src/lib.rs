@@ -18,9 +18,9 @@ mod hidden;
 mod own;
 pub mod page;
 mod peek;
-mod places;
 pub mod progress;
 mod prompts;
+mod quota;
 pub mod render;
 mod resources;
 pub mod schema;
@@ -39,10 +39,10 @@ use convoke_doors::Doors;
 pub use door::{Door, challenge, metadata};
 pub use door::{record_out_of_reach, record_refusal};
 pub use own::HubTools;
-pub use server::Asker;
+pub use server::McpCaller;
 pub use sessions::Sessions;
 
-pub use toolset::{AnyOf, Entry, Need, Tools, Toolset};
+pub use toolset::{AllTools, AnyOf, Entry, Need, Tools, Toolset};
 
 /// Where it is served.
 pub const PATH: &str = "/mcp";

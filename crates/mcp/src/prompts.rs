@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use super::server::{Asker, protocol_error};
+use super::server::{McpCaller, protocol_error};
 use convoke_doors::agents::in_reach;
 use convoke_gate::hub::Hub;
 
@@ -37,7 +37,7 @@ pub(super) fn list() -> ListPromptsResult {
 /// One prompt, filled in.
 pub(super) async fn get(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
     let text = |name: &str| {
@@ -102,7 +102,7 @@ Then give a short list, worst first: machine, what is wrong, how urgent. End wit
 what you could not see.";
 
 /// Completes the name of an agent, within the caller's reach.
-pub(super) fn complete(hub: &Hub, asker: &Asker, request: &CompleteRequestParams) -> CompleteResult {
+pub(super) fn complete(hub: &Hub, asker: &McpCaller, request: &CompleteRequestParams) -> CompleteResult {
     if !["agent", "id"].contains(&request.argument.name.as_str()) {
         return CompleteResult::default();
     }

@@ -10,7 +10,7 @@ use rmcp::model::{
 use serde::Serialize;
 
 use super::fleet::{RECORDS, overview_page};
-use super::server::{Asker, protocol_error};
+use super::server::{McpCaller, protocol_error};
 use super::toolset::{budget, value};
 use super::{page, render};
 use convoke_doors::ApiError;
@@ -50,7 +50,7 @@ impl Name {
         let name = match (parts.next()?, parts.next(), parts.next()) {
             ("fleet", None, _) => Self::Fleet,
             ("journal", None, _) => Self::Journal { after: None },
-            ("journal", Some(after), None) => Self::Journal { after: Some(place(after)?) },
+            ("journal", Some(after), None) => Self::Journal { after: Some(seq(after)?) },
             ("agents", Some(id), None) => Self::Agent(PeerId::parse(id).ok()?),
             ("agents", Some(id), Some("health")) => Self::Health(PeerId::parse(id).ok()?),
             ("agents", Some(id), Some("snapshot")) => Self::Snapshot(PeerId::parse(id).ok()?),
@@ -68,9 +68,9 @@ impl Name {
     }
 }
 
-/// A place in the journal as it is written: one that the store can have, without a sign or zeros before it.
-fn place(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|place: &u64| i64::try_from(*place).is_ok() && place.to_string() == text)
+/// The number of a record, as decimal digits without a sign or leading zeros, that the store can hold.
+fn seq(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|seq: &u64| i64::try_from(*seq).is_ok() && seq.to_string() == text)
 }
 
 fn resource(uri: String, name: String, about: &str) -> Resource {
@@ -78,7 +78,7 @@ fn resource(uri: String, name: String, about: &str) -> Resource {
 }
 
 /// What there is, agents page by page.
-pub(super) fn list(hub: &Hub, asker: &Asker, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
+pub(super) fn list(hub: &Hub, asker: &McpCaller, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
     let cursor = cursor.as_deref().map(|cursor| after(hub, cursor)).transpose()?;
     let mut resources = Vec::new();
     if cursor.is_none() {
@@ -144,7 +144,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 }
 
 /// Reads a resource.
-pub(super) async fn read(hub: &Hub, asker: &Asker, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(hub: &Hub, asker: &McpCaller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let Some(name) = Name::read(uri) else {
         let shown = &uri[..uri.floor_char_boundary(200)];
         let data = serde_json::json!({ "uri": shown });
@@ -159,7 +159,7 @@ pub(super) async fn read(hub: &Hub, asker: &Asker, uri: &str) -> Result<ReadReso
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-async fn content(hub: &Hub, asker: &Asker, name: &Name) -> Result<String, ApiError> {
+async fn content(hub: &Hub, asker: &McpCaller, name: &Name) -> Result<String, ApiError> {
     let caller = &asker.caller;
     match name {
         Name::Fleet => json(&overview_page(hub, asker, None, FLEET_LIMIT)?),

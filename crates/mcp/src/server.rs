@@ -15,9 +15,8 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::toolset::Cx;
+use super::toolset::{Cx, Tools};
 use super::{call, page, prompts, render, resources, watch};
-use crate::Sessions;
 use convoke_doors::ApiError;
 use convoke_doors::keeper::HttpContext;
 use convoke_gate::clock;
@@ -58,12 +57,12 @@ impl Misfit {
 
 /// Who asks, and in which session.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub struct McpCaller {
     pub caller: Caller,
     pub session: Option<String>,
 }
 
-impl Asker {
+impl McpCaller {
     /// The doors' keeper has put the caller into the request.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
         let parts = context.extensions.get::<Parts>();
@@ -77,7 +76,7 @@ impl Asker {
 impl Server {
     /// The server of a hub.
     pub(super) fn new(hub: Hub) -> Self {
-        let instructions = Sessions::of(&hub).tools.instructions(INSTRUCTIONS.0, INSTRUCTIONS.1);
+        let instructions = Tools::of(&hub).instructions(INSTRUCTIONS.0, INSTRUCTIONS.1);
         Self { hub, instructions: instructions.into() }
     }
 }
@@ -129,7 +128,7 @@ impl Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let asker = Asker::of(&context)?;
+        let asker = McpCaller::of(&context)?;
         // A hub that stops waits for those who are being answered, within its drain time.
         let _under_way = self.hub.tasks.token();
         let answer = self.answer(&asker, request, context).await?;
@@ -139,7 +138,7 @@ impl Server {
 
     async fn answer(
         &self,
-        asker: &Asker,
+        asker: &McpCaller,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
@@ -148,7 +147,7 @@ impl Server {
         if let Some(fixtures) = self.fixtures().filter(|f| f.tool(&request.name).is_some()) {
             return fixtures.call_tool(request, context).await;
         }
-        let Some(entry) = Sessions::of(hub).tools.find(&request.name) else {
+        let Some(entry) = Tools::of(hub).find(&request.name) else {
             let name = &request.name[..request.name.floor_char_boundary(100)];
             let message = render::on_one_line(&format!("tool `{name}` does not exist"));
             return Err(ErrorData::invalid_params(message, None));
@@ -157,7 +156,7 @@ impl Server {
             super::door::record_refusal(hub, &asker.caller, entry.name).await;
             return Ok(render::error("forbidden", &missing.to_string()).into());
         }
-        let shown = Sessions::of(hub).tools.call(Cx { hub, asker, context: &context }, request).await;
+        let shown = Tools::of(hub).call(Cx { hub, asker, context: &context }, request).await;
         Ok(shown.unwrap_or_else(|error| render::api_error(&error).into()))
     }
 
@@ -166,7 +165,7 @@ impl Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let asker = Asker::of(&context)?;
+        let asker = McpCaller::of(&context)?;
         #[cfg(feature = "conformance")]
         if let Some(read) = self.fixtures().and_then(|f| f.read_resource(&request.uri)) {
             return Ok(read);
@@ -183,7 +182,7 @@ impl Server {
         if self.fixtures().is_some_and(|f| f.is_resource(&request.uri)) {
             return Ok(());
         }
-        watch::subscribe(&self.hub, &Asker::of(&context)?, &request.uri, context.peer.clone()).await
+        watch::subscribe(&self.hub, &McpCaller::of(&context)?, &request.uri, context.peer.clone()).await
     }
 
     fn prompts(&self) -> ListPromptsResult {
@@ -201,7 +200,7 @@ impl Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let asker = Asker::of(&context)?;
+        let asker = McpCaller::of(&context)?;
         #[cfg(feature = "conformance")]
         if let Some(prompt) = self.fixtures().and_then(|f| f.get_prompt(&request)) {
             return prompt;
@@ -236,7 +235,7 @@ impl ServerHandler for Server {
         if let Some(tool) = self.fixtures().and_then(|f| f.tool(name)) {
             return Some(tool);
         }
-        Sessions::of(&self.hub).tools.find(name).map(|entry| entry.tool.clone())
+        Tools::of(&self.hub).find(name).map(|entry| entry.tool.clone())
     }
 
     async fn list_tools(
@@ -245,12 +244,9 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         whole(request)?;
-        let asker = Asker::of(&context)?;
-        let tools: Vec<Tool> = Sessions::of(&self.hub)
-            .tools
-            .visible(&asker.caller.token.grant)
-            .map(|entry| entry.tool.clone())
-            .collect();
+        let asker = McpCaller::of(&context)?;
+        let tools: Vec<Tool> =
+            Tools::of(&self.hub).visible(&asker.caller.token.grant).map(|entry| entry.tool.clone()).collect();
         #[cfg(feature = "conformance")]
         let tools = match self.fixtures() {
             Some(fixtures) => fixtures.tools(tools),
@@ -274,7 +270,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let list = resources::list(&self.hub, &Asker::of(&context)?, request.and_then(|r| r.cursor))?;
+        let list = resources::list(&self.hub, &McpCaller::of(&context)?, request.and_then(|r| r.cursor))?;
         #[cfg(feature = "conformance")]
         let list = match self.fixtures() {
             Some(fixtures) => fixtures.resources(list),
@@ -327,7 +323,7 @@ impl ServerHandler for Server {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        watch::unsubscribe(&self.hub, &Asker::of(&context)?, &request.uri);
+        watch::unsubscribe(&self.hub, &McpCaller::of(&context)?, &request.uri);
         Ok(())
     }
 
@@ -353,7 +349,7 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let asker = Asker::of(&context)?;
+        let asker = McpCaller::of(&context)?;
         if let Reference::Prompt(prompt) = &request.r#ref
             && !self.prompts().prompts.iter().any(|known| known.name == prompt.name)
         {

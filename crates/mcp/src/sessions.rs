@@ -14,10 +14,9 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::places::{Place, Places};
+use super::quota::{Quota, QuotaPermit};
 use super::standing::{self, Standing};
 use super::streams::{Kept, Streams};
-use super::toolset::Tools;
 use convoke_gate::hub::Hub;
 use convoke_gate::part::Part;
 use convoke_gate::settings::Settings;
@@ -71,14 +70,12 @@ struct Opening {
 #[derive(Debug)]
 pub struct Sessions {
     inner: Arc<LocalSessionManager>,
-    /// What may be called.
-    pub(super) tools: &'static Tools,
     open: Mutex<HashMap<SessionId, Session>>,
     selections: Mutex<HashMap<TokenId, PeerId>>,
     /// Streams on which tokens without a session listen.
-    listeners: Places,
+    listeners: Quota,
     /// Requests of sessions that are not answered.
-    requests: Places,
+    requests: Quota,
     kept: Kept,
     /// Streams end: the hub has stopped, and what was under way is answered.
     pub(super) ended: CancellationToken,
@@ -241,8 +238,8 @@ impl Sessions {
         hub.part()
     }
 
-    /// With these tools, and the limits of the settings.
-    pub fn new(settings: &Settings, tools: &'static Tools) -> Self {
+    /// With the limits of the settings.
+    pub fn new(settings: &Settings) -> Self {
         let mut inner = LocalSessionManager::default();
         let idle = settings.mcp.session_idle_s;
         let max_per_token = settings.mcp.max_sessions_per_token;
@@ -250,11 +247,10 @@ impl Sessions {
         inner.session_config.keep_alive = None;
         Self {
             inner: Arc::new(inner),
-            tools,
             open: Mutex::default(),
             selections: Mutex::default(),
-            listeners: Places::new(max_per_token, usize::MAX),
-            requests: Places::new(MAX_REQUESTS, MAX_REQUESTS_BYTES),
+            listeners: Quota::new(max_per_token, usize::MAX),
+            requests: Quota::new(MAX_REQUESTS, MAX_REQUESTS_BYTES),
             kept: Kept::default(),
             ended: CancellationToken::new(),
             max: settings.mcp.max_sessions,
@@ -288,7 +284,7 @@ impl Sessions {
         let mut open = self.open();
         let mine = open.iter().filter(|(_, s)| s.token == token);
         let oldest = mine.clone().min_by_key(|(_, s)| s.usage.worth()).map(|(id, _)| id.clone());
-        // A token at its own limit gives up its longest unused, so it never needs another's place.
+        // A token at its own limit gives up its longest unused, so it never takes from another token.
         let displaced = oldest.filter(|_| mine.count() >= self.max_per_token);
         if displaced.is_none() && open.len() >= self.max {
             return Err(SessionsError::Full);
@@ -427,14 +423,14 @@ impl Sessions {
         self.end(|session| session.token == token);
     }
 
-    /// A place among the streams on which a token without a session listens; as many as it may have sessions.
-    pub(super) fn listener(&self, token: TokenId) -> Option<Place> {
+    /// A permit to listen without a session; a token has as many as it may have sessions.
+    pub(super) fn listener(&self, token: TokenId) -> Option<QuotaPermit> {
         self.listeners.take(token, 0)
     }
 
-    /// A place for a request of this weight in a session. It is taken for as long as anything of the request is held,
+    /// A permit for a request of this weight in a session. It is held for as long as anything of the request is held,
     /// whatever becomes of its connection or its session.
-    pub(super) fn place(&self, token: TokenId, weight: usize) -> Result<Arc<Place>, TooMany> {
+    pub(super) fn request(&self, token: TokenId, weight: usize) -> Result<Arc<QuotaPermit>, TooMany> {
         self.requests.take(token, weight).map(Arc::new).ok_or(TooMany)
     }
 
@@ -564,15 +560,12 @@ impl SessionManager for Sessions {
 mod tests {
     use super::*;
 
-    /// The hub's own: these tests need no protocol.
-    static TOOLS: std::sync::LazyLock<Tools> =
-        std::sync::LazyLock::new(|| Tools::new(vec![Box::new(crate::HubTools)]));
     use convoke_gate::clock;
     use convoke_gate::settings::Sources;
 
     fn one_session() -> (Arc<Sessions>, &'static str) {
         let sessions =
-            Arc::new(Sessions::new(&Settings::resolve(&Sources::default()).expect("the defaults are good"), &TOOLS));
+            Arc::new(Sessions::new(&Settings::resolve(&Sources::default()).expect("the defaults are good")));
         sessions.bind(&"s".into(), TokenId::new(clock::uuid())).expect("there is room");
         (sessions, "s")
     }
@@ -630,7 +623,7 @@ mod tests {
     #[test]
     fn a_session_with_a_request_goes_last() {
         let settings = Settings::resolve(&Sources::default()).expect("the defaults are good");
-        let sessions = Sessions { max_per_token: 2, ..Sessions::new(&settings, &TOOLS) };
+        let sessions = Sessions { max_per_token: 2, ..Sessions::new(&settings) };
         let token = TokenId::new(clock::uuid());
         for id in ["old", "new"] {
             assert!(sessions.bind(&id.into(), token).expect("there is room").is_none());

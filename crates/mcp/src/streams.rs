@@ -23,7 +23,7 @@ const MAX_STREAMS: usize = 32;
 const MAX_EVENTS: usize = 64;
 /// Bytes that are kept of all sessions together of what has ended; beyond that the oldest go. What is under way does not
 /// count: nobody's kept answers make room for what somebody else has under way, which is bounded by itself, as requests
-/// (`places.rs`) of so many events each.
+/// (`quota.rs`) of so many events each.
 const MAX_BYTES: usize = 64 << 20;
 /// Fewer that have ended are not looked through.
 const LEAST_SWEPT: usize = 1024;
@@ -31,7 +31,7 @@ const LEAST_SWEPT: usize = 1024;
 /// One session's.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    said: Vec<Arc<Said>>,
+    said: Vec<Arc<StreamLog>>,
     /// One more than the SDK's highest number of a stream. It counts them from the session's beginning.
     begun: Arc<AtomicU64>,
 }
@@ -51,7 +51,7 @@ struct Shared {
 /// The streams that have ended, whosever they are, oldest first.
 #[derive(Debug, Default)]
 struct Ended {
-    streams: VecDeque<Weak<Said>>,
+    streams: VecDeque<Weak<StreamLog>>,
     /// Those that are gone are swept out when there are so many.
     sweep_at: usize,
 }
@@ -72,7 +72,7 @@ impl Kept {
     }
 
     /// A stream has ended: from now on it may have to go.
-    fn has_ended(&self, said: &Arc<Said>) {
+    fn has_ended(&self, said: &Arc<StreamLog>) {
         let mut ended = self.ended();
         if ended.streams.len() >= ended.sweep_at {
             ended.streams.retain(|said| said.strong_count() > 0);
@@ -94,12 +94,12 @@ impl Kept {
 
 /// Where an event is: the SDK names it by its number in its stream, and that stream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct EventId {
     stream: u64,
     event: u64,
 }
 
-impl Place {
+impl EventId {
     fn of(id: &str) -> Option<Self> {
         let (event, stream) = id.split_once('/')?;
         Some(Self { stream: stream.parse().ok()?, event: event.parse().ok()? })
@@ -112,7 +112,7 @@ impl Place {
 
 /// What one stream has said.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct StreamLog {
     state: Mutex<State>,
     kept: Kept,
 }
@@ -128,7 +128,7 @@ struct State {
     listener: Option<mpsc::UnboundedSender<ServerSseMessage>>,
 }
 
-impl Drop for Said {
+impl Drop for StreamLog {
     fn drop(&mut self) {
         self.forget();
     }
@@ -143,7 +143,7 @@ impl Streams {
         using: Option<Using>,
         mut turn: Option<Turn>,
     ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
-        let said = Arc::new(Said { state: Mutex::default(), kept: kept.clone() });
+        let said = Arc::new(StreamLog { state: Mutex::default(), kept: kept.clone() });
         self.make_room();
         self.said.push(Arc::clone(&said));
         let begun = Arc::clone(&self.begun);
@@ -154,8 +154,8 @@ impl Streams {
                     // Who has the answer may use the id again.
                     turn = None;
                 }
-                if let Some(place) = Place::of_event(&event) {
-                    begun.fetch_max(place.stream.saturating_add(1), Ordering::Relaxed);
+                if let Some(id) = EventId::of_event(&event) {
+                    begun.fetch_max(id.stream.saturating_add(1), Ordering::Relaxed);
                 }
                 said.push(event);
             }
@@ -182,31 +182,31 @@ impl Streams {
 
     /// What follows that event, on its own stream; nothing when it is not known.
     pub(super) fn after(&self, event: &str) -> Option<impl Stream<Item = ServerSseMessage> + Send + Sync + use<>> {
-        let place = Place::of(event)?;
-        Some(self.of(place)?.after(Some(place)))
+        let id = EventId::of(event)?;
+        Some(self.of(id)?.after(Some(id)))
     }
 
     /// The stream of that event.
-    fn of(&self, place: Place) -> Option<&Arc<Said>> {
-        self.said.iter().find(|said| said.stream() == Some(place.stream))
+    fn of(&self, id: EventId) -> Option<&Arc<StreamLog>> {
+        self.said.iter().find(|said| said.stream() == Some(id.stream))
     }
 
     /// Whether that event is of a stream that has ended, and of which nothing is kept any more.
     pub(super) fn has_forgotten(&self, event: &str) -> bool {
         let begun = self.begun.load(Ordering::Relaxed);
         // Looked for and not listened to: whoever listens takes the place of who did before.
-        Place::of(event).is_some_and(|place| place.stream < begun && self.of(place).is_none())
+        EventId::of(event).is_some_and(|id| id.stream < begun && self.of(id).is_none())
     }
 }
 
-impl Said {
+impl StreamLog {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its number among the SDK's, once it has said something.
     fn stream(&self) -> Option<u64> {
-        self.state().events.back().and_then(Place::of_event).map(|place| place.stream)
+        self.state().events.back().and_then(EventId::of_event).map(|id| id.stream)
     }
 
     fn push(&self, event: ServerSseMessage) {
@@ -240,12 +240,12 @@ impl Said {
     }
 
     /// Everything after that event, and whatever is still to come. Whoever listened before hears no more.
-    fn after(&self, place: Option<Place>) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
+    fn after(&self, id: Option<EventId>) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
         let (sender, mut heard) = mpsc::unbounded_channel();
         let mut state = self.state();
         // The event itself may be one of those that went.
-        let is_later = |event: &&ServerSseMessage| place.is_none() || Place::of_event(event) > place;
-        if let Some(Place { stream, event }) = place
+        let is_later = |event: &&ServerSseMessage| id.is_none() || EventId::of_event(event) > id;
+        if let Some(EventId { stream, event }) = id
             && state.ended.is_none()
         {
             // Begun as any other stream: who is cut off again before there is news must still know where it was.

@@ -16,10 +16,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::server::Asker;
+use super::server::McpCaller;
 use convoke_doors::{ApiError, extract};
 use convoke_gate::calls::Call;
 use convoke_gate::hub::Hub;
+use convoke_gate::part::Part;
 
 /// The argument that names an agent.
 pub const AGENT: &str = "agent";
@@ -124,7 +125,7 @@ fn object(value: Value) -> Arc<JsonObject> {
 #[derive(Clone, Copy, Debug)]
 pub struct Cx<'a> {
     pub hub: &'a Hub,
-    pub asker: &'a Asker,
+    pub asker: &'a McpCaller,
     pub context: &'a RequestContext<RoleServer>,
 }
 
@@ -154,7 +155,18 @@ pub struct Tools {
     by_name: HashMap<&'static str, usize>,
 }
 
+/// Where a hub keeps its tools.
+#[derive(Debug)]
+pub struct AllTools(pub &'static Tools);
+
+impl Part for AllTools {}
+
 impl Tools {
+    /// Those of this hub.
+    pub fn of(hub: &Hub) -> &'static Self {
+        hub.part::<AllTools>().0
+    }
+
     /// Puts them together. Of two of one name, the first is called.
     pub fn new(sets: Vec<Box<dyn Toolset>>) -> Self {
         let mut entries = Vec::new();

@@ -14,7 +14,7 @@ use rmcp::service::{Peer, SubscriptionContext, SubscriptionSink};
 use rmcp::{ErrorData, RoleServer};
 
 use super::resources::Name;
-use super::server::{Asker, protocol_error};
+use super::server::{McpCaller, protocol_error};
 use super::sessions::MAX_SUBSCRIPTIONS;
 use convoke_doors::agents::in_reach;
 use convoke_doors::journal::journal_page;
@@ -40,7 +40,7 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
 
 /// Whether the caller may have all of what it asks for. Looked at before the SDK acknowledges what it knows of.
 pub(super) async fn check_all(hub: &Hub, caller: &Caller, uris: &[String]) -> Result<(), ErrorData> {
-    let asker = Asker { caller: caller.clone(), session: None };
+    let asker = McpCaller { caller: caller.clone(), session: None };
     for uri in uris.iter().filter(|uri| Name::read(uri).is_some()).take(MAX_SUBSCRIPTIONS) {
         check(hub, &asker, uri).await?;
     }
@@ -49,8 +49,8 @@ pub(super) async fn check_all(hub: &Hub, caller: &Caller, uris: &[String]) -> Re
 
 /// A client of 2026-07-28 listens until it goes away.
 pub(super) async fn listen(hub: &Hub, context: SubscriptionContext) -> Result<(), ErrorData> {
-    let asker = Asker::of(context.request_context())?;
-    let Some(_place) = Sessions::of(hub).listener(asker.caller.token.id) else {
+    let asker = McpCaller::of(context.request_context())?;
+    let Some(_permit) = Sessions::of(hub).listener(asker.caller.token.id) else {
         let message = "this token has reached its limit of streams (mcp.max_sessions_per_token)";
         return Err(ErrorData::invalid_request(message, None));
     };
@@ -87,7 +87,12 @@ impl Ear {
 }
 
 /// A client with a session subscribes.
-pub(super) async fn subscribe(hub: &Hub, asker: &Asker, uri: &str, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+pub(super) async fn subscribe(
+    hub: &Hub,
+    asker: &McpCaller,
+    uri: &str,
+    peer: Peer<RoleServer>,
+) -> Result<(), ErrorData> {
     check(hub, asker, uri).await?;
     let session = asker.session.as_deref().unwrap_or_default();
     let Some((uris, watched)) = Sessions::of(hub).subscriptions(session) else {
@@ -116,14 +121,14 @@ pub(super) async fn subscribe(hub: &Hub, asker: &Asker, uri: &str, peer: Peer<Ro
 }
 
 /// And no longer.
-pub(super) fn unsubscribe(hub: &Hub, asker: &Asker, uri: &str) {
+pub(super) fn unsubscribe(hub: &Hub, asker: &McpCaller, uri: &str) {
     if let Some((uris, _)) = Sessions::of(hub).subscriptions(asker.session.as_deref().unwrap_or_default()) {
         uris.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
     }
 }
 
 /// Whether the caller may read it.
-async fn check(hub: &Hub, asker: &Asker, uri: &str) -> Result<(), ErrorData> {
+async fn check(hub: &Hub, asker: &McpCaller, uri: &str) -> Result<(), ErrorData> {
     let Some(name) = Name::read(uri) else {
         return Err(ErrorData::resource_not_found("the resource does not exist", None));
     };
@@ -145,7 +150,7 @@ struct Gathered {
 }
 
 /// Tells of changes until the token lapses or nobody hears any more.
-async fn tell(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, ear: &Ear) {
+async fn tell(hub: &Hub, asker: &McpCaller, uris: &Mutex<BTreeSet<String>>, ear: &Ear) {
     let mut news = hub.events.subscribe();
     let mut seq = hub.store.stats().journal_seq;
     let mut tick = tokio::time::interval(GATHER);
@@ -181,7 +186,7 @@ async fn tell(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, ear: &Ea
 
 /// Whether there are records after this one that the caller may see. A caller whose reach is narrowed is not told of
 /// others': that something happened is news, too.
-async fn new_records(hub: &Hub, asker: &Asker, uris: &Mutex<BTreeSet<String>>, seq: &mut u64) -> bool {
+async fn new_records(hub: &Hub, asker: &McpCaller, uris: &Mutex<BTreeSet<String>>, seq: &mut u64) -> bool {
     let stats = hub.store.stats();
     if stats.failing {
         // The newest records may not be in the database yet, where they are looked for.
@@ -221,7 +226,7 @@ fn due(uris: &Mutex<BTreeSet<String>>, gathered: &Gathered) -> Vec<String> {
 }
 
 /// Tags change: what was within reach when it was subscribed to may no longer be.
-fn is_reachable(hub: &Hub, asker: &Asker, uri: &str) -> bool {
+fn is_reachable(hub: &Hub, asker: &McpCaller, uri: &str) -> bool {
     match Name::read(uri) {
         Some(name) => name.agent().is_none_or(|id| reaches(hub, asker, id, &[])),
         None => false,
@@ -229,7 +234,7 @@ fn is_reachable(hub: &Hub, asker: &Asker, uri: &str) -> bool {
 }
 
 /// Whether an agent is within the caller's reach, or was with the tags it had.
-fn reaches(hub: &Hub, asker: &Asker, id: &PeerId, tags_before: &[String]) -> bool {
+fn reaches(hub: &Hub, asker: &McpCaller, id: &PeerId, tags_before: &[String]) -> bool {
     let scopes = &asker.caller.token.grant.scopes;
     let tags = hub.agents.find(id.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
     scopes.reaches(id.as_str(), &tags) || (!tags_before.is_empty() && scopes.reaches(id.as_str(), tags_before))

@@ -14,22 +14,22 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
-/// Messages up to this size are not counted. No room is taken for larger ones, either, until as much has come.
+/// Messages up to this size are not counted. No memory is reserved for larger ones, either, until as much has come.
 pub const SMALL: usize = 64 * 1024;
-/// How long a connection waits for room.
+/// How long a connection waits for memory.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a message has all the time it wants, and how often it is looked at from then on.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long after a message had to go the next one may have to.
 const TURN: Duration = Duration::from_millis(100);
-/// Bytes a second that a message must bring while others wait for its room: a length that is only announced must not keep them
+/// Bytes a second that a message must bring while others wait for its memory: a length that is only announced must not keep them
 /// out.
 const PACE: u64 = 64 * 1024;
 
-/// Room for messages that come in.
+/// Memory for messages that come in.
 #[derive(Debug)]
 pub struct Budget {
-    room: Arc<Semaphore>,
+    free: Arc<Semaphore>,
     limit: u32,
     waiting: AtomicUsize,
     /// When a message had to go the last time.
@@ -39,7 +39,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Room for so many bytes.
+    /// With so many bytes.
     pub fn new(limit: usize) -> Arc<Self> {
         Self::with(limit, PATIENCE, GRACE)
     }
@@ -47,21 +47,21 @@ impl Budget {
     /// The same with other times.
     pub(crate) fn with(limit: usize, patience: Duration, grace: Duration) -> Arc<Self> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let (room, waiting) = (Arc::new(Semaphore::new(limit as usize)), AtomicUsize::new(0));
-        Arc::new(Self { room, limit, waiting, gave_way: Mutex::default(), patience, grace })
+        let (free, waiting) = (Arc::new(Semaphore::new(limit as usize)), AtomicUsize::new(0));
+        Arc::new(Self { free, limit, waiting, gave_way: Mutex::default(), patience, grace })
     }
 
     /// Bytes that are taken, or put aside for who waits.
     pub fn held(&self) -> usize {
-        self.limit as usize - self.room.available_permits()
+        self.limit as usize - self.free.available_permits()
     }
 
-    /// Connections that wait for room.
+    /// Connections that wait for memory.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Relaxed)
     }
 
-    /// Whether a message has to go now. One at a time: who waits may need no more than that one's room.
+    /// Whether a message has to go now. One at a time: who waits may need no more than that one's memory.
     fn has_to_go(&self) -> bool {
         let mut gave_way = self.gave_way.lock().unwrap_or_else(PoisonError::into_inner);
         let has_to = gave_way.is_none_or(|last| last.elapsed() >= TURN);
@@ -82,7 +82,7 @@ pub(crate) struct Share {
 enum State {
     /// It waits.
     Asking(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
-    /// It has room for its message.
+    /// It has memory for its message.
     Held(Held),
 }
 
@@ -110,12 +110,12 @@ impl Share {
         Self { budget: Arc::clone(budget), state: None }
     }
 
-    /// Whether it waits for room.
+    /// Whether it waits for memory.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(self.state.as_deref(), Some(State::Asking(_)))
     }
 
-    /// Whether there is room for a message that may be so long and of which so much is here, once that is known. Asked again as
+    /// Whether there is memory for a message that may be so long and of which so much is here, once that is known. Asked again as
     /// more of it comes: it may have to go.
     pub(crate) fn poll_memory(&mut self, here: usize, whole: usize, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
@@ -131,7 +131,7 @@ impl Share {
                 None => {
                     // One that is larger than all there is has it for itself.
                     let wanted = u32::try_from(whole).unwrap_or(u32::MAX).min(self.budget.limit);
-                    match Arc::clone(&self.budget.room).try_acquire_many_owned(wanted) {
+                    match Arc::clone(&self.budget.free).try_acquire_many_owned(wanted) {
                         Ok(granted) => Some(granted),
                         Err(_) => {
                             let asking = ask(Arc::clone(&self.budget), wanted);
@@ -187,7 +187,7 @@ async fn ask(budget: Arc<Budget>, wanted: u32) -> Option<OwnedSemaphorePermit> {
     }
     budget.waiting.fetch_add(1, Relaxed);
     let _waits = Waits(&budget.waiting);
-    let acquired = Arc::clone(&budget.room).acquire_many_owned(wanted);
+    let acquired = Arc::clone(&budget.free).acquire_many_owned(wanted);
     // It is never closed.
     tokio::time::timeout(budget.patience, acquired).await.ok()?.ok()
 }
@@ -198,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    async fn room(share: &mut Share, size: usize) -> bool {
+    async fn reserve(share: &mut Share, size: usize) -> bool {
         poll_fn(|cx| share.poll_memory(SMALL, size, cx)).await
     }
 
@@ -207,17 +207,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_finds_no_room_waits_for_who_has_it_and_in_turn() {
+    async fn who_finds_no_memory_waits_for_who_has_it_and_in_turn() {
         let budget = Budget::new(1_000_000);
         let [mut first, mut second, mut third] = std::array::from_fn(|_| Share::of(&budget));
-        assert!(room(&mut first, 600_000).await);
-        assert!(room(&mut first, 600_000).await, "it has it");
+        assert!(reserve(&mut first, 600_000).await);
+        assert!(reserve(&mut first, 600_000).await, "it has it");
         assert_eq!(budget.held(), 600_000);
         assert!(has_to_wait(&mut second, 700_000) && second.is_waiting());
         assert!(has_to_wait(&mut third, 100_000), "nobody goes before who came first");
         first.release();
-        assert!(room(&mut second, 700_000).await && !second.is_waiting());
-        assert!(room(&mut third, 100_000).await);
+        assert!(reserve(&mut second, 700_000).await && !second.is_waiting());
+        assert!(reserve(&mut third, 100_000).await);
         assert_eq!((budget.held(), budget.waiting()), (800_000, 0));
         drop((second, third));
         assert_eq!(budget.held(), 0);
@@ -227,10 +227,10 @@ mod tests {
     async fn who_waits_gives_up_in_time_and_leaves_nothing_behind() {
         let budget = Budget::with(1_000_000, Duration::from_millis(1), GRACE);
         let [mut first, mut second] = std::array::from_fn(|_| Share::of(&budget));
-        assert!(room(&mut first, 600_000).await);
-        assert!(!room(&mut second, 500_000).await);
+        assert!(reserve(&mut first, 600_000).await);
+        assert!(!reserve(&mut second, 500_000).await);
         assert_eq!((budget.held(), budget.waiting()), (600_000, 0));
-        assert!(room(&mut second, 400_000).await);
+        assert!(reserve(&mut second, 400_000).await);
         assert!(has_to_wait(&mut Share::of(&budget), 100_000), "and is gone at once");
         assert_eq!((budget.held(), budget.waiting()), (1_000_000, 0));
     }
@@ -239,7 +239,7 @@ mod tests {
     async fn one_that_hardly_comes_gives_way_to_who_waits_though_nothing_of_it_comes() {
         let budget = Budget::with(1_000_000, PATIENCE, Duration::from_millis(1));
         let mut slow = Share::of(&budget);
-        assert!(room(&mut slow, 900_000).await);
+        assert!(reserve(&mut slow, 900_000).await);
         let stays = tokio::spawn({
             let budget = Arc::clone(&budget);
             async move {
@@ -247,13 +247,13 @@ mod tests {
                 let gone = poll_fn(|cx| match slow.poll_memory(SMALL, 900_000, cx) {
                     Poll::Ready(true) => Poll::Pending,
                     Poll::Ready(false) => Poll::Ready(budget.waiting()),
-                    Poll::Pending => panic!("it has its room"),
+                    Poll::Pending => panic!("it has its memory"),
                 });
                 gone.await
             }
         });
         let mut other = Share::of(&budget);
-        assert!(room(&mut other, 900_000).await);
+        assert!(reserve(&mut other, 900_000).await);
         assert_eq!(stays.await.expect("no panic"), 1, "while somebody waited");
     }
 
@@ -261,7 +261,7 @@ mod tests {
     async fn one_that_comes_fast_enough_stays() {
         let budget = Budget::with(1_000_000, PATIENCE, Duration::ZERO);
         let [mut fast, mut other] = std::array::from_fn(|_| Share::of(&budget));
-        assert!(room(&mut fast, 900_000).await);
+        assert!(reserve(&mut fast, 900_000).await);
         assert!(has_to_wait(&mut other, 900_000));
         let here = SMALL + 60 * PACE as usize;
         assert!(poll_fn(|cx| fast.poll_memory(here, 900_000, cx)).await);
@@ -278,11 +278,11 @@ mod tests {
         let budget = Budget::with(1_000_000, PATIENCE, Duration::ZERO);
         let mut slow: [_; 4] = std::array::from_fn(|_| Share::of(&budget));
         for share in &mut slow {
-            assert!(room(share, 250_000).await);
+            assert!(reserve(share, 250_000).await);
         }
         let mut other = Share::of(&budget);
         assert!(has_to_wait(&mut other, 100_000));
-        // All are looked at in the same moment, before who waits hears of the room.
+        // All are looked at in the same moment, before who waits hears of the memory.
         let gone = poll_fn(|cx| {
             let gone = slow.iter_mut().filter_map(|share| match share.poll_memory(SMALL, 250_000, cx) {
                 Poll::Ready(false) => Some(()),
@@ -294,7 +294,7 @@ mod tests {
             }
         });
         assert_eq!(gone.await, 1);
-        assert!(room(&mut other, 100_000).await);
+        assert!(reserve(&mut other, 100_000).await);
         assert_eq!(budget.held(), 3 * 250_000 + 100_000);
     }
 
@@ -302,9 +302,9 @@ mod tests {
     async fn one_that_is_larger_than_all_there_is_comes_alone() {
         let budget = Budget::new(1_000_000);
         let [mut first, mut second] = std::array::from_fn(|_| Share::of(&budget));
-        assert!(room(&mut first, 5_000_000).await);
+        assert!(reserve(&mut first, 5_000_000).await);
         assert!(has_to_wait(&mut second, 100_000));
         first.release();
-        assert!(room(&mut second, 100_000).await);
+        assert!(reserve(&mut second, 100_000).await);
     }
 }

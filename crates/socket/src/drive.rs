@@ -148,9 +148,9 @@ where
     let sleep = tokio::time::sleep_until(Instant::now());
     tokio::pin!(sleep);
     loop {
-        let has_room = socket.backlog() < M::HIGH_WATER && machine.takes_commands();
+        let may_send = socket.backlog() < M::HIGH_WATER && machine.takes_commands();
         let mut due = machine.deadline(clock.now(), socket);
-        if !has_room && let Some(waiting) = queue.next_deadline() {
+        if !may_send && let Some(waiting) = queue.next_deadline() {
             due = due.min(waiting);
         }
         let at = clock.instant(due);
@@ -159,7 +159,7 @@ where
         }
         // Every branch is cancel-safe: the socket and the queue keep their state.
         tokio::select! {
-            event = socket.next_or_room(M::HIGH_WATER) => {
+            event = socket.next_or_writable(M::HIGH_WATER) => {
                 let (now, connection): (_, &mut Connection) = (clock.now(), socket);
                 let message = match event {
                     Ok(None) => continue,
@@ -182,7 +182,7 @@ where
                 };
                 machine.on_message(message, now, connection).await?;
             }
-            command = queue.next(has_room, due) => {
+            command = queue.next(may_send, due) => {
                 let Some(command) = command else { continue };
                 machine.on_command(command, clock.now(), socket).await?;
                 // What else waits goes out in the same write.
@@ -396,7 +396,7 @@ mod tests {
         let (io, peer) = tokio::io::duplex(4096);
         let (mut socket, mut peer) = (Socket::server(io, &[], 1024), Socket::client(peer, &[], 1024));
         let queue = Queue::default();
-        queue.push(Ask::Send(3)).expect("room");
+        queue.push(Ask::Send(3)).expect("space");
         let mut machine = Echo { ticks: 0 };
         let talk = async {
             assert_eq!(peer.next().await.expect("there"), Event::Text("xxx".into()));
@@ -421,7 +421,7 @@ mod tests {
         let mut socket = Socket::server(io, &[], 1024);
         let queue = Queue::default();
         for _ in 0..5 {
-            queue.push(Ask::Send(90)).expect("room");
+            queue.push(Ask::Send(90)).expect("space");
         }
         let (mut machine, mut cx) = (Echo { ticks: 1 }, Context::from_waker(std::task::Waker::noop()));
         let mut driving = std::pin::pin!(drive(&mut socket, &mut machine, &queue, clock()));
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(ping(&mut liveness, &mut socket), Ok(()));
         assert_eq!(ping(&mut liveness, &mut socket), Ok(()));
         // Half of a message.
-        tokio::io::AsyncWriteExt::write_all(&mut peer, &[0x81, 0x82, 0, 0, 0, 0, b'x']).await.expect("room");
+        tokio::io::AsyncWriteExt::write_all(&mut peer, &[0x81, 0x82, 0, 0, 0, 0, b'x']).await.expect("space");
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(std::pin::pin!(socket.next()).poll(&mut cx).is_pending());
         assert!(liveness.is_receiving(&socket) && !liveness.is_receiving(&socket));

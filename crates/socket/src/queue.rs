@@ -55,8 +55,8 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct Queue<T> {
     state: Mutex<State<T>>,
-    /// Those who wait for room.
-    room: Notify,
+    /// Those who wait for space.
+    space: Notify,
 }
 
 #[derive(Debug)]
@@ -68,7 +68,7 @@ struct State<T> {
     /// An item of rank [`Rank::Hint`] waits.
     hint: bool,
     ended: bool,
-    /// Somebody waited for room in vain: nobody waits again until half of the queue is free.
+    /// Somebody waited for space in vain: nobody waits again until half of the queue is free.
     slow: bool,
     /// The connection's task, while it waits for an item.
     reader: Option<Waker>,
@@ -85,7 +85,7 @@ impl<T> Default for Queue<T> {
             slow: false,
             reader: None,
         };
-        Self { state: Mutex::new(state), room: Notify::new() }
+        Self { state: Mutex::new(state), space: Notify::new() }
     }
 }
 
@@ -142,11 +142,11 @@ impl<T: Item> Queue<T> {
         self.try_push(item).map_err(|(refused, _)| refused)
     }
 
-    /// Takes an item of at most [`Item::MAX_BYTES`]; while the queue is full, waits for room. Gives the item back if the
+    /// Takes an item of at most [`Item::MAX_BYTES`]; while the queue is full, waits for space. Gives the item back if the
     /// connection has ended.
     pub async fn send(&self, mut item: T) -> Result<(), T> {
         loop {
-            let notified = self.room.notified();
+            let notified = self.space.notified();
             match self.try_push(item) {
                 Ok(()) => return Ok(()),
                 Err((Refused::Ended, back)) => return Err(back),
@@ -186,9 +186,9 @@ impl<T: Item> Queue<T> {
 
     /// Waits until half of the messages and bytes of a full queue are free, or the connection has ended. Returns at once
     /// if the reader is slow.
-    pub async fn wait_for_room(&self) {
+    pub async fn wait_for_space(&self) {
         loop {
-            let notified = self.room.notified();
+            let notified = self.space.notified();
             {
                 let state = self.state();
                 if state.ended || state.slow || state.is_half_free() {
@@ -199,25 +199,25 @@ impl<T: Item> Queue<T> {
         }
     }
 
-    /// Nobody waits for room any more, until half of the queue is free.
+    /// Nobody waits for space any more, until half of the queue is free.
     pub fn set_slow(&self) {
         self.state().slow = true;
-        self.room.notify_waiters();
+        self.space.notify_waiters();
     }
 
-    /// Waits for the next item. While the peer does not read (`has_room` is false), waits only for what is first and for
+    /// Waits for the next item. While the peer does not read (`may_send` is false), waits only for what is first and for
     /// notices, and for a message that must be given up before `due`: then there is no item, and
     /// [`Queue::take_overdue`] gives it. For one task. Cancel-safe: an item is taken in the same poll that returns it.
-    pub async fn next(&self, has_room: bool, due: Duration) -> Option<T> {
+    pub async fn next(&self, may_send: bool, due: Duration) -> Option<T> {
         poll_fn(|cx| {
             let mut state = self.state();
-            if (has_room || state.is_first_due() || !state.notices.is_empty())
+            if (may_send || state.is_first_due() || !state.notices.is_empty())
                 && let Some(item) = state.pop()
             {
                 self.wake_waiters(state);
                 return Poll::Ready(Some(item));
             }
-            if !has_room && state.next_deadline().is_some_and(|deadline| deadline < due) {
+            if !may_send && state.next_deadline().is_some_and(|deadline| deadline < due) {
                 return Poll::Ready(None);
             }
             state.reader = Some(cx.waker().clone());
@@ -244,7 +244,7 @@ impl<T: Item> Queue<T> {
         state.slow &= !is_half_free;
         drop(state);
         if is_half_free {
-            self.room.notify_waiters();
+            self.space.notify_waiters();
         }
     }
 
@@ -286,7 +286,7 @@ impl<T: Item> Queue<T> {
         if let Some(reader) = reader {
             reader.wake();
         }
-        self.room.notify_waiters();
+        self.space.notify_waiters();
     }
 
     /// The connection has ended: nothing is taken any more. Returns the items that waited, without notices.
@@ -295,7 +295,7 @@ impl<T: Item> Queue<T> {
         (state.notices, state.bytes, state.ended, state.reader) = (VecDeque::new(), 0, true, None);
         let left = std::mem::take(&mut state.items);
         drop(state);
-        self.room.notify_waiters();
+        self.space.notify_waiters();
         left
     }
 
@@ -365,7 +365,7 @@ mod tests {
     fn full() -> Queue<Note> {
         let queue = Queue::default();
         for _ in 0..MAX {
-            queue.push(note(Rank::Message)).expect("room");
+            queue.push(note(Rank::Message)).expect("space");
         }
         queue
     }
@@ -393,9 +393,9 @@ mod tests {
         queue.push(message(100, 1)).expect("fits");
         assert_eq!(queue.push(note(Rank::Message)), Err(Refused::Full));
         queue.pop();
-        queue.push(message(100, 1)).expect("room again");
+        queue.push(message(100, 1)).expect("space again");
         queue.take(|note| note.size == 100).expect("it waits");
-        queue.push(message(100, 1)).expect("room again");
+        queue.push(message(100, 1)).expect("space again");
     }
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
     fn only_what_is_overdue_is_taken_out_of_the_middle() {
         let queue = Queue::default();
         for item in [message(1, 30), message(97, 10), note(Rank::Hint), message(1, 20)] {
-            queue.push(item).expect("room");
+            queue.push(item).expect("space");
         }
         let s = Duration::from_secs;
         assert_eq!((queue.next_deadline(), queue.take_overdue(s(9)).len(), queue.depth()), (Some(s(10)), 0, 4));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_room_only_an_earlier_deadline_notices_and_what_is_first_are_seen() {
+    async fn while_the_peer_does_not_read_only_an_earlier_deadline_notices_and_what_is_first_are_seen() {
         let queue = Arc::new(Queue::default());
         let waiting = tokio::spawn({
             let queue = Arc::clone(&queue);
@@ -436,7 +436,7 @@ mod tests {
         });
         for later in [message(1, 30), message(1, 10), message(1, 9)] {
             assert!(!waiting.is_finished());
-            queue.push(later).expect("room");
+            queue.push(later).expect("space");
             tokio::task::yield_now().await;
         }
         assert_eq!(waiting.await.expect("no panic"), (None, 3), "nothing is taken");
@@ -454,26 +454,26 @@ mod tests {
             let queue = Arc::clone(&queue);
             async move { queue.next(true, NEVER).await }
         });
-        queue.push(note(Rank::Message)).expect("room");
+        queue.push(note(Rank::Message)).expect("space");
         assert_eq!(waiting.await.expect("no panic"), Some(note(Rank::Message)));
     }
 
     #[tokio::test]
-    async fn a_sender_waits_for_room_unless_the_reader_is_slow() {
+    async fn a_sender_waits_for_space_unless_the_reader_is_slow() {
         let queue = Arc::new(full());
         let waiting = tokio::spawn({
             let queue = Arc::clone(&queue);
-            async move { queue.wait_for_room().await }
+            async move { queue.wait_for_space().await }
         });
         while queue.pop().is_some() {}
         waiting.await.expect("goes on");
         let queue = full();
         queue.set_slow();
-        queue.wait_for_room().await;
+        queue.wait_for_space().await;
     }
 
     #[tokio::test]
-    async fn what_is_sent_waits_for_room_and_comes_back_at_the_end() {
+    async fn what_is_sent_waits_for_space_and_comes_back_at_the_end() {
         let queue = Arc::new(full());
         let sending = tokio::spawn({
             let queue = Arc::clone(&queue);
@@ -488,7 +488,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         for item in [message(40, 3), note(Rank::Hint)] {
-            queue.push(item).expect("room");
+            queue.push(item).expect("space");
         }
         let late = tokio::spawn({
             let queue = Arc::clone(&queue);

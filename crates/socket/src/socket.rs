@@ -37,7 +37,7 @@ pub const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 const HEADER: usize = 14;
 
 /// The close of a peer that sent a large message for which there was no memory, where the protocol has no better answer.
-pub const NO_ROOM: (u16, &str) = (1013, "no memory for a message of this size; try again");
+pub const NO_MEMORY: (u16, &str) = (1013, "no memory for a message of this size; try again");
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -259,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     /// The same, or nothing as soon as fewer than `mark` bytes wait to be written where there were more.
-    pub async fn next_or_room(&mut self, mark: usize) -> Result<Option<Event>, SocketError> {
+    pub async fn next_or_writable(&mut self, mark: usize) -> Result<Option<Event>, SocketError> {
         tokio::task::coop::consume_budget().await;
         let was_full = self.backlog() >= mark;
         poll_fn(|cx| match self.poll_next(cx) {
@@ -330,7 +330,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Self { io, connection } = self;
-        if let Some(buffer) = connection.decoder.room(CHUNK) {
+        if let Some(buffer) = connection.decoder.buffer(CHUNK) {
             return tokio_util::io::poll_read_buf(Pin::new(io), cx, buffer);
         }
         let mut scratch = [MaybeUninit::uninit(); READ];
@@ -370,7 +370,7 @@ mod tests {
     async fn a_peer_that_closed_first_is_not_waited_for() {
         let (io, mut peer) = tokio::io::duplex(256);
         let mut socket = Socket::server(io, &[], 1024);
-        peer.write_all(&CLOSE).await.expect("room");
+        peer.write_all(&CLOSE).await.expect("space");
         assert!(matches!(socket.next().await, Ok(Event::Close(..))));
         // All of it is done when it is first polled: nothing is waited for.
         let closing = std::pin::pin!(socket.close(1000, "bye"));
@@ -382,18 +382,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn next_or_room_returns_once_when_the_peer_reads() {
+    async fn next_or_writable_returns_once_when_the_peer_reads() {
         let (io, mut peer) = tokio::io::duplex(64);
         let mut socket = Socket::server(io, &[], 1024);
         socket.queue_text(&"x".repeat(190));
         let waker = std::task::Waker::noop();
-        let full = std::pin::pin!(socket.next_or_room(100)).poll(&mut Context::from_waker(waker));
+        let full = std::pin::pin!(socket.next_or_writable(100)).poll(&mut Context::from_waker(waker));
         assert!(full.is_pending());
         peer.read_exact(&mut [0; 64]).await.expect("there is as much");
-        assert!(matches!(socket.next_or_room(100).await, Ok(None)));
+        assert!(matches!(socket.next_or_writable(100).await, Ok(None)));
         assert!(socket.backlog() < 100);
-        let room = std::pin::pin!(socket.next_or_room(100)).poll(&mut Context::from_waker(waker));
-        assert!(room.is_pending(), "there was room before");
+        let writable = std::pin::pin!(socket.next_or_writable(100)).poll(&mut Context::from_waker(waker));
+        assert!(writable.is_pending(), "it was writable before");
     }
 
     #[tokio::test]
@@ -438,17 +438,17 @@ mod tests {
         let budget = Budget::new(1_000_000);
         let [(mut first, mut at_first), (mut second, mut at_second)] = [opened(&budget), opened(&budget)];
         let large = text(&[b'x'; LARGE]);
-        at_first.write_all(&large[..LARGE / 2]).await.expect("room");
+        at_first.write_all(&large[..LARGE / 2]).await.expect("space");
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(first.poll_next(&mut cx).is_pending());
         assert_eq!(budget.held(), LARGE, "for all of it");
-        at_second.write_all(&[large.clone(), text(b"small")].concat()).await.expect("room");
+        at_second.write_all(&[large.clone(), text(b"small")].concat()).await.expect("space");
         assert!(second.poll_next(&mut cx).is_pending());
         assert_eq!(budget.waiting(), 1);
         assert!(second.received() < LARGE as u64 / 2, "it is not read meanwhile");
 
         // In the first one's place once that is whole, and handed on.
-        at_first.write_all(&large[LARGE / 2..]).await.expect("room");
+        at_first.write_all(&large[LARGE / 2..]).await.expect("space");
         assert!(
             matches!(first.next().await, Ok(Event::Text(text)) if text.len() == LARGE && text.capacity() < LARGE + 4096)
         );
@@ -461,10 +461,10 @@ mod tests {
         // And not at all while somebody else has it for long.
         let budget = Budget::with(1_000_000, Duration::from_millis(1), Duration::MAX);
         let [(mut first, mut at_first), (mut second, mut at_second)] = [opened(&budget), opened(&budget)];
-        at_first.write_all(&large[..LARGE / 2]).await.expect("room");
+        at_first.write_all(&large[..LARGE / 2]).await.expect("space");
         assert!(first.poll_next(&mut cx).is_pending());
-        at_second.write_all(&[large, text(b"small")].concat()).await.expect("room");
-        let Ok(Event::Skipped(skipped)) = second.next().await else { panic!("there is no room") };
+        at_second.write_all(&[large, text(b"small")].concat()).await.expect("space");
+        let Ok(Event::Skipped(skipped)) = second.next().await else { panic!("there is no memory") };
         assert_eq!((skipped.size, &*skipped.start), (LARGE as u64, &[b'x'; convoke_ws::Skipped::KEPT][..]));
         assert!(second.received() < LARGE as u64 / 2, "it is told at once");
         assert!(matches!(second.next().await, Ok(Event::Text(text)) if text == "small"));
@@ -482,10 +482,10 @@ mod tests {
         let mut socket = Socket::server(io, &[], 1024);
         socket.set_limit(LARGE);
         socket.set_budget(&budget);
-        peer.write_all(&[&text(&[b'x'; LARGE])[..], &CLOSE].concat()).await.expect("room");
+        peer.write_all(&[&text(&[b'x'; LARGE])[..], &CLOSE].concat()).await.expect("space");
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(socket.poll_next(&mut cx).is_pending() && socket.is_waiting_for_budget());
-        // It reads up to the peer's own close. If it waited for room it would give up on that.
+        // It reads up to the peer's own close. If it waited for memory it would give up on that.
         let closing = tokio::time::timeout(CLOSE_PATIENCE / 2, socket.close(1001, "bye"));
         closing.await.expect("nothing is waited for");
         let mut said = Vec::new();
@@ -503,7 +503,7 @@ mod tests {
         socket.set_budget(&budget);
         // The last bytes of the one and the first of the other come in one piece; a piece of a message that goes on.
         let begun = [0x01, 0x81, 0, 0, 0, 0, b'x'];
-        peer.write_all(&[&text(&[b'x'; LARGE])[..], &begun].concat()).await.expect("room");
+        peer.write_all(&[&text(&[b'x'; LARGE])[..], &begun].concat()).await.expect("space");
         assert!(matches!(socket.next().await, Ok(Event::Text(text)) if text.len() == LARGE));
         assert_eq!(budget.held(), LARGE);
         let mut cx = Context::from_waker(std::task::Waker::noop());
@@ -512,10 +512,10 @@ mod tests {
         // One in pieces takes all that it may become, at once: whoever waited for more while holding some would wait for others
         // who do the same.
         let piece = [&[0x00, 0x80 | 127][..], &100_000u64.to_be_bytes(), &[0; 4], &[b'x'; 100_000]].concat();
-        peer.write_all(&piece).await.expect("room");
+        peer.write_all(&piece).await.expect("space");
         assert!(socket.poll_next(&mut cx).is_pending());
         assert_eq!(budget.held(), LARGE);
-        peer.write_all(&[&piece[..], &[0x80, 0x80, 0, 0, 0, 0]].concat()).await.expect("room");
+        peer.write_all(&[&piece[..], &[0x80, 0x80, 0, 0, 0, 0]].concat()).await.expect("space");
         assert!(matches!(socket.next().await, Ok(Event::Text(text)) if text.len() == 200_001));
         assert!(socket.poll_next(&mut cx).is_pending());
         assert_eq!(budget.held(), 0);
@@ -531,7 +531,7 @@ mod tests {
             closing.as_mut().poll(&mut Context::from_waker(waker)).is_pending(),
             "its own close may be on its way"
         );
-        peer.write_all(&CLOSE).await.expect("room");
+        peer.write_all(&CLOSE).await.expect("space");
         closing.await;
         let mut said = Vec::new();
         peer.read_to_end(&mut said).await.expect("the connection ends");
@@ -547,7 +547,7 @@ mod tests {
             // All of them fit in on the one way, and few answers on the other.
             let (theirs, ours) = tokio::io::simplex(PINGS * ping.len());
             let (mut pings, mut answers) = (ours, tokio::io::simplex(127));
-            pings.write_all(&ping.repeat(PINGS)).await.expect("room");
+            pings.write_all(&ping.repeat(PINGS)).await.expect("space");
             let mut socket = Socket::server(tokio::io::join(theirs, &mut answers.1), &[], 1024);
             if is_in {
                 socket.set_limit(1024);

@@ -170,15 +170,15 @@ pub(crate) fn verify_view(view: &dyn View, mut expected: Expected) -> Result<Ver
 /// The first column that says something else than the record.
 fn disagreeing_column(row: &Row<'_>) -> Option<&'static str> {
     #[derive(serde::Deserialize)]
-    struct Place {
+    struct Numbered {
         seq: i64,
     }
-    let (Ok(place), Ok(draft)) =
-        (serde_json::from_slice::<Place>(row.body), serde_json::from_slice::<Draft>(row.body))
+    let (Ok(record), Ok(draft)) =
+        (serde_json::from_slice::<Numbered>(row.body), serde_json::from_slice::<Draft>(row.body))
     else {
         return None;
     };
-    if place.seq != row.seq {
+    if record.seq != row.seq {
         Some("seq")
     } else if row.kind != Some(draft.kind.name().as_bytes()) {
         Some("kind")

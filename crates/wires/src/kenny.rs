@@ -38,7 +38,7 @@ type Waiter = tokio::sync::oneshot::Sender<Answer>;
 type Session = HubSession<Waiter>;
 
 /// Serves one connection, from its first byte to its last.
-pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, handshake: OwnedSemaphorePermit) {
     let mut socket = Socket::server(io, &read, MAX_HANDSHAKE_FRAME);
     let mut session = Session::new(config(&hub), hub.mono());
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
@@ -47,7 +47,7 @@ pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, place
         drive_until(&mut socket, &mut handshake, hub.stopping.cancelled(), hub.clock()).await
     })
     .await;
-    drop(place);
+    drop(handshake);
     match accepted {
         Ok(accepted) => enter(hub, socket, session, accepted, address).await,
         Err(Ended::Refused(refusal, claimed)) => {

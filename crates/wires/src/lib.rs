@@ -64,8 +64,8 @@ pub struct State {
     /// Short-lived links to agent binaries.
     pub downloads: Arc<Downloads>,
     /// Memory for large messages of peers.
-    pub arrivals: Arc<Budget>,
-    /// Places for agents that are proving themselves: strangers must not crowd out those that are in.
+    pub receive_budget: Arc<Budget>,
+    /// Permits for connections that are still proving who they are, so that strangers do not crowd out those that are in.
     pub handshakes: Arc<Semaphore>,
 }
 
@@ -78,7 +78,7 @@ impl State {
             yonexus: Arc::new(Yonexus::load(store, settings).await?),
             rooms: Arc::new(Rooms::load(store, settings).await?),
             downloads: Arc::default(),
-            arrivals: Budget::new(settings.hub.max_bytes_arriving),
+            receive_budget: Budget::new(settings.hub.max_bytes_arriving),
             handshakes: Arc::new(Semaphore::new(settings.kenny.max_handshakes)),
         })
     }
@@ -92,7 +92,7 @@ impl Part for State {
     fn gauges(&self) -> Vec<Gauge> {
         let (clients, rooms) = (&self.yonexus.clients, &self.rooms);
         vec![
-            ("bytes_arriving", "Bytes of large messages being received", self.arrivals.held() as u64),
+            ("bytes_arriving", "Bytes of large messages being received", self.receive_budget.held() as u64),
             ("yonexus_clients", "Yonexus clients on the allow-list", clients.count() as u64),
             ("yonexus_clients_online", "Yonexus clients online", clients.online() as u64),
             ("yonexus_pairings", "Pairings under way", clients.pairings().len() as u64),
@@ -123,16 +123,16 @@ pub struct Wires {
     /// Short-lived links to agent binaries.
     pub downloads: Arc<Downloads>,
     /// Memory for large messages of peers.
-    pub arrivals: Arc<Budget>,
-    /// Places for agents that are proving themselves.
+    pub receive_budget: Arc<Budget>,
+    /// Permits for connections that are still proving who they are.
     pub handshakes: Arc<Semaphore>,
 }
 
 impl Wires {
     /// Of this hub.
     pub fn of(hub: &Hub) -> Self {
-        let State { sonde, yonexus, rooms, downloads, arrivals, handshakes } = State::clone(&hub.part());
-        Self { hub: hub.clone(), sonde, yonexus, rooms, downloads, arrivals, handshakes }
+        let State { sonde, yonexus, rooms, downloads, receive_budget, handshakes } = State::clone(&hub.part());
+        Self { hub: hub.clone(), sonde, yonexus, rooms, downloads, receive_budget, handshakes }
     }
 }
 

@@ -135,7 +135,7 @@ pub fn credential(
 }
 
 /// Serves one connection, from its first byte to its last.
-pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, arrival: Arrival, place: OwnedSemaphorePermit) {
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, arrival: Arrival, handshake: OwnedSemaphorePermit) {
     let config = config(&hub);
     let mut socket = Socket::server(io, &read, config.max_register_frame);
     let mut session = Session::new(config, hub.mono());
@@ -144,7 +144,7 @@ pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, arrival: Arrival, plac
         drive_until(&mut socket, &mut registering, hub.stopping.cancelled(), hub.clock()).await
     })
     .await;
-    drop(place);
+    drop(handshake);
     match registered {
         Ok(admitted) => enter(hub, socket, session, *admitted, arrival).await,
         Err(Ended::Close(close)) => socket.close(close.code(), close.reason()).await,

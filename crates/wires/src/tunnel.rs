@@ -79,7 +79,7 @@ pub(crate) async fn enter(
     hub.metrics.handshakes.inc();
     hub.events.agent(&agent.id, AgentChange::Online);
     socket.set_limit(max_frame.saturating_mul(2));
-    socket.set_budget(&hub.arrivals);
+    socket.set_budget(&hub.receive_budget);
     detail["address"] = address.to_string().into();
     detail["auth"] = auth.name().into();
     if let Some(name) = name {

@@ -22,12 +22,12 @@ use convoke_gate::clock;
 
 /// `/agent/ws`: kenny agents. No token here: the handshake on the socket is the credential.
 pub async fn kenny(State(hub): State<Wires>, From(address): From, mut request: Request) -> Response<Body> {
-    let Ok(place) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
+    let Ok(handshake) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many agents are authenticating at once; connect again shortly").into_response();
     };
     let mut response = upgraded(&hub, &mut request, move |hub, io, read| async move {
-        kenny::serve(hub, io, read, address, place).await;
+        kenny::serve(hub, io, read, address, handshake).await;
     });
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         // Agents cannot ask how large an answer may be; ours read it here, the others skip it.
@@ -42,12 +42,12 @@ pub async fn yonexus(State(hub): State<Wires>, From(address): From, mut request:
     if let Some(seconds) = hub.yonexus.throttle.blocked_for(address, clock::now()) {
         return ApiError::throttled(seconds).into_response();
     }
-    let Ok(place) = Arc::clone(&hub.yonexus.handshakes).try_acquire_owned() else {
+    let Ok(handshake) = Arc::clone(&hub.yonexus.handshakes).try_acquire_owned() else {
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many clients are authenticating at once; connect again shortly").into_response();
     };
     upgraded(&hub, &mut request, move |hub, io, read| async move {
-        crate::yonexus::serve(hub, io, read, address, place).await;
+        crate::yonexus::serve(hub, io, read, address, handshake).await;
     })
 }
 
@@ -143,13 +143,13 @@ pub async fn sonde(State(hub): State<Wires>, From(address): From, mut request: R
             (None, None) => refused("key, token or certificate missing"),
         };
     };
-    let Ok(place) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
+    let Ok(handshake) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many agents are registering at once; connect again shortly").into_response();
     };
     let arrival = sonde::Arrival { address, credential, mutual_tls: client.is_some() };
     upgraded(&hub, &mut request, move |hub, io, read| async move {
-        sonde::serve(hub, io, read, arrival, place).await;
+        sonde::serve(hub, io, read, arrival, handshake).await;
     })
 }
 

@@ -2,7 +2,7 @@
 
 mod upgrade;
 
-pub use convoke_socket::{Budget, Connection, Event, NO_ROOM, Skipped, SocketError, WsError, text_frame};
+pub use convoke_socket::{Budget, Connection, Event, NO_MEMORY, Skipped, SocketError, WsError, text_frame};
 pub use upgrade::{Stream, Upgrade, upgrade};
 
 /// A WebSocket of the hub's.

@@ -129,8 +129,8 @@ impl Decoder {
     }
 
     /// The buffer to read into directly, and how many bytes the frame under way still needs. Only worth it for large
-    /// frames: it makes room for at most `chunk` bytes, whatever was announced.
-    pub fn room(&mut self, chunk: usize) -> Option<&mut Vec<u8>> {
+    /// frames: it grows by at most `chunk` bytes, whatever was announced.
+    pub fn buffer(&mut self, chunk: usize) -> Option<&mut Vec<u8>> {
         let (_, length) = self.header.as_ref()?;
         let missing = (self.start + length).saturating_sub(self.buffer.len());
         if missing <= chunk {
@@ -153,7 +153,7 @@ impl Decoder {
         }
     }
 
-    /// Makes room for all of the frame under way at once: for whoever knows that there is as much.
+    /// Reserves memory for the whole of the frame under way, for a caller that has counted it against a budget.
     pub fn reserve(&mut self) {
         if let Some((_, length)) = &self.header {
             self.buffer.reserve_exact((self.start + length).saturating_sub(self.buffer.len()));
@@ -290,7 +290,7 @@ impl Decoder {
             self.buffer = Vec::new();
             self.start = 0;
         } else if self.start > 64 * 1024 {
-            // Not what a large message has left of room.
+            // A large message leaves no memory behind.
             self.buffer = self.buffer.split_off(self.start);
             self.start = 0;
         }
@@ -350,7 +350,7 @@ fn message(kind: Data, bytes: Vec<u8>) -> Result<Event, WsError> {
     }
 }
 
-/// Masks a payload, or unmasks it. By words, which the compiler turns into as many at a time as the machine has room for.
+/// Masks a payload, or unmasks it. Word by word, which the compiler vectorises.
 pub fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
     let [a, b, c, d] = mask;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);

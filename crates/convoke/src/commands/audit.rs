@@ -201,7 +201,7 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
         kenny_public_key: String,
     }
     #[derive(Deserialize)]
-    struct Place {
+    struct Numbered {
         seq: u64,
     }
     let about: About = client.get("/api/hub", &NO_QUERY).await?;
@@ -219,7 +219,7 @@ async fn export_over_http(client: &Client, out: &mut impl Write) -> Result<u64> 
     while let Some(page) = pages.next().await? {
         for record in &page {
             records += 1;
-            let Place { seq } = super::typed(record)?;
+            let Numbered { seq } = super::typed(record)?;
             if seq != records {
                 return Err(parts_only());
             }
@@ -255,10 +255,10 @@ impl<W: Write> Lines<W> {
     }
 
     /// An export is for keeping: one that does not hold is told now and not when it is needed.
-    fn finish(self, place: &str) -> Result<()> {
+    fn finish(self, source: &str) -> Result<()> {
         match self.verifier.finish() {
             Ok(_) => Ok(()),
-            Err(finding) => Err(anyhow!(verdict::found(&place, &Verdict::Bad(finding)))),
+            Err(finding) => Err(anyhow!(verdict::found(&source, &Verdict::Bad(finding)))),
         }
     }
 }

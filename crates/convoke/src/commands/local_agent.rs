@@ -36,11 +36,11 @@ impl LocalAgent {
     /// and costs the hub nothing.
     pub(super) fn start(hub: &Hub, data: &Path, http: String, open_files: Option<u64>) -> Self {
         let stop = CancellationToken::new();
-        let place = Place { hub: hub.clone(), state: data.join(HUBS_AGENT), http, open_files };
+        let runner = Runner { hub: hub.clone(), state: data.join(HUBS_AGENT), http, open_files };
         let task = tokio::spawn({
             let stop = stop.clone();
             async move {
-                if let Err(why) = place.keep_running(&stop).await {
+                if let Err(why) = runner.keep_running(&stop).await {
                     tracing::warn!("cannot start the local agent: {why:#}");
                 }
             }
@@ -55,14 +55,14 @@ impl LocalAgent {
     }
 }
 
-struct Place {
+struct Runner {
     hub: Hub,
     state: PathBuf,
     http: String,
     open_files: Option<u64>,
 }
 
-impl Place {
+impl Runner {
     async fn keep_running(&self, stop: &CancellationToken) -> Result<()> {
         let identity = self.enrol().await?;
         let mut pause = PAUSES.0;

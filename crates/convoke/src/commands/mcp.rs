@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::hub::Hub;
 use super::Verb;
-use crate::connect::{self, Place};
+use crate::connect::{self, HubLocation};
 use crate::exit::Exit;
 
 /// Requests under way; one more waits, and holds up nothing else: what comes after it may be what lets another end.
@@ -60,7 +60,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: McpArgs) -> Result<Exit> {
 async fn bridge(verb: Verb<'_>) -> Result<Exit> {
     let (base, token) = connect::hub(verb.global)?;
     let (out, from_hub) = mpsc::channel(MAX_WAITING);
-    let hub = Arc::new(Hub::new(&base, Place::of(verb.global)?, token, out)?);
+    let hub = Arc::new(Hub::new(&base, HubLocation::of(verb.global)?, token, out)?);
     let (to_bridge, lines) = mpsc::channel(1);
     // Threads of their own: a read of standard input cannot be called back, and must not hold up the end.
     std::thread::spawn(move || read(std::io::stdin().lock(), &to_bridge));
@@ -79,8 +79,8 @@ async fn serve(hub: Arc<Hub>, lines: mpsc::Receiver<std::io::Result<Vec<u8>>>, f
     let closed = hub.closed();
     let through = CancellationToken::new();
     through.cancel();
-    let places = Arc::new(Semaphore::new(AT_ONCE));
-    let mut bridge = Bridge { hub, running: Arc::default(), tasks: JoinSet::new(), places, through };
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
+    let mut bridge = Bridge { hub, running: Arc::default(), tasks: JoinSet::new(), permits, through };
     let read = tokio::select! {
         read = bridge.take_all(lines) => read,
         // Nobody hears us any more.
@@ -185,7 +185,7 @@ struct Bridge {
     hub: Arc<Hub>,
     running: Arc<Mutex<HashMap<String, Request>>>,
     tasks: JoinSet<()>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Cancelled once the last of the messages that go in order is through. What comes after it waits for that, and the
     /// reading goes on: a hub that says nothing must not keep the bridge from seeing that its client is gone.
     through: CancellationToken,
@@ -289,18 +289,18 @@ impl Bridge {
         }
     }
 
-    /// Sends a request when there is a place for it.
+    /// Sends a request as soon as fewer than the limit are under way.
     fn start(&mut self, id: Value, at_once: bool, message: Value) {
         let key = id.to_string();
-        let (hub, running, places) = (Arc::clone(&self.hub), Arc::clone(&self.running), Arc::clone(&self.places));
+        let (hub, running, permits) = (Arc::clone(&self.hub), Arc::clone(&self.running), Arc::clone(&self.permits));
         let (stand, before) = (Arc::<Stand>::default(), self.through.clone());
         let (done, standing) = (key.clone(), Arc::clone(&stand));
         // Held until it is in there: a task that has ended takes itself out.
         let mut list = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let task = self.tasks.spawn(async move {
             before.cancelled().await;
-            // Never closed, so there is always a place sooner or later.
-            let _place = if at_once { None } else { places.acquire_owned().await.ok() };
+            // The semaphore is never closed.
+            let _permit = if at_once { None } else { permits.acquire_owned().await.ok() };
             if !standing.ask() {
                 return;
             }
@@ -396,7 +396,8 @@ mod tests {
 
         fn with(address: &str, pauses: [Duration; 5], over_within: Duration) -> Self {
             let (out, said) = mpsc::channel(MAX_WAITING);
-            let mut hub = Hub::new(address, Place::named(address), SecretText::new("t"), out).expect("a client");
+            let mut hub =
+                Hub::new(address, HubLocation::named(address), SecretText::new("t"), out).expect("a client");
             (hub.pauses, hub.over_within, hub.resume_pauses) = (pauses, over_within, [Duration::ZERO; 6]);
             let (to_bridge, lines) = mpsc::channel(1);
             Self { to_bridge, said, bridge: tokio::spawn(serve(Arc::new(hub), lines, Duration::ZERO)) }

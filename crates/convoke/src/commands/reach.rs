@@ -6,7 +6,7 @@ use anyhow::Result;
 use convoke_api::{Client, ClientError};
 
 use super::Verb;
-use crate::connect::{NoHub, Place};
+use crate::connect::{HubLocation, NoHub};
 
 /// How long a hub may be away: a restart takes less, also where it drains calls and looks through a large journal.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,7 +16,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(500);
 /// A hub, as long as it is there.
 pub(super) struct Reach<'a> {
     verb: Verb<'a>,
-    place: Place,
+    location: HubLocation,
     client: Client,
     patience: Duration,
     /// Since when it does not answer.
@@ -25,12 +25,12 @@ pub(super) struct Reach<'a> {
 
 impl<'a> Reach<'a> {
     pub(super) fn new(verb: Verb<'a>, client: Client, patience: Duration) -> Result<Self> {
-        Ok(Self { verb, place: Place::of(verb.global)?, client, patience, away: None })
+        Ok(Self { verb, location: HubLocation::of(verb.global)?, client, patience, away: None })
     }
 
     /// A client for one request: of the hub where it is now, which may be another port than before.
     pub(super) fn client(&mut self) -> Result<&Client> {
-        if self.place.base()? != self.client.base() {
+        if self.location.base()? != self.client.base() {
             self.client = self.verb.client()?;
         }
         Ok(&self.client)

@@ -13,7 +13,7 @@ use super::expand;
 /// What is written for all of an unknown directory.
 const HERE: &str = "@cwd@";
 /// Longest directory that is kept in mind.
-const MAX_PLACE: usize = 128;
+const MAX_DIR: usize = 128;
 /// What this may add to a text altogether: matching costs as much as there is to match. When it is used up, what removes
 /// something is taken to remove all there is.
 const MAX_ADDED: usize = 16 << 10;
@@ -145,9 +145,9 @@ fn is_environment(path: &str) -> bool {
     ["$env:", "${env:"].iter().any(|env| path.get(..env.len()).is_some_and(|p| p.eq_ignore_ascii_case(env)))
 }
 
-/// Where a command is.
+/// Which directory a command runs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Dir {
     /// Where the agent was started.
     Start,
     /// In this directory.
@@ -163,7 +163,7 @@ pub(super) fn placed(text: &str, shell: Shell) -> Option<String> {
     let text = own.as_deref().unwrap_or(text);
     let mut walk = Walk {
         shell,
-        place: Place::Start,
+        dir: Dir::Start,
         outside: Vec::new(),
         deeper: 0,
         out: String::new(),
@@ -184,7 +184,7 @@ pub(super) fn placed(text: &str, shell: Shell) -> Option<String> {
             walk.command(text, &words, between == '|' && !rest.starts_with('|'));
             // ``cd `mktemp -d` `` goes where that says, and not home.
             if between == '`' && words.len() == 1 && program(&words).is_some_and(|(kind, _)| kind == Kind::Go) {
-                walk.place = Place::Somewhere;
+                walk.dir = Dir::Somewhere;
             }
             words.clear();
             walk.cross(between);
@@ -233,9 +233,9 @@ fn program<'w, 't>(words: &'w [Word<'t>]) -> Option<(Kind, &'w [Word<'t>])> {
 
 struct Walk {
     shell: Shell,
-    place: Place,
+    dir: Dir,
     /// Where the commands around this subshell are.
-    outside: Vec<Place>,
+    outside: Vec<Dir>,
     /// How many subshells are open beyond those that are kept in mind.
     deeper: usize,
     out: String,
@@ -252,10 +252,10 @@ impl Walk {
     fn cross(&mut self, between: char) {
         match between {
             '(' if self.outside.len() == MAX_DEPTH => self.deeper += 1,
-            '(' => self.outside.push(self.place.clone()),
+            '(' => self.outside.push(self.dir.clone()),
             ')' if self.deeper > 0 => self.deeper -= 1,
             // One too many ends a pattern of `case`.
-            ')' => self.place = self.outside.pop().unwrap_or_else(|| self.place.clone()),
+            ')' => self.dir = self.outside.pop().unwrap_or_else(|| self.dir.clone()),
             _ => {}
         }
     }
@@ -264,7 +264,7 @@ impl Walk {
     fn command(&mut self, text: &str, words: &[Word<'_>], piped: bool) {
         let Some((kind, mut args)) = program(words) else { return };
         self.is_marked = false;
-        let before_env = self.place.clone();
+        let before_env = self.dir.clone();
         // These can go somewhere for the one command that they run.
         for (name, short, named) in [("env", "-C", &["-u", "--unset"][..]), ("sudo", "-D", SUDO_NAMED)] {
             let by = words.iter().position(|word| word.text.rsplit('/').next() == Some(name));
@@ -275,13 +275,13 @@ impl Walk {
                 options = options.get(went.max(took)..).unwrap_or_default();
             }
         }
-        let elsewhere = self.place != before_env;
-        let before = self.place.clone();
+        let elsewhere = self.dir != before_env;
+        let before = self.dir.clone();
         match kind {
             Kind::Go => self.go(args),
-            Kind::Back => self.place = Place::Somewhere,
+            Kind::Back => self.dir = Dir::Somewhere,
             Kind::Drive if self.shell == Shell::Powershell => self.go(words),
-            Kind::Find if before != Place::Somewhere => self.find(text, args, piped),
+            Kind::Find if before != Dir::Somewhere => self.find(text, args, piped),
             Kind::Pack => {
                 // `czf` without a hyphen is no path.
                 if args.first().is_some_and(|mode| !mode.text.starts_with('-')) {
@@ -294,20 +294,20 @@ impl Walk {
                     }
                     args = args.get(went.max(1)..).unwrap_or_default();
                 }
-                self.place = before;
+                self.dir = before;
             }
             _ => {
                 self.words(text, kind, args, piped);
                 // What has no path lists where it is.
                 let bare = |word: &Word<'_>| self.shell.is_option(word.text);
-                if kind == Kind::List && piped && before != Place::Somewhere && args.iter().all(bare) {
+                if kind == Kind::List && piped && before != Dir::Somewhere && args.iter().all(bare) {
                     let end = words.last().map_or(0, |word| word.at + word.text.len());
                     self.insert(text, end, &[" ", &self.stand_for("")].concat());
                 }
             }
         }
         if elsewhere {
-            self.place = before_env;
+            self.dir = before_env;
         }
     }
 
@@ -337,11 +337,11 @@ impl Walk {
         for (_, word) in args.iter().enumerate().filter(|(at, _)| Some(*at) != sought) {
             let everything = || shell.is_everything(word.text);
             let redirected = || text[..word.at].trim_end().ends_with(['>', '<']);
-            let stands = match (&self.place, kind) {
-                (Place::Start, Kind::Remove) => !narrowed && everything(),
-                (Place::Start, Kind::List | Kind::Say) => piped && everything(),
-                (Place::At(_), Kind::List | Kind::Say) => everything() || redirected(),
-                (Place::At(_), _) => true,
+            let stands = match (&self.dir, kind) {
+                (Dir::Start, Kind::Remove) => !narrowed && everything(),
+                (Dir::Start, Kind::List | Kind::Say) => piped && everything(),
+                (Dir::At(_), Kind::List | Kind::Say) => everything() || redirected(),
+                (Dir::At(_), _) => true,
                 _ => false,
             };
             if stands {
@@ -362,7 +362,7 @@ impl Walk {
             args.iter().position(|word| word.text == "!" || (word.text.starts_with('-') && !leads(word.text)));
         let (paths, wanted) = args.split_at(paths.unwrap_or(args.len()));
         for word in paths {
-            if self.place != Place::Start || self.shell.is_everything(word.text) {
+            if self.dir != Dir::Start || self.shell.is_everything(word.text) {
                 self.write(text, word, Kind::Find);
             }
         }
@@ -388,21 +388,21 @@ impl Walk {
             }
         };
         let up_or_nowhere = to.chars().all(|c| c == '.' || self.shell.separates(c));
-        self.place = match &self.place {
-            _ if to.len() > MAX_PLACE => Place::Somewhere,
-            _ if self.shell.is_absolute(&to) => Place::At(self.walked(&to)),
-            Place::Start if up_or_nowhere => Place::Start,
-            Place::At(_) if !to.starts_with(['-', '$']) => Place::At(self.stand_for(&to)),
-            _ => Place::Somewhere,
+        self.dir = match &self.dir {
+            _ if to.len() > MAX_DIR => Dir::Somewhere,
+            _ if self.shell.is_absolute(&to) => Dir::At(self.walked(&to)),
+            Dir::Start if up_or_nowhere => Dir::Start,
+            Dir::At(_) if !to.starts_with(['-', '$']) => Dir::At(self.stand_for(&to)),
+            _ => Dir::Somewhere,
         };
-        if matches!(&self.place, Place::At(at) if at.len() > MAX_PLACE) {
-            self.place = Place::Somewhere;
+        if matches!(&self.dir, Dir::At(at) if at.len() > MAX_DIR) {
+            self.dir = Dir::Somewhere;
         }
     }
 
     /// What a word stands for here; the directory itself for an empty one.
     fn stand_for(&self, word: &str) -> String {
-        let Place::At(place) = &self.place else { return HERE.to_owned() };
+        let Dir::At(dir) = &self.dir else { return HERE.to_owned() };
         let separator = self.shell.separator();
         let word = ["$PWD", "${PWD}", "$pwd"].iter().find_map(|own| word.strip_prefix(own)).unwrap_or(word);
         let word = word.trim_start_matches(|c| self.shell.separates(c));
@@ -415,7 +415,7 @@ impl Walk {
                 parts.push(part);
             }
         }
-        let mut path = place.trim_end_matches(|c| self.shell.separates(c)).to_owned();
+        let mut path = dir.trim_end_matches(|c| self.shell.separates(c)).to_owned();
         for part in parts {
             if part == ".." {
                 self.go_up(&mut path);

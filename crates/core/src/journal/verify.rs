@@ -332,19 +332,19 @@ impl Verifier {
         if record_hash(body) != hash {
             return Err(Finding::ChangedRecord { seq: next });
         }
-        let place: Place = serde_json::from_slice(body).map_err(|_| malformed("this is no journal record"))?;
-        self.same_hub(place.hub_id, next)?;
-        if place.seq > next {
-            return Err(Finding::Missing { from: next, to: place.seq - 1 });
+        let at: Position = serde_json::from_slice(body).map_err(|_| malformed("this is no journal record"))?;
+        self.same_hub(at.hub_id, next)?;
+        if at.seq > next {
+            return Err(Finding::Missing { from: next, to: at.seq - 1 });
         }
-        if place.seq < next {
-            return Err(Finding::Reordered { seq: next, found: format!("record {}", place.seq) });
+        if at.seq < next {
+            return Err(Finding::Reordered { seq: next, found: format!("record {}", at.seq) });
         }
-        if place.prev != hex::encode(self.head) {
+        if at.prev != hex::encode(self.head) {
             return Err(Finding::BrokenLink { seq: next });
         }
         let draft: Draft = serde_json::from_slice(body).map_err(|_| malformed("this is no journal record"))?;
-        if encode(place.hub_id, next, &draft, &self.head).as_bytes() != body {
+        if encode(at.hub_id, next, &draft, &self.head).as_bytes() != body {
             return Err(malformed("the record is not in its one accepted form"));
         }
         let hash = record_hash(body);
@@ -383,17 +383,17 @@ impl Verifier {
     /// A gap was seen. If what is missing comes later, it was moved and not removed.
     fn look_for_the_missing(&mut self, body: &[u8]) {
         let next = self.seq + 1;
-        let Ok(place) = serde_json::from_slice::<Place>(body) else { return };
+        let Ok(at) = serde_json::from_slice::<Position>(body) else { return };
         match self.finding {
-            Some(Finding::Missing { to, .. }) if place.seq == next => {
+            Some(Finding::Missing { to, .. }) if at.seq == next => {
                 self.finding = Some(Finding::Reordered { seq: next, found: format!("record {}", to + 1) });
             }
-            Some(Finding::Truncated { covered, .. }) if place.seq == next => {
+            Some(Finding::Truncated { covered, .. }) if at.seq == next => {
                 let found = format!("the checkpoint at record {covered}");
                 self.finding = Some(Finding::Reordered { seq: next, found });
             }
-            Some(Finding::Truncated { .. }) if place.seq > next => {
-                self.finding = Some(Finding::Missing { from: next, to: place.seq - 1 });
+            Some(Finding::Truncated { .. }) if at.seq > next => {
+                self.finding = Some(Finding::Missing { from: next, to: at.seq - 1 });
             }
             _ => {}
         }
@@ -412,7 +412,7 @@ impl From<&Chain> for Anchor {
 }
 
 #[derive(Deserialize)]
-struct Place {
+struct Position {
     hub_id: HubId,
     seq: u64,
     prev: String,

@@ -32,8 +32,8 @@ struct Inner {
     own: HashMap<TokenHash, VecDeque<IpAddr>>,
 }
 
-/// An address as one that guesses counts: all of a subscriber's, where they have many.
-pub(super) fn place(address: IpAddr) -> IpAddr {
+/// The address that attempts are counted by: for IPv6 the /64, which is all of one subscriber's.
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
             Some(v4) => v4.into(),
@@ -47,7 +47,7 @@ impl Attempts {
     /// For how many seconds nobody at this address is listened to about this account, begun ones included.
     pub fn blocked_for(&self, account: &str, from: IpAddr, now: Timestamp) -> Option<u32> {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (account, from) = (TokenHash::of(account), place(from));
+        let (account, from) = (TokenHash::of(account), network(from));
         let is_own = inner.own.get(&account).is_some_and(|own| own.contains(&from));
         let of_address = left(inner.addresses.get(&from), PER_ADDRESS, now);
         let of_account = left(inner.accounts.get(&account).filter(|_| !is_own), PER_ACCOUNT, now);
@@ -57,7 +57,7 @@ impl Attempts {
     /// Counts a wrong one.
     pub fn failed(&self, account: &str, from: IpAddr, now: Timestamp) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        count(&mut inner.addresses, place(from), now);
+        count(&mut inner.addresses, network(from), now);
         count(&mut inner.accounts, TokenHash::of(account), now);
     }
 
@@ -66,8 +66,8 @@ impl Attempts {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // As many as there are users, at most.
         let own = inner.own.entry(TokenHash::of(account)).or_default();
-        own.retain(|known| *known != place(from));
-        own.push_back(place(from));
+        own.retain(|known| *known != network(from));
+        own.push_back(network(from));
         if own.len() > OWN_ADDRESSES {
             own.pop_front();
         }

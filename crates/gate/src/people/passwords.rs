@@ -11,7 +11,7 @@ use convoke_core::secret::SecretText;
 use convoke_store::PasswordHash;
 use tokio::sync::Semaphore;
 
-use super::attempts::place;
+use super::attempts::network;
 use crate::clock;
 
 /// How many run at once.
@@ -40,23 +40,23 @@ pub struct Busy;
 /// Hashes passwords.
 #[derive(Debug)]
 pub struct Passwords {
-    places: Arc<Semaphore>,
+    running: Arc<Semaphore>,
     waiting: Mutex<HashMap<IpAddr, (usize, Arc<Semaphore>)>>,
 }
 
 impl Default for Passwords {
     fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(AT_ONCE)), waiting: Mutex::default() }
+        Self { running: Arc::new(Semaphore::new(AT_ONCE)), waiting: Mutex::default() }
     }
 }
 
 /// Somebody who waits or runs; no longer counted when dropped.
-struct Place<'a> {
+struct Waiter<'a> {
     of: &'a Passwords,
     address: IpAddr,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut waiting = self.of.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((count, _)) = waiting.get_mut(&self.address) {
@@ -96,11 +96,11 @@ impl Passwords {
         from: IpAddr,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Busy> {
-        let address = place(from);
-        let (_place, own) = self.enter(address)?;
+        let address = network(from);
+        let (_waiter, own) = self.enter(address)?;
         // In this order: whoever sends many waits behind themselves, and beside others only once.
         let _own = own.acquire().await.map_err(|_| Busy)?;
-        let running = Arc::clone(&self.places).acquire_owned().await.map_err(|_| Busy)?;
+        let running = Arc::clone(&self.running).acquire_owned().await.map_err(|_| Busy)?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
             // Here and not where it is waited for: who goes away does not free what still runs.
@@ -110,7 +110,7 @@ impl Passwords {
         done.await.map_err(|_| Busy)
     }
 
-    fn enter(&self, address: IpAddr) -> Result<(Place<'_>, Arc<Semaphore>), Busy> {
+    fn enter(&self, address: IpAddr) -> Result<(Waiter<'_>, Arc<Semaphore>), Busy> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= MAX_ADDRESSES && !waiting.contains_key(&address) {
             return Err(Busy);
@@ -120,7 +120,7 @@ impl Passwords {
             return Err(Busy);
         }
         *count += 1;
-        Ok((Place { of: self, address }, Arc::clone(own)))
+        Ok((Waiter { of: self, address }, Arc::clone(own)))
     }
 }
 

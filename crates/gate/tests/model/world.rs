@@ -17,7 +17,7 @@ use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
 use convoke_gate::agents::{Agent, Agents};
 use convoke_gate::calls::{self, Adapter, Adapters, Call, Outgoing};
-use convoke_gate::hub::{Hub, Parts};
+use convoke_gate::hub::{Hub, HubInit};
 use convoke_gate::link::{Answer, Close, Command, Failure, Link, Request};
 use convoke_gate::operators::{Caller, Operators};
 use convoke_gate::policy::Policy;
@@ -110,7 +110,7 @@ async fn gate(store: &Arc<dyn Store>, key: &SigningKey, data: &std::path::Path) 
     ];
     let flags = flags.map(|(name, value)| (name.to_owned(), value.to_string())).to_vec();
     let settings = Settings::resolve(&Sources { flags, ..Sources::default() }).expect("valid settings");
-    let hub = Hub::new(Parts {
+    let hub = Hub::new(HubInit {
         settings,
         store: Arc::clone(store),
         data: data.to_owned(),

@@ -85,8 +85,8 @@ async fn answers_that_come_at_once_take_turns() {
         let piece =
             |bytes: &[u8], kind, is_last| Message::Frame(Frame::message(bytes.to_vec(), OpCode::Data(kind), is_last));
         slow.socket.0.send(piece(&start[..rest], Data::Text, false)).await.expect("is sent");
-        let arrivals = &convoke_wires::Wires::of(hub.hub()).arrivals;
-        while arrivals.held() == 0 {
+        let receive_budget = &convoke_wires::Wires::of(hub.hub()).receive_budget;
+        while receive_budget.held() == 0 {
             tokio::task::yield_now().await;
         }
         // All of it can be sent only if it is read.
@@ -94,7 +94,7 @@ async fn answers_that_come_at_once_take_turns() {
             answer(&mut other).await;
             other
         });
-        while arrivals.waiting() == 0 {
+        while receive_budget.waiting() == 0 {
             tokio::task::yield_now().await;
         }
         // What is small goes by.
@@ -104,7 +104,7 @@ async fn answers_that_come_at_once_take_turns() {
             third.answer(&request.id, json!({ "entries": [] })).await;
         };
         assert_eq!(tokio::join!(ask("third"), small).0.body["ok"], true);
-        assert_eq!(arrivals.waiting(), 1);
+        assert_eq!(receive_budget.waiting(), 1);
         slow.socket.0.send(piece(&start[rest..], Data::Continue, true)).await.expect("is sent");
         behind.await.expect("is sent");
     };
@@ -114,7 +114,7 @@ async fn answers_that_come_at_once_take_turns() {
         assert_eq!(told.body["result"]["content"].as_str().map(str::len), Some(SIZE));
     }
     let given_back = async {
-        while convoke_wires::Wires::of(hub.hub()).arrivals.held() > 0 {
+        while convoke_wires::Wires::of(hub.hub()).receive_budget.held() > 0 {
             tokio::task::yield_now().await;
         }
     };

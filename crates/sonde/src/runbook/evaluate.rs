@@ -73,15 +73,15 @@ pub fn evaluate<'a>(
     for threshold in &runbook.thresholds {
         for outcome in outcomes(&threshold.probe) {
             let Ok(data) = outcome.result else { continue };
-            let place = Place { name: outcome.name, label: outcome.label(&threshold.probe), data };
+            let source = Source { name: outcome.name, label: outcome.label(&threshold.probe), data };
             let counts = |item: &Value| {
                 threshold.only.is_empty() || threshold.only.iter().any(|only| fits(only, item, values, data_of))
             };
             match &threshold.each {
-                None => findings.extend(counts(data).then(|| judge(threshold, data, &place)).flatten()),
+                None => findings.extend(counts(data).then(|| judge(threshold, data, &source)).flatten()),
                 Some(path) => {
                     let items = look(data, path).and_then(|v| v.as_array().cloned()).unwrap_or_default();
-                    findings.extend(items.iter().filter(|i| counts(i)).filter_map(|i| judge(threshold, i, &place)));
+                    findings.extend(items.iter().filter(|i| counts(i)).filter_map(|i| judge(threshold, i, &source)));
                 }
             }
         }
@@ -115,14 +115,14 @@ pub(super) fn fits<'a>(
     })
 }
 
-/// Where a value was found.
-struct Place<'a> {
+/// What a value was found in.
+struct Source<'a> {
     name: &'a str,
     label: Option<&'a str>,
     data: &'a Value,
 }
 
-fn judge(threshold: &Threshold, item: &Value, place: &Place<'_>) -> Option<Finding> {
+fn judge(threshold: &Threshold, item: &Value, source: &Source<'_>) -> Option<Finding> {
     let value = match &threshold.of {
         None => look(item, &threshold.path)?,
         Some(of) => {
@@ -137,8 +137,8 @@ fn judge(threshold: &Threshold, item: &Value, place: &Place<'_>) -> Option<Findi
     let filled = |text: &str| {
         fill(text, |name| match name {
             "value" => Some(value.clone()),
-            "label" => place.label.map(Into::into),
-            _ => look(item, name).or_else(|| look(place.data, name)),
+            "label" => source.label.map(Into::into),
+            _ => look(item, name).or_else(|| look(source.data, name)),
         })
     };
     Some(Finding {
@@ -146,7 +146,7 @@ fn judge(threshold: &Threshold, item: &Value, place: &Place<'_>) -> Option<Findi
         title: filled(&threshold.title),
         detail: filled(&threshold.detail),
         remediation: threshold.remediation.as_deref().map(filled),
-        related_probes: vec![place.name.to_owned()],
+        related_probes: vec![source.name.to_owned()],
     })
 }
 

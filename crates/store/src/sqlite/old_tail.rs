@@ -281,12 +281,12 @@ fn records(header: &Header, bytes: &[u8]) -> Option<Vec<Sealed>> {
 /// Whether a body says that it is this record, and that `before` is the hash of the one before it.
 fn continues(body: &str, seq: u64, before: &Hash) -> bool {
     #[derive(serde::Deserialize)]
-    struct Place<'a> {
+    struct Linked<'a> {
         seq: u64,
         prev: &'a str,
     }
-    let place = serde_json::from_str::<Place<'_>>(body);
-    place.is_ok_and(|place| place.seq == seq && place.prev == hex::encode(before))
+    let record = serde_json::from_str::<Linked<'_>>(body);
+    record.is_ok_and(|record| record.seq == seq && record.prev == hex::encode(before))
 }
 
 #[cfg(test)]

@@ -252,8 +252,8 @@ impl Tunnel<'_> {
             Event::Telemetry(telemetry) => {
                 if self.may_push().await {
                     let snapshot = self.judge(&telemetry);
-                    let place = telemetry::place(&text, telemetry.body.get());
-                    self.keep_snapshot(snapshot, telemetry::cut(text, place)).await;
+                    let body = telemetry::position(&text, telemetry.body.get());
+                    self.keep_snapshot(snapshot, telemetry::cut(text, body)).await;
                 }
             }
             Event::Log(log) => self.on_log(&log).await,

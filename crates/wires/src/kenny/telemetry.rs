@@ -57,16 +57,16 @@ impl Tunnel<'_> {
 }
 
 /// Where in a frame a part of it lies.
-pub(super) fn place(frame: &str, part: &str) -> Range<usize> {
+pub(super) fn position(frame: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - frame.as_ptr().addr();
     start..start + part.len()
 }
 
-/// Makes a frame into the part of it at `place`, in the frame's own memory: a fleet that comes back pushes all its
+/// Makes a frame into the part of it at `position`, in the frame's own memory: a fleet that comes back pushes all its
 /// snapshots at once, and each of them is held until the store has room for it.
-pub(super) fn cut(mut frame: String, place: Range<usize>) -> String {
-    frame.truncate(place.end);
-    frame.drain(..place.start);
+pub(super) fn cut(mut frame: String, position: Range<usize>) -> String {
+    frame.truncate(position.end);
+    frame.drain(..position.start);
     if frame.capacity() > frame.len() + frame.len() / 4 {
         frame.shrink_to_fit();
     }
@@ -82,8 +82,8 @@ mod tests {
         let frame = format!("{{\"kind\":\"grün\",\"snapshot\":{},\"v\":1}}", "x".repeat(1000));
         let memory = frame.as_ptr();
         let part = &frame[frame.find('x').expect("there")..=frame.rfind('x').expect("there")];
-        let place = place(&frame, part);
-        let body = cut(frame, place);
+        let position = position(&frame, part);
+        let body = cut(frame, position);
         assert_eq!(body, "x".repeat(1000));
         assert_eq!(body.as_ptr(), memory, "nothing was copied elsewhere");
     }
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn a_small_part_does_not_keep_a_large_frame() {
         let frame = format!("{{}}{}", " ".repeat(1 << 20));
-        let place = place(&frame, &frame[..2]);
-        let body = cut(frame, place);
+        let position = position(&frame, &frame[..2]);
+        let body = cut(frame, position);
         assert_eq!((body.as_str(), body.capacity()), ("{}", 2));
     }
 }

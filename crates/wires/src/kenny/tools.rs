@@ -15,7 +15,7 @@ use convoke_gate::hub::Hub;
 use convoke_mcp::Sessions;
 use convoke_mcp::call::{self, Wanted, agent_required, seconds};
 use convoke_mcp::toolset::{AGENT, Answering, Cx, NEEDS_A_PERSON, TIMEOUT, Toolset};
-use convoke_mcp::{Asker, Entry, Need, render, schema};
+use convoke_mcp::{Entry, McpCaller, Need, render, schema};
 
 pub use many::ManyTools;
 
@@ -51,7 +51,7 @@ async fn one(cx: Cx<'_>, tool: &'static KennyTool, request: CallToolRequestParam
 /// Reads the arguments: the hub's own are taken out, the tool's are checked, the machine is found.
 async fn want(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     tool: &'static KennyTool,
     mut args: JsonObject,
 ) -> Result<Wanted, Box<CallToolResult>> {
@@ -72,7 +72,7 @@ async fn want(
 
 /// The machine that a call without `agent` goes to. Without a session the selection is the token's, which other chats
 /// may share: it serves only to look.
-fn selected(hub: &Hub, asker: &Asker, tool: &KennyTool) -> Result<String, Box<CallToolResult>> {
+fn selected(hub: &Hub, asker: &McpCaller, tool: &KennyTool) -> Result<String, Box<CallToolResult>> {
     let session = asker.session.as_deref();
     if session.is_none() && tool.effect > Effect::Observe {
         return Err(Box::new(agent_required(

@@ -20,7 +20,7 @@ use super::link::{Out, RoomLink};
 use super::sign::Ecdsa;
 use super::{LiveRoom, now, peer};
 use crate::Wires;
-use crate::ws::{Connection, NO_ROOM, Socket, Stream};
+use crate::ws::{Connection, NO_MEMORY, Socket, Stream};
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -147,7 +147,7 @@ impl Machine for Participant<'_> {
             Message::Pong(_) => return ControlFlow::Continue(()),
             Message::Skipped(_) => {
                 self.hub.metrics.dropped("arriving_frames", 1);
-                let (code, reason) = NO_ROOM;
+                let (code, reason) = NO_MEMORY;
                 return ControlFlow::Break(Some(Close { code, reason }));
             }
         };
@@ -160,7 +160,7 @@ impl Machine for Participant<'_> {
         let limit = room.look(|room| room.soft_limit(conn));
         if limit > MAX_FRAME_BEFORE {
             connection.set_limit(2 * limit);
-            connection.set_budget(&self.hub.arrivals);
+            connection.set_budget(&self.hub.receive_budget);
         }
         ControlFlow::Continue(())
     }

@@ -23,7 +23,7 @@ use super::change::{self, NotChanged};
 use super::registry::SondeAgent;
 use crate::Wires;
 use crate::tunnel;
-use crate::ws::{Connection, NO_ROOM, Socket};
+use crate::ws::{Connection, NO_MEMORY, Socket};
 use convoke_gate::agents::Agent;
 use convoke_gate::calls::INTERRUPTED;
 use convoke_gate::clock;
@@ -144,7 +144,7 @@ impl Machine for Tunnel<'_> {
             Message::Skipped(skipped) => {
                 self.hub.metrics.dropped("arriving_frames", 1);
                 tracing::warn!(agent = %self.agent.id, bytes = skipped.size, "no memory for an agent's message");
-                return ControlFlow::Break(Some(NO_ROOM));
+                return ControlFlow::Break(Some(NO_MEMORY));
             }
         }
         self.send_held(connection);

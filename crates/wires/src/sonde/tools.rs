@@ -28,7 +28,7 @@ use convoke_mcp::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, newest_records};
 use convoke_mcp::page::{self, Keep};
 use convoke_mcp::render::{self, Outcome};
 use convoke_mcp::toolset::{Answering, Cx, Shown, Toolset, args, budget, listed};
-use convoke_mcp::{Asker, Entry, progress};
+use convoke_mcp::{Entry, McpCaller, progress};
 
 /// The tool for one probe.
 const PROBE: &str = "probe";
@@ -86,7 +86,7 @@ fn check(grant: &Grant) -> Result<(), Missing> {
 }
 
 /// The machine that is selected, if it answers probes. One that does not says nothing about which is meant.
-fn chosen(hub: &Wires, asker: &Asker) -> Option<PeerId> {
+fn chosen(hub: &Wires, asker: &McpCaller) -> Option<PeerId> {
     let selected = Sessions::of(hub).selected(asker.session.as_deref(), asker.caller.token.id);
     selected.filter(|id| hub.sonde.registry.find(id).is_some())
 }
@@ -107,7 +107,7 @@ impl From<AskError> for NobodyMeant {
 /// The agent that a probe is asked of: the one that is named, else the selected one, else, for a probe that only looks,
 /// the only one that has it. A selection without a session is the token's, and other chats may share it: it, too, serves
 /// only to look.
-async fn meant(hub: &Wires, asker: &Asker, agent: Option<String>, probe: &str) -> Result<String, NobodyMeant> {
+async fn meant(hub: &Wires, asker: &McpCaller, agent: Option<String>, probe: &str) -> Result<String, NobodyMeant> {
     if let Some(agent) = agent {
         return Ok(agent);
     }
@@ -144,7 +144,7 @@ struct ProbeArgs {
 /// `probe`.
 async fn probe(
     hub: &Wires,
-    asker: &Asker,
+    asker: &McpCaller,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
@@ -159,7 +159,7 @@ async fn probe(
 /// A probe as it is asked for, not yet placed.
 async fn wanted(
     hub: &Wires,
-    asker: &Asker,
+    asker: &McpCaller,
     given: JsonObject,
 ) -> Result<Result<Wanted, Box<CallToolResult>>, ApiError> {
     let ProbeArgs { probe, agent, params, timeout_s } = args(given)?;
@@ -187,7 +187,7 @@ struct DiagnoseArgs {
     params: Option<Map<String, Value>>,
 }
 
-async fn diagnose(hub: &Wires, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
+async fn diagnose(hub: &Wires, asker: &McpCaller, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
     let DiagnoseArgs { category, agent, params, .. } = args(given)?;
     let params = params.map(|p| Value::Object(p).to_string());
     // It only looks, so that a token's selection will do.
@@ -217,7 +217,7 @@ struct TagArgs {
     tags: Vec<String>,
 }
 
-async fn capabilities(hub: &Wires, asker: &Asker, given: JsonObject) -> Shown {
+async fn capabilities(hub: &Wires, asker: &McpCaller, given: JsonObject) -> Shown {
     let TagArgs { tags } = args(given)?;
     let shown = overview::capabilities(hub, &asker.caller, &tags).await;
     let count = |name: &str| shown[name].as_array().map_or(0, Vec::len);
@@ -231,7 +231,7 @@ struct AgentArgs {
     agent: String,
 }
 
-async fn agent(hub: &Wires, asker: &Asker, given: JsonObject) -> Shown {
+async fn agent(hub: &Wires, asker: &McpCaller, given: JsonObject) -> Shown {
     let AgentArgs { agent } = args(given)?;
     let sonde = match ask::find(hub, &asker.caller, &agent).await {
         Ok((sonde, _)) => sonde,
@@ -253,7 +253,12 @@ struct HealthArgs {
     tags: Vec<String>,
 }
 
-async fn health_check(hub: &Wires, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
+async fn health_check(
+    hub: &Wires,
+    asker: &McpCaller,
+    given: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> Shown {
     let HealthArgs { agent, categories, tags } = args(given)?;
     let check = overview::health_check(hub, &asker.caller, agent.as_deref(), &categories, &tags);
     match progress::wait(hub, context, || "the health check".into(), check).await {
@@ -284,7 +289,12 @@ struct LogArgs {
     params: Option<Map<String, Value>>,
 }
 
-async fn query_logs(hub: &Wires, asker: &Asker, given: JsonObject, context: &RequestContext<RoleServer>) -> Shown {
+async fn query_logs(
+    hub: &Wires,
+    asker: &McpCaller,
+    given: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> Shown {
     let LogArgs { source, agent, params } = args(given)?;
     if source == "audit" {
         return audit(hub, asker, agent, params.unwrap_or_default()).await;
@@ -318,7 +328,7 @@ struct AuditArgs {
 }
 
 /// The hub's own record of calls, as far as this caller may see it.
-async fn audit(hub: &Wires, asker: &Asker, agent: Option<String>, params: Map<String, Value>) -> Shown {
+async fn audit(hub: &Wires, asker: &McpCaller, agent: Option<String>, params: Map<String, Value>) -> Shown {
     let AuditArgs { limit, probe } = args(params)?;
     let agent = match agent {
         None => None,

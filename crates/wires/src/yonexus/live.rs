@@ -18,7 +18,7 @@ use super::outbox::Delivery;
 use super::serve::broken;
 use super::{now, rules, tells_of};
 use crate::Wires;
-use crate::ws::{Connection, NO_ROOM, Socket};
+use crate::ws::{Connection, NO_MEMORY, Socket};
 
 /// How long a client that does not read may keep us waiting.
 const STALL: Duration = Duration::from_secs(30);
@@ -50,7 +50,7 @@ pub(super) async fn run(
     link: &Arc<ClientLink>,
 ) -> Option<Close> {
     socket.set_limit(2 * MAX_FRAME_AFTER);
-    socket.set_budget(&hub.arrivals);
+    socket.set_budget(&hub.receive_budget);
     let (delivery, last_heard) = (Delivery::default(), hub.mono());
     let mut live = Live { hub, client, link, session, delivery, last_heard, stalled: None };
     if hub.yonexus.outbox.waiting(&client.identifier) > 0 {
@@ -135,7 +135,7 @@ impl Machine for Live<'_> {
                 self.hub.metrics.dropped("arriving_frames", 1);
                 let client = &*self.client.identifier;
                 tracing::warn!(client, bytes = skipped.size, "no memory for a client's message");
-                let (code, reason) = NO_ROOM;
+                let (code, reason) = NO_MEMORY;
                 return closed(Close { code, reason });
             }
         }

@@ -310,7 +310,7 @@ pub(super) fn frame(hub: &Wires, rule: &str, content: &str) -> Bytes {
 pub(super) async fn hand(hub: &Wires, link: &Arc<ClientLink>, frame: &Bytes, own: Option<&Arc<ClientLink>>) -> bool {
     let mut outcome = link.push(Out::Frame(frame.clone()));
     if outcome == Err(Refused::Full) && own.is_none_or(|own| own.id != link.id) {
-        if tokio::time::timeout(SLOW_PATIENCE, link.queue.wait_for_room()).await.is_err() {
+        if tokio::time::timeout(SLOW_PATIENCE, link.queue.wait_for_space()).await.is_err() {
             link.queue.set_slow();
         }
         outcome = link.push(Out::Frame(frame.clone()));

@@ -14,13 +14,13 @@ use crate::Wires;
 use crate::ws::{Socket, Stream};
 
 /// Serves one connection.
-pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, place: OwnedSemaphorePermit) {
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, handshake: OwnedSemaphorePermit) {
     let mut socket = Socket::server(io, &read, 2 * MAX_FRAME_BEFORE);
     let mut session = ServerSession::new(config(&hub), now(&hub));
     let link = ClientLink::new(hub.agents.next_link());
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
     let entered = Box::pin(handshake::run(&hub, &mut socket, &mut session, &link, address)).await;
-    drop(place);
+    drop(handshake);
     let close = match entered {
         Ok(client) => live::run(&hub, &mut socket, session, &client, &link).await,
         Err(close) => close,

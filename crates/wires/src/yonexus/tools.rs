@@ -17,7 +17,7 @@ use convoke_gate::calls::Ask;
 use convoke_mcp::call::{self, Wanted};
 use convoke_mcp::page::{self, Keep};
 use convoke_mcp::toolset::{Answering, Cx, NEEDS_A_PERSON, Shown, Toolset, args, budget, listed, more, value};
-use convoke_mcp::{Asker, Entry, Need, render, schema};
+use convoke_mcp::{Entry, McpCaller, Need, render, schema};
 
 /// Messages that `rule_messages` shows when nobody says.
 const LIMIT: u32 = 50;
@@ -121,7 +121,7 @@ struct ReadArgs {
 }
 
 /// `rule_messages`.
-async fn inbox(hub: &Wires, asker: &Asker, given: JsonObject) -> Shown {
+async fn inbox(hub: &Wires, asker: &McpCaller, given: JsonObject) -> Shown {
     let ReadArgs { rule, after, limit } = args(given)?;
     let limit = limit.unwrap_or(LIMIT).clamp(1, MAX_LIMIT);
     let query = MessageQuery { rule, after, limit: None };
@@ -134,7 +134,7 @@ async fn inbox(hub: &Wires, asker: &Asker, given: JsonObject) -> Shown {
 /// `rule_send`.
 async fn send(
     hub: &Wires,
-    asker: &Asker,
+    asker: &McpCaller,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::questions::{Answer, Questions};
-use crate::connect::{self, NoHub, Place};
+use crate::connect::{self, HubLocation, NoHub};
 
 /// What the hub says in one reply.
 type Events = BoxStream<'static, Event>;
@@ -79,7 +79,7 @@ const MAX_SUBSCRIBED: usize = 100;
 /// The hub.
 pub(super) struct Hub {
     http: reqwest::Client,
-    place: Place,
+    location: HubLocation,
     token: SecretText,
     out: mpsc::Sender<String>,
     session: Mutex<Option<Arc<Session>>>,
@@ -140,7 +140,12 @@ impl Trouble {
 }
 
 impl Hub {
-    pub(super) fn new(base: &str, place: Place, token: SecretText, out: mpsc::Sender<String>) -> Result<Self> {
+    pub(super) fn new(
+        base: &str,
+        location: HubLocation,
+        token: SecretText,
+        out: mpsc::Sender<String>,
+    ) -> Result<Self> {
         let mut http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).no_proxy();
         if let Some(tls) = connect::tls(base)? {
             http = http.tls_backend_preconfigured(tls);
@@ -148,7 +153,7 @@ impl Hub {
         let http = http.build().context("cannot make an HTTP client")?;
         Ok(Self {
             http,
-            place,
+            location,
             token,
             out,
             session: Mutex::default(),
@@ -195,7 +200,7 @@ impl Hub {
 
     /// Begins a request, if there is somebody to whom it may go.
     fn begin(&self, method: Method, path: &str) -> Result<RequestBuilder, NoHub> {
-        let url = format!("{}{path}", self.place.base()?);
+        let url = format!("{}{path}", self.location.base()?);
         Ok(self.http.request(method, url).bearer_auth(self.token.reveal()))
     }
 

@@ -28,7 +28,7 @@ use convoke_mcp::Sessions;
 use convoke_mcp::call::{Wanted, outcome, place, refusal, seconds};
 use convoke_mcp::render::{self, Outcome};
 use convoke_mcp::toolset::{Answering, Cx, Toolset};
-use convoke_mcp::{AnyOf, Asker, Entry, Need, progress, record_out_of_reach, record_refusal, schema};
+use convoke_mcp::{AnyOf, Entry, McpCaller, Need, progress, record_out_of_reach, record_refusal, schema};
 
 /// Most machines of one request; more are refused, not left out.
 const MAX_TARGETS: usize = 500;
@@ -117,7 +117,7 @@ fn outcomes() -> Value {
 /// `call_agents`.
 async fn call(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     mut args: JsonObject,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
@@ -269,7 +269,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(hub: &Hub, asker: &Asker, args: &mut JsonObject) -> Result<Self, String> {
+    fn read(hub: &Hub, asker: &McpCaller, args: &mut JsonObject) -> Result<Self, String> {
         let tool = args.remove("tool");
         let tool = tool.as_ref().and_then(Value::as_str).and_then(kenny::find);
         let tool = tool.ok_or("`tool` must be a tool of the catalogue")?;
@@ -303,7 +303,7 @@ impl Asked {
     }
 }
 
-fn tagged(hub: &Hub, asker: &Asker, tag: &str) -> BTreeSet<String> {
+fn tagged(hub: &Hub, asker: &McpCaller, tag: &str) -> BTreeSet<String> {
     let scopes = &asker.caller.token.grant.scopes;
     let wanted = |agent: &Arc<Agent>| {
         let state = agent.state();
@@ -316,7 +316,7 @@ type Found = Result<Arc<Agent>, ApiError>;
 
 /// Finds the machines. Those out of the caller's reach are one refusal and one record, however many they are: a caller
 /// without the right must not write hundreds of records with one request.
-async fn reached(hub: &Hub, asker: &Asker, tool: &str, targets: BTreeSet<String>) -> Vec<(String, Found)> {
+async fn reached(hub: &Hub, asker: &McpCaller, tool: &str, targets: BTreeSet<String>) -> Vec<(String, Found)> {
     let mut distant = Vec::new();
     let mut found = Vec::with_capacity(targets.len());
     let mut seen = HashSet::new();
@@ -355,7 +355,7 @@ async fn reached(hub: &Hub, asker: &Asker, tool: &str, targets: BTreeSet<String>
 
 async fn one(
     hub: &Hub,
-    asker: &Asker,
+    asker: &McpCaller,
     wanted: Wanted,
     budget: usize,
     context: &RequestContext<RoleServer>,

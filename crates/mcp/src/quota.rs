@@ -1,16 +1,16 @@
-//! What each token has at once of something that takes memory. A place is given back when it is dropped.
+//! How much each token may hold at once of something that takes memory. Dropping a permit gives its share back.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use convoke_core::id::TokenId;
 
-/// The places that tokens have.
+/// What every token may hold, and what each holds now.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
-    /// Most places of one token.
+pub(super) struct Quota {
+    /// Most permits of one token.
     max: usize,
-    /// Most bytes that they take together; one alone may take more.
+    /// Most bytes of its permits together; a single one may be larger.
     max_bytes: usize,
     taken: Arc<Mutex<HashMap<TokenId, Taken>>>,
 }
@@ -21,21 +21,21 @@ struct Taken {
     bytes: usize,
 }
 
-/// One of them.
+/// Counted in its token's quota until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct QuotaPermit {
     token: TokenId,
     bytes: usize,
-    places: Places,
+    quota: Quota,
 }
 
-impl Places {
+impl Quota {
     pub(super) fn new(max: usize, max_bytes: usize) -> Self {
         Self { max, max_bytes, taken: Arc::default() }
     }
 
-    /// A place of this size, unless the token has as much as it may.
-    pub(super) fn take(&self, token: TokenId, bytes: usize) -> Option<Place> {
+    /// A permit of this size, unless the token holds as much as it may.
+    pub(super) fn take(&self, token: TokenId, bytes: usize) -> Option<QuotaPermit> {
         let mut all = self.taken();
         let taken = all.get(&token).copied().unwrap_or_default();
         let sum = taken.bytes.saturating_add(bytes);
@@ -43,7 +43,7 @@ impl Places {
             return None;
         }
         all.insert(token, Taken { count: taken.count + 1, bytes: sum });
-        Some(Place { token, bytes, places: self.clone() })
+        Some(QuotaPermit { token, bytes, quota: self.clone() })
     }
 
     fn taken(&self) -> MutexGuard<'_, HashMap<TokenId, Taken>> {
@@ -51,9 +51,9 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
-        let mut all = self.places.taken();
+        let mut all = self.quota.taken();
         let Some(taken) = all.get_mut(&self.token) else { return };
         taken.count = taken.count.saturating_sub(1);
         taken.bytes = taken.bytes.saturating_sub(self.bytes);
@@ -69,26 +69,26 @@ mod tests {
     use convoke_gate::clock;
 
     #[test]
-    fn a_token_has_so_many_places_and_gets_them_back() {
-        let places = Places::new(2, usize::MAX);
+    fn a_token_has_so_many_permits_and_gets_them_back() {
+        let quota = Quota::new(2, usize::MAX);
         let (one, other) = (TokenId::new(clock::uuid()), TokenId::new(clock::uuid()));
-        let held = [places.take(one, 1), places.take(one, 1)];
-        assert!(held.iter().all(Option::is_some) && places.take(one, 0).is_none());
-        assert!(places.take(other, 1).is_some(), "another has its own");
+        let held = [quota.take(one, 1), quota.take(one, 1)];
+        assert!(held.iter().all(Option::is_some) && quota.take(one, 0).is_none());
+        assert!(quota.take(other, 1).is_some(), "another has its own");
         drop(held);
-        assert!(places.taken().is_empty(), "nothing is kept of those who have none");
-        assert!(places.take(one, 1).is_some());
+        assert!(quota.taken().is_empty(), "nothing is kept of those who have none");
+        assert!(quota.take(one, 1).is_some());
     }
 
     #[test]
-    fn its_places_take_so_many_bytes_together() {
-        let places = Places::new(usize::MAX, 10);
+    fn its_permits_take_so_many_bytes_together() {
+        let quota = Quota::new(usize::MAX, 10);
         let token = TokenId::new(clock::uuid());
-        let first = places.take(token, 7).expect("there is room");
-        assert!(places.take(token, 4).is_none());
-        let second = places.take(token, 3).expect("there is room for so much");
+        let first = quota.take(token, 7).expect("within the quota");
+        assert!(quota.take(token, 4).is_none());
+        let second = quota.take(token, 3).expect("within the quota");
         drop((first, second));
-        let _large = places.take(token, 11).expect("one alone may take more");
-        assert!(places.take(token, 0).is_none());
+        let _large = quota.take(token, 11).expect("one alone may take more");
+        assert!(quota.take(token, 0).is_none());
     }
 }
