@@ -9,6 +9,7 @@ pub mod error;
 pub mod fleet;
 pub mod inbox;
 mod object;
+pub mod passkeys;
 pub mod people;
 pub mod policy;
 pub mod record;

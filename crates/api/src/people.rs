@@ -64,6 +64,23 @@ pub struct StepUp {
     pub password: Secret,
 }
 
+/// A new secret for one-time codes, shown once.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TotpSecret {
+    /// To be typed into an app.
+    pub secret: Secret,
+    /// To be shown as a QR code (`otpauth://…`).
+    pub uri: Secret,
+}
+
+/// A one-time code.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TotpCode {
+    /// Six digits.
+    pub code: Secret,
+}
+
 /// Sign in by a one-time link.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

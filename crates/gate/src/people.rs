@@ -2,6 +2,8 @@
 //! store before it is in force here.
 
 pub mod attempts;
+pub mod codes;
+pub mod passkeys;
 pub mod passwords;
 
 use std::collections::HashMap;
@@ -189,6 +191,10 @@ pub struct People {
     pub passwords: passwords::Passwords,
     /// Slows guessing.
     pub attempts: attempts::Attempts,
+    /// What browsers are asked to show a passkey for.
+    pub challenges: passkeys::Challenges,
+    /// One-time codes.
+    pub codes: codes::Codes,
 }
 
 #[derive(Debug, Default)]
@@ -211,6 +217,8 @@ impl Default for People {
             turn: tokio::sync::Mutex::default(),
             passwords: passwords::Passwords::default(),
             attempts: attempts::Attempts::default(),
+            challenges: passkeys::Challenges::default(),
+            codes: codes::Codes::default(),
         }
     }
 }
@@ -256,6 +264,7 @@ impl People {
         }
         inner.passkeys.retain(|passkey| passkey.user != id);
         drop(inner);
+        self.codes.forget(id);
         self.end_sessions(id, None);
     }
 
@@ -423,8 +432,10 @@ impl People {
     /// A passkey is kept.
     pub fn put_passkey(&self, row: PasskeyRow) {
         let mut inner = self.write();
-        inner.passkeys.retain(|passkey| passkey.id != row.id);
-        inner.passkeys.push(row);
+        match inner.passkeys.iter_mut().find(|passkey| passkey.id == row.id) {
+            Some(same) => *same = row,
+            None => inner.passkeys.push(row),
+        }
     }
 
     /// A passkey is removed.

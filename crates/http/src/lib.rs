@@ -10,11 +10,12 @@ pub mod events;
 pub mod fleet;
 pub mod inbox;
 pub mod operations;
+pub mod passkeys;
 pub mod policy;
 pub mod record;
 pub mod session;
 pub mod tokens;
-mod totp;
+pub mod totp;
 pub mod users;
 
 use axum::http::Method;
@@ -60,6 +61,9 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::DELETE, "/api/session", View, session::sign_out)
         .open(Method::POST, "/api/session/step-up", View, session::step_up)
         .open(Method::POST, "/api/session/link", SignIn, session::link)
+        .open(Method::GET, "/api/session/passkey", Public, passkeys::support)
+        .open(Method::POST, "/api/session/passkey", SignIn, passkeys::sign_in)
+        .open(Method::POST, "/api/session/passkey/challenge", SignIn, passkeys::challenge)
         .open(Method::GET, "/api/sessions", View, session::list)
         .open(Method::DELETE, "/api/sessions/{id}", View, session::end_one)
         .open(Method::GET, "/api/inbox", View, inbox::inbox)
@@ -68,6 +72,13 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::PATCH, "/api/users/{name}", View, users::change)
         .open(Method::DELETE, "/api/users/{name}", Users, users::remove)
         .open(Method::POST, "/api/users/{name}/link", Users, users::link)
+        .open(Method::GET, "/api/users/{name}/passkeys", View, passkeys::list)
+        .open(Method::POST, "/api/users/{name}/passkeys", View, passkeys::add)
+        .open(Method::POST, "/api/users/{name}/passkeys/challenge", View, passkeys::begin)
+        .open(Method::DELETE, "/api/users/{name}/passkeys/{key}", View, passkeys::remove)
+        .open(Method::POST, "/api/users/{name}/totp", View, totp::begin)
+        .open(Method::DELETE, "/api/users/{name}/totp", View, totp::remove)
+        .open(Method::POST, "/api/users/{name}/totp/confirm", View, totp::confirm)
         .open(Method::GET, "/api/journal", View, record::journal)
         .open(Method::GET, "/api/journal/checkpoints", View, record::checkpoints)
         .open(Method::GET, "/api/logs", View, record::logs)

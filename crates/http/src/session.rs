@@ -212,9 +212,10 @@ pub fn refused(hub: &Hub, from: IpAddr) {
     hub.metrics.refused(Door::Page.name(), "stranger");
 }
 
-fn slowed(hub: &Hub, from: IpAddr, seconds: u32) -> ApiError {
+/// Nobody at that address is listened to for so long.
+pub fn slowed(hub: &Hub, from: IpAddr, seconds: u32) -> ApiError {
     refused(hub, from);
-    ApiError::limited("too many wrong passwords or links; try again later", seconds)
+    ApiError::limited("too many wrong passwords, codes, passkeys or links; try again later", seconds)
 }
 
 /// Whether this is the user's password, for whoever may still try.

@@ -259,7 +259,7 @@ pub fn unknown(name: &str) -> ApiError {
 }
 
 /// Whoever hands on the right to approve has it; and whoever acts for one person alone makes nobody else.
-async fn check_hands_on(hub: &Hub, caller: &Caller, scopes: &Scopes, what: &str) -> Result<(), ApiError> {
+pub async fn check_hands_on(hub: &Hub, caller: &Caller, scopes: &Scopes, what: &str) -> Result<(), ApiError> {
     if let Some(owner) = &caller.token.owner {
         record_refusal(hub, caller, "changing users with a token of one person's", None).await;
         let message = format!("this token belongs to {owner} and changes no users");
@@ -294,7 +294,8 @@ async fn hashed(hub: &Hub, password: Option<Secret>, from: IpAddr) -> Result<Opt
     hash.map(Some).ok_or_else(ApiError::internal)
 }
 
-fn record(caller: &Caller, user: &str, what: &str, mut detail: Value) -> Draft {
+/// The record of a change of a user.
+pub fn record(caller: &Caller, user: &str, what: &str, mut detail: Value) -> Draft {
     detail["what"] = what.into();
     detail["user"] = user.into();
     let mut record = Draft::new(clock::now(), Kind::User).detail(&detail);

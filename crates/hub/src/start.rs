@@ -25,6 +25,8 @@ use convoke_gate::link::Close;
 use convoke_gate::operators::{FIRST_TOKEN, Operators};
 use convoke_gate::own_files;
 use convoke_gate::part;
+use convoke_gate::people::User;
+use convoke_gate::people::passkeys::{RelyingParty, made_for};
 use convoke_gate::policy::Policy;
 use convoke_gate::settings::Settings;
 use convoke_mcp::{AllTools, Sessions};
@@ -164,6 +166,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let hub = Hub::new(init);
     let people = &hub.operators.people;
     people.load(hub.store.users().await?, hub.store.sessions(clock::now()).await?, hub.store.passkeys().await?);
+    warn_of_lost_passkeys(&hub);
     for id in hub.store.paused_tokens().await? {
         hub.operators.find(id).iter().for_each(|token| token.pause(true));
     }
@@ -199,6 +202,27 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let upkeep = tokio::spawn(upkeep(hub.clone()));
     let clearing = tokio::spawn(clearing(hub.clone()));
     Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, welcome, serving, upkeep, clearing })
+}
+
+/// Browsers bind a passkey to the name it was made for: after another `hub.public_url` it signs nobody in.
+fn warn_of_lost_passkeys(hub: &Hub) {
+    let people = &hub.operators.people;
+    let party = RelyingParty::of(hub).ok();
+    let name = party.as_ref().map(RelyingParty::id);
+    let lost = |user: &User| {
+        let of_other = |row: &convoke_store::PasskeyRow| made_for(row).as_deref() != name;
+        people.passkeys(user.principal.id).iter().filter(|row| of_other(row)).count()
+    };
+    let (users, passkeys) =
+        people.users().iter().map(lost).filter(|n| *n > 0).fold((0, 0), |(u, p), n| (u + 1, p + n));
+    if passkeys > 0 {
+        tracing::warn!(
+            passkeys,
+            users,
+            "passkeys were made for another name than this hub has now (hub.public_url) and sign nobody in; \
+             `convoke users link NAME` makes a one-time link for a user without a password"
+        );
+    }
 }
 
 /// What a start would refuse of these settings before it looks at the data directory: all of it, in the start's own words.

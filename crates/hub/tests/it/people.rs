@@ -2,6 +2,7 @@
 
 mod approving;
 mod inbox;
+mod passkeys;
 mod users;
 
 use convoke_core::grant::Right;
@@ -17,11 +18,12 @@ pub struct Browser<'a> {
     pub hub: &'a TestHub,
     pub cookie: Option<String>,
     pub site: Option<(&'static str, String)>,
+    pub host: Option<String>,
 }
 
 impl<'a> Browser<'a> {
     pub fn new(hub: &'a TestHub) -> Self {
-        Self { hub, cookie: None, site: Some(("sec-fetch-site", "same-origin".into())) }
+        Self { hub, cookie: None, site: Some(("sec-fetch-site", "same-origin".into())), host: None }
     }
 
     pub async fn ask(&mut self, method: &str, path: &str, body: Option<Value>) -> Reply {
@@ -29,6 +31,9 @@ impl<'a> Browser<'a> {
         let mut request = self.hub.http_client.request(method.parse().expect("a method"), url);
         if let Some(cookie) = &self.cookie {
             request = request.header("cookie", format!("other=1; {cookie}"));
+        }
+        if let Some(host) = &self.host {
+            request = request.header("host", host);
         }
         if let Some((name, value)) = &self.site {
             request = request.header(*name, value);
