@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::frame::Moderation;
 use crate::grant::Grant;
 use crate::key::{MAX_TOKEN, PublicKey, Signer, Token, Verifier, sign_token};
 
@@ -120,13 +121,100 @@ pub fn check_assertion<'k>(
     if assertion.fp.trim().to_ascii_lowercase() != fingerprint {
         return Err(Refused::Connection);
     }
-    if assertion.iat > now.saturating_add(AHEAD_S) {
+    in_time(assertion.iat, now, MAX_AGE_S)?;
+    Ok(key)
+}
+
+/// What a host's signed command says it is.
+const COMMAND: &str = "kbz-host-cmd.v1";
+/// How old a command may be, in seconds.
+const MAX_COMMAND_AGE_S: i64 = 120;
+
+/// A host's command with a signature of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostCommand {
+    /// What to do.
+    pub op: Moderation,
+    /// To whom.
+    pub target: Option<String>,
+    /// Its number: the same one is not followed twice.
+    pub jti: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenCommand {
+    k: String,
+    room: String,
+    fp: String,
+    op: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    iat: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jti: Option<String>,
+}
+
+impl HostCommand {
+    /// A command for this room, over the connection with this certificate.
+    pub fn sign(&self, signer: &dyn Signer, room: &str, fingerprint: &str, now: i64) -> Option<String> {
+        let Self { op, target, jti } = self.clone();
+        let (k, op) = (COMMAND.into(), op.name().into());
+        let written = WrittenCommand { k, room: room.into(), fp: fingerprint.into(), op, target, iat: now, jti };
+        sign_token(signer, &serde_json::to_string(&written).ok()?)
+    }
+
+    /// Reads one that a host of the room signed for this connection. Without a host's key none counts.
+    pub fn check(
+        text: &str,
+        keys: &[PublicKey],
+        room: &str,
+        fingerprint: &str,
+        now: i64,
+        verifier: &dyn Verifier,
+    ) -> Result<Self, Refused> {
+        let token = Token::split(text, MAX_TOKEN).ok_or(Refused::Malformed)?;
+        let json = keys.iter().find_map(|key| token.verified(key, verifier)).ok_or(Refused::UnknownKey)?;
+        let written: WrittenCommand = serde_json::from_slice(&json).map_err(|_| Refused::Malformed)?;
+        if written.k != COMMAND {
+            return Err(Refused::Purpose);
+        }
+        if written.room != room {
+            return Err(Refused::Room);
+        }
+        if written.fp.trim().to_ascii_lowercase() != fingerprint {
+            return Err(Refused::Connection);
+        }
+        in_time(written.iat, now, MAX_COMMAND_AGE_S)?;
+        let op = Moderation::parse(&written.op).ok_or(Refused::Malformed)?;
+        Ok(Self { op, target: written.target, jti: written.jti.filter(|jti| !jti.is_empty() && jti.len() <= 64) })
+    }
+}
+
+/// Whether something was made neither too long ago nor in the future.
+const fn in_time(iat: i64, now: i64, max_age_s: i64) -> Result<(), Refused> {
+    if iat > now.saturating_add(AHEAD_S) {
         return Err(Refused::Ahead);
     }
-    if now.saturating_sub(assertion.iat) > MAX_AGE_S {
-        return Err(Refused::Stale);
-    }
-    Ok(key)
+    if now.saturating_sub(iat) > max_age_s { Err(Refused::Stale) } else { Ok(()) }
+}
+
+/// What an identity token's `nonce` must be: it binds the token to a room and to the certificate that is shown there.
+pub fn binding_nonce(fingerprint: &str, room: &str) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(format!("{}|{room}", fingerprint.trim().to_lowercase())))
+}
+
+/// The pictures of [`safety_code`], in their order.
+const PICTURES: [&str; 32] = [
+    "🦊", "🐢", "🐙", "🦉", "🦋", "🐝", "🐬", "🦄", "🌊", "🌙", "🌈", "🔥", "🌵", "🍄", "🍀", "🌻", "🍋", "🍉", "🍓",
+    "🔑", "🎈", "🚀", "💎", "🎯", "🎸", "🧭", "🧩", "🪁", "🎺", "🐳", "🍒", "🐡",
+];
+
+/// Four pictures that two people see alike if nobody stands between them. Either end may come first.
+pub fn safety_code(ours: &str, theirs: &str) -> [&'static str; 4] {
+    let mut both = [ours.trim().to_lowercase(), theirs.trim().to_lowercase()];
+    both.sort();
+    let digest = Sha256::digest(both.join("|"));
+    std::array::from_fn(|n| PICTURES[usize::from(digest[n] & 31)])
 }
 
 /// An invite: whoever has it gets in under its name.
@@ -260,5 +348,22 @@ pub fn exercise(bytes: &[u8]) {
         if let Ok(manifest) = Manifest::check(text, &key, ROOM, 0, &Credulous) {
             assert!(manifest.room == ROOM && manifest.exp > 0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_bound_as_the_field_binds_it() {
+        let fingerprint = ["AB:CD:EF:01:23:45:67:89"; 4].join(":");
+        assert_eq!(binding_nonce(&fingerprint, "room-salt"), "jr1LLr5BsB5Y2nbZiWzrzU2SCJjNQu4GuhlOyN361zo");
+    }
+
+    #[test]
+    fn a_safety_code_is_the_same_at_both_ends() {
+        assert_eq!(safety_code("aa:bb", "cc:dd"), ["🌻", "🐬", "🍋", "🧭"]);
+        assert_eq!(safety_code("CC:DD", "aa:bb"), safety_code("aa:bb", "cc:dd"));
     }
 }

@@ -3,8 +3,8 @@
 //! machines: the room's authority and a participant.
 //!
 //! Deliberately absent: sockets, clocks, randomness, the store, private keys. Challenges and the time are passed in,
-//! signing and verifying are two small traits, and what to send, to record or to close comes out as values. WebRTC,
-//! its signalling and media are another transport and not here.
+//! signing and verifying are small traits, and what to send, to record or to close comes out as values. Of WebRTC here is
+//! what its data channels carry and how its peers find each other; sockets, certificates and media are a runtime's.
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -18,17 +18,27 @@
 //! | [`participant`] | a participant's end: roster, view, schemas, and what it may do (contract, section 7) |
 //! | [`rate`] | how much one participant may say, and the agents' own cooldown |
 //! | [`close`] | WebSocket close codes |
+//! | [`mesh`] | data channels between participants: their serialisation, presence, and who is held to what |
+//! | [`signal`] | the PeerJS broker |
+//! | [`credential`] | tokens that others issued: credits and workload identities |
+//! | [`link`] | a room's address with what a browser needs to know of it |
+//! | [`actions`] | what an agent offers to be asked for |
 
+pub mod actions;
 pub mod admission;
 pub mod close;
 pub mod content;
+pub mod credential;
 pub mod frame;
 pub mod grant;
 pub mod key;
+pub mod link;
+pub mod mesh;
 pub mod name;
 pub mod participant;
 pub mod rate;
 pub mod room;
+pub mod signal;
 
 /// The version of the relay's frames, told in its first one.
 pub const RELAY_VERSION: u32 = 1;

@@ -77,6 +77,9 @@ pub struct Charter {
     /// The agents' keys.
     #[serde(default)]
     pub agent_keys: Vec<AgentKey>,
+    /// The keys of hosts: commands that they signed are followed on the mesh.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_keys: Vec<PublicKey>,
     /// Grants that differ from the default, by participant.
     #[serde(default)]
     pub grants: BTreeMap<String, Grant>,
@@ -125,6 +128,8 @@ pub struct Arrival {
     pub challenge: [u8; 32],
     /// The host that it dialled.
     pub host: String,
+    /// On the mesh: the fingerprint of the certificate that the other end showed. Assertions are bound to it.
+    pub certificate: Option<String>,
     /// The opener.
     pub caller: Caller,
 }
@@ -302,7 +307,7 @@ impl Room {
             return;
         }
         let challenge = challenge_text(&arrival.challenge);
-        let fingerprint = relay_fingerprint(&arrival.host, &challenge);
+        let fingerprint = arrival.certificate.unwrap_or_else(|| relay_fingerprint(&arrival.host, &challenge));
         let hello =
             FromRelay::Hello { relay: RELAY_VERSION, room: self.charter.name.clone(), challenge: challenge.clone() };
         self.send(conn, &hello);
@@ -337,6 +342,19 @@ impl Room {
 
     /// A connection is gone.
     pub fn closed(&mut self, conn: Conn, now: Now) {
+        self.forget(conn, "left", now);
+    }
+
+    /// Closes a connection that has gone silent.
+    pub fn hang_up(&mut self, conn: Conn, now: Now) {
+        self.out.push(Output::Close(conn, close::TIMEOUT));
+        self.forget(conn, "left", now);
+    }
+
+    /// Turns away a connection of somebody who was kicked.
+    pub fn turn_away(&mut self, conn: Conn, now: Now) {
+        self.send(conn, &FromRelay::Kick);
+        self.out.push(Output::Close(conn, close::KICKED));
         self.forget(conn, "left", now);
     }
 

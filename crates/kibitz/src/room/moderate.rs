@@ -28,7 +28,15 @@ impl Room {
             return self.refuse(conn, op.name(), "host", "only a host of the room may do this", None);
         }
         let by = peer.id.clone();
-        let done = match (op, target) {
+        if self.command(op, target, &by, now).is_err() {
+            self.refuse(conn, op.name(), "unknown", "there is nobody of this id", None);
+        }
+    }
+
+    /// Does what a host said, and records who.
+    pub fn command(&mut self, op: Moderation, target: Option<&str>, by: &str, now: Now) -> Result<(), NoSuch> {
+        let by = by.to_owned();
+        match (op, target) {
             (Moderation::Admit, Some(target)) => self.decide(target, Decision::Admit, now),
             (Moderation::Deny, Some(target)) => self.decide(target, Decision::Deny, now),
             (Moderation::Kick, Some(target)) => self.kick(target, now),
@@ -59,10 +67,7 @@ impl Room {
                 self.out.push(Output::Send(all, FromRelay::Reset.encode()));
                 Ok(())
             }
-        };
-        if done.is_err() {
-            return self.refuse(conn, op.name(), "unknown", "there is nobody of this id", None);
-        }
+        }?;
         self.out.push(Output::Changed);
         let event = Event {
             what: op.name(),
@@ -73,6 +78,7 @@ impl Room {
             detail: None,
         };
         self.out.push(Output::Record(event));
+        Ok(())
     }
 
     /// Turns the lobby on or off. Those who are in stay in; off lets in who waits.

@@ -78,6 +78,7 @@ impl Stage {
             locked: false,
             key: room_key.public_key(),
             agent_keys: Vec::new(),
+            host_keys: Vec::new(),
             grants: BTreeMap::new(),
             blocked: Vec::new(),
         };
@@ -118,7 +119,11 @@ impl Stage {
     pub fn open_as(&mut self, caller: Caller) -> u64 {
         self.next += 1;
         let challenge = [u8::try_from(self.next).expect("few"); 32];
-        self.room.open(Conn(self.next), Arrival { challenge, host: HOST.into(), caller }, at(self.now));
+        self.room.open(
+            Conn(self.next),
+            Arrival { challenge, host: HOST.into(), certificate: None, caller },
+            at(self.now),
+        );
         self.settle();
         self.next
     }

@@ -107,6 +107,7 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
         locked: false,
         key: key.public_key(),
         agent_keys,
+        host_keys: Vec::new(),
         grants: std::collections::BTreeMap::new(),
         blocked: Vec::new(),
     };

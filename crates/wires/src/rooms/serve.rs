@@ -50,7 +50,7 @@ pub async fn serve(hub: Wires, room: Arc<LiveRoom>, io: Stream, read: Vec<u8>, g
     let conn = Conn(hub.rooms.next.fetch_add(1, Ordering::Relaxed));
     let link = RoomLink::new();
     let caller = caller(&room, guest.operator.as_ref());
-    let arrival = Arrival { challenge: clock::random(), host: guest.host.clone(), caller };
+    let arrival = Arrival { challenge: clock::random(), host: guest.host.clone(), certificate: None, caller };
     let at = now(&hub);
     room.add(conn, &link, guest.address, arrival, at).settle(&hub, &room).await;
     let mono = hub.mono();
