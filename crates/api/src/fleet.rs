@@ -97,9 +97,13 @@ pub struct HistoryEntry {
     /// The worst of the sections.
     #[schema(value_type = words::Health)]
     pub overall: String,
-    /// Status and summary per section.
+    /// Status and summary per section; of the one that was asked for, if any.
     #[schema(value_type = Object)]
     pub health: Box<RawValue>,
+    /// What the agent sent of the section that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub payload: Option<Box<RawValue>>,
 }
 
 /// A query for past snapshots.
@@ -110,6 +114,9 @@ pub struct HistoryQuery {
     /// Received before this time, or `next` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
+    /// One section, with what the agent sent of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
     /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,

@@ -14,8 +14,10 @@ pub mod people;
 pub mod policy;
 pub mod record;
 pub mod rooms;
+pub mod settings;
 mod stream;
 pub mod tokens;
+pub mod tools;
 mod words;
 pub mod yonexus;
 

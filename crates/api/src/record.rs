@@ -1,5 +1,6 @@
 //! What happened: journal records, log lines and events.
 
+use convoke_core::id::CallId;
 use convoke_core::journal::Checkpoint;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -26,6 +27,9 @@ pub struct JournalQuery {
     /// Only records after this `seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
+    /// Only records before this `seq`, newest first; `next` is then the `before` of the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
     /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -38,6 +42,10 @@ pub struct JournalQuery {
     /// Only records of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// Only records of this call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(value_type = Option<String>)]
+    pub call: Option<CallId>,
 }
 
 /// A page of the journal's signed checkpoints, in order.
@@ -110,9 +118,15 @@ pub struct LogQuery {
     /// Only lines of this level or above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
+    /// Only lines with this text in the message, whatever its case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     /// Only lines after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
+    /// Only lines before this one, newest first; `next` is then the `before` of the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<i64>,
     /// Most entries to return (1 to 1000; 100 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,

@@ -52,8 +52,8 @@ pub async fn journal_page(
         return Err(ApiError::bad_request(format!("`kind` must be one of {}", names.join(", "))));
     }
     asked_about(hub, caller, query.agent.as_deref()).await?;
-    let filter =
-        JournalFilter { after: query.after, limit, agent: query.agent, tool: query.tool, kind: query.kind, call_id };
+    let JournalQuery { after, before, agent, tool, kind, call, .. } = query;
+    let filter = JournalFilter { after, before, limit, agent, tool, kind, call_id: call_id.or(call) };
     let rows = hub.store.journal(filter).await?;
     let next = (rows.len() == limit as usize).then(|| rows.last().map(|r| r.seq)).flatten();
     let records = rows

@@ -27,7 +27,7 @@ pub fn raw(text: String) -> Result<Box<RawValue>, ApiError> {
 }
 
 /// One member of a JSON object, as its exact text.
-fn member(object: &str, name: &str) -> Option<Box<RawValue>> {
+pub fn member(object: &str, name: &str) -> Option<Box<RawValue>> {
     let mut map: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_str(object).ok()?;
     map.remove(name)
 }
@@ -59,6 +59,13 @@ pub async fn latest_snapshot(
         health,
         snapshot: body,
     })
+}
+
+/// One section of a map of sections, still as a map: empty where it is not there.
+pub fn only(object: &str, section: &str) -> Result<Box<RawValue>, ApiError> {
+    let Some(member) = member(object, section) else { return raw("{}".into()) };
+    let name = serde_json::to_string(section).map_err(|_| ApiError::internal())?;
+    raw(format!("{{{name}:{}}}", member.get()))
 }
 
 /// The latest verdict on an agent within a caller's reach.

@@ -8,13 +8,14 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::Response;
 use convoke_api::fleet::{Fleet, FleetQuery, History, HistoryEntry, HistoryQuery, Snapshot, SnapshotQuery};
+use convoke_core::json;
 use convoke_core::time::Timestamp;
 use convoke_store::{Before, SnapshotRow};
 use hyper::body::Frame;
 
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, json_bytes, limit};
-use convoke_doors::telemetry::{latest_health, latest_snapshot, raw};
+use convoke_doors::telemetry::{latest_health, latest_snapshot, member, only, raw};
 use convoke_gate::fleet;
 use convoke_gate::hub::Hub;
 
@@ -89,18 +90,34 @@ pub async fn history(
     let before = query.before.map(|text| before(&text)).transpose()?;
     let limit = limit(query.limit)?;
     let rows = hub.store.snapshots(&agent.id, before, limit).await?;
-    let last = rows.last().filter(|_| rows.len() == limit as usize);
-    let next = last.map(|row| format!("{}{PLACE}{}", row.received_at, row.id));
-    let entry = |row: SnapshotRow| -> Result<HistoryEntry, ApiError> {
-        let (overall, _) = fleet::statuses(&row.health);
-        Ok(HistoryEntry {
-            collected_at: row.collected_at,
-            received_at: row.received_at.to_string(),
-            overall: overall.name().into(),
-            health: raw(row.health)?,
-        })
+    let mut is_full = rows.len() == limit as usize;
+    let mut last = None;
+    let mut snapshots = Vec::with_capacity(rows.len());
+    let mut size = 0;
+    for row in rows {
+        if size > PAGE_BYTES {
+            is_full = true;
+            break;
+        }
+        last = Some(format!("{}{PLACE}{}", row.received_at, row.id));
+        let entry = entry(row, query.section.as_deref())?;
+        size += entry.health.get().len() + entry.payload.as_ref().map_or(0, |payload| payload.get().len());
+        snapshots.push(entry);
+    }
+    Ok(Json(History { snapshots, next: last.filter(|_| is_full) }))
+}
+
+/// A page of a history ends with so many bytes.
+const PAGE_BYTES: usize = 4 << 20;
+
+fn entry(row: SnapshotRow, section: Option<&str>) -> Result<HistoryEntry, ApiError> {
+    let (overall, _) = fleet::statuses(&row.health);
+    let (health, payload) = match section {
+        None => (raw(row.health)?, None),
+        Some(section) => (only(&row.health, section)?, member(&row.body, section).map(json::tamed)),
     };
-    Ok(Json(History { snapshots: rows.into_iter().map(entry).collect::<Result<_, _>>()?, next }))
+    let (collected_at, received_at) = (row.collected_at, row.received_at.to_string());
+    Ok(HistoryEntry { collected_at, received_at, overall: overall.name().into(), health, payload })
 }
 
 /// What follows the time in the `next` of a history: which one of that moment it was.

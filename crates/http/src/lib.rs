@@ -31,6 +31,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/readyz", Public, operations::readyz)
         .open(Method::GET, "/metrics", View, operations::metrics)
         .open(Method::GET, "/api/hub", View, operations::about)
+        .open(Method::GET, "/api/settings", Policy, operations::settings)
         .open(Method::GET, "/api/agents", View, agents::list)
         .open(Method::GET, "/api/agents/{id}", View, agents::show)
         .open(Method::PATCH, "/api/agents/{id}", Trust, agents::patch)

@@ -4,11 +4,13 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
+use convoke_api::settings::{SettingList, SettingView};
 use serde_json::json;
 
 use convoke_doors::extract::{By, Json};
 use convoke_gate::hub::Hub;
 use convoke_gate::metrics::in_text_format;
+use convoke_gate::settings::{Setting, Source};
 
 /// `/healthz`: the process is alive.
 pub async fn healthz() -> Json<serde_json::Value> {
@@ -70,4 +72,18 @@ pub async fn about(State(hub): State<Hub>, _: By) -> Json<serde_json::Value> {
         "store_bytes": disk.used_bytes,
         "disk_free_bytes": disk.free_bytes,
     }))
+}
+
+#[utoipa::path(get, path = "/api/settings", responses((status = 200, body = SettingList)), tag = "hub")]
+/// List the settings in force, with where each comes from. Secrets are not shown.
+pub async fn settings(State(hub): State<Hub>, _: By) -> Json<SettingList> {
+    let view = |(setting, value, source): (&Setting, &str, &Source)| SettingView {
+        name: setting.name.into(),
+        value: value.into(),
+        default: setting.default.into(),
+        source: source.to_string(),
+        doc: setting.doc.into(),
+    };
+    let settings = hub.settings.listing().map(view).collect();
+    Json(SettingList { settings, warnings: hub.settings.warnings().to_vec() })
 }

@@ -49,7 +49,14 @@ pub async fn logs(
         return Err(ApiError::bad_request("`level` must be error, warn, info, debug or trace"));
     }
     asked_about(&hub, &caller, agent.as_ref().map(PeerId::as_str)).await?;
-    let filter = LogFilter { agent, level: query.level, after: query.after, limit };
+    let filter = LogFilter {
+        agent,
+        level: query.level,
+        text: query.text.filter(|text| !text.is_empty()),
+        after: query.after,
+        before: query.before,
+        limit,
+    };
     let mut rows = hub.store.logs(filter).await?;
     let is_full = rows.len() == limit as usize;
     let is_cut = cut_to_size(&mut rows);

@@ -15,7 +15,7 @@ use convoke_doors::extract::json_bytes;
     info(title = "Convoke hub", description = "Machines, agent programs, people and coding sessions under one identity, one policy and one record."),
     paths(
         convoke_http::agents::list, convoke_http::agents::show, convoke_http::agents::patch, convoke_http::agents::remove, convoke_wires::kenny::enrol_routes::mint_token,
-        convoke_wires::kenny::enrol_routes::enrol, convoke_http::agents::revoke, convoke_wires::kenny::enrol_routes::rotate_key, convoke_wires::kenny::update_routes::update,
+        convoke_wires::kenny::enrol_routes::enrol, convoke_http::agents::revoke, convoke_wires::kenny::enrol_routes::rotate_key, convoke_wires::kenny::update_routes::update, convoke_wires::tool_routes::tools,
         convoke_wires::kenny::update_routes::binary, convoke_http::calls::call, convoke_http::calls::list, convoke_http::calls::show, convoke_http::calls::take_back, convoke_http::fleet::overview, convoke_http::fleet::snapshot,
         convoke_http::fleet::history, convoke_http::fleet::health, convoke_http::approvals::list, convoke_http::approvals::decide,
         convoke_http::policy::deny_rules, convoke_http::policy::put_deny_rule, convoke_http::policy::delete_deny_rule,
@@ -27,7 +27,7 @@ use convoke_doors::extract::json_bytes;
         convoke_http::passkeys::add, convoke_http::passkeys::remove, convoke_http::totp::begin, convoke_http::totp::confirm, convoke_http::totp::remove,
         convoke_http::users::list, convoke_http::users::add, convoke_http::users::change, convoke_http::users::remove, convoke_http::users::link,
         convoke_http::record::checkpoints, convoke_http::record::logs, convoke_http::events::stream,
-        convoke_http::operations::about, convoke_wires::yonexus::routes::clients, convoke_wires::yonexus::routes::allow, convoke_wires::yonexus::routes::client,
+        convoke_http::operations::about, convoke_http::operations::settings, convoke_wires::yonexus::routes::clients, convoke_wires::yonexus::routes::allow, convoke_wires::yonexus::routes::client,
         convoke_wires::yonexus::routes::remove, convoke_wires::yonexus::routes::revoke, convoke_wires::yonexus::routes::rotate_key, convoke_wires::yonexus::routes::pairings,
         convoke_wires::yonexus::routes::decide, convoke_wires::yonexus::rule_routes::list, convoke_wires::yonexus::rule_routes::put, convoke_wires::yonexus::rule_routes::delete, convoke_wires::yonexus::rule_routes::test,
         convoke_wires::yonexus::rule_routes::inbox, convoke_wires::yonexus::rule_routes::send,

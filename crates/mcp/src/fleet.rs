@@ -178,7 +178,7 @@ pub(super) async fn journal(hub: &Hub, asker: &McpCaller, given: JsonObject) -> 
     let call_id = call_id.map(|id| id.parse::<CallId>()).transpose();
     let call_id = call_id.map_err(|_| ApiError::bad_request("`call_id` must be a call's id"))?;
     let limit = limit.unwrap_or(JOURNAL_LIMIT).clamp(1, MAX_JOURNAL_LIMIT);
-    let query = JournalQuery { after, limit: Some(limit), agent, tool, kind };
+    let query = JournalQuery { after, limit: Some(limit), agent, tool, kind, ..JournalQuery::default() };
     let keep = if newest == Some(true) { Keep::Last } else { RECORDS };
     let found = match (newest, after) {
         (Some(true), Some(_)) => return Err(ApiError::bad_request("give either `newest` or `after`")),

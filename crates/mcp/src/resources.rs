@@ -164,8 +164,7 @@ async fn content(hub: &Hub, asker: &McpCaller, name: &Name) -> Result<String, Ap
     match name {
         Name::Fleet => json(&overview_page(hub, asker, None, FLEET_LIMIT)?),
         Name::Journal { after } => {
-            let query =
-                JournalQuery { after: *after, limit: Some(JOURNAL_PAGE), agent: None, tool: None, kind: None };
+            let query = JournalQuery { after: *after, limit: Some(JOURNAL_PAGE), ..JournalQuery::default() };
             let mut page = value(&journal_page(hub, caller, query, None).await?)?;
             page::fit(&mut page, "records", budget(hub), RECORDS);
             json(&page)

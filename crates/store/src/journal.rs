@@ -13,6 +13,8 @@ use crate::store::Result;
 pub struct JournalFilter {
     /// Only after this `seq`.
     pub after: Option<u64>,
+    /// Only before this `seq`, the newest first.
+    pub before: Option<u64>,
     /// At most so many.
     pub limit: u32,
     /// Only about this peer.
@@ -40,7 +42,7 @@ pub trait Journal: Send + Sync {
     /// Appends a record; answers its `seq` once it is committed. An `intent` is remembered as open until an `outcome`
     /// with the same `call_id` is appended.
     async fn append(&self, record: Draft) -> Result<u64>;
-    /// Records in order.
+    /// Records in order; newest first where the filter has `before`.
     async fn journal(&self, filter: JournalFilter) -> Result<Vec<JournalRow>>;
     /// Signs the chain's end, unless it is signed already. Also notices when a store that was failing can write again.
     async fn checkpoint(&self, now: Timestamp) -> Result<()>;

@@ -66,8 +66,12 @@ pub struct LogFilter {
     pub agent: Option<PeerId>,
     /// Only at or above this level.
     pub level: Option<String>,
+    /// Only with this text in the message, whatever its case (of ASCII letters).
+    pub text: Option<String>,
     /// Only after this id.
     pub after: Option<i64>,
+    /// Only before this id, the newest first.
+    pub before: Option<i64>,
     /// At most so many.
     pub limit: u32,
 }

@@ -7,6 +7,7 @@
 //! | [`sonde`] | `/ws/agent`, `/api/v1`, probes and runbooks |
 //! | [`yonexus`] | `/yonexus`, clients, pairings, rules, messages |
 //! | [`rooms`] | `/rooms/<name>/ws`, rooms |
+//! | [`tool_routes`] | the tools and probes of an agent, with schemas |
 //! | `tunnel` | what kenny and Sonde tunnels share |
 //! | [`ws`] | the hub's WebSockets |
 //! | `upgrades` | the routes that become WebSockets |
@@ -15,6 +16,7 @@ mod inbox;
 pub mod kenny;
 pub mod rooms;
 pub mod sonde;
+pub mod tool_routes;
 mod tunnel;
 pub mod upgrades;
 pub mod ws;
@@ -183,6 +185,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::POST, "/api/agents/{id}/enroll", OwnCredential, enrol_routes::enrol)
         .open(Method::POST, "/api/agents/{id}/rotate-key", Trust, enrol_routes::rotate_key)
         .open(Method::POST, "/api/agents/{id}/update", Call, update_routes::update)
+        .open(Method::GET, "/api/agents/{id}/tools", View, tool_routes::tools)
         .open(Method::GET, "/d/binary/{link}", OwnCredential, update_routes::binary)
         .open(Method::POST, "/api/v1/enrollment-tokens", Trust, v1::mint)
         .open(Method::GET, "/api/v1/enrollment-tokens", Trust, v1::tokens)

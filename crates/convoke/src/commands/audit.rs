@@ -70,7 +70,7 @@ pub(crate) async fn run(verb: Verb<'_>, command: AuditCommand) -> Result<Exit> {
     match command {
         AuditCommand::List { agent, tool, kind, after, limit } => {
             let kind = kind.map(|kind| kind.name().to_owned());
-            let query = JournalQuery { after, limit: None, agent, tool, kind };
+            let query = JournalQuery { after, agent, tool, kind, ..JournalQuery::default() };
             list(verb, &query, limit).await
         }
         AuditCommand::Export { file } => export(verb, &file).await,

@@ -49,7 +49,7 @@ pub(crate) async fn run(verb: Verb<'_>, args: LogsArgs) -> Result<Exit> {
         None => None,
     };
     let hub = Reach::new(verb, client, PATIENCE)?;
-    let query = LogQuery { agent, level: args.level, after: None, limit: None };
+    let query = LogQuery { agent, level: args.level, ..LogQuery::default() };
     let mut cursor = Cursor { hub, query };
     let mut newest = VecDeque::new();
     while let Some(page) = cursor.advance().await? {

@@ -132,6 +132,7 @@ pub(super) fn last(conn: &Connection) -> Result<(u64, Hash)> {
 /// Records in order, by the index of the filter that leaves the fewest.
 pub(super) fn read(conn: &Connection, filter: &JournalFilter) -> Result<Vec<JournalRow>> {
     let after = i64::try_from(filter.after.unwrap_or(0)).unwrap_or(i64::MAX);
+    let before = filter.before.map(|seq| i64::try_from(seq).unwrap_or(i64::MAX));
     let limit = filter.limit.min(MAX_PAGE);
     let call_id = filter.call_id.map(|id| id.uuid().into_bytes());
     let call_id = call_id.as_ref().map(|id| &id[..]);
@@ -146,6 +147,10 @@ pub(super) fn read(conn: &Connection, filter: &JournalFilter) -> Result<Vec<Jour
     };
     let mut sql = format!("SELECT seq, hash, body FROM journal {index} WHERE seq > ?");
     let mut values: Vec<&dyn rusqlite::ToSql> = vec![&after];
+    if let Some(before) = &before {
+        sql.push_str(" AND seq < ?");
+        values.push(before);
+    }
     let filters: [(bool, &str, &dyn rusqlite::ToSql); 4] = [
         (call_id.is_some(), "call_id", &call_id),
         (filter.agent.is_some(), "target", &filter.agent),
@@ -160,7 +165,7 @@ pub(super) fn read(conn: &Connection, filter: &JournalFilter) -> Result<Vec<Jour
         // An index of some rows is used only where the statement itself says that it needs no others.
         sql.push_str(" AND kind <> 'call'");
     }
-    sql.push_str(" ORDER BY seq LIMIT ?");
+    sql.push_str(if before.is_some() { " ORDER BY seq DESC LIMIT ?" } else { " ORDER BY seq LIMIT ?" });
     values.push(&limit);
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(&values[..])?;

@@ -197,17 +197,21 @@ pub(super) fn logs(conn: &Connection, filter: &LogFilter) -> Result<Vec<LogRow>>
         "?3 IS NULL AND id > ?1
          AND NOT EXISTS (SELECT 1 FROM sweeps s WHERE s.agent = logs.agent AND logs.id <= s.last_log)"
     };
+    let order = if filter.before.is_some() { "DESC" } else { "ASC" };
     let mut statement = conn.prepare_cached(&format!(
         "SELECT id, at, received_at, agent, source, level, target, message, fields FROM logs {index}
-         WHERE {which} AND (?2 IS NULL OR level IN (SELECT value FROM json_each(?2)))
-         ORDER BY id LIMIT ?4"
+         WHERE {which} AND id < ?5 AND (?2 IS NULL OR level IN (SELECT value FROM json_each(?2)))
+         AND (?6 IS NULL OR instr(lower(message), lower(?6)) > 0)
+         ORDER BY id {order} LIMIT ?4"
     ))?;
     let rows = statement.query_map(
         params![
             filter.after.unwrap_or(0),
             levels,
             filter.agent.as_ref().map(PeerId::as_str),
-            filter.limit.min(MAX_PAGE)
+            filter.limit.min(MAX_PAGE),
+            filter.before.unwrap_or(i64::MAX),
+            filter.text,
         ],
         log_row,
     )?;

@@ -265,6 +265,7 @@ async fn each_filter_finds_what_it_names() {
             let filter = JournalFilter {
                 limit: 10,
                 after: None,
+                before: None,
                 kind: (asked & 1 > 0).then(|| if n & 1 == 0 { "call" } else { "enrol" }.into()),
                 agent: (asked & 2 > 0).then(|| format!("pc-{}", n >> 1 & 1)),
                 tool: (asked & 4 > 0).then(|| format!("tool-{}", n >> 2 & 1)),

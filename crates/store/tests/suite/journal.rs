@@ -76,7 +76,11 @@ pub(crate) async fn filters_and_pages(backend: &impl Backend) {
         read(JournalFilter { after: Some(u64::MAX), ..all.clone() }).await.is_empty(),
         "there is nothing after it"
     );
+    assert_eq!(read(JournalFilter { before: Some(4), ..all.clone() }).await, [3, 2, 1]);
+    assert_eq!(read(JournalFilter { before: Some(u64::MAX), limit: 2, ..all.clone() }).await, [31, 30]);
+    assert_eq!(read(JournalFilter { before: Some(5), after: Some(2), ..all.clone() }).await, [4, 3]);
     let agent = JournalFilter { agent: Some("pc-1".into()), ..all.clone() };
+    assert_eq!(read(JournalFilter { before: Some(8), limit: 1, ..agent.clone() }).await, [5]);
     assert_eq!(read(agent.clone()).await.len(), 10);
     assert_eq!(read(JournalFilter { after: Some(2), limit: 2, ..agent.clone() }).await, [5, 8]);
     assert_eq!(read(JournalFilter { tool: Some("fs_read".into()), ..agent.clone() }).await.len(), 5);

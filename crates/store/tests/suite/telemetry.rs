@@ -104,7 +104,8 @@ pub(crate) async fn logs_page_and_filter(backend: &impl Backend) {
     store.enqueue(Lossy::Logs(lines)).await.expect("takes");
     settle(&*store).await;
     let read = async |agent: Option<&str>, level: Option<&str>, after, limit| {
-        let filter = LogFilter { agent: agent.map(peer), level: level.map(Into::into), after, limit };
+        let filter =
+            LogFilter { agent: agent.map(peer), level: level.map(Into::into), after, limit, ..LogFilter::default() };
         let lines = store.logs(filter).await.expect("reads");
         lines.into_iter().map(|l| (l.id, l.message)).collect::<Vec<_>>()
     };
@@ -118,6 +119,13 @@ pub(crate) async fn logs_page_and_filter(backend: &impl Backend) {
     assert_eq!(read(Some("pc-1"), Some("info"), None, 100).await.len(), 2);
     assert_eq!(read(None, Some("warn"), None, 100).await.len(), 3);
     assert_eq!(read(None, Some("trace"), None, 100).await.len(), 5);
+    let searched = async |text: &str, before| {
+        let filter = LogFilter { text: Some(text.into()), before, limit: 2, ..LogFilter::default() };
+        let lines = store.logs(filter).await.expect("reads");
+        lines.into_iter().map(|l| (l.id, l.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(searched("LINE 4", None).await, all[3..4]);
+    assert_eq!(searched("ine", Some(all[3].0)).await, [all[2].clone(), all[1].clone()]);
     let one = store.logs(LogFilter { limit: 1, ..LogFilter::default() }).await.expect("reads").remove(0);
     assert_eq!(one.fields.as_deref(), Some("{\"a\":1}"));
 }

@@ -339,7 +339,7 @@ async fn audit(hub: &Wires, asker: &McpCaller, agent: Option<String>, params: Ma
     };
     let limit = limit.unwrap_or(JOURNAL_LIMIT).clamp(1, MAX_JOURNAL_LIMIT);
     let kind = Some(Kind::Call.name().to_owned());
-    let query = JournalQuery { after: None, limit: Some(limit), agent, tool: probe, kind };
+    let query = JournalQuery { limit: Some(limit), agent, tool: probe, kind, ..JournalQuery::default() };
     let page = newest_records(hub, asker, query, None, limit as usize).await?;
     let mut shown = json!({ "source": "audit", "entries": page.records });
     page::fit(&mut shown, "entries", budget(hub), Keep::Last);
