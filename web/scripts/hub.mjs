@@ -39,7 +39,7 @@ export async function startHub({ token = 'cvk_page-tests-operator-token', settin
 	const data = mkdtempSync(join(tmpdir(), 'convoke-page-'));
 	let child;
 	let listen = '127.0.0.1:0';
-	const hub = { data, token, http: '', ready: undefined, start, kill: () => end(child), stop };
+	const hub = { data, token, http: '', ready: undefined, start, kill: () => end(child), stop, api };
 
 	async function start() {
 		const set = settings.flatMap((one) => ['--set', one]);
@@ -50,6 +50,15 @@ export async function startHub({ token = 'cvk_page-tests-operator-token', settin
 		hub.http = hub.ready.http;
 		// After a restart the browser must find it where it was.
 		listen = new URL(hub.http).host;
+	}
+
+	/** A request to the hub with the operator's token, or another one. */
+	async function api(method, path, body, as = token) {
+		const headers = { authorization: `Bearer ${as}`, 'content-type': 'application/json' };
+		const response = await fetch(hub.http + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+		const text = await response.text();
+		if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+		return text === '' ? undefined : JSON.parse(text);
 	}
 
 	async function stop() {
@@ -81,4 +90,27 @@ export async function startAgent(hub, id) {
 	await convoke(hub, 'agent', '--state', state, 'enroll', '--hub', hub.http, '--id', id, '--token', token, '--hub-key', key);
 	const child = spawn(program(), ['agent', '--state', state, 'run'], { stdio: 'ignore' });
 	return { id, stop: () => end(child) };
+}
+
+/** So many simulated machines, enrolled and connected, with the health that fleets have. */
+export async function startFleet(hub, count) {
+	const env = { ...process.env, CONVOKE_HUB: hub.http, CONVOKE_TOKEN: hub.token };
+	const key = hub.ready.kenny_public_key;
+	const args = ['sim', 'agents', '--target', hub.http.replace('http://', ''), '--target-key', key, '--enrol', '--count', String(count)];
+	const child = spawn(program(), args, { env, stdio: ['pipe', 'pipe', process.env.HUB_LOG ? 'inherit' : 'ignore'] });
+	const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+	const answer = async () => {
+		const { value, done } = await lines.next();
+		if (done) throw new Error('the simulated machines are gone');
+		const reply = JSON.parse(value);
+		if (reply.problem) throw new Error(reply.problem);
+		return reply;
+	};
+	const say = (command) => {
+		child.stdin.write(`${JSON.stringify(command)}\n`);
+		return answer();
+	};
+	await answer();
+	await say({ do: 'push', count, unlike: true });
+	return { say, stop: () => end(child) };
 }

@@ -26,7 +26,7 @@ export async function call(id: string, tool: string, args: Args = {}, timeoutS?:
 	}
 }
 
-function outcomeOf(reply: Schemas['CallReply'] | Schemas['CallPending']): Outcome {
+export function outcomeOf(reply: Schemas['CallReply'] | Schemas['CallPending']): Outcome {
 	if ('approval' in reply) {
 		return { state: 'waiting', callId: reply.call_id, approval: reply.approval.id, expires: reply.approval.expires_at };
 	}

@@ -14,55 +14,69 @@ export interface JournalRecord {
 	tool?: string;
 	call_id?: string;
 	args?: unknown;
+	args_digest?: string;
 	decision?: string;
 	rule?: string;
 	approval?: string;
 	outcome?: string;
 	duration_ms?: number;
 	detail?: Record<string, unknown>;
+	prev: string;
+	hash: string;
 }
 
 export interface JournalPage {
 	records: JournalRecord[];
-	next?: number;
+	/** Where the next page begins; absent on the last one. */
+	next?: number | null;
 }
 
 export interface JournalFilter {
 	agent?: string;
 	tool?: string;
 	kind?: string;
+	call?: string;
 }
 
-async function after(seq: number, limit: number, filter: JournalFilter = {}): Promise<JournalPage> {
-	const query = { limit, ...(seq > 0 ? { after: seq } : {}), ...filter };
-	const page = await ask(api.GET('/api/journal', { params: { query } }));
-	return page as unknown as JournalPage;
+export const KINDS = [
+	'call',
+	'approval',
+	'policy',
+	'trust',
+	'enrol',
+	'auth',
+	'pairing',
+	'grant',
+	'token',
+	'user',
+	'hub',
+	'refusal',
+] as const;
+
+/** Newest first, before a record. */
+export async function before(seq: number | undefined, limit: number, filter: JournalFilter = {}): Promise<JournalPage> {
+	const query = { limit, before: seq ?? Number.MAX_SAFE_INTEGER, ...present(filter) };
+	return (await ask(api.GET('/api/journal', { params: { query } }))) as unknown as JournalPage;
 }
 
-/** The `seq` of the newest record, found by halving: the door reads forward only. */
-async function newest(): Promise<number> {
-	const isThere = async (seq: number) => (await after(seq, 1)).records.length > 0;
-	let low = 0;
-	let high = 1024;
-	while (await isThere(high)) [low, high] = [high, high * 4];
-	while (low < high) {
-		const middle = Math.floor((low + high) / 2);
-		if (await isThere(middle)) low = middle + 1;
-		else high = middle;
-	}
-	return low;
+/** The newest records, newest first. */
+export async function latest(limit: number, filter: JournalFilter = {}): Promise<JournalRecord[]> {
+	return (await before(undefined, limit, filter)).records;
 }
 
-/** The newest records, newest first, and before which one there are more. */
-export async function latest(limit: number, before?: number): Promise<JournalRecord[]> {
-	const end = before === undefined ? await newest() : before - 1;
-	const page = await after(Math.max(0, end - limit), limit);
-	return page.records.filter((record) => record.seq <= end).reverse();
+/** Everything about one call, in order. */
+export async function ofCall(call: string): Promise<JournalRecord[]> {
+	const page = await ask(api.GET('/api/journal', { params: { query: { call, limit: 100 } } }));
+	return (page as unknown as JournalPage).records;
+}
+
+function present(filter: JournalFilter): JournalFilter {
+	return Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
 }
 
 /** Whether a record says that somebody was refused. */
 export function isRefusal(record: JournalRecord): boolean {
-	return record.decision === 'denied' || record.decision === 'blocked';
+	return record.decision === 'denied' || record.decision === 'blocked' || record.decision === 'rejected' || record.kind === 'refusal';
 }
 
 /** What a record says, in one line. */
@@ -70,4 +84,21 @@ export function told(record: JournalRecord): string {
 	const what = typeof record.detail?.what === 'string' ? record.detail.what : undefined;
 	if (record.tool) return `${record.tool}${record.target ? ` on ${record.target}` : ''}`;
 	return [what ?? record.kind, record.target].filter(Boolean).join(' · ');
+}
+
+/** Whether a text occurs anywhere in a record. */
+export function mentions(record: JournalRecord, text: string): boolean {
+	return text === '' || JSON.stringify(record).toLowerCase().includes(text.toLowerCase());
+}
+
+/** The badge that a record ends with: what was decided, or how it went. */
+export function verdictOf(record: JournalRecord): { word: string; kind: 'ok' | 'warn' | 'bad' | 'info' | '' } | undefined {
+	if (record.phase === 'intent') return { word: 'begins', kind: 'info' };
+	if (record.phase === 'late') return { word: 'late answer', kind: 'warn' };
+	if (isRefusal(record)) return { word: record.decision ?? 'refused', kind: 'bad' };
+	if (record.outcome) return record.outcome === 'ok' ? { word: 'ok', kind: 'ok' } : { word: record.outcome, kind: 'warn' };
+	if (record.decision === 'pending') return { word: 'waits', kind: 'info' };
+	if (record.decision === 'confirmed') return { word: 'approved', kind: 'ok' };
+	if (record.decision === 'expired') return { word: 'expired', kind: 'warn' };
+	return undefined;
 }

@@ -1,12 +1,16 @@
 // Who is at the page: a signed-in user, or whoever pasted a token. The token is in this tab's memory and nowhere else.
 
-import { Failure, send, useToken, whenSignedOut } from './api/client';
+import { Failure, type Schemas, send, useToken, whenSignedOut } from './api/client';
 import { live } from './live/live.svelte';
 
 export interface Who {
 	user: string;
 	role: string;
 	rights: string[];
+	scopes?: Schemas['Scopes'];
+	/** Whether this is who started the hub and is no user yet. */
+	welcome?: boolean;
+	session?: Schemas['OwnSession'] | null;
 	/** Whether a token was pasted: then there is no session to step up or to end. */
 	byToken: boolean;
 }
@@ -59,6 +63,12 @@ class Session {
 		this.#enter(await whoAmI(), undefined);
 	}
 
+	/** Asks again who it is: something about them changed. */
+	async refresh(): Promise<void> {
+		const who = await whoAmI();
+		if (this.who) this.who = { ...who, byToken: this.who.byToken };
+	}
+
 	#enter(who: Omit<Who, 'byToken'>, token: string | undefined) {
 		this.who = { ...who, byToken: token !== undefined };
 		this.message = '';
@@ -80,18 +90,9 @@ class Session {
 	}
 }
 
-/** What an admin may do; also what is assumed where the hub does not tell, for it decides anyway. */
-const EVERYTHING = ['view', 'call', 'approve', 'policy', 'tokens', 'trust', 'users'];
-
 async function whoAmI(): Promise<Omit<Who, 'byToken'>> {
-	try {
-		return await send<Omit<Who, 'byToken'>>('GET', '/api/session');
-	} catch (why) {
-		if (!(why instanceof Failure && why.status === 404)) throw why;
-		// A hub from before sessions.
-		await send('GET', '/api/hub');
-		return { user: 'operator', role: '', rights: EVERYTHING };
-	}
+	const who = await send<Omit<Who, 'byToken' | 'user'> & { user: string | null }>('GET', '/api/session');
+	return { ...who, user: who.user ?? '' };
 }
 
 export const session = new Session();

@@ -18,8 +18,23 @@ export interface Schema {
 export interface Tool {
 	name: string;
 	description: string;
-	effect: string;
+	effect: 'observe' | 'interact' | 'manage';
+	probe: boolean;
+	mutating: boolean;
+	destructive: boolean;
 	input_schema: Schema;
+}
+
+const WORDS = { observe: 'Look', interact: 'Interact', manage: 'Change' };
+
+/** Tools by what they do, then probes by their pack. */
+export function grouped(tools: Tool[]): [group: string, tools: Tool[]][] {
+	const groups = new Map<string, Tool[]>();
+	for (const tool of tools) {
+		const group = tool.probe ? `Probes: ${tool.name.split('.')[0] ?? ''}` : WORDS[tool.effect];
+		groups.set(group, [...(groups.get(group) ?? []), tool]);
+	}
+	return [...groups];
 }
 
 /** The tools and probes of a machine. */

@@ -190,6 +190,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{id}/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the tools and probes of an agent that whoever asks may call, with schemas of their arguments. */
+        get: operations["get_api_agents_id_tools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{id}/update": {
         parameters: {
             query?: never;
@@ -758,6 +775,23 @@ export interface paths {
         post?: never;
         /** End a session: one's own, or anybody's for those who may change users. */
         delete: operations["delete_api_sessions_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the settings in force, with where each comes from. Secrets are not shown. */
+        get: operations["get_api_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1601,10 +1635,12 @@ export interface components {
         HistoryEntry: {
             /** @description When the agent says it collected it. */
             collected_at: string;
-            /** @description Status and summary per section. */
+            /** @description Status and summary per section; of the one that was asked for, if any. */
             health: Record<string, never>;
             /** @description The worst of the sections. */
             overall: components["schemas"]["Health"];
+            /** @description What the agent sent of the section that was asked for. */
+            payload?: Record<string, never> | null;
             /** @description When the hub received it. */
             received_at: string;
         };
@@ -2009,6 +2045,26 @@ export interface components {
             /** @description Whose it is; absent for who came by the welcome link. */
             user?: string | null;
         };
+        /** @description The settings in force. */
+        SettingList: {
+            /** @description Every setting, in the order of the documentation. */
+            settings: components["schemas"]["SettingView"][];
+            /** @description What was given and is probably not meant. */
+            warnings: string[];
+        };
+        /** @description One setting. */
+        SettingView: {
+            /** @description The default, as text. */
+            default: string;
+            /** @description What it does. */
+            doc: string;
+            /** @description Its dotted name. */
+            name: string;
+            /** @description Where the value comes from. */
+            source: string;
+            /** @description The value in force; a secret is not shown. */
+            value: string;
+        };
         /** @description Sign in with a password. */
         SignIn: {
             /** @description Their password. */
@@ -2142,6 +2198,28 @@ export interface components {
             scopes: components["schemas"]["Scopes"];
             /** @description Whether it is valid. */
             state: components["schemas"]["TokenState"];
+        };
+        /** @description The tools and probes of an agent. */
+        ToolList: {
+            /** @description Tools first, then probes; only what the caller may call. */
+            tools: components["schemas"]["ToolView"][];
+        };
+        /** @description One tool or probe. */
+        ToolView: {
+            /** @description What it does. Of a probe of the agent's own, in the agent's words. */
+            description: string;
+            /** @description Whether it may destroy something. */
+            destructive: boolean;
+            /** @description What it does to the machine. */
+            effect: components["schemas"]["Effect"];
+            /** @description A JSON Schema of its arguments. */
+            input_schema: Record<string, never>;
+            /** @description Whether an agent whose remote control is switched off refuses it. */
+            mutating: boolean;
+            /** @description The name by which it is called. */
+            name: string;
+            /** @description Whether it is a probe. */
+            probe: boolean;
         };
         /** @description To an address. */
         ToWebhook: {
@@ -3295,6 +3373,8 @@ export interface operations {
                 before?: string;
                 /** @description Most entries to return (1 to 1000; 100 by default). */
                 limit?: number;
+                /** @description One section, with what the agent sent of it. */
+                section?: string;
             };
             header?: never;
             path: {
@@ -3396,6 +3476,91 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EnrolToken"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_agents_id_tools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolList"];
                 };
             };
             /** @description A parameter or the body is invalid. */
@@ -4343,6 +4508,10 @@ export interface operations {
                 after?: number;
                 /** @description Only records about this agent. */
                 agent?: string;
+                /** @description Only records before this `seq`, newest first; `next` is then the `before` of the next page. */
+                before?: number;
+                /** @description Only records of this call. */
+                call?: string;
                 /** @description Only records of this kind. */
                 kind?: string;
                 /** @description Most entries to return (1 to 1000; 100 by default). */
@@ -4507,10 +4676,14 @@ export interface operations {
                 after?: number;
                 /** @description Only lines of this agent. */
                 agent?: string;
+                /** @description Only lines before this one, newest first; `next` is then the `before` of the next page. */
+                before?: number;
                 /** @description Only lines of this level or above. */
                 level?: string;
                 /** @description Most entries to return (1 to 1000; 100 by default). */
                 limit?: number;
+                /** @description Only lines with this text in the message, whatever its case. */
+                text?: string;
             };
             header?: never;
             path?: never;
@@ -7219,6 +7392,80 @@ export interface operations {
             };
             /** @description It does not exist, or is outside the token's scopes. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingList"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

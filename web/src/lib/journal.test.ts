@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { isRefusal, type JournalRecord, mentions, told, verdictOf } from './journal';
+
+const base: JournalRecord = { hub_id: 'h', seq: 1, at: '2026-01-01T00:00:00Z', kind: 'call', prev: '', hash: '' };
+
+test('a record says in one line what it is about', () => {
+	expect(told({ ...base, tool: 'fs_list', target: 'pc-1' })).toBe('fs_list on pc-1');
+	expect(told({ ...base, kind: 'trust', target: 'pc-1', detail: { what: 'revoked' } })).toBe('revoked · pc-1');
+	expect(told({ ...base, kind: 'hub' })).toBe('hub');
+});
+
+test('refusals are told from outcomes', () => {
+	expect(isRefusal({ ...base, decision: 'blocked' })).toBe(true);
+	expect(verdictOf({ ...base, phase: 'outcome', outcome: 'timeout', decision: 'allowed' })).toEqual({ word: 'timeout', kind: 'warn' });
+	expect(verdictOf({ ...base, phase: 'intent', decision: 'allowed' })?.kind).toBe('info');
+	expect(verdictOf({ ...base, kind: 'trust', decision: 'allowed' })).toBeUndefined();
+});
+
+test('a search looks everywhere in a record', () => {
+	const record = { ...base, args: { path: '/etc/Hosts' } };
+	expect(mentions(record, 'hosts')).toBe(true);
+	expect(mentions(record, 'passwd')).toBe(false);
+	expect(mentions(record, '')).toBe(true);
+});
