@@ -72,7 +72,10 @@ async function all(): Promise<Machine[]> {
 	);
 }
 
-export const fleet = new Fleet(all);
+/** The whole list is read no more often than this: ten thousand machines are some megabytes. */
+const WHOLE_MS = 1500;
+
+export const fleet = new Fleet(all, WHOLE_MS);
 
 /** A fact that the machine told when it connected. */
 export function fact(machine: Machine, name: string): string {

@@ -5,15 +5,20 @@ import { Resource } from './resource.svelte';
 import { live } from './live/live.svelte';
 
 export interface Waiting {
-	kind: 'approval' | 'pairing' | 'attestation' | 'lobby' | 'finding';
+	kind: 'approval' | 'pairing' | 'attestation' | 'lobby';
 	id: string;
 	/** What it is about, in somebody else's words. */
 	subject: string;
 	/** What is asked of the reader, in ours. */
 	what: string;
+	/** What else is known, to be compared by eye. */
+	detail?: string;
 	at?: string;
 	until?: string;
-	href: string;
+	/** Where it is decided; here, if absent. */
+	href?: string;
+	/** Says yes or no to it. */
+	decide?: (yes: boolean) => Promise<unknown>;
 }
 
 const KINDS = new Set(['reset', 'approval', 'pairing', 'agent', 'room', 'finding', 'client']);
@@ -41,12 +46,20 @@ class Inbox extends Resource<Waiting[]> {
 }
 
 async function load(): Promise<Waiting[]> {
-	const [approvals, pairings] = await Promise.all([
-		ask(api.GET('/api/approvals', { params: { query: { limit: 200 } } })),
-		ask(api.GET('/api/yonexus/pairings')),
-	]);
-	return [...approvals.approvals.map(ofApproval), ...pairings.pairings.map(ofPairing)];
+	const inbox = await ask(api.GET('/api/inbox'));
+	return [
+		...inbox.approvals.map(ofApproval),
+		...inbox.pairings.map(ofPairing),
+		...inbox.lobby.map(ofLobby),
+		...inbox.attestation.map(ofAttestation),
+	];
 }
+
+type One = Schemas['Waiting'];
+
+const base = (one: One) => ({ id: one.id, subject: one.subject, at: one.at ?? undefined, until: one.until ?? undefined });
+const detail = (one: One) => one.detail as Record<string, unknown>;
+const text = (value: unknown) => (typeof value === 'string' ? value : '');
 
 function ofApproval(approval: Schemas['ApprovalView']): Waiting {
 	return {
@@ -60,14 +73,37 @@ function ofApproval(approval: Schemas['ApprovalView']): Waiting {
 	};
 }
 
-function ofPairing(pairing: { identifier: string; expires_at?: string | null }): Waiting {
+function ofPairing(one: One): Waiting {
+	const fingerprint = text(detail(one).key_fingerprint);
 	return {
+		...base(one),
 		kind: 'pairing',
-		id: pairing.identifier,
-		subject: pairing.identifier,
 		what: 'A client wants to pair',
-		until: pairing.expires_at ?? undefined,
-		href: '/',
+		detail: fingerprint ? `key ${fingerprint}` : undefined,
+		decide: (approve) =>
+			ask(api.POST('/api/yonexus/pairings/{identifier}', { params: { path: { identifier: one.id } }, body: { approve } })),
+	};
+}
+
+function ofLobby(one: One): Waiting {
+	const room = text(detail(one).room);
+	return {
+		...base(one),
+		id: `${room}/${one.id}`,
+		kind: 'lobby',
+		what: `waits at the door of the room ${room}`,
+		decide: (admit) =>
+			ask(api.POST('/api/rooms/{room}/admit', { params: { path: { room } }, body: { participant: one.id, admit } })),
+	};
+}
+
+function ofAttestation(one: One): Waiting {
+	const agent = text(detail(one).agent) || one.id;
+	return {
+		...base(one),
+		kind: 'attestation',
+		what: 'is not what it was when it enrolled',
+		href: `/machines/${encodeURIComponent(agent)}/manage`,
 	};
 }
 

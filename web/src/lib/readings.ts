@@ -16,7 +16,7 @@ const MOST = 12;
 
 /** The numbers of a section: its own, and those of what it lists by name. */
 export function readings(payload: unknown): Reading[] {
-	if (typeof payload !== 'object' || payload === null) return [];
+	if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) return [];
 	const found: Reading[] = [];
 	for (const [field, value] of Object.entries(payload)) {
 		if (typeof value === 'number' && !NOT_READINGS.test(field)) found.push({ of: '', field, value });

@@ -10,6 +10,8 @@ export interface Watch {
 	kinds?: string[];
 	/** Whether one of them is about it; all of them, if absent. */
 	when?: (event: LiveEvent) => boolean;
+	/** It is read again no sooner than so many milliseconds after the last time, however much happens. */
+	everyMs?: number;
 }
 
 /** Events that come in a burst lead to one more reading, not to one each. */
@@ -23,7 +25,10 @@ export class Resource<T> {
 	#again: ReturnType<typeof setTimeout> | undefined;
 	#lastAt = 0;
 
-	constructor(private readonly load: () => Promise<T>) {}
+	constructor(
+		private readonly load: () => Promise<T>,
+		private readonly everyMs = BURST_MS,
+	) {}
 
 	/** Reads it anew. What was read before stays on the screen until then. */
 	async reload(): Promise<void> {
@@ -45,7 +50,7 @@ export class Resource<T> {
 	/** Reads it anew soon: at once after a quiet time, together with others in a busy one. */
 	reloadSoon(): void {
 		if (this.#again !== undefined) return;
-		const wait = Math.max(0, BURST_MS - (performance.now() - this.#lastAt));
+		const wait = Math.max(0, this.everyMs - (performance.now() - this.#lastAt));
 		this.#again = setTimeout(() => {
 			this.#again = undefined;
 			void this.reload();
@@ -75,7 +80,7 @@ export function asFailure(why: unknown): Failure {
 
 /** Reads something for as long as a component lives; `key` says what, and another one reads anew. */
 export function resource<T>(load: () => Promise<T>, watch: Watch = {}, key: () => unknown = () => undefined): Resource<T> {
-	const it = new Resource(load);
+	const it = new Resource(load, watch.everyMs);
 	let last: unknown;
 	let isFirst = true;
 	$effect(() => {
