@@ -87,8 +87,8 @@ export async function convoke(hub, ...args) {
 export async function startAgent(hub, id) {
 	const { token, hub_public_key: key } = JSON.parse(await convoke(hub, '--json', 'enroll-token', id));
 	const state = join(hub.data, `agent-${id}`);
-	await convoke(hub, 'agent', '--state', state, 'enroll', '--hub', hub.http, '--id', id, '--token', token, '--hub-key', key);
-	const child = spawn(program(), ['agent', '--state', state, 'run'], { stdio: 'ignore' });
+	await convoke(hub, 'agent', 'enroll', '--state', state, '--hub', hub.http, '--id', id, '--token', token, '--hub-key', key);
+	const child = spawn(program(), ['agent', 'run', '--state', state], { stdio: 'ignore' });
 	return { id, stop: () => end(child) };
 }
 

@@ -19,6 +19,9 @@ const FLAGS = [
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** The password of everybody in the tests. */
+export const PASSWORD = 'correct horse battery';
+
 /** Where pictures of the pages are left. */
 export const PICTURES = process.env.PAGE_PICTURES ?? join(import.meta.dirname, '../../target/page');
 
@@ -26,13 +29,15 @@ export const PICTURES = process.env.PAGE_PICTURES ?? join(import.meta.dirname, '
  * Does something in a browser with an empty profile. Fails on any breach of the page's policy, any uncaught error, and
  * any request that left the hub.
  */
-export async function inBrowser(body, { width = 1280, height = 800, colorScheme = 'light' } = {}) {
+export async function inBrowser(body, { width = 1280, height = 800, colorScheme = 'light', hasTouch = false } = {}) {
 	const profile = mkdtempSync(join(tmpdir(), 'convoke-chromium-'));
 	const context = await chromium.launchPersistentContext(profile, {
 		executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
 		args: FLAGS,
 		viewport: { width, height },
 		colorScheme,
+		hasTouch,
+		acceptDownloads: true,
 		locale: 'en-GB',
 		timezoneId: 'Europe/Berlin',
 	});
@@ -82,6 +87,33 @@ export async function signIn(page, hub, path = '/', token = hub.token) {
 	await page.getByLabel('Operator token').fill(token);
 	await page.getByRole('button', { name: 'Sign in' }).click();
 	await isLive(page);
+}
+
+/** Signs a person in, in a session that outlives a reload. */
+export async function enter(page, hub, user, path = '/') {
+	await page.goto(`${hub.http}/signin?to=${encodeURIComponent(path)}`);
+	await page.getByLabel('Name').fill(user);
+	await page.getByLabel('Password').fill(PASSWORD);
+	await page.getByRole('button', { name: 'Sign in' }).click();
+	await isLive(page);
+}
+
+/** Shows the password once more, if the page asks for it. */
+export async function stepUp(page) {
+	const dialog = page.getByRole('dialog', { name: 'Is it still you?' });
+	await dialog.getByLabel('Password').fill(PASSWORD);
+	await dialog.getByRole('button', { name: 'Go on' }).click();
+	await dialog.waitFor({ state: 'hidden' });
+}
+
+/** Nothing that a machine, a model or a person wrote became more than text. */
+export async function isHarmless(page, what) {
+	const found = await page.evaluate(() => ({
+		ran: globalThis.pwned,
+		images: [...document.querySelectorAll('img')].filter((one) => one.getAttribute('src') === 'x').length,
+		turned: [...document.body.innerText].filter((c) => /[\u202a-\u202e\u2066-\u2069\u0007\u001b]/.test(c)).length,
+	}));
+	assert.deepEqual(found, { ran: undefined, images: 0, turned: 0 }, `${what} let something through`);
 }
 
 /** Goes to another page without a reload, which would forget the token. */

@@ -3,8 +3,7 @@
 
 import { startAgent, startFleet, startHub } from '../scripts/hub.mjs';
 import { joinMachine } from './agent.mjs';
-
-export const PASSWORD = 'correct horse battery';
+import { PASSWORD } from './browser.mjs';
 
 /** Markup, script, marks that turn the writing, controls and more, as machines and models may send them. */
 export const HOSTILE =
