@@ -7,13 +7,20 @@ use anyhow::{Context as _, Result};
 
 use crate::run;
 
+/// The programs, each with the profile that it is shipped with.
+pub(crate) const PROGRAMS: [(&str, &str); 2] = [("convoke-agent", "agent"), ("convoke", "release")];
+
 /// Builds the binaries as they are shipped and hands over to `convoke bench`, which measures the agent beside it.
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<()> {
     // One by one: together, each would get the other's features.
-    for program in ["convoke-agent", "convoke"] {
-        run::shown(run::cargo(root).args(["build", "--release", "--package", program]))?;
+    for (program, profile) in PROGRAMS {
+        run::shown(run::cargo(root).args(["build", "--profile", profile, "--package", program]))?;
     }
-    let binary = target_dir(root)?.join("release").join(format!("convoke{}", std::env::consts::EXE_SUFFIX));
+    let (target, suffix) = (target_dir(root)?, std::env::consts::EXE_SUFFIX);
+    let agent = format!("convoke-agent{suffix}");
+    std::fs::copy(target.join("agent").join(&agent), target.join("release").join(&agent))
+        .context("cannot put convoke-agent beside convoke")?;
+    let binary = target.join("release").join(format!("convoke{suffix}"));
     run::shown(Command::new(binary).arg("bench").args(spelled_out(args)))
 }
 

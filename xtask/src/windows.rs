@@ -7,8 +7,6 @@ use anyhow::{Result, bail};
 
 use crate::{bench, run};
 
-/// Built one by one: together, each would get the other's features.
-const PROGRAMS: [&str; 2] = ["convoke", "convoke-agent"];
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 
@@ -19,15 +17,16 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<()> {
         bail!("the programs for Windows cannot be built here yet:\n  {}", missing.join("\n  "));
     }
     let verb = if args == ["--check"] { "check" } else { "build" };
-    for program in PROGRAMS {
+    // One by one: together, each would get the other's features.
+    for (program, profile) in bench::PROGRAMS {
         let mut cargo = run::cargo(root);
         cargo.args([verb, "--package", program, "--target", TARGET]);
         if verb == "build" {
-            cargo.arg("--release");
+            cargo.args(["--profile", profile]);
         }
         run::shown(&mut cargo)?;
         if verb == "build" {
-            let built = bench::target_dir(root)?.join(TARGET).join("release").join(format!("{program}.exe"));
+            let built = bench::target_dir(root)?.join(TARGET).join(profile).join(format!("{program}.exe"));
             eprintln!("windows: {}", built.display());
         }
     }

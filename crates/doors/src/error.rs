@@ -192,7 +192,7 @@ pub enum Shape {
     Sonde,
 }
 
-/// Whether a hub that is busy is told of once more. Strangers can make it so as often as they like, and must not fill the
+/// Whether to log once more that the hub is busy. Strangers can make it so as often as they like, and must not fill the
 /// log with it.
 fn is_first_of_a_minute() -> bool {
     static TOLD: AtomicI64 = AtomicI64::new(i64::MIN);

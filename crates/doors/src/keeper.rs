@@ -244,7 +244,7 @@ impl Router {
         };
         let response = match keep(hub, route, &mut request, from).await {
             Ok(caller) => {
-                // MCP tells it in its own words; and who gives up their own token is told that this was done.
+                // MCP has its own message, and revoking one's own token must still answer that it was done.
                 let tells = request.method() != Method::DELETE && route.challenge.is_none();
                 let asker = caller.clone().filter(|_| tells && route.right != Right::SignIn);
                 request.extensions_mut().insert(HttpContext { from, caller, names });

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::clock;
 use crate::hub::Hub;
 
-/// What came of it.
+/// Whether the key was bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adopted {
     /// The key is bound, now or since before.

@@ -54,7 +54,7 @@ impl Answers {
         u32::try_from(size.saturating_mul(COPIES)).unwrap_or(u32::MAX).min(self.limit)
     }
 
-    /// Bytes that are held, or put aside for who waits.
+    /// Bytes in use, or set aside for an answer that waits for memory.
     pub fn held(&self) -> usize {
         self.limit as usize - self.memory.available_permits()
     }

@@ -73,7 +73,7 @@ pub struct Ask {
     pub requested_by: Option<Arc<str>>,
 }
 
-/// What a caller is told at once.
+/// What a caller learns at once.
 #[derive(Debug)]
 pub enum Placed {
     /// It is under way or done: wait on it.
@@ -235,7 +235,7 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
     if let Verdict::Denied(missing) = verdict {
         return Err(refuse(hub, &planned, PlaceError::Denied(missing)).await);
     }
-    // Before any limit: who asks again for a call that is under way, or waits, adds none.
+    // Before any limit: repeating a call that runs or waits adds nothing.
     if let Some(key) = &idempotency_key
         && let Some(row) = hub.store.call_with_key(planned.token.id, key, clock::now()).await?
     {

@@ -56,7 +56,7 @@ pub enum Command {
     Call(Request),
     /// Nobody waits for this call any longer: its answer will be late.
     Forget(CallId),
-    /// This call must not go out, should it still be held back; whoever waits for it is told why.
+    /// Do not send this call if it is still held back; fail it with this reason.
     Withdraw(CallId, Failure),
     /// Send a frame.
     Send(String),
@@ -79,7 +79,7 @@ pub struct Request {
     pub requested_by: Arc<str>,
     /// The only folders below which files may be read for it.
     pub below: Option<Vec<String>>,
-    /// What the peer is told, where its protocol has a word for it.
+    /// The timeout in the request, for protocols that have one.
     pub timeout: Duration,
     /// When to give up, on the hub's own clock.
     pub deadline: Duration,

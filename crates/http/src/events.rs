@@ -45,7 +45,7 @@ pub async fn stream(
         }
         NoStream::OfHub => ApiError::busy("the hub serves as many streams of events as it may (events.max_streams)"),
     })?;
-    // Who comes back by itself repeats the address it began with.
+    // A browser that reconnects repeats its first URL.
     let came_back = headers.get(&LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
     let after = came_back.filter(|id| !id.is_empty()).or(query.after);
     let resumed = after.as_deref().map(|text| Cursor::parse(text).and_then(|at| hub.events.subscribe_after(&at)));
@@ -88,14 +88,14 @@ fn missed(cursor: &Cursor) -> String {
     format!("id: {cursor}\nevent: reset\ndata: {{}}\n\n")
 }
 
-/// Somebody who reads the stream.
+/// One reader of the stream.
 struct Reader {
     hub: Hub,
     caller: Caller,
     /// All where absent.
     kinds: Option<Vec<Kind>>,
     subscription: Subscription,
-    /// What it is told first.
+    /// What it gets first.
     begin: Option<String>,
     place: Stream,
 }
@@ -150,7 +150,7 @@ impl Reader {
                 Some(Ok(published)) if self.shows(&published) => self.write(&mut piece, &published),
                 Some(Ok(_)) => {}
                 Some(Err(Missed)) => {
-                    // It reads slower than things happen: it is told, and comes back when it can.
+                    // The reader is too slow: end its stream; it comes back with its cursor.
                     piece.push_str(&missed(&self.hub.events.cursor(self.subscription.seq())));
                     return (piece, false);
                 }

@@ -91,7 +91,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Counts one. Once a minute it is told, and how many before it were not.
+    /// Counts one. Once a minute, returns how many came since the last time.
     fn tell(&mut self, now: Duration) -> Option<u64> {
         if self.told.is_some_and(|told| now < told + Duration::from_secs(60)) {
             self.since += 1;

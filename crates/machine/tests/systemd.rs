@@ -20,7 +20,7 @@ const FAILS: &str = "[Unit]\nDescription=A service that fails\n[Service]\nExecSt
 #[test]
 fn services_journal_and_network_of_a_real_systemd() {
     let units = [("sleeps.service", SLEEPS), ("fails.service", FAILS)];
-    let Some(log) = container::run_inside(&units) else { return };
+    let Some(log) = container::run_inside(&[], &units) else { return };
     assert!(log.contains("inside: everything was looked at"), "{log}");
 }
 

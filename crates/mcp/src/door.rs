@@ -173,7 +173,7 @@ fn malformed(fault: &Fault, in_session: bool) -> Response<Body> {
     response
 }
 
-/// What a session's client is told that has too much under way.
+/// The answer to a session with too many requests under way.
 fn too_many(id: &str) -> Response<Body> {
     let error = json!({ "code": -32000, "message": TooMany::MESSAGE, "data": { "code": "limited" } });
     extract::json_bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"))

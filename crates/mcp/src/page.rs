@@ -55,7 +55,7 @@ pub fn fit(page: &mut Value, key: &str, budget: usize, keep: Keep) {
             for entry in &mut entries {
                 cut(entry, room);
                 if !entry.is_object() {
-                    // Nothing of it could be kept; a client that checks shapes still takes the page.
+                    // Nothing of the entry fits; the page keeps its shape for clients that check it.
                     *entry = Value::Object(Map::new());
                 }
             }

@@ -27,7 +27,7 @@ use convoke_gate::settings::Settings;
 struct Repeated;
 
 impl Repeated {
-    /// What its client is told.
+    /// The answer to its client.
     const MESSAGE: &str = "another open request of this session has the same id";
 }
 
@@ -37,7 +37,7 @@ impl Repeated {
 pub(super) struct TooMany;
 
 impl TooMany {
-    /// What its client is told.
+    /// The answer to its client.
     pub(super) const MESSAGE: &str =
         "this token has reached its limit of open requests (2000, or 32 MiB together); wait for one, or cancel one";
 }

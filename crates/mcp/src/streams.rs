@@ -52,7 +52,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Ended {
     streams: VecDeque<Weak<StreamLog>>,
-    /// Those that are gone are swept out when there are so many.
+    /// From this length on, streams that are gone are removed.
     sweep_at: usize,
 }
 
@@ -122,7 +122,7 @@ struct State {
     events: VecDeque<ServerSseMessage>,
     /// What counts of it.
     bytes: usize,
-    /// It has ended, as the how manieth of all.
+    /// Set once it has ended: its number among all that have.
     ended: Option<u64>,
     /// The client's connection of the moment.
     listener: Option<mpsc::UnboundedSender<ServerSseMessage>>,
@@ -252,7 +252,7 @@ impl StreamLog {
             let _ = sender.send(ServerSseMessage::priming(format!("{event}/{stream}"), RETRY));
         }
         for event in state.events.iter().filter(is_later) {
-            // Its other end is in hand.
+            // Its receiver is held here.
             let _ = sender.send(event.clone());
         }
         state.listener = state.ended.is_none().then_some(sender);
@@ -297,7 +297,7 @@ mod tests {
         heard
     }
 
-    /// A stream that says what it is told to.
+    /// A stream of given events.
     fn told() -> (mpsc::UnboundedSender<ServerSseMessage>, BoxStream<'static, ServerSseMessage>) {
         let (say, mut said) = mpsc::unbounded_channel();
         (say, stream::poll_fn(move |cx| said.poll_recv(cx)).boxed())

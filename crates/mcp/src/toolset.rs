@@ -129,7 +129,7 @@ pub struct Cx<'a> {
     pub context: &'a RequestContext<RoleServer>,
 }
 
-/// What a call of a tool comes to. An error is told as the tool's result.
+/// The answer of a tool. An error becomes the tool's result.
 pub type Answering<'a> = BoxFuture<'a, Result<CallToolResponse, ApiError>>;
 
 /// Tools that somebody brings: the hub itself, or a protocol for its agents.
@@ -140,7 +140,7 @@ pub trait Toolset: Debug + Send + Sync {
     /// Carries out a call of one of them, which the caller may use.
     fn call<'a>(&'a self, cx: Cx<'a>, request: CallToolRequestParams) -> Answering<'a>;
 
-    /// What an assistant is told of them when it connects: sentences, or nothing.
+    /// Instructions on them for an assistant that connects: sentences, or nothing.
     fn instructions(&self) -> &'static str {
         ""
     }
@@ -195,7 +195,7 @@ impl Tools {
         self.iter().filter(|entry| entry.check(grant).is_ok())
     }
 
-    /// Carries out a call of a tool that there is.
+    /// Runs a tool of the list.
     pub(super) fn call<'a>(&'a self, cx: Cx<'a>, request: CallToolRequestParams) -> Answering<'a> {
         match self.by_name.get(&*request.name) {
             Some(n) => self.sets[self.entries[*n].0].call(cx, request),
@@ -203,7 +203,7 @@ impl Tools {
         }
     }
 
-    /// What an assistant is told when it connects, with what each set has to say in the middle.
+    /// The instructions for an assistant that connects: the sets' own between these two.
     pub(super) fn instructions(&self, begin: &str, end: &str) -> String {
         let sets: String = self.sets.iter().map(|set| set.instructions()).collect();
         [begin, &sets, end].concat()

@@ -23,7 +23,7 @@ const FAILS: &str = "[Unit]\nDescription=A service that fails\n[Service]\nType=o
 #[test]
 fn services_and_journal_of_a_real_systemd() {
     let units = [("sleeps.service", SLEEPS), ("fails.service", FAILS)];
-    let Some(log) = container::run_inside(&units) else { return };
+    let Some(log) = container::run_inside(&[], &units) else { return };
     assert!(log.contains(DONE), "{log}");
 }
 

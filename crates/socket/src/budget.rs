@@ -51,7 +51,7 @@ impl Budget {
         Arc::new(Self { free, limit, waiting, gave_way: Mutex::default(), patience, grace })
     }
 
-    /// Bytes that are taken, or put aside for who waits.
+    /// Bytes in use, or set aside for a connection that waits.
     pub fn held(&self) -> usize {
         self.limit as usize - self.free.available_permits()
     }
@@ -61,7 +61,7 @@ impl Budget {
         self.waiting.load(Relaxed)
     }
 
-    /// Whether a message has to go now. One at a time: who waits may need no more than that one's memory.
+    /// Whether a message has to give way now. One at a time: its memory may be all that the next one needs.
     fn has_to_go(&self) -> bool {
         let mut gave_way = self.gave_way.lock().unwrap_or_else(PoisonError::into_inner);
         let has_to = gave_way.is_none_or(|last| last.elapsed() >= TURN);
@@ -129,7 +129,7 @@ impl Share {
                 }
                 Some(State::Asking(asking)) => ready!(asking.as_mut().poll(cx)),
                 None => {
-                    // One that is larger than all there is has it for itself.
+                    // A message larger than the whole budget gets all of it.
                     let wanted = u32::try_from(whole).unwrap_or(u32::MAX).min(self.budget.limit);
                     match Arc::clone(&self.budget.free).try_acquire_many_owned(wanted) {
                         Ok(granted) => Some(granted),

@@ -54,7 +54,7 @@ impl CallRow {
 /// Bytes of arguments with which a page of approvals ends, however many were asked for: they may be large.
 pub const APPROVALS_BYTES: usize = 1 << 20;
 
-/// What came of reserving an idempotency key.
+/// The result of reserving an idempotency key.
 #[derive(Clone, Debug)]
 pub enum Reservation {
     /// The key is new (or there is none): the call is kept and may go on.

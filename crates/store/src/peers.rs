@@ -50,7 +50,7 @@ pub struct EnrolToken {
     pub replaces_key: bool,
 }
 
-/// What came of an enrolment.
+/// The result of an enrolment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnrolOutcome {
     /// The key is bound now.
@@ -101,7 +101,7 @@ pub struct SondeTokenRow {
     pub used_by: Option<PeerId>,
 }
 
-/// What came of an enrolment by token.
+/// The result of an enrolment by token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SondeEnrolled {
     /// The agent is kept and trusted, the token used.

@@ -109,7 +109,7 @@ pub enum Lossy {
     Record(Draft),
 }
 
-/// Is told of what was committed.
+/// Observes what was committed.
 pub type Observer = Box<dyn Fn(Lossy) + Send + Sync>;
 
 /// Snapshots and log lines.
@@ -123,7 +123,7 @@ pub trait Telemetry: Send + Sync {
     async fn logs(&self, filter: LogFilter) -> Result<Vec<LogRow>>;
     /// Takes what may be lost with the last moment.
     async fn enqueue(&self, item: Lossy) -> Result<()>;
-    /// Sets who is told of each log line and snapshot of [`Telemetry::enqueue`], in order, once it is committed: lines have
+    /// Sets the observer of each log line and snapshot of [`Telemetry::enqueue`], in order, once it is committed: lines have
     /// their ids then, snapshots are without their body. It is called between two commits and must be quick. The first one
     /// that is set stays.
     fn on_committed(&self, observer: Observer);

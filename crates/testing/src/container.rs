@@ -19,28 +19,32 @@ pub fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// Runs the test `inside_the_container` of this program in the Debian, with these units beside its own: see [`run`].
+/// Runs the test `inside_the_container` of this program in the Debian, with more programs and units beside it: see
+/// [`run`].
 #[track_caller]
-pub fn run_inside(units: &[(&str, &str)]) -> Option<String> {
+pub fn run_inside(programs: &[(&str, &Path)], units: &[(&str, &str)]) -> Option<String> {
     let script = format!("{INSIDE}=1 RUST_BACKTRACE=0 /opt/test/program --exact inside_the_container --nocapture");
-    run(&script, ("program", &env::current_exe().expect("the running test has a program")), units)
+    let own = env::current_exe().expect("the running test has a program");
+    run(&script, &[programs, &[("program", &own)]].concat(), units)
 }
 
-/// Boots the Debian and runs a script in it, with a program in `/opt/test` and units beside the system's. Gives what was
+/// Boots the Debian and runs a script in it, with programs in `/opt/test` and units beside the system's. Gives what was
 /// printed; nothing, with a skip recorded, where nobody may boot a container.
 ///
 /// # Panics
 ///
 /// If the script fails, or the Debian is not there, though it could be.
 #[track_caller]
-pub fn run(script: &str, program: (&str, &Path), units: &[(&str, &str)]) -> Option<String> {
+pub fn run(script: &str, programs: &[(&str, &Path)], units: &[(&str, &str)]) -> Option<String> {
     let root = debian()?;
     let work = tempfile::tempdir().expect("a temporary directory can be made");
     let [test, out, system] = ["test", "out", "units"].map(|name| work.path().join(name));
     for folder in [&test, &out, &system] {
         fs::create_dir(folder).expect("the temporary directory is ours");
     }
-    fs::copy(program.1, test.join(program.0)).expect("the program can be read");
+    for (name, program) in programs {
+        fs::copy(program, test.join(name)).expect("the program can be read");
+    }
     fs::write(test.join("script"), script).expect("the temporary directory is ours");
     let mut boot = Command::new("timeout");
     boot.args(["--kill-after=10", "180", "systemd-nspawn", "--quiet", "--register=no", "--keep-unit"]);

@@ -52,7 +52,7 @@ pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, hands
         Ok(accepted) => enter(hub, socket, session, accepted, address).await,
         Err(Ended::Refused(refusal, claimed)) => {
             let claimed = claimed.unwrap_or_default();
-            // Anyone can cause it, as often as they like: one a minute is told of each address, all are counted.
+            // Anyone can cause it as often as they like: all are counted, one per address and minute is logged.
             if hub.strangers.refused(address, Door::Wire) {
                 tracing::warn!(%address, ?claimed, %refusal, "refused an agent; further refusals of this address in this minute are only counted");
             } else {
@@ -83,7 +83,7 @@ fn config(hub: &Wires) -> HubConfig {
     }
 }
 
-/// Longest part of an id that nobody has proved to have that is told.
+/// How much of an unproved id is logged.
 pub const MAX_CLAIMED: usize = 64;
 
 enum Ended {

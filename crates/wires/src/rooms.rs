@@ -143,7 +143,7 @@ pub async fn tick(hub: &Wires) {
     }
 }
 
-/// The hub stops: everyone is told, and closed.
+/// The hub stops: closes every connection with that reason.
 pub fn stop(hub: &Wires) {
     for room in hub.rooms.list(None) {
         let words = "the hub is stopping; connect again shortly";

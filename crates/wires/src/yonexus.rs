@@ -60,7 +60,7 @@ pub struct Yonexus {
     pub rules: rules::RuleBook,
     /// Bounds of the outbox, and who is being served from it.
     pub outbox: outbox::Outbox,
-    /// Who is told codes.
+    /// Where pairing codes are sent.
     pub notifiers: notify::Notifiers,
     http: OnceLock<reqwest::Client>,
     /// Places for clients that are pairing or proving themselves.
@@ -159,7 +159,7 @@ pub async fn tidy(hub: &Wires) {
     outbox::lapse(hub).await;
 }
 
-/// The hub stops: everyone is told, and closed.
+/// The hub stops: closes every connection with that reason.
 pub fn stop(hub: &Wires) {
     for client in hub.yonexus.clients.list(None) {
         let notice = convoke_yonexus::answer::disconnect_notice(&client.identifier, "shutdown", now(hub));

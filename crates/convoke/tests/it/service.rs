@@ -54,6 +54,6 @@ echo everything was done
 #[test]
 fn a_service_is_installed_survives_and_is_removed() {
     let program = ("convoke", Path::new(env!("CARGO_BIN_EXE_convoke")));
-    let Some(log) = container::run(SCRIPT, program, &[]) else { return };
+    let Some(log) = container::run(SCRIPT, &[program], &[]) else { return };
     assert!(log.contains("everything was done"), "{log}");
 }

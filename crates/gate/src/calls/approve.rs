@@ -196,7 +196,7 @@ async fn settle(
     if let Some(detail) = how.detail() {
         record = record.detail(&detail);
     }
-    // The store moves it only if it is still pending: of two people who decide at once, one is told it is decided.
+    // The store moves it only if it is still pending: of two people who decide at once, one gets `not pending`.
     let decided = || DecideError::from(ApprovalError::NotPending(ApprovalState::Used));
     let (from, to) = (ApprovalState::Pending, approval.state);
     let moved = ApprovalMove { id, from, to, decided_by: Some(by.token.id), record };
@@ -366,7 +366,7 @@ async fn run_approved(
     Ok(())
 }
 
-/// The end of a kept call that never went out: what is told, and what is kept.
+/// Ends a kept call that never went out: its outcome, and the record of it.
 fn ending(
     hub: &Hub,
     row: &CallRow,

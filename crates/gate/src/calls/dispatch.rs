@@ -141,8 +141,8 @@ fn end(hub: &Hub, planned: &Planned, done: Done, after: Duration, ruling: &Rulin
     hub.events.call(&planned.call, Some(&planned.token.name));
 }
 
-/// What the caller is told instead of an outcome that could not be recorded: the result would claim a record that does
-/// not exist.
+/// The caller's answer when the outcome could not be recorded: the result itself would claim a record that does not
+/// exist.
 fn unrecorded(hub: &Hub, planned: &Planned, done: Done, ruling: &Ruling, why: &StoreError) -> Done {
     tracing::error!(call = %planned.call.id, %why, "the outcome of a call could not be recorded");
     let mut message = format!("the outcome could not be recorded: {why}");

@@ -28,7 +28,7 @@ use crate::hub::Hub;
 use crate::operators::Token;
 use crate::policy::InForce;
 
-/// Who asks, as Sonde agents are told, unless it is a runbook.
+/// `requestedBy` in a probe request that no runbook made.
 pub(super) const BY_CALLER: &str = "api";
 
 /// One call on its way.

@@ -325,7 +325,7 @@ impl Recent {
         self.inner().calls.remove(&id);
     }
 
-    /// A call's end: whoever waits for it is told, and of those that ended the oldest are forgotten.
+    /// Ends a call: wakes those who wait for it, and forgets the oldest ended calls beyond the limit.
     pub fn finish(&self, call: &Call, done: Done) {
         if call.finish(done) {
             self.inner().ended(call);

@@ -118,7 +118,7 @@ fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
         let hub = task_hub;
         let lapses = approval.expires_at.since(clock::now());
         let adapter = hub.adapters.of(&row.target);
-        // One that is gone is told so at once.
+        // A call whose agent is gone ends at once.
         let is_there =
             || adapter.target(&hub, &row.target).is_none_or(|target| adapter.check_online(&target).is_ok());
         let coming = async {

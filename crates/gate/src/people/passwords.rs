@@ -50,7 +50,7 @@ impl Default for Passwords {
     }
 }
 
-/// Somebody who waits or runs; no longer counted when dropped.
+/// Counts one that waits or runs, until it is dropped.
 struct Waiter<'a> {
     of: &'a Passwords,
     address: IpAddr,

@@ -30,7 +30,7 @@ const PAGE_SIZES: std::ops::RangeInclusive<u32> = 9..=16;
 /// is what was longer than all that came later, and that grows with the logarithm of their number: a million leave 14.
 const LEFT_BY_FAILED_SYNCS: u64 = 32;
 
-/// How often damage must be seen before it is told. A running hub may write the log while it is read: a frame that was
+/// How often damage must be seen before it is reported. A running hub may write the log while it is read: a frame that was
 /// not there yet, before frames that already were, looks like damage once, and starting over moves everything.
 const READINGS: usize = 3;
 

@@ -148,7 +148,7 @@ impl fmt::Debug for Numbers {
 }
 
 impl Numbers {
-    /// Sets who is told of what was committed; the first one stays.
+    /// Sets the observer of commits; the first one stays.
     pub(super) fn observed_by(&self, observer: Observer) {
         let _ = self.observer.set(observer);
     }

@@ -104,7 +104,7 @@ struct Participant<'a> {
 }
 
 impl Participant<'_> {
-    /// An action goes through the gate; the participant is told where it was not delivered.
+    /// Sends an action through the gate; the participant gets the reason if it was not delivered.
     async fn act(&mut self, asked: &Act) {
         let (hub, room) = (self.hub, self.room);
         let caller = self.asker.get_or_insert_with(|| guest_of(hub, room, &asked.participant, self.guest)).clone();

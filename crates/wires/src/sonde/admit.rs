@@ -40,7 +40,7 @@ pub(super) struct Admitted {
     pub(super) meta: Box<RawValue>,
 }
 
-/// Decides on a registration. An error is told to the peer in its own shape.
+/// Decides on a registration. The error goes to the agent in its own dialect.
 pub(super) async fn admit(hub: &Wires, arrival: &Arrival, registration: Registration) -> Result<Admitted, String> {
     let Registration { register, payload, signature } = registration;
     let in_payload = register.enrollment_token.as_ref().map(|t| t.hash());

@@ -49,7 +49,7 @@ where
     tokio::select! {
         biased;
         answer = asked => answer,
-        // Who waits for an answer that another asked for can stop as well.
+        // A caller can stop waiting even when another caller's request brings the answer.
         () = call.call.cancelled() => Err(calls::cancelled()),
     }
 }
@@ -152,7 +152,7 @@ pub struct ProbeAsk<'a> {
     pub requested_by: &'a str,
 }
 
-/// What came of it.
+/// A probe that has ended.
 #[derive(Debug)]
 pub struct ProbeReply {
     /// The call, as the journal knows it; it has ended.
@@ -382,7 +382,7 @@ pub async fn probe(hub: &Wires, caller: &Caller, ask: ProbeAsk<'_>) -> Result<Pr
     Ok(ended(agent, probe, call).await)
 }
 
-/// What came of a probe, once it has ended.
+/// The reply to a probe that has ended.
 pub async fn ended(agent: Arc<SondeAgent>, probe: String, call: Arc<Call>) -> ProbeReply {
     let done = call.wait().await;
     let outcome = match &done.result {

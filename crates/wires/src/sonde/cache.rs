@@ -81,7 +81,7 @@ impl Cache {
     }
 }
 
-/// What came of asking.
+/// An answer, and whether it came in time.
 #[derive(Debug)]
 pub struct Asked {
     /// The answer.

@@ -29,7 +29,7 @@ use convoke_gate::calls::INTERRUPTED;
 use convoke_gate::clock;
 use convoke_gate::link::{Close as LinkClose, Command, Failure, Link, Request};
 
-/// What a caller is told when an agent has enough to do.
+/// The failure of a call to an agent that has as many under way as it may.
 const TOO_MANY: &str = "too many probes are under way on this agent";
 
 /// Codes of failures that the agent itself answered with.

@@ -69,7 +69,7 @@ impl Upgrade {
     /// The stream, once the 101 is out, and what was read of it already.
     pub async fn stream(self) -> Option<(Stream, Vec<u8>)> {
         let upgraded = self.on.await.ok()?;
-        // Links have a way of their own to notice who does not read.
+        // Links notice by themselves when a peer does not read.
         match upgraded.downcast::<TokioIo<Reader<TcpStream>>>() {
             Ok(parts) => Some((Either::Left(parts.io.into_inner().into_inner()), parts.read_buf.to_vec())),
             Err(upgraded) => {

@@ -54,7 +54,7 @@ impl Adapter for YonexusAdapter {
         serde_json::value::to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned())
     }
 
-    /// Clients are kept elsewhere; which of them is gone is told when the message is handed over.
+    /// The registry of clients knows who is online; delivery reports who was not.
     fn target(&self, _: &Hub, id: &PeerId) -> Option<Arc<Agent>> {
         Some(Agent::elsewhere(id.clone()))
     }

@@ -84,7 +84,7 @@ pub(super) fn tell_watchers(hub: &Wires, identifier: &str, status: Status, reaso
     let frame = bytes::Bytes::from(crate::ws::text_frame(&text));
     let tell = |name: &str, link: &ClientLink| {
         if name != identifier {
-            // A watcher who does not keep up misses it; it can ask.
+            // A watcher whose queue is full misses the event; it can ask for the state.
             let _ = link.push(Out::Frame(frame.clone()));
         }
     };
@@ -263,7 +263,7 @@ impl Live<'_> {
         }
     }
 
-    /// The client's liveness changed: it is told itself, and so are those who watch.
+    /// The client's liveness changed: tells the client and its watchers.
     async fn status(&self, status: Status, reason: Option<String>, connection: &mut Connection) {
         let at = now(self.hub);
         tell_watchers(self.hub, &self.client.identifier, status, reason.as_deref());

@@ -151,7 +151,7 @@ async fn live(hub: &Wires, rule: &str, content: &str, recipients: Vec<String>) -
     Sent { id: None, sent, kept: Vec::new(), offline }
 }
 
-/// What a sender is told when nobody got a message.
+/// The answer to the sender of a message that nobody got.
 pub fn nobody(offline: &[String]) -> String {
     format!("{} did not get the message: offline, or the outbox is full", rules::names(offline))
 }

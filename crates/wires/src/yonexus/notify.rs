@@ -25,7 +25,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause before another try, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// What a person is told.
+/// A notification to a person.
 pub(super) struct Notice {
     pub(super) identifier: String,
     pub(super) code: SecretText,
@@ -75,7 +75,7 @@ impl Notifiers {
         Self { discord, webhook, incomplete }
     }
 
-    /// Whether the inbox is all there is.
+    /// Whether there is no channel besides the inbox.
     pub(super) const fn only_inbox(&self) -> bool {
         self.discord.is_none() && self.webhook.is_none() && !self.incomplete
     }

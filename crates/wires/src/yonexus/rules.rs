@@ -163,7 +163,7 @@ impl InForce {
     }
 }
 
-/// Routes a client's message. Answers what its sender is told, if anything.
+/// Routes a client's message. Returns the answer to its sender, if there is one.
 pub(super) async fn route(
     hub: &Wires,
     sender: &str,
@@ -249,7 +249,7 @@ fn not_kept(why: &StoreError) -> (ErrorCode, String) {
     (ErrorCode::InternalError, "the hub could not store this message; send it again".into())
 }
 
-/// What the sender of a message through the outbox is told.
+/// The answer to the sender of a message that went through the outbox.
 fn told(rule: &str, taken: Result<outbox::Kept, StoreError>) -> Outcome {
     match taken {
         Ok(kept) if kept.full.is_empty() => Ok(()),

@@ -192,7 +192,7 @@ impl Waiting<'_> {
         self.approvals().push(approval);
     }
 
-    /// The client is told of them.
+    /// Sends them as progress to the client.
     fn let_go(&self) {
         self.approvals().clear();
     }
