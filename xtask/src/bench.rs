@@ -5,13 +5,16 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::run;
+use crate::{page, run};
 
 /// The programs, each with the profile that it is shipped with.
 pub(crate) const PROGRAMS: [(&str, &str); 2] = [("convoke-agent", "agent"), ("convoke", "release")];
 
 /// Builds the binaries as they are shipped and hands over to `convoke bench`, which measures the agent beside it.
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<()> {
+    if let ["page", rest @ ..] = args {
+        return page::bench(root, rest);
+    }
     // One by one: together, each would get the other's features.
     for (program, profile) in PROGRAMS {
         run::shown(run::cargo(root).args(["build", "--profile", profile, "--package", program]))?;

@@ -2,7 +2,7 @@
 //!
 //! Both take the program as it was built last, and say so where Node or Chromium is not there instead of passing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -51,6 +51,17 @@ pub(crate) fn in_chromium(root: &Path, names: &[&str]) -> Result<Option<&'static
     Ok(None)
 }
 
+/// The page's figures in Chromium, against a release build.
+pub(crate) fn bench(root: &Path, args: &[&str]) -> Result<()> {
+    if let Some(why) = lacks_node(root) {
+        bail!("{why}");
+    }
+    run::shown(run::cargo(root).args(["build", "--release", "--package", "convoke"]))?;
+    let program = program(root, "release")?;
+    let script = ["--experimental-websocket", "scripts/bench.mjs"];
+    run::shown(Command::new("node").current_dir(root.join(FOLDER)).env("CONVOKE", program).args(script).args(args))
+}
+
 fn lacks_node(root: &Path) -> Option<&'static str> {
     if run::find_program("node").is_none() {
         return Some("Node is not installed (`cargo xtask setup`)");
@@ -61,8 +72,11 @@ fn lacks_node(root: &Path) -> Option<&'static str> {
 
 /// Node in the page's folder, told which program to test.
 fn node(root: &Path) -> Result<Command> {
-    let program = bench::target_dir(root)?.join("debug").join(format!("convoke{}", std::env::consts::EXE_SUFFIX));
     let mut node = Command::new("node");
-    node.current_dir(root.join(FOLDER)).env("CONVOKE", program);
+    node.current_dir(root.join(FOLDER)).env("CONVOKE", program(root, "debug")?);
     Ok(node)
+}
+
+fn program(root: &Path, profile: &str) -> Result<PathBuf> {
+    Ok(bench::target_dir(root)?.join(profile).join(format!("convoke{}", std::env::consts::EXE_SUFFIX)))
 }

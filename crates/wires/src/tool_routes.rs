@@ -4,6 +4,7 @@ use axum::extract::State;
 use convoke_api::tools::{ToolList, ToolView};
 use convoke_core::effect::Effect;
 use convoke_core::id::Protocol;
+use convoke_kenny::policy::FEATURE_POSIX;
 use convoke_kenny::tools::{TOOLS, Tool};
 use convoke_kenny::version::ProtocolVersion;
 use convoke_sonde::manifest::{Manifest, ProbeSpec};
@@ -34,11 +35,15 @@ pub async fn tools(
     Ok(Json(ToolList { tools }))
 }
 
-/// The catalogue's tools that an agent of this protocol version has.
+/// The catalogue's tools that an agent has by its protocol version. Our own agents speak the contract's version and tell
+/// that they have a shell beside it.
 fn of_kenny(agent: &Agent) -> Vec<ToolView> {
-    let version = agent.state().protocol_version.as_deref().and_then(|text| text.parse().ok());
-    let version = version.unwrap_or(ProtocolVersion::V0_8);
-    TOOLS.iter().filter(|tool| tool.since <= version.max(ProtocolVersion::V0_8)).map(tool_view).collect()
+    let state = agent.state();
+    let version = state.protocol_version.as_deref().and_then(|text| text.parse().ok());
+    let version = version.unwrap_or(ProtocolVersion::V0_8).max(ProtocolVersion::V0_8);
+    let has_shell = state.has_feature(FEATURE_POSIX);
+    let has = |tool: &&Tool| tool.since <= version || (has_shell && tool.since == ProtocolVersion::V0_14);
+    TOOLS.iter().filter(has).map(tool_view).collect()
 }
 
 fn tool_view(tool: &Tool) -> ToolView {
