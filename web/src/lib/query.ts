@@ -1,103 +1,136 @@
-// The query language of the machines list: `tag:lab AND NOT os:windows`. The same as in `GET /api/agents?query=`.
+// The query language for machines, read as the hub reads it (crates/core/src/query.rs): ten thousand machines are filtered
+// with every key that is pressed. Both are held to fixtures/query/cases.json.
 //
-//   query  = or ;  or = and { "OR" and } ;  and = not { ["AND"] not } ;  not = ["NOT" | "-"] not | "(" or ")" | term
-//   term   = [key ":"] word ; a word may stand in quotes; `*` stands for anything
+//   query = and { "OR" and } ;  and = not { ["AND"] not } ;  not = "NOT" not | "(" query ")" | term
+//   term  = [field ":"] text ; a text with blanks or brackets stands in quotes; `*` stands for anything
 
 export interface Facts {
-	/** The values of a key, all in lower case; none, where it does not apply. Undefined for a key that does not exist. */
-	of(key: string): string[] | undefined;
-	/** Everything that plain words are looked for in, in lower case. */
-	text: string;
+	/** The values of a field, in lower case. */
+	of(field: Field): string[];
 }
 
 export type Query = (facts: Facts) => boolean;
 
 export class QueryError extends Error {}
 
-export const KEYS = ['id', 'name', 'host', 'tag', 'os', 'health', 'state', 'trust', 'protocol', 'version'] as const;
+/** What each field can be; anything, where the list is empty. */
+const FIELDS = {
+	id: [],
+	name: [],
+	tag: [],
+	health: ['ok', 'warn', 'crit', 'unknown'],
+	protocol: ['kenny', 'sonde', 'yonexus', 'kibitz'],
+	version: [],
+	os: ['linux', 'windows', 'macos', 'other'],
+	state: ['online', 'unstable', 'offline'],
+	trust: ['unpaired', 'pending', 'trusted', 'revoked'],
+	online: ['true', 'false'],
+} as const;
 
-type Token = { kind: 'open' | 'close' | 'and' | 'or' | 'not' } | { kind: 'term'; key?: string; value: string };
+export type Field = keyof typeof FIELDS;
+
+export const FIELD_NAMES = Object.keys(FIELDS) as Field[];
+
+const MAX_DEPTH = 32;
+
+type Token = '(' | ')' | { text: string; plain: number };
 
 export function parse(text: string): Query {
 	const tokens = tokenize(text);
 	let at = 0;
 
-	function or(): Query {
-		let left = and();
-		while (tokens[at]?.kind === 'or') {
-			at += 1;
-			const [a, b] = [left, and()];
-			left = (facts) => a(facts) || b(facts);
-		}
-		return left;
+	const isWord = (token: Token | undefined, word: string) =>
+		typeof token === 'object' && token.text === word && token.plain === token.text.length;
+
+	function take(word: string): boolean {
+		const is = isWord(tokens[at], word);
+		if (is) at += 1;
+		return is;
 	}
 
-	function and(): Query {
-		let left = not();
+	function any(depth: number): Query {
+		const all = [and(depth)];
+		while (take('OR')) all.push(and(depth));
+		return (facts) => all.some((query) => query(facts));
+	}
+
+	function and(depth: number): Query {
+		const all = [one(depth)];
 		for (;;) {
-			const next = tokens[at]?.kind;
-			if (next === 'and') at += 1;
-			else if (next === undefined || next === 'or' || next === 'close') return left;
-			const [a, b] = [left, not()];
-			left = (facts) => a(facts) && b(facts);
+			const isSaid = take('AND');
+			const next = tokens[at];
+			if (!isSaid && (next === undefined || next === ')' || isWord(next, 'OR'))) break;
+			all.push(one(depth));
 		}
+		return (facts) => all.every((query) => query(facts));
 	}
 
-	function not(): Query {
-		const token = tokens[at++];
-		if (token === undefined) throw new QueryError('something is missing at the end');
-		if (token.kind === 'not') {
-			const inner = not();
+	function one(depth: number): Query {
+		if (depth > MAX_DEPTH) throw new QueryError(`a query has at most ${MAX_DEPTH} brackets within each other`);
+		if (take('NOT')) {
+			const inner = one(depth + 1);
 			return (facts) => !inner(facts);
 		}
-		if (token.kind === 'open') {
-			const inner = or();
-			if (tokens[at++]?.kind !== 'close') throw new QueryError('a parenthesis is not closed');
+		const token = tokens[at++];
+		if (token === undefined) throw ends();
+		if (token === '(') {
+			const inner = any(depth + 1);
+			if (tokens[at++] !== ')') throw new QueryError('a bracket in the query is not closed');
 			return inner;
 		}
-		if (token.kind !== 'term') {
-			throw new QueryError(token.kind === 'close' ? 'a parenthesis was not opened' : `a word is missing before ${token.kind.toUpperCase()}`);
-		}
-		return term(token.key, token.value);
+		if (token === ')' || isWord(token, 'AND') || isWord(token, 'OR')) throw unexpected(token);
+		return term(token.text, token.plain);
 	}
 
 	if (tokens.length === 0) return () => true;
-	const query = or();
-	if (at < tokens.length) throw new QueryError('a parenthesis was not opened');
+	const query = any(0);
+	const rest = tokens[at];
+	if (rest !== undefined) throw unexpected(rest);
 	return query;
 }
 
-function term(key: string | undefined, value: string): Query {
-	const wanted = value.toLowerCase();
-	if (key === undefined) {
-		const pattern = wanted.includes('*') ? glob(`*${wanted}*`) : undefined;
-		return (facts) => (pattern ? pattern.test(facts.text) : facts.text.includes(wanted));
-	}
-	if (!(KEYS as readonly string[]).includes(key)) {
-		throw new QueryError(`there is no key “${key}”; these are: ${KEYS.join(', ')}`);
-	}
-	const pattern = wanted.includes('*') ? glob(wanted) : undefined;
-	return (facts) => facts.of(key)?.some((one) => (pattern ? pattern.test(one) : one === wanted)) ?? false;
+function ends(): QueryError {
+	return new QueryError('the query ends where a term is expected; write one as in `tag:lab`');
 }
 
-function glob(text: string): RegExp {
+function unexpected(token: Token): QueryError {
+	return new QueryError(`\`${typeof token === 'string' ? token : token.text.slice(0, 40)}\` cannot stand there in the query`);
+}
+
+function term(text: string, plain: number): Query {
+	const colon = text.slice(0, plain).indexOf(':');
+	if (colon < 0) {
+		const wanted = text.toLowerCase();
+		return (facts) => facts.of('id').some((one) => one.includes(wanted)) || facts.of('name').some((one) => one.includes(wanted));
+	}
+	const [name, value] = [text.slice(0, colon), text.slice(colon + 1).toLowerCase()];
+	if (!Object.hasOwn(FIELDS, name)) throw new QueryError(`\`${name.slice(0, 40)}\` is no field of a query; there are ${FIELD_NAMES.join(', ')}`);
+	if (value === '') throw ends();
+	const field = name as Field;
+	const fits = value.includes('*') ? glob(value) : (one: string) => one === value;
+	const words: readonly string[] = FIELDS[field];
+	if (words.length > 0 && !words.some(fits)) throw new QueryError(`\`${name}:\` is one of ${words.join(', ')}`);
+	return (facts) => facts.of(field).some(fits);
+}
+
+function glob(text: string): (one: string) => boolean {
 	const parts = text.split(/\*+/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-	return new RegExp(`^${parts.join('[^]*')}$`);
+	const pattern = new RegExp(`^${parts.join('[^]*')}$`);
+	return (one) => pattern.test(one);
 }
 
 function tokenize(text: string): Token[] {
 	const tokens: Token[] = [];
-	const pattern = /\s*(?:(\()|(\))|(-)(?=\S)|(?:([A-Za-z]+):)?(?:"([^"]*)"|([^\s()"]+))|(\S))/gy;
-	for (;;) {
-		const found = pattern.exec(text);
-		if (!found) return tokens;
-		const [, open, close, minus, key, quoted, word, other] = found;
-		if (other !== undefined) throw new QueryError(other === '"' ? 'a quote is not closed' : `“${other}” cannot stand here`);
-		if (open) tokens.push({ kind: 'open' });
-		else if (close) tokens.push({ kind: 'close' });
-		else if (minus) tokens.push({ kind: 'not' });
-		else if (key === undefined && word !== undefined && /^(AND|OR|NOT)$/.test(word)) {
-			tokens.push({ kind: word.toLowerCase() as 'and' | 'or' | 'not' });
-		} else tokens.push({ kind: 'term', key: key?.toLowerCase(), value: quoted ?? word ?? '' });
+	const pattern = /\s+|([()])|((?:[^\s()"]|"[^"]*")+)|"/gy;
+	for (let found = pattern.exec(text); found; found = pattern.exec(text)) {
+		const [whole, bracket, word] = found;
+		if (whole === '"') throw new QueryError('a quote in the query does not end');
+		if (bracket) tokens.push(bracket as '(' | ')');
+		else if (word !== undefined) {
+			const quote = word.indexOf('"');
+			const bare = word.replaceAll('"', '');
+			tokens.push({ text: bare, plain: quote < 0 ? bare.length : quote });
+		}
 	}
+	return tokens;
 }

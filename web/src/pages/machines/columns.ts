@@ -1,7 +1,7 @@
 // What the list can show of a machine.
 
 import { fact, type Machine, stateOf } from '$lib/fleet.svelte';
-import type { Facts } from '$lib/query';
+import type { Facts, Field } from '$lib/query';
 
 export interface Column {
 	key: string;
@@ -41,32 +41,26 @@ export const COLUMNS: Column[] = [
 
 export const USUAL = ['state', 'health', 'host', 'os', 'version', 'tags', 'seen'];
 
-/** What a query sees of a machine. */
+/** What a query sees of a machine, as the hub's sees it. */
 export function factsOf(machine: Machine): Facts {
-	const lower = (text: string | null | undefined) => (text ? [text.toLowerCase()] : []);
-	const host = fact(machine, 'hostname');
-	const values: Record<string, () => string[]> = {
-		id: () => lower(machine.id),
-		name: () => [...lower(machine.id), ...lower(host)],
-		host: () => lower(host),
-		tag: () => machine.tags.map((tag) => tag.toLowerCase()),
-		os: () => lower(fact(machine, 'os')),
-		health: () => lower(machine.health),
-		state: () => [stateOf(machine), ...(machine.remote_control === false ? ['paused'] : [])],
-		trust: () => lower(machine.trust),
-		protocol: () => lower(machine.protocol),
-		version: () => lower(fact(machine, 'version')),
+	const lower = (...texts: (string | null | undefined)[]) => texts.filter((text) => text).map((text) => (text ?? '').toLowerCase());
+	const values: Record<Field, string[]> = {
+		id: lower(machine.id),
+		name: lower(machine.name, fact(machine, 'hostname')),
+		tag: lower(...machine.tags),
+		health: [machine.health],
+		protocol: [machine.protocol],
+		version: lower(fact(machine, 'version')),
+		os: [systemOf(fact(machine, 'os'))],
+		state: [machine.liveness],
+		trust: [machine.trust],
+		online: [String(machine.online)],
 	};
-	let text: string | undefined;
-	return {
-		of: (key) => values[key]?.(),
-		get text() {
-			text ??= [machine.id, host, ...machine.tags, fact(machine, 'os'), fact(machine, 'version'), machine.protocol]
-				.join(' ')
-				.toLowerCase();
-			return text;
-		},
-	};
+	return { of: (field) => values[field] };
+}
+
+function systemOf(os: string): string {
+	return /^(linux|windows|macos)\b/i.exec(os)?.[1]?.toLowerCase() ?? 'other';
 }
 
 /** `-seen` is by the last column, the other way round. */
