@@ -84,6 +84,9 @@ export async function startHouse({ machines = 0, isReal = false, settings = [] }
 		});
 		const { token: script } = await hub.api('POST', '/api/tokens', { name: 'night-script', role: 'operator', owner: 'ben' });
 		await hub.api('POST', '/api/policy/confirm', { id: 'changes', effects: ['interact', 'manage'], callers: ['night-script'] });
+		await hub.api('POST', '/api/yonexus/clients', { identifier: 'build-bot' });
+		await hub.api('POST', '/api/rules', { rule: 'deploy', target: { inbox: {} } });
+		await hub.api('POST', '/api/rooms', { name: 'standup', lobby: true });
 		const desk = await joinMachine(hub, 'desk', { meta: { hostname: 'desk.example' }, answers: ANSWERS });
 		await hub.api('PATCH', '/api/agents/desk', { tags: ['office', 'linux'] });
 		const evil = await joinMachine(hub, 'evil', {

@@ -6,33 +6,40 @@ import { enter, fits, inBrowser, isAccessible, isHarmless, picture, visit } from
 import { HOSTILE, startHouse } from './house.mjs';
 
 const ROUTES = [
-	['home', '/'],
-	['machines', '/machines'],
-	['machines-none', '/machines?q=nothing-has-this'],
-	['machine', '/machines/desk'],
-	['machine-section', '/machines/evil?section=disk'],
-	['processes', '/machines/desk/processes'],
-	['services', '/machines/evil/services'],
-	['logs', '/machines/evil/logs'],
-	['files', '/machines/desk/files'],
-	['screen', '/machines/desk/screen'],
-	['terminal', '/machines/desk/terminal'],
-	['tools', '/machines/desk/tools?tool=fs_search'],
-	['machine-journal', '/machines/evil/journal'],
-	['manage', '/machines/desk/manage'],
-	['approvals', '/approvals'],
-	['approvals-all', '/approvals?state=all'],
-	['approval', 'approval'],
-	['journal', '/journal'],
-	['story', 'story'],
-	['you', '/settings'],
-	['users', '/settings/users'],
-	['sessions', '/settings/sessions'],
-	['tokens', '/settings/tokens'],
-	['add-machine', '/settings/add-machine'],
-	['connect', '/settings/assistants'],
-	['hub', '/settings/hub'],
-	['nowhere', '/no/such/page'],
+	['home', '/', 'Home'],
+	['machines', '/machines', 'Machines'],
+	['machines-none', '/machines?q=nothing-has-this', 'Machines'],
+	['machine', '/machines/desk', 'desk'],
+	['machine-section', '/machines/evil?section=disk', 'evil'],
+	['processes', '/machines/desk/processes', 'desk'],
+	['services', '/machines/evil/services', 'evil'],
+	['logs', '/machines/evil/logs', 'evil'],
+	['files', '/machines/desk/files', 'desk'],
+	['screen', '/machines/desk/screen', 'desk'],
+	['terminal', '/machines/desk/terminal', 'desk'],
+	['tools', '/machines/desk/tools?tool=fs_search', 'desk'],
+	['machine-journal', '/machines/evil/journal', 'evil'],
+	['manage', '/machines/desk/manage', 'desk'],
+	['approvals', '/approvals', 'Approvals'],
+	['approvals-all', '/approvals?state=all', 'Approvals'],
+	['approval', 'approval', 'Approvals'],
+	['journal', '/journal', 'Journal'],
+	['story', 'story', 'shell_exec on evil'],
+	['probes', '/probes?way=probe', 'Probes and runbooks'],
+	['runbooks', '/probes?runbook=storage', 'Probes and runbooks'],
+	['clients', '/clients', 'Clients'],
+	['rules', '/clients/rules', 'Clients'],
+	['messages', '/clients/messages', 'Clients'],
+	['rooms', '/rooms', 'Rooms'],
+	['room', '/rooms/standup', 'standup'],
+	['you', '/settings', 'Settings'],
+	['users', '/settings/users', 'Settings'],
+	['sessions', '/settings/sessions', 'Settings'],
+	['tokens', '/settings/tokens', 'Settings'],
+	['add-machine', '/settings/add-machine', 'Settings'],
+	['connect', '/settings/assistants', 'Settings'],
+	['hub', '/settings/hub', 'Settings'],
+	['nowhere', '/no/such/page', 'There is no such page'],
 ];
 
 let house;
@@ -49,9 +56,10 @@ before(async () => {
 after(() => house?.stop());
 
 /** Goes there, and waits until what is read is there. */
-async function show(page, path) {
+async function show(page, path, heading) {
 	await visit(page, places[path] ?? path);
-	await page.waitForFunction(() => !/Reading…|Loading…|Asking…/.test(document.body.innerText) && document.querySelector('h1'));
+	await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
+	await page.waitForFunction(() => !/Reading…|Loading…|Asking…/.test(document.body.innerText));
 }
 
 for (const [width, height, colorScheme] of [
@@ -64,8 +72,8 @@ for (const [width, height, colorScheme] of [
 		inBrowser(
 			async (page) => {
 				await enter(page, house.hub, 'anna');
-				for (const [name, path] of ROUTES) {
-					await show(page, path);
+				for (const [name, path, heading] of ROUTES) {
+					await show(page, path, heading);
 					await picture(page, `${name}-${width}-${colorScheme}`);
 					await fits(page, `${name} at ${width} px`);
 					await isHarmless(page, name);

@@ -7,7 +7,12 @@ export interface Page {
 	paths: `/${string}`[];
 	title: string;
 	/** Where it stands in the navigation; not there, if absent. */
-	nav?: { order: number; icon: Component<{ size?: number; 'aria-hidden'?: 'true' }> };
+	nav?: {
+		order: number;
+		icon: Component<{ size?: number; 'aria-hidden'?: 'true' }>;
+		/** What goes there after `g`; the first letter of the title, if absent. */
+		key?: string;
+	};
 	/** The right without which it is not offered. */
 	right?: string;
 	/** For whoever is not signed in. */

@@ -48,6 +48,12 @@ export function words(field: string): string {
 	return field.replaceAll('_', ' ');
 }
 
+/** `reboot_pending` as `Reboot pending`. */
+export function titled(section: string): string {
+	const text = words(section);
+	return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** The field of a section that says most: a percentage before everything else. */
 export function mainField(fields: string[]): string {
 	return fields.find((field) => /percent/.test(field)) ?? fields.find((field) => unitOf(field) !== '') ?? fields[0] ?? '';

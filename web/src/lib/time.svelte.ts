@@ -7,8 +7,7 @@ let timer: ReturnType<typeof setInterval> | undefined;
 /** The present, to the second, kept while something on the screen reads it. */
 export function useNow(): { readonly value: number } {
 	$effect(() => {
-		readers += 1;
-		now = Date.now();
+		if (readers++ === 0) now = Date.now();
 		timer ??= setInterval(() => (now = Date.now()), 1000);
 		return () => {
 			readers -= 1;

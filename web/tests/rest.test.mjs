@@ -1,0 +1,96 @@
+// Probes and runbooks, clients and their rules, rooms.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { until } from './agent.mjs';
+import { enter, inBrowser, visit } from './browser.mjs';
+import { startHouse } from './house.mjs';
+
+let house;
+let hub;
+
+before(async () => {
+	house = await startHouse({ isReal: true });
+	hub = house.hub;
+	await until(async () => (await hub.api('GET', '/api/agents/this-machine/tools')).tools.some(({ probe }) => probe), 'its probes are known');
+});
+after(() => house?.stop());
+
+test('a probe is run where a query says, and held against last time', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/probes?way=probe&q=id%3Athis-*');
+		await page.getByText(/1 machine that is online/).waitFor();
+		await page.getByRole('combobox', { name: 'Tool' }).selectOption('system.disk.usage');
+		await page.getByRole('button', { name: 'Ask 1 machine' }).click();
+		const row = page.getByRole('listitem').filter({ hasText: 'this-machine' }).last();
+		await row.getByText('answered', { exact: true }).waitFor();
+		assert.equal(await row.getByText('last time').count(), 0);
+		await page.getByRole('button', { name: 'Ask 1 machine' }).click();
+		await row.getByText(/last time/).first().waitFor();
+		await row.locator('summary').click();
+		await page.getByRole('region', { name: 'what this-machine answered', exact: true }).waitFor();
+	}));
+
+test('a runbook shows its findings and what each probe gave', () =>
+	inBrowser(async (page) => {
+		const { runbooks } = await hub.api('GET', '/api/v1/runbooks');
+		assert.ok(runbooks.length > 0);
+		await enter(page, hub, 'anna', '/probes?q=id%3Athis-*');
+		await page.getByRole('combobox', { name: 'Runbook' }).selectOption(runbooks[0].category);
+		await page.getByRole('button', { name: 'Run on 1 machine' }).click();
+		await page.getByText('1 of 1 done').waitFor();
+		await page.getByText(/probes succeeded|not found|lacks|failed/).first().waitFor();
+	}));
+
+test('a client is allowed, a rule made and tried out', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/clients');
+		await page.getByLabel('Let a client pair').fill('lamp');
+		await page.getByRole('button', { name: 'Allow it' }).click();
+		await page.getByRole('cell', { name: 'lamp', exact: true }).waitFor();
+		await page.getByRole('link', { name: 'Rules' }).click();
+		await page.getByLabel('Name').fill('light');
+		await page.getByLabel('Its messages go').selectOption('clients');
+		await page.getByLabel('Which clients').fill('lamp');
+		await page.getByRole('button', { name: 'Put it into force' }).click();
+		await page.getByText('to lamp').waitFor();
+		await page.getByLabel('Rule', { exact: true }).fill('light');
+		await page.getByRole('textbox', { name: 'Message' }).fill('on');
+		await page.getByRole('button', { name: 'Try it' }).click();
+		await page.getByText('It goes').waitFor();
+		await page.getByRole('button', { name: 'Remove the rule light' }).click();
+		await page.getByRole('button', { name: 'Remove it' }).click();
+		await page.getByRole('button', { name: 'Remove the rule light' }).waitFor({ state: 'detached' });
+	}));
+
+test('a room is made, somebody invited, and the room removed', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/rooms');
+		await page.getByLabel('Name').fill('war-room');
+		await page.getByRole('button', { name: 'Make it' }).click();
+		await page.getByRole('link', { name: 'Look at it' }).click();
+		await page.getByRole('heading', { name: 'war-room' }).waitFor();
+		await page.getByLabel('Who is invited').fill('ben');
+		await page.getByRole('button', { name: 'Make an invitation' }).click();
+		await page.getByRole('region', { name: 'Invitation' }).waitFor();
+		await page.getByRole('button', { name: 'Remove this room' }).click();
+		await page.getByRole('dialog').getByLabel(/Type/).fill('war-room');
+		await page.getByRole('button', { name: 'Remove it' }).click();
+		await page.getByRole('heading', { name: 'Rooms', level: 1 }).waitFor();
+		assert.equal(await page.getByText('war-room').count(), 0);
+		await visit(page, '/rooms/standup');
+		await page.getByText('Nobody yet').waitFor();
+	}));
+
+test('a viewer looks and is offered nothing else', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'vera', '/clients');
+		await page.getByRole('cell', { name: 'build-bot', exact: true }).waitFor();
+		assert.equal(await page.getByRole('button', { name: 'Allow it' }).count(), 0);
+		await visit(page, '/clients/rules');
+		await page.getByText('into the inbox').first().waitFor();
+		assert.equal(await page.getByRole('button', { name: 'Put it into force' }).count(), 0);
+		await visit(page, '/rooms');
+		await page.getByText('standup').waitFor();
+		assert.equal(await page.getByRole('button', { name: 'Make it' }).count(), 0);
+	}));
