@@ -50,6 +50,47 @@ pub struct ApprovalView {
     pub expires_at: Timestamp,
 }
 
+/// One approval with what was decided before.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ApprovalDetail {
+    /// The approval.
+    pub approval: ApprovalView,
+    /// The arguments as the journal will keep them: to compare them with those of last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub args_kept: Option<Box<RawValue>>,
+    /// How many calls of this caller, tool and target a person approved.
+    pub approved: u32,
+    /// How many of them a person denied.
+    pub denied: u32,
+    /// The numbers are of the latest records only: there are more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+    /// The last such call that went out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastTime>,
+}
+
+/// The last call of the same caller, tool and target.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LastTime {
+    /// The call.
+    #[schema(value_type = String)]
+    pub call_id: CallId,
+    /// When it ended.
+    #[schema(value_type = words::Time)]
+    pub at: String,
+    /// `ok` or the error code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// Its arguments as the journal kept them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub args: Option<Box<RawValue>>,
+    /// Its exact arguments were the same.
+    pub same_args: bool,
+}
+
 /// A page of approvals.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalList {

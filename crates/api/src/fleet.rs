@@ -1,5 +1,6 @@
 //! The fleet's health, and snapshots.
 
+use convoke_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -85,6 +86,83 @@ pub struct History {
     /// Pass as `before` for the next page; absent on the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+}
+
+/// How the fleet's health was over time.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FleetHistory {
+    /// From the oldest on.
+    pub buckets: Vec<FleetBucket>,
+    /// There were too many changes to look at: the later agents are missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// An hour or a day. Each agent that was known then counts once, with the worst that it was.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FleetBucket {
+    /// When it begins.
+    #[schema(value_type = words::Time)]
+    pub at: Timestamp,
+    /// Agents that were `ok` all the time.
+    pub ok: u32,
+    /// Agents that were `warn` at the worst.
+    pub warn: u32,
+    /// Agents that were `crit`.
+    pub crit: u32,
+}
+
+/// A query for the fleet's history.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct FleetHistoryQuery {
+    /// How many days back (1 to 90; 30 by default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub days: Option<u32>,
+    /// `day` (by default) or `hour`, in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
+    /// Only this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+/// The fleet as it was at a moment.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FleetAt {
+    /// The moment.
+    #[schema(value_type = words::Time)]
+    pub at: Timestamp,
+    /// The worst of all agents.
+    #[schema(value_type = words::Health)]
+    pub overall: String,
+    /// The agents of now that were known then, by id.
+    pub agents: Vec<FleetThen>,
+}
+
+/// One agent as it was.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FleetThen {
+    /// Its id.
+    pub agent_id: String,
+    /// Since when it had been so.
+    #[schema(value_type = words::Time)]
+    pub since: Timestamp,
+    /// The worst of its sections.
+    #[schema(value_type = words::Health)]
+    pub overall: String,
+    /// Status per section.
+    pub sections: BTreeMap<String, String>,
+}
+
+/// A query for the fleet as it was.
+#[derive(Clone, Debug, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct FleetAtQuery {
+    /// When (RFC 3339).
+    pub time: String,
 }
 
 /// One past snapshot.

@@ -19,7 +19,8 @@ pub struct Inbox {
     pub lobby: Vec<Waiting>,
     /// Agents that are not what they were when they enrolled.
     pub attestation: Vec<Waiting>,
-    /// Sections of an agent's health that are not well, the worst first.
+    /// Sections of an agent's health that are not well (`detail`: `agent`, `section`, `status`, `before`), and what runbooks
+    /// found within a day (`agent`, `runbook`, `status`, `titles`); the worst first.
     pub findings: Vec<Waiting>,
     /// There is more than is listed here.
     pub more: bool,

@@ -14,7 +14,8 @@ pub struct JournalPage {
     /// Records as exact JSON.
     #[schema(value_type = Vec<Object>)]
     pub records: Vec<Box<RawValue>>,
-    /// Pass as `after` for the next page; absent when there is no more for now.
+    /// Pass as `after` for the next page, or as `before` where the newest come first; absent when there is no more for now.
+    /// A page with a `next` may be empty: a search looks at so many records at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
@@ -46,6 +47,21 @@ pub struct JournalQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(value_type = Option<String>)]
     pub call: Option<CallId>,
+    /// Only records of who has this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// Only records with this decision: `allowed`, `denied`, `blocked`, `confirmed`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
+    /// Only records from this time on (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only records up to this time (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Only records with this text somewhere, in upper or lower case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// A page of the journal's signed checkpoints, in order.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::approval::ApprovalState;
 use crate::call::CallState;
+use crate::health::Status;
 use crate::id::{ApprovalId, CallId, PeerId, TokenId};
 use crate::peer::{Liveness, Trust};
 use crate::time::Timestamp;
@@ -122,6 +123,8 @@ pub enum Event {
     User(UserEvent),
     /// A log line.
     Log(LogEvent),
+    /// Something is not well.
+    Finding(FindingEvent),
     /// About the hub itself.
     Hub(HubEvent),
 }
@@ -340,6 +343,34 @@ pub struct LogEvent {
     pub fields: Option<Box<RawValue>>,
 }
 
+/// Where a finding comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingSource {
+    /// A section of a machine's health turned worse.
+    Health,
+    /// A runbook found it.
+    Runbook,
+}
+
+/// Something is not well.
+#[derive(Clone, Debug, Serialize)]
+pub struct FindingEvent {
+    /// Where.
+    pub agent: PeerId,
+    /// Who found it.
+    pub source: FindingSource,
+    /// The section, or the runbook.
+    pub subject: String,
+    /// How bad it is: `warn` or `crit`.
+    pub status: Status,
+    /// What it was before, of a section that was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Status>,
+    /// When.
+    pub at: Timestamp,
+}
+
 /// What the hub does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -417,6 +448,7 @@ impl Event {
             Self::Policy(_) => Kind::Policy,
             Self::User(_) => Kind::User,
             Self::Log(_) => Kind::Log,
+            Self::Finding(_) => Kind::Finding,
             Self::Hub(_) => Kind::Hub,
         }
     }
@@ -442,6 +474,7 @@ impl Event {
             Self::Policy(_) => Scope::Everyone,
             Self::User(event) => Scope::User { name: &event.user },
             Self::Log(event) => event.agent.as_ref().map_or(Scope::Unnarrowed, |agent| peer(agent.as_str())),
+            Self::Finding(event) => peer(event.agent.as_str()),
             Self::Hub(_) => Scope::Unnarrowed,
         }
     }

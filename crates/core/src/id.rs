@@ -221,6 +221,14 @@ uuid_id!(
     SessionId
 );
 uuid_id!(
+    /// A time-boxed grant.
+    GrantId
+);
+uuid_id!(
+    /// Where a person's notices go.
+    ChannelId
+);
+uuid_id!(
     /// A hub: the owner of one journal chain.
     HubId
 );

@@ -279,15 +279,17 @@ impl Agents {
         InOrder { all, from }
     }
 
-    /// Shows an agent as its snapshot was judged.
-    pub fn show(&self, agent: &Agent, verdict: &Verdict, now: Timestamp) {
+    /// Shows an agent as its snapshot was judged. Whether its sections are not what they were.
+    pub fn show(&self, agent: &Agent, verdict: &Verdict, now: Timestamp) -> bool {
         let mut state = agent.state();
         state.last_seen = Some(now);
         state.overall = verdict.overall;
         state.remote_control = verdict.remote_control.or(state.remote_control);
-        if state.sections.as_deref() != Some(&*verdict.sections) {
+        let changed = state.sections.as_deref() != Some(&*verdict.sections);
+        if changed {
             state.sections = Some(verdict.sections.as_str().into());
         }
+        changed
     }
 
     /// How many agents are known.

@@ -3,6 +3,8 @@
 //! Each agent's statuses are kept as the very text a fleet view shows, so that a view of ten thousand agents is a
 //! copy of bytes, and its cost grows with the number of agents and nothing else.
 
+pub mod changes;
+
 use std::collections::BTreeMap;
 
 use convoke_core::grant::Scopes;

@@ -27,6 +27,7 @@ use crate::answers::Answers;
 use crate::calls::{Adapters, Deadlines, MaxWaiting, Recent};
 use crate::clock;
 use crate::events::Events;
+use crate::fleet::changes::Changes;
 use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
 use crate::part;
@@ -67,6 +68,8 @@ pub struct HubState {
     pub parts: part::Parts,
     /// What happens, for whoever watches.
     pub events: Arc<Events>,
+    /// How the fleet's health changes.
+    pub health: Changes,
     /// Refusals of strangers.
     pub strangers: Strangers,
     /// How much each kenny agent may log and push.
@@ -187,6 +190,7 @@ impl Hub {
             operators,
             policy,
             deadlines,
+            health: Changes::default(),
             strangers: Strangers::default(),
             budgets: Budgets::default(),
             stopping: CancellationToken::new(),

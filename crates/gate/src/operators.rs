@@ -257,6 +257,12 @@ impl Operators {
         map.values().filter(|t| of.contains(&t.id) && t.is_active(now)).map(|t| t.id).collect()
     }
 
+    /// A user or token by name.
+    pub fn named(&self, name: &str) -> Option<Arc<Token>> {
+        let user = self.people.find(name).map(|user| user.principal);
+        user.or_else(|| self.list().into_iter().find(|token| token.name == name))
+    }
+
     /// A token, user or guest by id.
     pub fn find(&self, id: TokenId) -> Option<Arc<Token>> {
         let map = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);

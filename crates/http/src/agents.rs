@@ -127,6 +127,7 @@ pub async fn remove(
     })?;
     hub.agents.remove(id);
     hub.parts.iter().for_each(|part| part.agent_removed(&agent.id));
+    hub.health.forget(&agent.id);
     let tags = Arc::clone(&agent.state().tags);
     hub.events.agent_had(&agent.id, AgentChange::Removed, &tags);
     withdraw(&hub, &caller, &agent, "the agent was removed").await;

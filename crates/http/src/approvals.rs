@@ -2,11 +2,13 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use convoke_api::approvals::{ApprovalList, ApprovalQuery, Decide, Decided};
+use convoke_api::approvals::{ApprovalDetail, ApprovalList, ApprovalQuery, Decide, Decided, LastTime};
 use convoke_core::approval::{ApprovalError, ApprovalState};
 use convoke_core::grant::{Right, Role};
-use convoke_core::id::ApprovalId;
-use convoke_store::APPROVALS_BYTES;
+use convoke_core::id::{ApprovalId, CallId};
+use convoke_core::journal::Kind;
+use convoke_store::{APPROVALS_BYTES, JournalFilter};
+use serde_json::value::RawValue;
 
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, limit};
@@ -42,6 +44,83 @@ pub async fn list(
         approvals: visible.map(|(a, row)| calls::view(&hub, &caller.token, a, row)).collect(),
         next,
     }))
+}
+
+/// Most records that the numbers of one approval are counted from.
+const LOOKED_AT: u32 = 2_000;
+
+#[utoipa::path(get, path = "/api/approvals/{id}", params(("id" = String, Path)), responses((status = 200, body = ApprovalDetail), (status = 404)), tag = "approvals")]
+/// One approval, how often the same was approved and denied before, and what it was last time.
+pub async fn show(
+    State(hub): State<Hub>,
+    By(caller): By,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<ApprovalDetail>, ApiError> {
+    let unknown = || ApiError::not_found("the approval does not exist");
+    let id: ApprovalId = id.parse().map_err(|_| unknown())?;
+    let (approval, row) = hub.store.approval(id).await?.ok_or_else(unknown)?;
+    let grant = &caller.token.grant;
+    let sees_all = grant.check(Right::Approve).is_ok() || grant.role == Role::Admin;
+    let sees = row.caller == caller.token.id || (sees_all && calls::check_reach(&hub, &caller.token, &row).is_ok());
+    if !sees {
+        record_refusal(&hub, &caller, "another caller's approval", Some(row.target.as_str())).await;
+        return Err(unknown());
+    }
+    let view = calls::view(&hub, &caller.token, &approval, &row);
+    let filter = JournalFilter {
+        before: Some(u64::MAX),
+        limit: LOOKED_AT,
+        agent: Some(view.target.clone()),
+        tool: Some(view.tool.clone()),
+        kind: Some(Kind::Call.name().into()),
+        ..JournalFilter::default()
+    };
+    let records = hub.store.journal(filter).await?;
+    let args_kept = view.args.as_ref().map(|args| hub.adapters.of(&row.target).shown(args));
+    let mut detail = ApprovalDetail {
+        args_kept,
+        approved: 0,
+        denied: 0,
+        more: records.len() == LOOKED_AT as usize,
+        last: None,
+        approval: view,
+    };
+    for record in records {
+        let Ok(record) = serde_json::from_str::<Before>(record.json.get()) else { continue };
+        if record.who.as_deref() != Some(&*detail.approval.caller) || record.phase.as_deref() != Some("outcome") {
+            continue;
+        }
+        match record.decision.as_deref() {
+            // A grant for a time stands for one yes, and not for one each.
+            Some("confirmed") if record.approval.is_some() => detail.approved += 1,
+            Some("rejected") => detail.denied += 1,
+            _ => {}
+        }
+        if detail.last.is_none() && matches!(record.decision.as_deref(), Some("allowed" | "confirmed")) {
+            detail.last = Some(LastTime {
+                same_args: record.args_digest.as_deref() == Some(&*row.args_digest),
+                call_id: record.call_id,
+                at: record.at,
+                outcome: record.outcome,
+                args: record.args,
+            });
+        }
+    }
+    Ok(Json(detail))
+}
+
+/// A call of the past, as the journal has it.
+#[derive(serde::Deserialize)]
+struct Before {
+    at: String,
+    call_id: CallId,
+    phase: Option<String>,
+    who: Option<String>,
+    decision: Option<String>,
+    approval: Option<ApprovalId>,
+    outcome: Option<String>,
+    args: Option<Box<RawValue>>,
+    args_digest: Option<String>,
 }
 
 #[utoipa::path(post, path = "/api/approvals/{id}", params(("id" = String, Path)), request_body = Decide,

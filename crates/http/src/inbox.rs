@@ -7,11 +7,13 @@ use convoke_api::inbox::{Inbox, Waiting};
 use convoke_core::approval::ApprovalState;
 use convoke_core::grant::Right;
 use convoke_core::health::Status;
+use convoke_core::time::Timestamp;
 use serde_json::json;
 
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json};
 use convoke_gate::calls;
+use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
 
@@ -52,10 +54,25 @@ fn findings(hub: &Hub, caller: &Caller) -> Vec<Waiting> {
         // Written by the hub itself.
         let sections: BTreeMap<String, Status> = serde_json::from_str(sections).unwrap_or_default();
         found.extend(sections.into_iter().filter(|(_, status)| *status >= Status::Warn).map(|(section, status)| {
-            let detail = json!({ "agent": agent.id.as_str(), "section": section, "status": status.name() });
-            let waiting = Waiting { id: agent.id.to_string(), subject: section, at: None, until: None, detail };
+            let known = hub.health.unwell(&agent.id, &section);
+            let before = known.as_ref().and_then(|known| known.before).map(Status::name);
+            let detail =
+                json!({ "agent": agent.id.as_str(), "section": section, "status": status.name(), "before": before });
+            let at = known.map(|known| Timestamp::from_millis(known.since));
+            let waiting = Waiting { id: agent.id.to_string(), subject: section, at, until: None, detail };
             (status, waiting)
         }));
+    }
+    let day_ago = Timestamp::from_millis(clock::now().millis() - 86_400_000);
+    for run in hub.health.runs(day_ago) {
+        let tags = hub.agents.find(run.agent.as_str()).map(|agent| agent.state().tags.to_vec()).unwrap_or_default();
+        if caller.token.grant.scopes.reaches(run.agent.as_str(), &tags) {
+            let detail = json!({
+                "agent": run.agent.as_str(), "runbook": run.runbook, "status": run.status.name(), "titles": run.titles,
+            });
+            let id = run.agent.to_string();
+            found.push((run.status, Waiting { id, subject: run.runbook, at: Some(run.at), until: None, detail }));
+        }
     }
     found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.id.cmp(&other.id)));
     found.into_iter().map(|(_, waiting)| waiting).collect()

@@ -7,11 +7,14 @@ pub mod approvals;
 pub mod assistants;
 pub mod calls;
 pub mod events;
+pub mod export;
 pub mod fleet;
+pub mod fleet_history;
 pub mod inbox;
 pub mod operations;
 pub mod passkeys;
 pub mod policy;
+pub mod policy_test;
 pub mod record;
 pub mod session;
 pub mod tokens;
@@ -42,10 +45,13 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/agents/{id}/snapshots", View, fleet::history)
         .open(Method::GET, "/api/agents/{id}/health", View, fleet::health)
         .open(Method::GET, "/api/fleet", View, fleet::overview)
+        .open(Method::GET, "/api/fleet/history", View, fleet_history::history)
+        .open(Method::GET, "/api/fleet/at", View, fleet_history::at)
         .open(Method::GET, "/api/calls", View, calls::list)
         .open(Method::GET, "/api/calls/{id}", View, calls::show)
         .open(Method::DELETE, "/api/calls/{id}", View, calls::take_back)
         .open(Method::GET, "/api/approvals", View, approvals::list)
+        .open(Method::GET, "/api/approvals/{id}", View, approvals::show)
         .open(Method::POST, "/api/approvals/{id}", Approve, approvals::decide)
         .open(Method::GET, "/api/policy/rules", View, policy::deny_rules)
         .open(Method::POST, "/api/policy/rules", Policy, policy::put_deny_rule)
@@ -53,6 +59,8 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/policy/confirm", View, policy::confirm_rules)
         .open(Method::POST, "/api/policy/confirm", Policy, policy::put_confirm_rule)
         .open(Method::DELETE, "/api/policy/confirm/{id}", Policy, policy::delete_confirm_rule)
+        .open(Method::POST, "/api/policy/test", Policy, policy_test::test)
+        .open(Method::POST, "/api/policy/replay", Policy, policy_test::replay)
         .open(Method::GET, "/api/tokens", Tokens, tokens::list)
         .open(Method::POST, "/api/tokens", Tokens, tokens::mint)
         .open(Method::PATCH, "/api/tokens/{id}", Tokens, assistants::pause)
@@ -82,6 +90,8 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::POST, "/api/users/{name}/totp/confirm", View, totp::confirm)
         .open(Method::GET, "/api/journal", View, record::journal)
         .open(Method::GET, "/api/journal/checkpoints", View, record::checkpoints)
+        .open(Method::GET, "/api/export/journal", View, export::journal)
+        .open(Method::GET, "/api/export/agents", View, export::agents)
         .open(Method::GET, "/api/logs", View, record::logs)
         .open(Method::GET, "/api/events", View, events::stream)
 }

@@ -23,6 +23,8 @@ use convoke_doors::extract::json_bytes;
         convoke_http::tokens::list, convoke_http::tokens::mint, convoke_http::tokens::revoke, convoke_http::assistants::pause, convoke_http::record::journal,
         convoke_http::inbox::inbox, convoke_http::session::who, convoke_http::session::sign_in, convoke_http::session::sign_out, convoke_http::session::step_up,
         convoke_http::session::link, convoke_http::session::list, convoke_http::session::end_one,
+        convoke_http::fleet_history::history, convoke_http::fleet_history::at, convoke_http::approvals::show, convoke_http::policy_test::test, convoke_http::policy_test::replay,
+        convoke_http::export::journal, convoke_http::export::agents,
         convoke_http::passkeys::support, convoke_http::passkeys::sign_in, convoke_http::passkeys::challenge, convoke_http::passkeys::list, convoke_http::passkeys::begin,
         convoke_http::passkeys::add, convoke_http::passkeys::remove, convoke_http::totp::begin, convoke_http::totp::confirm, convoke_http::totp::remove,
         convoke_http::users::list, convoke_http::users::add, convoke_http::users::change, convoke_http::users::remove, convoke_http::users::link,

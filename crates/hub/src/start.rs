@@ -167,6 +167,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let people = &hub.operators.people;
     people.load(hub.store.users().await?, hub.store.sessions(clock::now()).await?, hub.store.passkeys().await?);
     warn_of_lost_passkeys(&hub);
+    hub.health.load(hub.store.health_changes(None, clock::now(), clock::now(), u32::MAX).await?);
     for id in hub.store.paused_tokens().await? {
         hub.operators.find(id).iter().for_each(|token| token.pause(true));
     }

@@ -13,7 +13,9 @@ use convoke_core::id::HubId;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 
-use crate::{Accounts, Calls, Journal, Messages, Peers, People, Rooms, StoreError, Telemetry};
+use crate::{
+    Accounts, Calls, Grants, Health, Journal, Messages, Notices, Peers, People, Rooms, StoreError, Telemetry,
+};
 
 /// Shorthand for what every method answers.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -21,7 +23,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 /// How long things are kept. `None` keeps them for ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Retention {
-    /// Snapshots received before this go, except each agent's latest.
+    /// Snapshots received before this go, except each agent's latest; and the health of then, but for what still held.
     pub telemetry_before: Option<Timestamp>,
     /// Log lines received before this go.
     pub logs_before: Option<Timestamp>,
@@ -68,7 +70,9 @@ pub struct Disk {
 
 /// Everything the hub keeps, and the store itself.
 #[async_trait]
-pub trait Store: Journal + Peers + Calls + People + Accounts + Rooms + Messages + Telemetry + Debug {
+pub trait Store:
+    Journal + Peers + Calls + People + Accounts + Grants + Notices + Rooms + Messages + Telemetry + Health + Debug
+{
     /// The hub's id: made when the data directory was.
     fn hub_id(&self) -> HubId;
     /// Numbers.

@@ -81,6 +81,8 @@ pub struct LogFilter {
 pub enum Lossy {
     /// A telemetry snapshot: history, and the agent's latest.
     Snapshot(SnapshotRow),
+    /// An agent's health changed.
+    Health(crate::HealthRow),
     /// Log lines.
     Logs(Vec<LogRow>),
     /// An agent connected or was last heard: its meta, protocol version and the time.

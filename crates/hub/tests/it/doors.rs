@@ -57,6 +57,7 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
             "/api/v1/diagnose" => json!({ "agent": "box", "category": "system" }),
             "/api/v1/health-check" => json!({ "agent": "box" }),
             "/api/messages" => json!({ "rule": "chat", "content": "x", "to": ["client-a"] }),
+            "/api/policy/test" => json!({ "agent": "pc", "tool": "x" }),
             "/api/users/{name}/passkeys" => json!({ "challenge_id": "x", "credential": {} }),
             "/api/users/{name}/totp/confirm" => json!({ "code": "000000" }),
             _ => json!({}),

@@ -27,4 +27,5 @@ mod stalled;
 mod support;
 mod telemetry;
 mod viewers;
+mod watching;
 mod yonexus;

@@ -11,7 +11,7 @@ use convoke_core::time::Timestamp;
 use tokio::sync::oneshot;
 
 use super::writer::{Op, SMALL};
-use super::{DataDir, SqliteStore, calls, people, telemetry};
+use super::{DataDir, SqliteStore, calls, health, people, telemetry};
 use crate::{Disk, Pruned, Result, Retention, Store, StoreError, StoreStats, backup};
 
 #[async_trait]
@@ -71,6 +71,12 @@ impl Store for SqliteStore {
                     self.queue.run(SMALL, move |tx| telemetry::prune_snapshots(tx, before, from)).await?;
                 pruned.snapshots += removed;
                 next = more;
+            }
+            let mut more = true;
+            while more {
+                let removed;
+                (removed, more) = self.queue.run(SMALL, move |tx| health::prune(tx, before)).await?;
+                pruned.other += removed;
             }
         }
         if let Some(before) = retention.logs_before {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use uuid::Uuid;
 
 use super::old_tail::{self, OldTail};
-use super::{accounts, calls, clients, damage, journal, outbox, people, rooms, schema};
+use super::{accounts, calls, clients, damage, journal, notices, outbox, people, rooms, schema};
 use crate::Result;
 use crate::engine::{Engine, Exclusive, Row, View};
 use crate::error::StoreError;
@@ -151,6 +151,7 @@ impl Exclusive for Taken {
         let values = reseal_secrets(&tx, old, new)?
             + reseal_calls(&tx, old, new)?
             + clients::reseal(&tx, old, new)?
+            + notices::reseal(&tx, old, new)?
             + outbox::reseal(&tx, old, new)?
             + rooms::reseal(&tx, old, new)?
             + accounts::reseal(&tx, old, new)?;

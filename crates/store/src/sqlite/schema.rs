@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_hub_id.sql"),
     include_str!("migrations/0008_owners.sql"),
     include_str!("migrations/0009_people.sql"),
+    include_str!("migrations/0010_watching.sql"),
 ];
 
 /// The schema this program writes.
@@ -230,8 +231,18 @@ mod tests {
     }
 
     #[test]
+    fn step_10_adds_what_is_watched_and_keeps_the_users() {
+        check(
+            10,
+            "INSERT INTO users VALUES (x'01', 'anna', 'admin', '{}', NULL, NULL, 1);",
+            "SELECT (SELECT count(*) FROM users) = 1 AND count(*) = 4 FROM sqlite_schema
+             WHERE name IN ('health_changes', 'time_boxed_grants', 'notice_channels', 'notices_sent')",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 9, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 10, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

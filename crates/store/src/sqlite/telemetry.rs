@@ -45,6 +45,7 @@ const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 pub(super) fn weight(item: &Lossy) -> usize {
     match item {
         Lossy::Snapshot(snapshot) => 256 + snapshot.body.len() + snapshot.health.len(),
+        Lossy::Health(row) => 256 + row.sections.len() + row.since.len(),
         Lossy::Logs(lines) => {
             lines.iter().map(|l| 256 + l.message.len() + l.fields.as_ref().map_or(0, String::len)).sum()
         }
@@ -59,6 +60,7 @@ pub(super) fn weight(item: &Lossy) -> usize {
 pub(super) fn take(tx: &mut Tx<'_>, item: &mut Lossy) -> Result<()> {
     match item {
         Lossy::Snapshot(snapshot) => keep_snapshot(tx.conn, snapshot),
+        Lossy::Health(row) => super::health::keep(tx.conn, row),
         Lossy::Logs(lines) => keep_logs(tx.conn, lines),
         Lossy::Seen { agent, at, hello } => {
             if let Some((meta, version)) = hello {

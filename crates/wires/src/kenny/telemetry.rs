@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use convoke_core::event::Event;
 use convoke_kenny::frame::Telemetry;
-use convoke_store::{Lossy, SnapshotRow};
+use convoke_store::{HealthRow, Lossy, SnapshotRow};
 
 use super::live::Tunnel;
 use convoke_gate::agents::budget::Taken;
@@ -29,25 +30,38 @@ impl Tunnel<'_> {
         false
     }
 
-    /// Judges a snapshot and shows what came of it. Answers what is to be kept, but for the body.
-    pub(super) fn judge(&self, telemetry: &Telemetry<'_>) -> SnapshotRow {
+    /// Judges a snapshot and shows what came of it. Answers what is to be kept, but for the body, and how its agent's health
+    /// changed.
+    pub(super) fn judge(&self, telemetry: &Telemetry<'_>) -> (SnapshotRow, Option<HealthRow>) {
         let now = clock::now();
         let os = self.agent.state().os;
         let verdict = fleet::judge(telemetry.snapshot.iter().map(|(name, raw)| (&**name, *raw)), os, now);
-        self.hub.agents.show(self.agent, &verdict, now);
+        let changed = self.hub.agents.show(self.agent, &verdict, now);
+        let noted = self.hub.health.note(&self.agent.id, verdict.overall, &verdict.sections, changed, now);
+        noted.worse.into_iter().for_each(|finding| self.hub.events.publish(Event::Finding(finding)));
         self.hub.metrics.snapshots.inc();
-        SnapshotRow {
+        let snapshot = SnapshotRow {
             id: 0,
             agent: self.agent.id.clone(),
             collected_at: telemetry.collected_at.to_string(),
             received_at: now,
             body: String::new(),
             health: verdict.health,
-        }
+        };
+        (snapshot, noted.row)
     }
 
     /// Keeps a snapshot; waits while the store has more to write than it can hold.
-    pub(super) async fn keep_snapshot(&mut self, mut snapshot: SnapshotRow, body: String) {
+    pub(super) async fn keep_snapshot(
+        &mut self,
+        (mut snapshot, health): (SnapshotRow, Option<HealthRow>),
+        body: String,
+    ) {
+        if let Some(health) = health
+            && let Err(why) = self.hub.store.enqueue(Lossy::Health(health)).await
+        {
+            tracing::error!(agent = %self.agent.id, %why, "cannot store a change of health");
+        }
         snapshot.body = body;
         if let Err(why) = self.hub.store.enqueue(Lossy::Snapshot(snapshot)).await {
             self.hub.metrics.dropped("snapshots", 1);

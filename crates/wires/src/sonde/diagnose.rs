@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use convoke_core::door::Door;
 use convoke_core::effect::Effect;
+use convoke_core::event::{Event, FindingEvent, FindingSource};
+use convoke_core::health::Status;
 use convoke_sonde::builtin;
 use convoke_sonde::runbook::{self, Finding, Outcome, Planned, Runbook, Severity};
 use futures_util::StreamExt as _;
@@ -280,6 +282,7 @@ pub(super) async fn run(
         return Err(first.unwrap_or(AskError::Busy("no probe could be run")));
     }
     let findings = judge(runbook, told, &values, &results);
+    tell(hub, sonde, &id, &findings);
     Ok(report(runbook, &sonde.name, &results, findings, started.elapsed()))
 }
 
@@ -387,6 +390,33 @@ impl Ran {
         self
     }
 }
+
+/// Whoever watches learns what a runbook found that needs a look.
+fn tell(hub: &Wires, sonde: &SondeAgent, runbook: &str, findings: &[Finding]) {
+    let status = |finding: &Finding| match finding.severity {
+        Severity::Critical => Some(Status::Crit),
+        Severity::Warning => Some(Status::Warn),
+        _ => None,
+    };
+    let at = clock::now();
+    let grave: Vec<_> = findings.iter().filter(|finding| status(finding).is_some()).collect();
+    let worst = grave.iter().filter_map(|finding| status(finding)).max();
+    let titles = grave.iter().take(MAX_TITLES).map(|finding| finding.title.clone()).collect();
+    hub.health.ran(&sonde.id, runbook, worst.map(|status| (status, titles)), at);
+    if let Some(status) = worst {
+        hub.events.publish(Event::Finding(FindingEvent {
+            agent: sonde.id.clone(),
+            source: FindingSource::Runbook,
+            subject: runbook.to_owned(),
+            status,
+            before: None,
+            at,
+        }));
+    }
+}
+
+/// Most findings of one run that are shown as waiting for a person.
+const MAX_TITLES: usize = 10;
 
 fn judge(runbook: &Runbook, told: Vec<Finding>, values: &Map<String, Value>, results: &[Ran]) -> Vec<Finding> {
     runbook::evaluate(runbook, told, values, |step| {
