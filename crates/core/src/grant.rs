@@ -78,8 +78,10 @@ pub enum Right {
     SignIn,
     /// Add, change and remove users.
     Users,
-    /// Enrol, tag, revoke, re-key and remove agents.
+    /// Enrol, tag and re-key agents, pair clients, open rooms and let others in: what hands on rights.
     Trust,
+    /// Revoke and remove agents and clients, kick participants: what only takes rights away.
+    Withdraw,
 }
 
 impl Right {
@@ -101,6 +103,7 @@ impl Right {
             Self::SignIn => "sign_in",
             Self::Users => "users",
             Self::Trust => "trust",
+            Self::Withdraw => "withdraw",
         }
     }
 }
@@ -215,8 +218,17 @@ impl Grant {
             Right::Policy => admin("policy"),
             Right::Tokens => admin("tokens"),
             Right::Users => admin("users"),
-            Right::Trust if self.role < Role::Admin => Err(Missing::Role { needed: Role::Admin, has: self.role }),
-            Right::Trust => Ok(()),
+            Right::Trust | Right::Withdraw if self.role < Role::Admin => {
+                Err(Missing::Role { needed: Role::Admin, has: self.role })
+            }
+            // A tag, a key or an invite hands on rights of every effect: whoever has not all of them hands on none.
+            Right::Trust
+                if self.scopes.effects.as_ref().is_some_and(|some| !Effect::ALL.iter().all(|e| some.contains(e))) =>
+            {
+                Err(Missing::Scope("effects"))
+            }
+            Right::Trust if self.scopes.tools.is_some() => Err(Missing::Scope("tools")),
+            Right::Trust | Right::Withdraw => Ok(()),
         }
     }
 
@@ -231,6 +243,26 @@ impl Grant {
     /// Whether it was made for an assistant: good at the door for them, and nowhere else.
     pub fn is_for_assistant(&self) -> bool {
         self.scopes.doors.as_deref() == Some(&[Door::Mcp])
+    }
+
+    /// Whether nobody may do with `other` what they may not do with this one. In doubt no: scopes are compared as they are
+    /// written.
+    pub fn covers(&self, other: &Self) -> bool {
+        fn lists<T: PartialEq>(wide: Option<&Vec<T>>, narrow: Option<&Vec<T>>) -> bool {
+            wide.is_none_or(|wide| narrow.is_some_and(|narrow| narrow.iter().all(|item| wide.contains(item))))
+        }
+        let limits =
+            |wide: Option<u32>, narrow: Option<u32>| wide.is_none_or(|wide| narrow.is_some_and(|n| n <= wide));
+        let (wide, narrow) = (&self.scopes, &other.scopes);
+        self.role >= other.role
+            && lists(wide.effects.as_ref(), narrow.effects.as_ref())
+            && lists(wide.tools.as_ref(), narrow.tools.as_ref())
+            && lists(wide.agents.as_ref(), narrow.agents.as_ref())
+            && lists(wide.tags.as_ref(), narrow.tags.as_ref())
+            && lists(wide.doors.as_ref(), narrow.doors.as_ref())
+            && limits(wide.calls_per_minute, narrow.calls_per_minute)
+            && limits(wide.concurrent_calls, narrow.concurrent_calls)
+            && (wide.approve == Some(true) || narrow.approve != Some(true))
     }
 
     /// Whether every right there is can be handed on with this grant: who holds it can let anyone in again.
@@ -350,6 +382,30 @@ mod tests {
     }
 
     #[test]
+    fn a_grant_covers_what_is_narrower() {
+        let check = |wide: (Role, &str), narrow: (Role, &str), expect: bool| {
+            let covers = grant(wide.0, wide.1).covers(&grant(narrow.0, narrow.1));
+            assert_eq!(covers, expect, "{wide:?} {narrow:?}");
+        };
+        check((Role::Admin, "{}"), (Role::Viewer, r#"{"tools":["fs_*"]}"#), true);
+        check((Role::Viewer, "{}"), (Role::Operator, r#"{"tools":[]}"#), false);
+        check((Role::Admin, "{}"), (Role::Admin, r#"{"approve":true}"#), false);
+        check((Role::Admin, r#"{"approve":true}"#), (Role::Admin, "{}"), true);
+        for list in ["effects", "tools", "agents", "tags", "doors"] {
+            let (one, two) = if list == "effects" { ("observe", "manage") } else { ("http", "mcp") };
+            let (some, more) = (format!(r#"{{"{list}":["{one}"]}}"#), format!(r#"{{"{list}":["{one}","{two}"]}}"#));
+            check((Role::Admin, &more), (Role::Admin, &some), true);
+            check((Role::Admin, &some), (Role::Admin, &more), false);
+            check((Role::Admin, &some), (Role::Admin, "{}"), false);
+        }
+        for limit in ["calls_per_minute", "concurrent_calls"] {
+            let (some, more) = (format!(r#"{{"{limit}":1}}"#), format!(r#"{{"{limit}":2}}"#));
+            check((Role::Admin, &more), (Role::Admin, &some), true);
+            check((Role::Admin, &some), (Role::Admin, &more), false);
+        }
+    }
+
+    #[test]
     fn approving_is_never_implied() {
         assert!(grant(Role::Admin, "{}").check(Right::Approve).is_err());
         assert!(grant(Role::Viewer, r#"{"approve":true}"#).check(Right::Approve).is_ok());
@@ -366,6 +422,22 @@ mod tests {
         }
         assert!(grant(Role::Admin, r#"{"approve":true}"#).check(Right::Tokens).is_ok());
         assert!(grant(Role::Operator, "{}").check(Right::Tokens).is_err());
+    }
+
+    #[test]
+    fn who_may_not_do_everything_hands_on_nothing_and_may_still_withdraw() {
+        for (scopes, may) in [
+            ("{}", true),
+            (r#"{"agents":["lab-*"]}"#, true),
+            (r#"{"effects":["observe","interact","manage"]}"#, true),
+            (r#"{"effects":["observe"]}"#, false),
+            (r#"{"tools":["fs_*"]}"#, false),
+        ] {
+            let admin = grant(Role::Admin, scopes);
+            assert_eq!(admin.check(Right::Trust).is_ok(), may, "{scopes}");
+            assert!(admin.check(Right::Withdraw).is_ok());
+        }
+        assert!(grant(Role::Operator, "{}").check(Right::Withdraw).is_err());
     }
 
     #[test]

@@ -159,6 +159,13 @@ impl Decision {
     }
 }
 
+/// Longest name of a caller, peer, tool or rule in a record.
+const MAX_NAME: usize = 512;
+/// Largest arguments in a record: as much as [`crate::redact`] leaves of them.
+const MAX_ARGS: usize = crate::redact::MAX_ARGS;
+/// Largest other facts in a record.
+const MAX_DETAIL: usize = 64 * 1024;
+
 /// A record before it has its place in the chain. A field that does not apply is absent. The order of the fields is
 /// the order in the canonical bytes that are hashed: it never changes, and new fields would need a new chain label.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -234,6 +241,37 @@ impl Draft {
         }
     }
 
+    /// The record as it is kept: whatever somebody put into it, no part of it is larger than it may be.
+    pub fn bounded(&self) -> Cow<'_, Self> {
+        let texts = [&self.who, &self.target, &self.tool, &self.args_digest, &self.rule];
+        let outcome = self.outcome.as_ref().map_or(0, |outcome| outcome.len());
+        let is_long = |raw: Option<&Box<RawValue>>, most: usize| raw.is_some_and(|raw| raw.get().len() > most);
+        let (args, detail) = (is_long(self.args.as_ref(), MAX_ARGS), is_long(self.detail.as_ref(), MAX_DETAIL));
+        if !args
+            && !detail
+            && outcome <= MAX_NAME
+            && texts.iter().all(|t| t.as_ref().is_none_or(|t| t.len() <= MAX_NAME))
+        {
+            return Cow::Borrowed(self);
+        }
+        let mut draft = self.clone();
+        let texts = [&mut draft.who, &mut draft.target, &mut draft.tool, &mut draft.args_digest, &mut draft.rule];
+        for text in texts.into_iter().flatten() {
+            text.truncate(text.floor_char_boundary(MAX_NAME));
+        }
+        if let Some(text) = draft.outcome.as_mut().filter(|_| outcome > MAX_NAME) {
+            let cut = text.floor_char_boundary(MAX_NAME);
+            text.to_mut().truncate(cut);
+        }
+        for (raw, is_long) in [(&mut draft.args, args), (&mut draft.detail, detail)] {
+            if let Some(raw) = raw.as_mut().filter(|_| is_long) {
+                let note = serde_json::json!({ "[too large to keep]": raw.get().len() });
+                *raw = serde_json::value::to_raw_value(&note).unwrap_or_else(|_| RawValue::NULL.to_owned());
+            }
+        }
+        Cow::Owned(draft)
+    }
+
     /// With a detail object.
     #[must_use]
     pub fn detail(mut self, value: &serde_json::Value) -> Self {
@@ -246,4 +284,29 @@ impl Draft {
 /// to the bytes that were hashed.
 fn absent(value: &Option<Box<RawValue>>) -> bool {
     value.as_ref().is_none_or(|raw| raw.get() == "null")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_record_is_larger_than_it_may_be() {
+        let long = "ü".repeat(1 << 20);
+        let raw = |value| serde_json::value::to_raw_value(&value).ok();
+        let mut draft =
+            Draft::new(Timestamp::from_millis(0), Kind::Call).detail(&serde_json::json!({ &long: &long }));
+        draft.args = raw(serde_json::json!({ &long: 1 }));
+        draft.args_digest = Some(long.clone());
+        draft.rule = Some(long.clone());
+        draft.tool = Some(long.clone());
+        draft.target = Some(long.clone());
+        draft.outcome = Some(long.clone().into());
+        draft.who = Some(long);
+        let bounded = draft.bounded();
+        let size = serde_json::to_string(&bounded).expect("serialises").len();
+        assert!(size < 4096, "{size}");
+        assert_eq!(bounded.args.as_ref().map(|raw| raw.get()), Some(r#"{"[too large to keep]":2097158}"#));
+        assert!(matches!(bounded.bounded(), Cow::Borrowed(_)), "and stays as it is");
+    }
 }

@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::ApiError;
 use crate::extract::limit;
 use crate::keeper::record_refusal;
+use crate::page::Page;
 
 /// The agent that a caller means by an id or a name, if it is within their reach.
 pub async fn in_reach(hub: &Hub, caller: &Caller, text: &str) -> Result<Arc<Agent>, ApiError> {
@@ -68,7 +69,7 @@ pub fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<AgentList,
     };
     let asked = Query::parse(query.query.as_deref().unwrap_or_default());
     let asked = asked.map_err(|why| ApiError::bad_request(why.to_string()))?;
-    let mut agents = Vec::new();
+    let mut agents = Page::new(limit);
     let mut next = None;
     for agent in hub.agents.list(query.after.as_deref()).iter() {
         let state = agent.state();
@@ -81,13 +82,13 @@ pub fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<AgentList,
         if !wanted {
             continue;
         }
-        if agents.len() == limit {
+        if agents.is_full() {
             next = agents.last().map(|last: &AgentView| last.id.clone());
             break;
         }
         agents.push(view(agent));
     }
-    Ok(AgentList { agents, next })
+    Ok(AgentList { agents: agents.into_items(), next })
 }
 
 pub fn view(agent: &Agent) -> AgentView {

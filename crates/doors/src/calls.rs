@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::ApiError;
 use crate::extract::limit;
 use crate::keeper::record_refusal;
+use crate::page::Page;
 
 impl From<PlaceError> for ApiError {
     fn from(error: PlaceError) -> Self {
@@ -111,11 +112,9 @@ pub fn list(hub: &Hub, caller: &Caller, query: &CallQuery) -> Result<CallList, A
             && query.agent.as_ref().is_none_or(|agent| call.target.as_str() == agent)
             && (call.caller == caller.token.id || sees_others(hub, caller, call.target.as_str()))
     };
-    let mut calls = hub.calls.newest(query.after, is_wanted);
-    let is_cut = calls.len() > limit;
-    calls.truncate(limit);
-    let next = calls.last().filter(|_| is_cut).map(|last| last.id);
-    Ok(CallList { calls: calls.iter().map(|call| summary(hub, call)).collect(), next })
+    let newest = hub.calls.newest(query.after, is_wanted);
+    let (calls, next) = Page::of(newest.iter().map(|call| summary(hub, call)), limit, |call| call.call_id);
+    Ok(CallList { calls, next })
 }
 
 fn summary(hub: &Hub, call: &Arc<Call>) -> CallSummary {

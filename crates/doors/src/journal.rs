@@ -8,7 +8,7 @@ use convoke_core::journal::Kind;
 use convoke_core::time::Timestamp;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
-use convoke_store::JournalFilter;
+use convoke_store::{JournalFilter, PAGE_BYTES};
 
 use crate::ApiError;
 use crate::agents::with_id;
@@ -101,10 +101,11 @@ pub async fn journal_page(
         kind: query.kind,
         call_id: call_id.or(query.call),
     };
-    let (mut records, mut looked_at) = (Vec::new(), 0);
+    let (mut records, mut looked_at, mut bytes) = (Vec::new(), 0, 0);
     loop {
         let rows = hub.store.journal(filter.clone()).await?;
-        let is_full = rows.len() == filter.limit as usize;
+        let read: usize = rows.iter().map(|row| row.json.get().len()).sum();
+        let is_full = rows.len() == filter.limit as usize || read >= PAGE_BYTES;
         let mut last = rows.last().map(|row| row.seq);
         looked_at += rows.len();
         for row in rows {
@@ -117,15 +118,17 @@ pub async fn journal_page(
             if !search.fits(&about, row.json.get()) || !visible(hub, caller, about.target.as_deref()) {
                 continue;
             }
+            bytes += row.json.get().len();
             records.push(row.json);
-            if !search.is_empty() && records.len() == limit as usize {
+            if !search.is_empty() && (records.len() == limit as usize || bytes >= PAGE_BYTES) {
                 last = Some(row.seq);
                 break;
             }
         }
-        let goes_on = is_full || (!search.is_empty() && records.len() == limit as usize);
+        let is_done = records.len() == limit as usize || bytes >= PAGE_BYTES;
+        let goes_on = is_full || (!search.is_empty() && is_done);
         let next = last.filter(|_| goes_on);
-        if search.is_empty() || next.is_none() || records.len() == limit as usize || looked_at >= LOOKED_AT {
+        if search.is_empty() || next.is_none() || is_done || looked_at >= LOOKED_AT {
             return Ok(JournalPage { records, next });
         }
         if filter.before.is_some() {

@@ -26,6 +26,7 @@ use convoke_gate::calls::to_its_end;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::{AuthError, Caller};
+use convoke_gate::shares::Unproven;
 
 /// How the command line makes itself known.
 const CLIENT: HeaderName = HeaderName::from_static(CLIENT_HEADER);
@@ -314,6 +315,9 @@ async fn keep(hub: &Hub, route: &Route, request: &mut Request, from: IpAddr) -> 
         None if right == Right::Guest && !request.headers().contains_key(header::AUTHORIZATION) => return Ok(None),
         None => authenticate(hub, route, request, from)?,
     };
+    if let Some(unproven) = request.extensions().get::<Unproven>() {
+        unproven.proven();
+    }
     let grant = &caller.token.grant;
     // Who came by the welcome link may add the first user.
     let has_right = || if right == Right::Users && caller.is_welcome() { Ok(()) } else { grant.check(right) };
@@ -331,13 +335,13 @@ async fn keep(hub: &Hub, route: &Route, request: &mut Request, from: IpAddr) -> 
     }
     if let Some(session) = &caller.session {
         let changes = request.method() != Method::GET && request.method() != Method::HEAD;
-        let is_grave = matches!(right, Right::Policy | Right::Tokens | Right::Trust | Right::Users);
+        let is_grave = matches!(right, Right::Policy | Right::Tokens | Right::Trust | Right::Withdraw | Right::Users);
         if changes && is_grave && !session.is_stepped_up(clock::now()) {
             return Err(ApiError::step_up());
         }
         return Ok(Some(caller));
     }
-    if caller.token.used(clock::now(), caller.address) {
+    if caller.token.used(clock::now()) {
         let used = Lossy::TokenUsed(caller.token.id, clock::now());
         if let Err(why) = hub.store.enqueue(used).await {
             tracing::error!(%why, "cannot store when a token was last used");
@@ -405,14 +409,17 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// A known caller was refused: recorded one by one, and committed before the caller is told.
+/// A known caller was refused: recorded one by one up to a number a minute, and committed before the caller is told.
 pub async fn record_refusal(hub: &Hub, caller: &Caller, what: &str, target: Option<&str>) {
+    hub.metrics.refused(caller.door.name(), "known");
+    if !hub.refusals.count(&caller.token) {
+        return;
+    }
     let mut record = Draft::new(clock::now(), Kind::Refusal).detail(&json!({ "what": what }));
     record.who = Some(caller.token.name.clone());
     record.door = Some(caller.door);
     record.target = target.map(Into::into);
     record.decision = Some(Decision::Denied);
-    hub.metrics.refused(caller.door.name(), "known");
     if let Err(why) = hub.store.append(record).await {
         tracing::error!(%why, "cannot record a refusal");
     }

@@ -11,8 +11,10 @@ pub mod extract;
 pub mod journal;
 pub mod keeper;
 pub mod origin;
+pub mod page;
 pub mod reader;
 pub mod telemetry;
+pub mod withdrawn;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -271,11 +271,13 @@ fn enter(hub: &Hub, token: &Arc<Token>) -> Result<(CallPermit, OwnedSemaphorePer
 
 /// Records that a call is refused; answers why.
 async fn refuse(hub: &Hub, planned: &Planned, why: PlaceError) -> PlaceError {
-    let mut record = planned.record(clock::now(), Phase::Outcome);
-    record.decision = Some(Decision::Denied);
-    record.outcome = Some(code::DENIED.into());
-    if let Err(unrecorded) = hub.store.append(record).await {
-        return unrecorded.into();
+    if hub.refusals.count(&planned.token) {
+        let mut record = planned.record(clock::now(), Phase::Outcome);
+        record.decision = Some(Decision::Denied);
+        record.outcome = Some(code::DENIED.into());
+        if let Err(unrecorded) = hub.store.append(record).await {
+            return unrecorded.into();
+        }
     }
     hub.metrics.refused(planned.door.name(), "known");
     planned.call.finish(Done::new(code::DENIED));

@@ -1,6 +1,6 @@
 //! The hub's shared state: one cheap handle that every door and every task holds.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +32,9 @@ use crate::metrics::{Gauges, Metrics};
 use crate::operators::Operators;
 use crate::part;
 use crate::policy::Policy;
+use crate::refusals::Refusals;
 use crate::settings::Settings;
+use crate::shares::{Share, Shares};
 use crate::strangers::Strangers;
 
 /// A handle on the hub.
@@ -72,6 +74,10 @@ pub struct HubState {
     pub health: Changes,
     /// Refusals of strangers.
     pub strangers: Strangers,
+    /// Refusals of known callers.
+    pub refusals: Refusals,
+    /// Connections of those who have not shown yet who they are, shared out per address.
+    pub unproven: Arc<Shares>,
     /// How much each kenny agent may log and push.
     pub budgets: Budgets,
     /// Counters.
@@ -169,6 +175,7 @@ impl Hub {
         let metrics = Metrics::new(&parts);
         let (all, per_token) = (settings.events.max_streams, settings.events.max_streams_per_token);
         let events = Arc::new(Events::new(store.hub_id(), all, per_token));
+        let unproven = Shares::new(settings.hub.max_connections);
         let observer = Arc::clone(&events);
         store.on_committed(Box::new(move |item| observer.committed(item)));
         Self(Arc::new(HubState {
@@ -192,6 +199,8 @@ impl Hub {
             deadlines,
             health: Changes::default(),
             strangers: Strangers::default(),
+            refusals: Refusals::default(),
+            unproven,
             budgets: Budgets::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -251,6 +260,13 @@ impl Hub {
             return format!("{}://localhost:{}", if self.tls { "https" } else { "http" }, self.listen.port());
         }
         self.base_url()
+    }
+
+    /// A share for the connection of somebody who has not shown yet who they are: of one address they leave as many as they
+    /// take.
+    pub fn share_for_stranger(&self, from: IpAddr) -> Option<Share> {
+        let proven = self.connections.load(Ordering::Relaxed).saturating_sub(self.unproven.count());
+        self.unproven.take_beside(from, proven)
     }
 
     /// Takes a record that nobody waits for; a failure is logged.

@@ -17,8 +17,10 @@ pub mod own_files;
 pub mod part;
 pub mod people;
 pub mod policy;
+pub mod refusals;
 pub mod resolve;
 pub mod settings;
+pub mod shares;
 pub mod strangers;
 
 pub use adopt::Adopted;

@@ -6,7 +6,7 @@ pub mod throttle;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use convoke_core::door::Door;
 use convoke_core::grant::Grant;
@@ -40,7 +40,6 @@ pub struct Token {
     revoked: std::sync::atomic::AtomicBool,
     paused: std::sync::atomic::AtomicBool,
     last_used: AtomicI64,
-    last_address: Mutex<Option<IpAddr>>,
 }
 
 impl Token {
@@ -57,7 +56,6 @@ impl Token {
             revoked: false.into(),
             paused: false.into(),
             last_used: AtomicI64::new(i64::MIN),
-            last_address: Mutex::new(None),
         }
     }
 
@@ -74,6 +72,11 @@ impl Token {
     /// Whether it may be used.
     pub fn is_active(&self, now: Timestamp) -> bool {
         !self.revoked.load(Ordering::Acquire) && !self.is_paused() && self.expires_at.is_none_or(|at| now < at)
+    }
+
+    /// Whether it was revoked.
+    pub fn is_revoked(&self) -> bool {
+        self.revoked.load(Ordering::Acquire)
     }
 
     /// Whether it is good for nothing until somebody goes on with it.
@@ -108,19 +111,13 @@ impl Token {
     }
 
     /// Notes a use. True when the store should hear of it: once a minute is enough.
-    pub fn used(&self, now: Timestamp, from: IpAddr) -> bool {
-        // Every time: who works at an address must not be locked out by who guesses there, from the first use on.
-        *self.last_address.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
+    pub fn used(&self, now: Timestamp) -> bool {
         let before = self.last_used.load(Ordering::Relaxed);
         if before != i64::MIN && now.millis() < before + 60_000 {
             return false;
         }
         self.last_used.store(now.millis(), Ordering::Relaxed);
         true
-    }
-
-    fn is_known_at(&self, from: IpAddr) -> bool {
-        *self.last_address.lock().unwrap_or_else(PoisonError::into_inner) == Some(from)
     }
 }
 
@@ -167,7 +164,7 @@ pub struct Operators {
     guests: RwLock<HashMap<TokenId, Arc<Token>>>,
     /// Users, and the sessions in which they are signed in.
     pub people: People,
-    /// Slows guessing.
+    /// Slows whoever shows wrong tokens; of other doors each has its own.
     pub throttle: throttle::Throttle,
     /// The turn of one who revokes: of two who revoke each other, one must stay.
     pub revoking: tokio::sync::Mutex<()>,
@@ -182,7 +179,7 @@ pub enum AuthError {
     Unknown,
     /// It is paused.
     Paused,
-    /// Too many wrong ones from this address; not even looked at.
+    /// A wrong one after too many from this address.
     Throttled {
         /// For how long.
         seconds: u32,
@@ -212,7 +209,6 @@ impl Operators {
             revoked: row.revoked_at.is_some().into(),
             paused: false.into(),
             last_used: AtomicI64::new(row.last_used.map_or(i64::MIN, Timestamp::millis)),
-            last_address: Mutex::new(None),
         };
         self.by_hash.write().unwrap_or_else(PoisonError::into_inner).insert(row.hash, Arc::new(token));
     }
@@ -301,20 +297,17 @@ impl Operators {
     ) -> Result<Arc<Token>, AuthError> {
         let Some(bearer) = bearer else { return Err(AuthError::Missing) };
         let found = self.by_hash.read().unwrap_or_else(PoisonError::into_inner).get(&bearer).cloned();
-        if let Some(seconds) = self.throttle.blocked_for(from, now) {
-            // Someone guesses from this address. Whoever has been working from it goes on; nobody else is looked at.
-            return match found {
-                Some(token) if token.is_active(now) && token.is_known_at(from) => Ok(token),
-                _ => Err(AuthError::Throttled { seconds }),
-            };
-        }
         match found {
+            // Whatever others try at the same address: a token is not guessed.
             Some(token) if token.is_active(now) => Ok(token),
             Some(token) if token.state(now) == "paused" => Err(AuthError::Paused),
-            _ => {
-                self.throttle.failed(from, now);
-                Err(AuthError::Unknown)
-            }
+            _ => match self.throttle.blocked_for(from, now) {
+                Some(seconds) => Err(AuthError::Throttled { seconds }),
+                None => {
+                    self.throttle.failed(from, now);
+                    Err(AuthError::Unknown)
+                }
+            },
         }
     }
 }
@@ -361,30 +354,23 @@ mod tests {
     }
 
     #[test]
-    fn guessing_blocks_the_address_but_not_who_works_from_it() {
+    fn guessing_blocks_who_guesses_and_no_token_that_is_good() {
         let secret = SecretText::new("s");
         let all = operators(&secret, None);
-        let token = all.authenticate(Some(secret.hash()), HERE, at(0)).expect("valid");
-        token.used(at(0), HERE);
         let wrong = SecretText::new("w");
-        for address in [HERE, THERE] {
-            while all.authenticate(Some(wrong.hash()), address, at(1)).err() == Some(AuthError::Unknown) {}
-        }
-        assert!(all.authenticate(Some(secret.hash()), HERE, at(2)).is_ok());
-        assert_eq!(
-            all.authenticate(Some(secret.hash()), THERE, at(2)).err(),
-            Some(AuthError::Throttled { seconds: 60 })
-        );
-        assert!(all.authenticate(Some(secret.hash()), THERE, at(2 + 60_000)).is_ok(), "a minute later all is well");
+        let guess = |from, ms| all.authenticate(Some(wrong.hash()), from, at(ms)).err();
+        while guess(HERE, 1) == Some(AuthError::Unknown) {}
+        assert_eq!(guess(HERE, 2), Some(AuthError::Throttled { seconds: 60 }));
+        assert!(all.authenticate(Some(secret.hash()), HERE, at(2)).is_ok(), "though nobody has worked from there");
+        assert_eq!(guess(THERE, 2), Some(AuthError::Unknown));
+        assert_eq!(guess(HERE, 2 + 60_000), Some(AuthError::Unknown), "a minute later they are told more again");
     }
 
     #[test]
-    fn who_works_somewhere_is_known_there_from_the_first_use() {
+    fn the_store_hears_of_uses_once_a_minute() {
         let token = SecretText::new("s");
         let all = operators(&token, None);
         let token = all.authenticate(Some(token.hash()), HERE, at(0)).expect("valid");
-        assert!(token.used(at(0), HERE) && token.is_known_at(HERE));
-        assert!(!token.used(at(1), THERE), "the store heard of it a moment ago");
-        assert!(token.is_known_at(THERE));
+        assert_eq!([0, 1, 59_999, 60_000].map(|ms| token.used(at(ms))), [true, false, false, true]);
     }
 }

@@ -15,12 +15,14 @@ use convoke_doors::ApiError;
 use convoke_doors::agents::{change_record as record, in_reach, in_reach_by, in_turn, page, view};
 use convoke_doors::extract::{By, Json, PathOf, QueryOf};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::agents::Agent;
 use convoke_gate::calls;
 use convoke_gate::hub::Hub;
 use convoke_gate::link::Close;
 use convoke_gate::operators::Caller;
 use convoke_gate::resolve;
+use convoke_store::StoreError;
 
 /// Most tags of one agent.
 const MAX_TAGS: usize = 32;
@@ -118,13 +120,13 @@ pub async fn remove(
     let id = agent.id.as_str();
     check_rules_hold(&hub, &caller, &agent, &[]).await?;
     // First out of memory: no handshake may succeed between the two.
-    let before = std::mem::replace(&mut agent.state().trust, Trust::Revoked);
-    hub.agents.close_link(&agent, Close::Revoked);
+    revoke_now(&hub, &agent);
     let removed = hub.store.remove_agent(&agent.id, record(&caller, Kind::Trust, id, "removed")).await;
-    let removed = removed.inspect_err(|_| {
-        // Not recorded, so not done: the operator is told and can try again.
-        agent.state().trust = before;
-    })?;
+    let Some(removed) = StoreError::owed(removed)? else {
+        // Known, and revoked, until it is stored: what is kept of it would otherwise let it in again.
+        withdraw(&hub, &caller, &agent, "the agent was removed").await;
+        return Stored::Owed.answer(&json!({ "ok": true, "agent_id": id }));
+    };
     hub.agents.remove(id);
     hub.parts.iter().for_each(|part| part.agent_removed(&agent.id));
     hub.health.forget(&agent.id);
@@ -140,34 +142,32 @@ pub async fn revoke(
     State(hub): State<Hub>,
     By(caller): By,
     PathOf(id): PathOf<String>,
-) -> Result<Json<AgentView>, ApiError> {
+) -> Result<Json<serde_json::Value>, ApiError> {
     // At once, though another's turn may not be over: what that puts in force is taken away again when ours comes.
     let meant = in_reach(&hub, &caller, &id).await?;
     hub.agents.close_link(&meant, Close::Revoked);
     let (agent, _turn) = in_turn(&hub, &caller, meant.id.as_str()).await?;
     let id = agent.id.as_str();
-    let before = {
-        let mut state = agent.state();
-        (std::mem::replace(&mut state.trust, Trust::Revoked), state.public_key.take())
-    };
-    hub.agents.close_link(&agent, Close::Revoked);
-    let stored =
-        hub.store.set_trust(&agent.id, Trust::Revoked, true, record(&caller, Kind::Trust, id, "revoked")).await;
-    match stored {
-        Ok(true) => {
-            hub.events.agent(&agent.id, AgentChange::Trust);
-            withdraw(&hub, &caller, &agent, "the agent was revoked").await;
-            Ok(Json(view(&agent)))
-        }
-        Ok(false) => Err(ApiError::no_agent(id)),
-        Err(why) => {
-            // Not recorded, so not done: the operator is told and can try again.
-            let mut state = agent.state();
-            (state.trust, state.public_key) = before;
-            drop(state);
-            Err(why.into())
-        }
+    revoke_now(&hub, &agent);
+    let record = record(&caller, Kind::Trust, id, "revoked");
+    let known = StoreError::owed(hub.store.set_trust(&agent.id, Trust::Revoked, true, record).await)?;
+    if known == Some(false) {
+        return Err(ApiError::no_agent(id));
     }
+    hub.events.agent(&agent.id, AgentChange::Trust);
+    withdraw(&hub, &caller, &agent, "the agent was revoked").await;
+    let stored = if known.is_some() { Stored::Yes } else { Stored::Owed };
+    stored.answer(&view(&agent))
+}
+
+/// Its key is refused from this moment on, whatever the disk does.
+fn revoke_now(hub: &Hub, agent: &Agent) {
+    {
+        let mut state = agent.state();
+        state.trust = Trust::Revoked;
+        state.public_key = None;
+    }
+    hub.agents.close_link(agent, Close::Revoked);
 }
 
 /// Ends what waits for a person and would go to this agent. If that fails, it is refused when someone says yes.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf};
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 
@@ -41,9 +42,9 @@ pub async fn pause(
     record.who = Some(caller.token.name.clone());
     record.door = Some(caller.door);
     record.decision = Some(Decision::Allowed);
-    hub.store.pause_token(id, paused, record).await?;
+    let stored = Stored::of(hub.store.pause_token(id, paused, record).await)?;
     if !paused {
         token.pause(false);
     }
-    Ok(Json(json!({ "ok": true, "id": id, "paused": paused })))
+    stored.answer(&json!({ "ok": true, "id": id, "paused": paused }))
 }

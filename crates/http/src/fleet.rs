@@ -10,7 +10,7 @@ use axum::http::Response;
 use convoke_api::fleet::{Fleet, FleetQuery, History, HistoryEntry, HistoryQuery, Snapshot, SnapshotQuery};
 use convoke_core::json;
 use convoke_core::time::Timestamp;
-use convoke_store::{Before, SnapshotRow};
+use convoke_store::{Before, PAGE_BYTES, SnapshotRow};
 use hyper::body::Frame;
 
 use convoke_doors::ApiError;
@@ -90,25 +90,12 @@ pub async fn history(
     let before = query.before.map(|text| before(&text)).transpose()?;
     let limit = limit(query.limit)?;
     let rows = hub.store.snapshots(&agent.id, before, limit).await?;
-    let mut is_full = rows.len() == limit as usize;
-    let mut last = None;
-    let mut snapshots = Vec::with_capacity(rows.len());
-    let mut size = 0;
-    for row in rows {
-        if size > PAGE_BYTES {
-            is_full = true;
-            break;
-        }
-        last = Some(format!("{}{PLACE}{}", row.received_at, row.id));
-        let entry = entry(row, query.section.as_deref())?;
-        size += entry.health.get().len() + entry.payload.as_ref().map_or(0, |payload| payload.get().len());
-        snapshots.push(entry);
-    }
-    Ok(Json(History { snapshots, next: last.filter(|_| is_full) }))
+    let bytes: usize = rows.iter().map(SnapshotRow::bytes).sum();
+    let is_full = rows.len() == limit as usize || bytes >= PAGE_BYTES;
+    let next = rows.last().filter(|_| is_full).map(|row| format!("{}{PLACE}{}", row.received_at, row.id));
+    let snapshots = rows.into_iter().map(|row| entry(row, query.section.as_deref())).collect::<Result<_, _>>()?;
+    Ok(Json(History { snapshots, next }))
 }
-
-/// A page of a history ends with so many bytes.
-const PAGE_BYTES: usize = 4 << 20;
 
 fn entry(row: SnapshotRow, section: Option<&str>) -> Result<HistoryEntry, ApiError> {
     let (overall, _) = fleet::statuses(&row.health);

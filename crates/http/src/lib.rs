@@ -28,7 +28,7 @@ use convoke_doors::Doors;
 /// Opens the API's doors, each with the right it needs.
 #[rustfmt::skip]
 pub fn open(doors: Doors) -> Doors {
-    use Right::{Approve, Call, Policy, Public, SignIn, Tokens, Trust, Users, View};
+    use Right::{Approve, Call, Policy, Public, SignIn, Tokens, Trust, Users, View, Withdraw};
     doors
         .open(Method::GET, "/healthz", Public, operations::healthz)
         .open(Method::GET, "/readyz", Public, operations::readyz)
@@ -38,8 +38,8 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/agents", View, agents::list)
         .open(Method::GET, "/api/agents/{id}", View, agents::show)
         .open(Method::PATCH, "/api/agents/{id}", Trust, agents::patch)
-        .open(Method::DELETE, "/api/agents/{id}", Trust, agents::remove)
-        .open(Method::POST, "/api/agents/{id}/revoke", Trust, agents::revoke)
+        .open(Method::DELETE, "/api/agents/{id}", Withdraw, agents::remove)
+        .open(Method::POST, "/api/agents/{id}/revoke", Withdraw, agents::revoke)
         .open_for_calls(Method::POST, calls::PATH, Call, calls::call)
         .open(Method::GET, "/api/agents/{id}/snapshot", View, fleet::snapshot)
         .open(Method::GET, "/api/agents/{id}/snapshots", View, fleet::history)

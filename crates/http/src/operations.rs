@@ -22,6 +22,8 @@ pub async fn readyz(State(hub): State<Hub>) -> Response<Body> {
     let store = hub.store.stats();
     let why = if hub.stopping.is_cancelled() {
         Some("stopping")
+    } else if store.owed > 0 {
+        Some("withdrawals in force are not stored yet: the disk takes nothing")
     } else if store.failing {
         Some("the store fails to commit")
     } else if store.queued >= store.queue_limit {

@@ -13,6 +13,7 @@ use convoke_doors::ApiError;
 use convoke_doors::From;
 use convoke_doors::extract::{By, Json, MaybeCaller, PathOf};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
@@ -24,6 +25,9 @@ use crate::users::{record, unknown};
 
 /// Longest name of a passkey.
 const MAX_NAME: usize = 64;
+
+/// Under which name wrong passkeys are counted; no user has it.
+const PASSKEYS: &str = "\0passkeys";
 
 #[utoipa::path(get, path = "/api/session/passkey", responses((status = 200, body = PasskeySupport)), tag = "people")]
 /// Whether passkeys can be used at the address that the request names, and if not, why.
@@ -44,9 +48,6 @@ pub async fn challenge(
 ) -> Result<Json<PasskeyChallenge>, ApiError> {
     let people = &hub.operators.people;
     let party = party(&hub, &headers).map_err(none_here)?;
-    if let Some(seconds) = people.attempts.blocked_for("", from, clock::now()) {
-        return Err(slowed(&hub, from, seconds));
-    }
     let own = caller.and_then(|caller| caller.session.as_ref()?.user());
     let own = own.map(|id| (id, people.passkeys(id))).filter(|(_, have)| !have.is_empty());
     let made = match own {
@@ -66,11 +67,12 @@ pub async fn sign_in(
     Json(body): Json<PasskeyAnswer>,
 ) -> Result<Response<Body>, ApiError> {
     let people = &hub.operators.people;
-    if let Some(seconds) = people.attempts.blocked_for("", from, clock::now()) {
-        return Err(slowed(&hub, from, seconds));
-    }
+    // A passkey is not guessed: only who shows a wrong one is slowed.
     let wrong = |why: Refused| {
-        people.attempts.failed("", from, clock::now());
+        if let Some(seconds) = people.attempts.blocked_for(PASSKEYS, from, clock::now()) {
+            return slowed(&hub, from, seconds);
+        }
+        people.attempts.failed(PASSKEYS, from, clock::now());
         refused(&hub, from);
         not_taken(why)
     };
@@ -183,9 +185,10 @@ pub async fn remove(
     // In force before it is kept: what is withdrawn waits for no disk.
     people.remove_passkey(&row.id);
     let detail = json!({ "passkey": row.name, "id": row.id });
-    hub.store.remove_passkey(id, &row.id, record(&caller, &name, "passkey removed", detail)).await?;
+    let record = record(&caller, &name, "passkey removed", detail);
+    let stored = Stored::of(hub.store.remove_passkey(id, &row.id, record).await)?;
     tell(&hub, &name, "passkey removed");
-    Ok(Json(json!({ "ok": true, "id": row.id })))
+    stored.answer(&json!({ "ok": true, "id": row.id }))
 }
 
 /// Whoever is signed in as this user and has shown who they are just now.

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use convoke_api::record::{CheckpointPage, CheckpointQuery, JournalPage, JournalQuery, LogEntry, LogPage, LogQuery};
 use convoke_core::id::PeerId;
-use convoke_store::{LogFilter, LogRow};
+use convoke_store::{LogFilter, LogRow, PAGE_BYTES};
 use serde_json::value::RawValue;
 
 use convoke_doors::ApiError;
@@ -57,32 +57,15 @@ pub async fn logs(
         before: query.before,
         limit,
     };
-    let mut rows = hub.store.logs(filter).await?;
-    let is_full = rows.len() == limit as usize;
-    let is_cut = cut_to_size(&mut rows);
-    let next = (is_full || is_cut).then(|| rows.last().map(|r| r.id)).flatten();
+    let rows = hub.store.logs(filter).await?;
+    let is_full = rows.len() == limit as usize || rows.iter().map(LogRow::bytes).sum::<usize>() >= PAGE_BYTES;
+    let next = is_full.then(|| rows.last().map(|r| r.id)).flatten();
     let entries = rows
         .into_iter()
         .filter(|row| visible(&hub, &caller, row.agent.as_ref().map(PeerId::as_str)))
         .map(entry)
         .collect();
     Ok(Json(LogPage { entries, next }))
-}
-
-/// A page of log lines ends with so many bytes of them: agents write long ones, and pages that are not read wait in memory.
-const PAGE_BYTES: usize = 1 << 20;
-
-/// Leaves as many lines as a page holds, and one at the least. Whether there were more.
-fn cut_to_size(rows: &mut Vec<LogRow>) -> bool {
-    let mut size = 0;
-    let fits = rows.iter().take_while(|row| {
-        let before = size;
-        size += row.message.len() + row.target.len() + row.fields.as_ref().map_or(0, String::len);
-        before == 0 || size <= PAGE_BYTES
-    });
-    let (count, all) = (fits.count(), rows.len());
-    rows.truncate(count);
-    count < all
 }
 
 fn entry(row: LogRow) -> LogEntry {

@@ -25,12 +25,16 @@ use convoke_doors::From;
 use convoke_doors::cookie::Way;
 use convoke_doors::extract::{By, Json, MaybeCaller, PathOf, QueryOf, limit};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::page::Page;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
 use convoke_gate::people::passwords::Busy;
 use convoke_gate::people::{Arrival, MAX_SESSIONS, NewCookie, People, Session, User, WELCOME};
 
+/// Under which name wrong links are counted; no user has it.
+const LINKS: &str = "\0links";
 /// Longest name of a browser that is kept.
 const MAX_BROWSER: usize = 200;
 
@@ -78,8 +82,8 @@ pub async fn sign_out(
     headers: HeaderMap,
 ) -> Result<Response<Body>, ApiError> {
     let session = own_session(&caller)?;
-    end(&hub, &caller, session, "signed out").await?;
-    let mut response = Json(json!({ "ok": true })).into_response();
+    let stored = end(&hub, &caller, session, "signed out").await?;
+    let mut response = stored.answer(&json!({ "ok": true }))?.into_response();
     if let Some(cookie) = Way::of(&hub, &headers).clear() {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
@@ -112,15 +116,15 @@ pub async fn link(
 ) -> Result<Response<Body>, ApiError> {
     let people = &hub.operators.people;
     let now = clock::now();
-    // No name to slow by: the secret has 256 random bits, so this is about noise.
-    if let Some(seconds) = people.attempts.blocked_for("", from, now) {
-        return Err(slowed(&hub, from, seconds));
-    }
     let secret = body.secret.0.reveal();
     let hash = TokenHash::of(secret.rsplit('#').next().unwrap_or(secret));
     let _turn = people.turn.lock().await;
     let unknown = || {
-        people.attempts.failed("", from, now);
+        // The secret has 256 random bits, so this is about noise, and who has a good link is never slowed.
+        if let Some(seconds) = people.attempts.blocked_for(LINKS, from, now) {
+            return slowed(&hub, from, seconds);
+        }
+        people.attempts.failed(LINKS, from, now);
         refused(&hub, from);
         ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "this link was used, has expired or was replaced")
             .hint("an admin makes a new one with `convoke users link NAME`; the first one comes with the hub's start")
@@ -171,8 +175,8 @@ pub async fn list(
         last_seen: session.last_seen(),
         expires_at: session.expires_at,
     };
-    let next = (left.len() > limit).then(|| left[limit - 1].id);
-    Ok(Json(SessionList { sessions: left.iter().take(limit).map(view).collect(), next }))
+    let (sessions, next) = Page::of(left.iter().map(view), limit, |session| session.id);
+    Ok(Json(SessionList { sessions, next }))
 }
 
 #[utoipa::path(delete, path = "/api/sessions/{id}", params(("id" = String, Path)), responses((status = 200), (status = 404)), tag = "people")]
@@ -189,8 +193,8 @@ pub async fn end_one(
         record_refusal(&hub, &caller, "ending another user's session", None).await;
         return Err(unknown());
     }
-    end(&hub, &caller, &session, "session ended").await?;
-    Ok(Json(json!({ "ok": true, "id": id })))
+    let stored = end(&hub, &caller, &session, "session ended").await?;
+    stored.answer(&json!({ "ok": true, "id": id }))
 }
 
 /// The session of who is signed in.
@@ -295,13 +299,13 @@ async fn settle_in(
     let (_, token) = caller.ok_or_else(ApiError::internal)?;
     let caller = Caller { token, session: Some(Arc::clone(&session)), door: Door::Page, address: from };
     if let Some(old) = before.and_then(|before| before.session.as_ref()) {
-        end(hub, &caller, old, "session replaced").await?;
+        let _ = end(hub, &caller, old, "session replaced").await?;
     }
     if let Some(user) = user {
         let all = people.sessions(Some(user.principal.id), clock::now());
         let over = all.len().saturating_sub(MAX_SESSIONS);
         for oldest in &all[..over] {
-            end(hub, &caller, oldest, "session replaced").await?;
+            let _ = end(hub, &caller, oldest, "session replaced").await?;
         }
         tell(hub, &user.principal.name, "signed in");
     }
@@ -314,7 +318,7 @@ pub fn tell(hub: &Hub, user: &str, what: &str) {
 }
 
 /// A session ends, and with it what its user reads.
-pub async fn end(hub: &Hub, by: &Caller, session: &Session, what: &str) -> Result<(), ApiError> {
+pub async fn end(hub: &Hub, by: &Caller, session: &Session, what: &str) -> Result<Stored, ApiError> {
     let people = &hub.operators.people;
     let whose = session.user().and_then(|id| people.user(id)).map(|user| user.principal.name.clone());
     let detail = json!({ "what": what, "session": session.id, "user": whose });
@@ -322,14 +326,14 @@ pub async fn end(hub: &Hub, by: &Caller, session: &Session, what: &str) -> Resul
     record.who = Some(by.token.name.clone());
     record.door = Some(by.door);
     record.decision = Some(Decision::Allowed);
-    // In force at once; if it cannot be kept, the hub says so and the next start has it again.
+    // In force before it is kept: what is withdrawn waits for no disk.
     people.end_session(session.id);
     if let Some(id) = session.user() {
         hub.events.end_streams(id);
     }
-    hub.store.end_session(session.id, record).await?;
+    let stored = Stored::of(hub.store.end_session(session.id, record).await)?;
     tell(hub, whose.as_deref().unwrap_or(WELCOME), what);
-    Ok(())
+    Ok(stored)
 }
 
 /// Another value for a session's cookie, kept and in force. In the turn of who changes people.
@@ -344,7 +348,12 @@ pub async fn renewed(
     if !session.is_active(now) {
         return Err(ApiError::unauthorized("this session has ended; sign in again"));
     }
-    hub.store.put_session(row.clone(), record).await?;
+    match hub.store.put_session(row.clone(), record).await {
+        // Whoever withdraws something shows who they are first, and a full disk must not be in their way. After a restart the
+        // session has its older cookie.
+        Err(why) if stepped_up && why.is_of_the_storage() => tracing::error!(%why, "cannot store a step-up"),
+        kept => kept?,
+    }
     hub.operators.people.renew(session, &row, now);
     Ok(value)
 }

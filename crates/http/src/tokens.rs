@@ -15,6 +15,8 @@ use serde_json::json;
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, limit};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::page::Page;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 
@@ -45,8 +47,8 @@ pub async fn list(
     };
     let mut left = hub.operators.list();
     left.retain(|token| query.after.as_ref().is_none_or(|after| token.name > *after));
-    let next = (left.len() > limit).then(|| left[limit - 1].name.clone());
-    Ok(Json(TokenList { tokens: left.into_iter().take(limit).map(view).collect(), next }))
+    let (tokens, next) = Page::of(left.into_iter().map(view), limit, |token| token.name.clone());
+    Ok(Json(TokenList { tokens, next }))
 }
 
 #[utoipa::path(post, path = "/api/tokens", request_body = TokenRequest, responses((status = 200, body = TokenMinted), (status = 409)), tag = "tokens")]
@@ -175,8 +177,11 @@ pub async fn revoke(
     let unknown = || ApiError::not_found("the token does not exist");
     let id: TokenId = id.parse().map_err(|_| unknown())?;
     let _turn = hub.operators.revoking.lock().await;
-    let token = hub.operators.find(id).ok_or_else(unknown)?;
+    let token = hub.operators.list().into_iter().find(|token| token.id == id).ok_or_else(unknown)?;
     let now = clock::now();
+    if token.is_revoked() {
+        return Err(ApiError::conflict("this token is already revoked"));
+    }
     if hub.operators.is_last(&token, now) {
         let message = "this is the last token without expiry that can create tokens and approve calls";
         return Err(ApiError::conflict(message).hint("first create another one: role admin, no scopes but approve"));
@@ -184,16 +189,15 @@ pub async fn revoke(
     let mut record = Draft::new(now, Kind::Token).detail(&json!({ "what": "revoked", "id": id, "name": token.name }));
     record.who = Some(caller.token.name.clone());
     record.door = Some(caller.door);
-    if !hub.store.revoke_token(id, now, record).await? {
-        return Err(ApiError::conflict("this token is already revoked"));
-    }
+    // In force before it is kept: what is withdrawn waits for no disk.
     hub.operators.revoke(id);
     hub.parts.iter().for_each(|part| part.token_revoked(id));
     convoke_gate::calls::withdraw_unsent(&hub, id);
     hub.events.end_streams(id);
+    let stored = Stored::of(hub.store.revoke_token(id, now, record).await)?;
     // Revoked all the same if this fails: whoever says yes to one of them learns that it comes to nothing.
     if let Err(why) = convoke_gate::calls::withdraw_of(&hub, &caller, id).await {
         tracing::error!(%why, "cannot end the waiting calls of a revoked token");
     }
-    Ok(Json(json!({ "ok": true, "id": id })))
+    stored.answer(&json!({ "ok": true, "id": id }))
 }

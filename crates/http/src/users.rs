@@ -20,6 +20,8 @@ use convoke_doors::cookie::Way;
 use convoke_doors::error::clip;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, limit};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::page::Page;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::calls::{withdraw_of, withdraw_unsent};
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
@@ -45,8 +47,8 @@ pub async fn list(
     let limit = limit(query.limit)? as usize;
     let mut left = hub.operators.people.users();
     left.retain(|user| query.after.as_ref().is_none_or(|after| user.principal.name > *after));
-    let next = (left.len() > limit).then(|| left[limit - 1].principal.name.clone());
-    Ok(Json(UserList { users: left.iter().take(limit).map(|user| view(&hub, user)).collect(), next }))
+    let (users, next) = Page::of(left.iter().map(|user| view(&hub, user)), limit, |user| user.name.clone());
+    Ok(Json(UserList { users, next }))
 }
 
 #[utoipa::path(post, path = "/api/users", request_body = UserRequest, responses((status = 200, body = UserAdded), (status = 409)), tag = "people")]
@@ -124,7 +126,7 @@ pub async fn change(
     By(caller): By,
     PathOf(name): PathOf<String>,
     Json(change): Json<UserChange>,
-) -> Result<Json<UserView>, ApiError> {
+) -> Result<Json<Value>, ApiError> {
     let people = &hub.operators.people;
     let own = caller.session.is_some() && caller.token.name == name;
     if !own || change.role.is_some() || change.scopes.is_some() {
@@ -159,21 +161,32 @@ pub async fn change(
     };
     row.password = password.or(row.password);
     let detail = json!({ "role": row.role, "scopes": row.scopes, "password": matches!(ends, Ends::AllBut(_)) });
-    // Less than before is in force before it is kept.
     let is_other = grant != user.principal.grant;
-    if !hub.store.set_user(row.clone(), ends, record(&caller, &name, "changed", detail)).await? {
-        return Err(unknown(&name));
-    }
-    people.put_user(row);
-    if let Ends::AllBut(kept) = ends {
-        people.end_sessions(user.principal.id, kept);
-    }
-    if is_other || ends != Ends::Nothing {
-        hub.events.end_streams(user.principal.id);
-    }
+    let withdraws = is_other && user.principal.grant.covers(&grant);
+    let record = record(&caller, &name, "changed", detail);
+    let put = |row: UserRow| {
+        people.put_user(row);
+        if let Ends::AllBut(kept) = ends {
+            people.end_sessions(user.principal.id, kept);
+        }
+        if is_other || ends != Ends::Nothing {
+            hub.events.end_streams(user.principal.id);
+        }
+    };
+    let stored = if withdraws && ends == Ends::Nothing {
+        // Less than before is in force before it is kept.
+        put(row.clone());
+        Stored::of(hub.store.withdraw_from_user(row, ends, record).await)?
+    } else {
+        if !hub.store.set_user(row.clone(), ends, record).await? {
+            return Err(unknown(&name));
+        }
+        put(row);
+        Stored::Yes
+    };
     tell(&hub, &name, "changed");
     let user = people.find(&name).ok_or_else(|| unknown(&name))?;
-    Ok(Json(view(&hub, &user)))
+    stored.answer(&view(&hub, &user))
 }
 
 #[utoipa::path(delete, path = "/api/users/{name}", params(("name" = String, Path)), responses((status = 200), (status = 404), (status = 409)), tag = "people")]
@@ -192,23 +205,24 @@ pub async fn remove(
     let active: Vec<_> = tokens.iter().filter(|token| token.is_active(now)).collect();
     let names: Vec<_> = active.iter().map(|token| &token.name).collect();
     let record = record(&caller, &name, "removed", json!({ "tokens": names }));
-    if !hub.store.remove_user(user.principal.id, now, record).await? {
-        return Err(unknown(&name));
-    }
+    // In force before it is kept: what is withdrawn waits for no disk.
     people.remove_user(user.principal.id);
     people.attempts.forget(&name);
-    let all = active.iter().map(|token| token.id).chain([user.principal.id]);
-    for id in all.collect::<Vec<_>>() {
+    let all: Vec<_> = active.iter().map(|token| token.id).chain([user.principal.id]).collect();
+    for &id in &all {
         hub.operators.revoke(id);
         hub.parts.iter().for_each(|part| part.token_revoked(id));
         withdraw_unsent(&hub, id);
         hub.events.end_streams(id);
+    }
+    let stored = Stored::of(hub.store.remove_user(user.principal.id, now, record).await)?;
+    for id in all {
         if let Err(why) = withdraw_of(&hub, &caller, id).await {
             tracing::error!(%why, "cannot end the waiting calls of a removed user");
         }
     }
     tell(&hub, &name, "removed");
-    Ok(Json(json!({ "ok": true, "name": name })))
+    stored.answer(&json!({ "ok": true, "name": name }))
 }
 
 #[utoipa::path(post, path = "/api/users/{name}/link", params(("name" = String, Path)), responses((status = 200, body = OneTimeLink), (status = 404)), tag = "people")]

@@ -23,6 +23,7 @@ pub(crate) use self::tls::tls;
 use convoke_doors::reader::Reader;
 use convoke_doors::{self as http, Router};
 use convoke_gate::hub::Hub;
+use convoke_gate::shares::{Share, Unproven};
 use convoke_wires::sonde::ca::fingerprint;
 use convoke_wires::sonde::listen::Client;
 
@@ -58,21 +59,22 @@ pub(crate) async fn serve(hub: Hub, listener: TcpListener, router: Router, tls: 
                 continue;
             }
         };
-        if hub.connections.load(Ordering::Relaxed) >= max {
+        let share = hub.share_for_stranger(peer.ip());
+        let Some(share) = share.filter(|_| hub.connections.load(Ordering::Relaxed) < max) else {
             hub.metrics.dropped("connections", 1);
             continue;
-        }
+        };
         hub.metrics.connections.inc();
         let _ = stream.set_nodelay(true);
-        let open = OpenConnection::new(&hub);
+        let open = OpenConnection::new(&hub, share);
         let (router, from) = (router.clone(), peer.ip());
         match tls.clone() {
-            None => connections.spawn(async move { connection(&open.0, stream, router, from, None).await }),
+            None => connections.spawn(async move { connection(&open, stream, router, from, None).await }),
             Some(tls) => connections.spawn(async move {
                 if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_PATIENCE, tls.acceptor.accept(stream)).await {
                     let presented = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
                     let client = tls.mutual.then(|| Client(presented.map(fingerprint)));
-                    connection(&open.0, stream, router, from, client).await;
+                    connection(&open, stream, router, from, client).await;
                 }
             }),
         };
@@ -103,12 +105,14 @@ impl Failures {
 }
 
 /// Serves one connection until it ends, is upgraded, or the hub stops: then the request under way is finished.
-async fn connection<S>(hub: &Hub, stream: S, router: Router, from: IpAddr, client: Option<Client>)
+async fn connection<S>(open: &OpenConnection, stream: S, router: Router, from: IpAddr, client: Option<Client>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let hub = &open.hub;
     let service = service_fn(|mut request: Request<Incoming>| {
         let router = &router;
+        request.extensions_mut().insert(open.unproven.clone());
         if let Some(client) = client {
             request.extensions_mut().insert(client);
         }
@@ -130,18 +134,21 @@ where
     let _ = connection.await;
 }
 
-struct OpenConnection(Hub);
+struct OpenConnection {
+    hub: Hub,
+    unproven: Unproven,
+}
 
 impl OpenConnection {
-    fn new(hub: &Hub) -> Self {
+    fn new(hub: &Hub, share: Share) -> Self {
         hub.connections.fetch_add(1, Ordering::Relaxed);
-        Self(hub.clone())
+        Self { hub: hub.clone(), unproven: Unproven::new(share) }
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.hub.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

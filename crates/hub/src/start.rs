@@ -344,13 +344,18 @@ async fn upkeep(hub: Hub) {
         yonexus::tick(&wires).await;
         rooms::tick(&wires).await;
         sessions.tidy(|tokens| hub.operators.in_force(tokens, clock::now()));
+        // Every second where something is owed; else now and then, which also makes room again for the next time.
+        let is_due = hub.store.stats().owed > 0 || seconds.is_multiple_of(60);
+        if is_due && let Err(why) = hub.store.write_owed().await {
+            tracing::debug!(%why, "withdrawals are still not stored");
+        }
         seconds += 1;
         if seconds.is_multiple_of(SEEN_EVERY_S) {
             note_seen(&hub, seconds / SEEN_EVERY_S).await;
         }
         if seconds.is_multiple_of(60) {
             let now = clock::now();
-            for record in hub.strangers.drain(now) {
+            for record in hub.strangers.drain(now).into_iter().chain(hub.refusals.drain(now)) {
                 hub.note(record).await;
             }
             match hub.store.lapse_invitations(now).await {

@@ -232,6 +232,9 @@ async fn record(hub: &Hub, caller: &Caller, tool: &str, target: Option<String>, 
     record.tool = Some(tool.into());
     record.decision = Some(Decision::Denied);
     hub.metrics.refused(caller.door.name(), "known");
+    if !hub.refusals.count(&caller.token) {
+        return;
+    }
     if let Err(why) = hub.store.append(record).await {
         tracing::error!(%why, "cannot record a refusal");
     }

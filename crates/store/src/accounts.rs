@@ -95,6 +95,10 @@ pub trait Accounts: Send + Sync {
     async fn add_user(&self, user: UserRow, link: Option<LinkRow>, record: Draft) -> Result<()>;
     /// Keeps what a user is now, and ends all their sessions except one that may stay, if `ends` says so. False when unknown.
     async fn set_user(&self, user: UserRow, ends: Ends, record: Draft) -> Result<bool>;
+    /// As [`Self::set_user`], for a user who may do less from now on, or whose sessions end.
+    async fn withdraw_from_user(&self, user: UserRow, ends: Ends, record: Draft) -> Result<bool> {
+        self.set_user(user, ends, record).await
+    }
     /// Removes a user with their sessions, links and passkeys, and revokes their tokens. False when unknown.
     async fn remove_user(&self, id: TokenId, now: Timestamp, record: Draft) -> Result<bool>;
 

@@ -87,6 +87,9 @@ pub enum StoreError {
     /// No space left.
     #[error("the disk is full")]
     DiskFull,
+    /// A withdrawal is in force, and is written first when the disk takes something again.
+    #[error("what was withdrawn is in force, and is written once the disk has space")]
+    Owed,
     /// What was written could not be made to last. It is undone here, but it may stand in the log.
     #[error(
         "the disk did not confirm what was written: it is not in force, but whether it stays so is not known until the \
@@ -183,13 +186,22 @@ impl StoreError {
     }
 
     /// Whether it is about the storage itself and not about the one change: the whole transaction is then lost.
-    pub(crate) const fn is_of_the_storage(&self) -> bool {
+    pub const fn is_of_the_storage(&self) -> bool {
         matches!(self, Self::DiskFull | Self::NotSynced(_) | Self::Io { .. })
+    }
+
+    /// What became of a withdrawal: the store's answer, or `None` where it is owed.
+    pub fn owed<T>(answer: Result<T, Self>) -> Result<Option<T>, Self> {
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Self::Owed) => Ok(None),
+            Err(other) => Err(other),
+        }
     }
 
     /// Whether the change it is about is known not to have been made.
     pub const fn has_changed_nothing(&self) -> bool {
-        !matches!(self, Self::NotSynced(_))
+        !matches!(self, Self::NotSynced(_) | Self::Owed)
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Paths {
     pub restoring: PathBuf,
     /// The lock; it holds the id of the process that has the directory.
     pub lock: PathBuf,
+    /// Space that is freed for withdrawals when the disk is full.
+    pub reserve: PathBuf,
     /// Where a running hub says how to reach it. One that was killed leaves it behind.
     pub whereabouts: PathBuf,
 }
@@ -49,6 +51,7 @@ impl Paths {
             next_key: dir.join("data.key.new"),
             restoring: dir.join("hub.db.restoring"),
             lock: dir.join("hub.lock"),
+            reserve: dir.join("hub.reserve"),
             whereabouts: dir.join("hub.json"),
         }
     }

@@ -93,6 +93,13 @@ pub struct MessageRow {
     pub content: String,
 }
 
+impl MessageRow {
+    /// About how much of a page it takes.
+    pub fn bytes(&self) -> usize {
+        self.rule.len() + self.sender.len() + self.content.len()
+    }
+}
+
 /// Which messages.
 #[derive(Clone, Debug, Default)]
 pub struct MessageFilter {
@@ -141,6 +148,10 @@ pub trait Messages: Send + Sync {
     async fn clients(&self) -> Result<Vec<ClientRow>>;
     /// Keeps a client as it is now, with its pairing or without one. `None` records nothing.
     async fn put_client(&self, client: ClientRow, record: Option<Draft>) -> Result<()>;
+    /// As [`Self::put_client`], for a client whose trust is withdrawn or narrowed.
+    async fn withdraw_client(&self, client: ClientRow, record: Option<Draft>) -> Result<()> {
+        self.put_client(client, record).await
+    }
     /// Removes a client with its pairing and what waits for it. False when unknown.
     async fn remove_client(&self, identifier: &str, record: Draft) -> Result<bool>;
 

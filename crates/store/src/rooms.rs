@@ -29,6 +29,10 @@ pub trait Rooms: Send + Sync {
     async fn add_room(&self, room: RoomRow, record: Draft) -> Result<bool>;
     /// Keeps what a room's authority keeps now. False when there is no such room; then nothing is recorded.
     async fn set_room(&self, name: &str, body: String, record: Option<Draft>) -> Result<bool>;
+    /// As [`Self::set_room`], where something is withdrawn from somebody.
+    async fn withdraw_in_room(&self, name: &str, body: String, record: Option<Draft>) -> Result<bool> {
+        self.set_room(name, body, record).await
+    }
     /// Removes a room. False when unknown.
     async fn remove_room(&self, name: &str, record: Draft) -> Result<bool>;
 }

@@ -19,6 +19,7 @@ mod peers;
 mod people;
 mod queue;
 mod readers;
+mod reserve;
 mod rooms;
 mod row;
 mod schema;
@@ -49,6 +50,7 @@ use crate::store::now;
 use old_tail::OldTail;
 use queue::Queue;
 use readers::Readers;
+use reserve::Reserve;
 use wal::WalKeeper;
 use writer::Writer;
 
@@ -152,7 +154,9 @@ impl SqliteStore {
         let (chain, signed) = journal::end(&conn, hub_id)?;
         let wal = WalKeeper::start(&paths.db, &paths.wal)?;
         let signer_of_writer = Arc::clone(&signer);
-        let writer = Writer { conn, chain, signed, signer: signer_of_writer, wal, lock };
+        let reserve = Reserve::new(paths.reserve.clone());
+        let owed = Vec::new();
+        let writer = Writer { conn, chain, signed, signer: signer_of_writer, wal, reserve, owed, lock };
         let queue = writer.start(options.queue_limit)?;
         let readers = Readers::new(paths.db.clone(), options.readers);
         Ok(Self { hub_id, paths, key: Arc::new(key), signer, queue, readers })

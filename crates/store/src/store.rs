@@ -3,7 +3,8 @@
 //!
 //! Every `async` method that changes something resolves once the change is committed and would survive a power cut. What may
 //! be lost with the last moment (logs, telemetry, last-seen times) goes through [`Telemetry::enqueue`], which resolves once
-//! the bounded queue has taken it.
+//! the bounded queue has taken it. What withdraws something may answer [`StoreError::Owed`]: it is in force, and is written
+//! before anything else when the disk takes something again.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -19,6 +20,10 @@ use crate::{
 
 /// Shorthand for what every method answers.
 pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// A page that is read ends once its rows have so many bytes: whoever asks for a thousand does not fill the memory. There
+/// may be more rows behind one that has.
+pub const PAGE_BYTES: usize = 1 << 20;
 
 /// How long things are kept. `None` keeps them for ever.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +62,8 @@ pub struct StoreStats {
     pub journal_seq: u64,
     /// Whether the last commit failed (disk full, …).
     pub failing: bool,
+    /// Withdrawals in force that could not be written.
+    pub owed: u64,
 }
 
 /// The disk that a store is on, as far as it is this machine's.
@@ -85,6 +92,10 @@ pub trait Store:
     async fn secret(&self, name: &str) -> Result<Option<SecretBytes>>;
     /// Keeps a secret, sealed.
     async fn put_secret(&self, name: &str, value: &SecretBytes) -> Result<()>;
+    /// Tries again what is owed, and makes room for the next time.
+    async fn write_owed(&self) -> Result<()> {
+        Ok(())
+    }
     /// Removes what has been kept long enough; never the journal. In pieces, like [`Peers::sweep`](crate::Peers::sweep).
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned>;
     /// Copies the whole store, while it is in use, to a new file.

@@ -59,6 +59,20 @@ pub struct LogRow {
     pub fields: Option<String>,
 }
 
+impl SnapshotRow {
+    /// About how much of a page it takes.
+    pub fn bytes(&self) -> usize {
+        self.health.len() + self.body.len()
+    }
+}
+
+impl LogRow {
+    /// About how much of a page it takes.
+    pub fn bytes(&self) -> usize {
+        self.message.len() + self.target.len() + self.fields.as_ref().map_or(0, String::len)
+    }
+}
+
 /// Which log lines.
 #[derive(Clone, Debug, Default)]
 pub struct LogFilter {

@@ -24,7 +24,6 @@ use convoke_socket::drive::{Lost, Machine, Message, Stop, drive_until};
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Wires;
 use crate::tunnel::{self, Hello};
@@ -33,12 +32,13 @@ use convoke_gate::agents::Facts;
 use convoke_gate::agents::{Agent, AuthWay};
 use convoke_gate::clock;
 use convoke_gate::link::Answer;
+use convoke_gate::shares::Share;
 
 type Waiter = tokio::sync::oneshot::Sender<Answer>;
 type Session = HubSession<Waiter>;
 
 /// Serves one connection, from its first byte to its last.
-pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, handshake: OwnedSemaphorePermit) {
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, handshake: Share) {
     let mut socket = Socket::server(io, &read, MAX_HANDSHAKE_FRAME);
     let mut session = Session::new(config(&hub), hub.mono());
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.

@@ -34,12 +34,13 @@ use convoke_doors::Doors;
 use convoke_gate::calls::Adapters;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
+use convoke_gate::operators::throttle::Throttle;
 use convoke_gate::part::{Gauge, Part};
 use convoke_gate::settings::Settings;
+use convoke_gate::shares::Shares;
 use convoke_mcp::Toolset;
 use convoke_store::{Store, StoreError};
 use prometheus_client::registry::Registry;
-use tokio::sync::Semaphore;
 
 use crate::kenny::adapter::KennyAdapter;
 use crate::kenny::downloads::Downloads;
@@ -67,8 +68,10 @@ pub struct State {
     pub downloads: Arc<Downloads>,
     /// Memory for large messages of peers.
     pub receive_budget: Arc<Budget>,
-    /// Permits for connections that are still proving who they are, so that strangers do not crowd out those that are in.
-    pub handshakes: Arc<Semaphore>,
+    /// Shares for connections that are still proving who they are, so that strangers do not crowd out those that are in.
+    pub handshakes: Arc<Shares>,
+    /// Slows who shows wrong enrolment tokens.
+    pub enrolments: Arc<Throttle>,
 }
 
 impl State {
@@ -81,7 +84,8 @@ impl State {
             rooms: Arc::new(Rooms::load(store, settings).await?),
             downloads: Arc::default(),
             receive_budget: Budget::new(settings.hub.max_bytes_arriving),
-            handshakes: Arc::new(Semaphore::new(settings.kenny.max_handshakes)),
+            handshakes: Shares::new(settings.kenny.max_handshakes),
+            enrolments: Arc::default(),
         })
     }
 }
@@ -126,15 +130,18 @@ pub struct Wires {
     pub downloads: Arc<Downloads>,
     /// Memory for large messages of peers.
     pub receive_budget: Arc<Budget>,
-    /// Permits for connections that are still proving who they are.
-    pub handshakes: Arc<Semaphore>,
+    /// Shares for connections that are still proving who they are.
+    pub handshakes: Arc<Shares>,
+    /// Slows who shows wrong enrolment tokens.
+    pub enrolments: Arc<Throttle>,
 }
 
 impl Wires {
     /// Of this hub.
     pub fn of(hub: &Hub) -> Self {
-        let State { sonde, yonexus, rooms, downloads, receive_budget, handshakes } = State::clone(&hub.part());
-        Self { hub: hub.clone(), sonde, yonexus, rooms, downloads, receive_budget, handshakes }
+        let State { sonde, yonexus, rooms, downloads, receive_budget, handshakes, enrolments } =
+            State::clone(&hub.part());
+        Self { hub: hub.clone(), sonde, yonexus, rooms, downloads, receive_budget, handshakes, enrolments }
     }
 }
 
@@ -169,7 +176,7 @@ pub fn toolsets() -> Vec<Box<dyn Toolset>> {
 /// Opens the protocols' doors, each with the right it needs.
 #[rustfmt::skip]
 pub fn open(doors: Doors) -> Doors {
-    use Right::{Approve, Call, OwnCredential, Policy, Trust, View};
+    use Right::{Approve, Call, OwnCredential, Policy, Trust, View, Withdraw};
     use kenny::{enrol_routes, update_routes};
     use sonde::routes as v1;
     use yonexus::{routes as clients, rule_routes as rules};
@@ -202,8 +209,8 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/yonexus/clients", View, clients::clients)
         .open(Method::POST, "/api/yonexus/clients", Trust, clients::allow)
         .open(Method::GET, "/api/yonexus/clients/{identifier}", View, clients::client)
-        .open(Method::DELETE, "/api/yonexus/clients/{identifier}", Trust, clients::remove)
-        .open(Method::POST, "/api/yonexus/clients/{identifier}/revoke", Trust, clients::revoke)
+        .open(Method::DELETE, "/api/yonexus/clients/{identifier}", Withdraw, clients::remove)
+        .open(Method::POST, "/api/yonexus/clients/{identifier}/revoke", Withdraw, clients::revoke)
         .open(Method::POST, "/api/yonexus/clients/{identifier}/rotate-key", Trust, clients::rotate_key)
         .open(Method::GET, "/api/yonexus/pairings", View, clients::pairings)
         .open(Method::POST, "/api/yonexus/pairings/{identifier}", Approve, clients::decide)
@@ -216,12 +223,12 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/rooms", View, rooms::routes::list)
         .open(Method::POST, "/api/rooms", Trust, rooms::routes::create)
         .open(Method::GET, "/api/rooms/{room}", View, rooms::routes::show)
-        .open(Method::DELETE, "/api/rooms/{room}", Trust, rooms::routes::remove)
+        .open(Method::DELETE, "/api/rooms/{room}", Withdraw, rooms::routes::remove)
         .open(Method::PATCH, "/api/rooms/{room}/grants/{participant}", Trust, rooms::routes::grant)
-        .open(Method::POST, "/api/rooms/{room}/kick", Trust, rooms::routes::kick)
+        .open(Method::POST, "/api/rooms/{room}/kick", Withdraw, rooms::routes::kick)
         .open(Method::POST, "/api/rooms/{room}/admit", Trust, rooms::routes::admit)
         .open(Method::POST, "/api/rooms/{room}/invites", Trust, rooms::routes::invite)
         .open(Method::POST, "/api/rooms/{room}/keys", Trust, rooms::routes::add_key)
-        .open(Method::DELETE, "/api/rooms/{room}/keys/{key}", Trust, rooms::routes::remove_key)
+        .open(Method::DELETE, "/api/rooms/{room}/keys/{key}", Withdraw, rooms::routes::remove_key)
         .with_state(hub)
 }

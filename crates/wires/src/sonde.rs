@@ -43,7 +43,7 @@ use convoke_sonde::builtin as packs;
 use convoke_sonde::hub::{Close, Event, HubConfig, HubSession, Output, Registration};
 use convoke_sonde::register::Dialect;
 use serde_json::json;
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OnceCell, Semaphore, oneshot};
 
 use crate::Wires;
 use crate::tunnel::{self, Hello};
@@ -54,6 +54,8 @@ use convoke_gate::agents::AuthWay;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::clock;
 use convoke_gate::link::Answer;
+use convoke_gate::operators::throttle::Throttle;
+use convoke_gate::shares::Share;
 use registry::{Registry, SondeAgent};
 
 type Waiter = oneshot::Sender<Answer>;
@@ -71,6 +73,8 @@ pub struct Sonde {
     pub registry: Registry,
     /// Results for a short while.
     pub cache: cache::Cache,
+    /// Slows who shows wrong keys and tokens.
+    pub throttle: Throttle,
     ca: OnceCell<Arc<Ca>>,
     keys: Semaphore,
 }
@@ -78,7 +82,13 @@ pub struct Sonde {
 impl Sonde {
     /// From what is stored.
     pub fn new(registry: Registry) -> Self {
-        Self { registry, cache: cache::Cache::default(), ca: OnceCell::new(), keys: Semaphore::new(KEYS_AT_ONCE) }
+        Self {
+            registry,
+            cache: cache::Cache::default(),
+            throttle: Throttle::default(),
+            ca: OnceCell::new(),
+            keys: Semaphore::new(KEYS_AT_ONCE),
+        }
     }
 
     /// What a probe of an agent may do, as far as anyone says.
@@ -135,7 +145,7 @@ pub fn credential(
 }
 
 /// Serves one connection, from its first byte to its last.
-pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, arrival: Arrival, handshake: OwnedSemaphorePermit) {
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, arrival: Arrival, handshake: Share) {
     let config = config(&hub);
     let mut socket = Socket::server(io, &read, config.max_register_frame);
     let mut session = Session::new(config, hub.mono());

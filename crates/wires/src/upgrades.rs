@@ -1,7 +1,5 @@
 //! Doors that become WebSockets.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode, header};
@@ -22,7 +20,7 @@ use convoke_gate::clock;
 
 /// `/agent/ws`: kenny agents. No token here: the handshake on the socket is the credential.
 pub async fn kenny(State(hub): State<Wires>, From(address): From, mut request: Request) -> Response<Body> {
-    let Ok(handshake) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
+    let Some(handshake) = hub.handshakes.take(address) else {
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many agents are authenticating at once; connect again shortly").into_response();
     };
@@ -39,10 +37,7 @@ pub async fn kenny(State(hub): State<Wires>, From(address): From, mut request: R
 
 /// `/yonexus`: Yonexus clients. No token here: pairing and proof on the socket are the credential.
 pub async fn yonexus(State(hub): State<Wires>, From(address): From, mut request: Request) -> Response<Body> {
-    if let Some(seconds) = hub.yonexus.throttle.blocked_for(address, clock::now()) {
-        return ApiError::throttled(seconds).into_response();
-    }
-    let Ok(handshake) = Arc::clone(&hub.yonexus.handshakes).try_acquire_owned() else {
+    let Some(handshake) = hub.yonexus.handshakes.take(address) else {
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many clients are authenticating at once; connect again shortly").into_response();
     };
@@ -60,14 +55,15 @@ pub async fn room(
     MaybeCaller(operator): MaybeCaller,
     mut request: Request,
 ) -> Response<Body> {
-    if let Some(seconds) = hub.rooms.throttle.blocked_for(address, clock::now()) {
-        return ApiError::throttled(seconds).into_response();
-    }
     // What an agent asserts is bound to the host it dialled, which the doors' check has found to be one of this hub's.
     let host = origin::host(&request).unwrap_or_default().to_ascii_lowercase();
     let found = convoke_kibitz::name::normal(&name).and_then(|name| hub.rooms.find(&name));
     let Some(room) = found else {
         hub.strangers.refused(address, Door::Room);
+        // Only who names no room is slowed: others at this address have a good invite.
+        if let Some(seconds) = hub.rooms.throttle.blocked_for(address, clock::now()) {
+            return ApiError::throttled(seconds).into_response();
+        }
         hub.rooms.throttle.failed(address, clock::now());
         return crate::rooms::routes::no_room(&name).into_response();
     };
@@ -78,9 +74,20 @@ pub async fn room(
             return ApiError::forbidden(&missing).into_response();
         }
     }
+    // An open room takes anybody, for as long as they like: of one address not all that there is.
+    let share = match &operator {
+        Some(_) => None,
+        None => match hub.share_for_stranger(address) {
+            Some(share) => Some(share),
+            None => {
+                return ApiError::busy("too many connections of this address; connect again later").into_response();
+            }
+        },
+    };
     let guest = crate::rooms::Guest { address, host, operator };
     upgraded(&hub, &mut request, move |hub, io, read| async move {
         crate::rooms::serve(hub, room, io, read, guest).await;
+        drop(share);
     })
 }
 
@@ -131,11 +138,11 @@ pub async fn sonde(State(hub): State<Wires>, From(address): From, mut request: R
     let Some(credential) = sonde::credential(&hub, bearer.as_ref(), certificate) else {
         // Only who has nothing good is slowed down: one agent with an old key must not shut out those beside it.
         let now = clock::now();
-        if let Some(seconds) = hub.operators.throttle.blocked_for(address, now) {
+        if let Some(seconds) = hub.sonde.throttle.blocked_for(address, now) {
             return ApiError::throttled(seconds).into_response();
         }
         if bearer.is_some() {
-            hub.operators.throttle.failed(address, now);
+            hub.sonde.throttle.failed(address, now);
         }
         return match (certificate, bearer) {
             (Some(_), _) => refused("the certificate does not belong to a trusted agent"),
@@ -143,7 +150,7 @@ pub async fn sonde(State(hub): State<Wires>, From(address): From, mut request: R
             (None, None) => refused("key, token or certificate missing"),
         };
     };
-    let Ok(handshake) = Arc::clone(&hub.handshakes).try_acquire_owned() else {
+    let Some(handshake) = hub.handshakes.take(address) else {
         hub.metrics.dropped("handshakes", 1);
         return ApiError::busy("too many agents are registering at once; connect again shortly").into_response();
     };

@@ -37,13 +37,13 @@ use convoke_store::{Store, StoreError};
 use convoke_yonexus::Now;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
-use tokio::sync::Semaphore;
 
 use crate::Wires;
 use convoke_gate::agents::budget::Omitted;
 use convoke_gate::clock;
 use convoke_gate::operators::throttle::Throttle;
 use convoke_gate::settings::Settings;
+use convoke_gate::shares::Shares;
 
 pub use clients::Clients;
 pub use serve::serve;
@@ -64,7 +64,7 @@ pub struct Yonexus {
     pub notifiers: notify::Notifiers,
     http: OnceLock<reqwest::Client>,
     /// Places for clients that are pairing or proving themselves.
-    pub handshakes: Arc<Semaphore>,
+    pub handshakes: Arc<Shares>,
     /// Failures per address.
     pub throttle: Throttle,
     /// Counters.
@@ -127,7 +127,7 @@ impl Yonexus {
             outbox,
             notifiers: notify::Notifiers::new(settings),
             http: OnceLock::new(),
-            handshakes: Arc::new(Semaphore::new(settings.yonexus.max_handshakes)),
+            handshakes: Shares::new(settings.yonexus.max_handshakes),
             throttle: Throttle::new(MAX_FAILURES),
             metrics: Counters::default(),
         })

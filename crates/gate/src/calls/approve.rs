@@ -183,6 +183,8 @@ async fn settle(
             expire(hub, &approval, &row, now).await?;
             return Err(ApprovalError::Expired.into());
         }
+        // Another was first: nobody is refused, and a record of one would stand behind the yes that holds.
+        Err(late @ ApprovalError::NotPending(_)) => return Err(late.into()),
         Err(refused) => {
             let mut record = record_of(&approval, &row, now, by);
             record.decision = Some(Decision::Denied);

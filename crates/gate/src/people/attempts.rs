@@ -1,17 +1,21 @@
-//! Wrong passwords and codes per account and per address. An address that guesses is not listened to for a while, and
-//! neither is an account that is guessed at from many addresses, except from where its user has signed in before. Sessions
-//! are not asked about here: whoever is signed in stays so.
+//! Wrong passwords and codes per account and address. Whoever guesses at an account is not listened to there for a while. Neither
+//! is an account that is guessed at from many addresses, nor an address that guesses at many accounts; except for a user
+//! where they have signed in before. Sessions are not asked about here: whoever is signed in stays so.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 
-/// Wrong ones that an address may show in a minute.
-const PER_ADDRESS: u32 = 10;
+use crate::shares::network;
+
+/// Wrong ones that an address may show of one account in a minute.
+const PER_PAIR: u32 = 10;
+/// Wrong ones that an address may show in a minute, of all accounts together.
+const PER_ADDRESS: u32 = 60;
 /// Wrong ones that an account may be shown in a minute, from all addresses together.
 const PER_ACCOUNT: u32 = 20;
 const WINDOW_MS: i64 = 60_000;
@@ -26,21 +30,11 @@ pub struct Attempts(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
+    pairs: HashMap<(IpAddr, TokenHash), (i64, u32)>,
     addresses: HashMap<IpAddr, (i64, u32)>,
     /// By a hash: a name that nobody has is somebody's typing, perhaps of a password.
     accounts: HashMap<TokenHash, (i64, u32)>,
     own: HashMap<TokenHash, VecDeque<IpAddr>>,
-}
-
-/// The address that attempts are counted by: for IPv6 the /64, which is all of one subscriber's.
-pub(super) fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => v4.into(),
-            None => Ipv6Addr::from(u128::from(v6) & !u128::from(u64::MAX)).into(),
-        },
-        v4 => v4,
-    }
 }
 
 impl Attempts {
@@ -49,16 +43,19 @@ impl Attempts {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (account, from) = (TokenHash::of(account), network(from));
         let is_own = inner.own.get(&account).is_some_and(|own| own.contains(&from));
-        let of_address = left(inner.addresses.get(&from), PER_ADDRESS, now);
+        let of_pair = left(inner.pairs.get(&(from, account)), PER_PAIR, now);
+        let of_address = left(inner.addresses.get(&from).filter(|_| !is_own), PER_ADDRESS, now);
         let of_account = left(inner.accounts.get(&account).filter(|_| !is_own), PER_ACCOUNT, now);
-        of_address.max(of_account)
+        of_pair.max(of_address).max(of_account)
     }
 
     /// Counts a wrong one.
     pub fn failed(&self, account: &str, from: IpAddr, now: Timestamp) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        count(&mut inner.addresses, network(from), now);
-        count(&mut inner.accounts, TokenHash::of(account), now);
+        let (account, from) = (TokenHash::of(account), network(from));
+        count(&mut inner.pairs, (from, account), now);
+        count(&mut inner.addresses, from, now);
+        count(&mut inner.accounts, account, now);
     }
 
     /// Somebody signed in.
@@ -114,8 +111,13 @@ mod tests {
     fn an_address_that_guesses_is_not_listened_to_and_others_are() {
         let attempts = Attempts::default();
         let [here, there] = [1, 2].map(|n| IpAddr::from([10, 0, 0, n]));
-        (0..PER_ADDRESS).for_each(|n| attempts.failed(&n.to_string(), here, at(0)));
+        attempts.succeeded("bert", here);
+        (0..PER_PAIR).for_each(|_| attempts.failed("anna", here, at(0)));
         assert_eq!(attempts.blocked_for("anna", here, at(1)), Some(60));
+        assert_eq!(attempts.blocked_for("carla", here, at(1)), None, "nobody has guessed at this one");
+        (PER_PAIR..PER_ADDRESS).for_each(|n| attempts.failed(&n.to_string(), here, at(0)));
+        assert_eq!(attempts.blocked_for("carla", here, at(1)), Some(60));
+        assert_eq!(attempts.blocked_for("bert", here, at(1)), None, "this one has signed in from there");
         assert_eq!(attempts.blocked_for("anna", there, at(1)), None);
         assert_eq!(attempts.blocked_for("anna", here, at(WINDOW_MS)), None);
     }
@@ -139,13 +141,13 @@ mod tests {
     #[test]
     fn a_subscriber_is_one_address() {
         let attempts = Attempts::default();
-        for n in 0..PER_ADDRESS {
+        for n in 0..PER_PAIR {
             attempts.failed("anna", format!("2001:db8::{n}").parse().expect("an address"), at(0));
         }
-        let of = |text: &str| attempts.blocked_for("bert", text.parse().expect("an address"), at(1));
+        let of = |text: &str| attempts.blocked_for("anna", text.parse().expect("an address"), at(1));
         assert!(of("2001:db8::ffff").is_some());
         assert!(of("2001:db8:0:1::1").is_none());
-        (0..PER_ADDRESS).for_each(|_| attempts.failed("anna", "10.0.0.1".parse().expect("one"), at(0)));
+        (0..PER_PAIR).for_each(|_| attempts.failed("anna", "10.0.0.1".parse().expect("one"), at(0)));
         assert!(of("::ffff:10.0.0.1").is_some());
     }
 }

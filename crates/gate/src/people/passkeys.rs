@@ -19,9 +19,9 @@ use webauthn_rs::prelude::{
 };
 
 use super::User;
-use super::attempts::network;
 use crate::clock;
 use crate::hub::Hub;
+use crate::shares::network;
 
 /// Most passkeys of one user.
 pub const MAX_PASSKEYS: usize = 20;

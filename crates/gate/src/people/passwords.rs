@@ -11,8 +11,8 @@ use convoke_core::secret::SecretText;
 use convoke_store::PasswordHash;
 use tokio::sync::Semaphore;
 
-use super::attempts::network;
 use crate::clock;
+use crate::shares::network;
 
 /// How many run at once.
 const AT_ONCE: usize = 2;

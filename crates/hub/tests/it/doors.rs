@@ -66,9 +66,13 @@ async fn every_door_refuses_a_known_caller_without_the_right_and_records_it() {
         let (who, token) = match door.right {
             // Their probes only look, which a viewer may: it is the agent that must be within reach.
             Right::Call if ["/api/v1/diagnose", "/api/v1/health-check"].contains(&door.path) => ("distant", &distant),
-            Right::Approve | Right::Policy | Right::Tokens | Right::Users | Right::Trust | Right::Call => {
-                ("viewer", &viewer)
-            }
+            Right::Approve
+            | Right::Policy
+            | Right::Tokens
+            | Right::Users
+            | Right::Trust
+            | Right::Withdraw
+            | Right::Call => ("viewer", &viewer),
             // Whoever may not change users changes their own password alone.
             Right::View if door.path.starts_with("/api/users/{name}") => ("viewer", &viewer),
             // Every token may look, but not at an agent that is out of its reach.

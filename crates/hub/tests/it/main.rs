@@ -28,4 +28,5 @@ mod support;
 mod telemetry;
 mod viewers;
 mod watching;
+mod withdrawals;
 mod yonexus;

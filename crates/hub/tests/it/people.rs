@@ -263,7 +263,8 @@ async fn what_is_grave_needs_a_step_up_at_every_door() {
     step_down(&hub, "anna");
     let mut tried = 0;
     for door in convoke_hub::doors(hub.hub()).list() {
-        let is_grave = matches!(door.right, Right::Policy | Right::Tokens | Right::Trust | Right::Users);
+        use Right::{Policy, Tokens, Trust, Users, Withdraw};
+        let is_grave = matches!(door.right, Policy | Tokens | Trust | Users | Withdraw);
         if !is_grave || door.method == "GET" {
             continue;
         }

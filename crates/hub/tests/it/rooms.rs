@@ -12,14 +12,14 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
 use crate::support::{Bare, PATIENCE, TOKEN, TestHub};
 
-struct Key(EcdsaKeyPair);
+pub struct Key(EcdsaKeyPair);
 
 impl Key {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key"))
     }
 
-    fn jwk(&self) -> Value {
+    pub fn jwk(&self) -> Value {
         serde_json::to_value(self.public_key()).expect("JSON")
     }
 }

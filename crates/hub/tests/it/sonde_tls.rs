@@ -166,6 +166,47 @@ async fn a_field_agent_gets_its_key_over_tls_comes_back_by_certificate_and_signs
 }
 
 #[tokio::test]
+async fn an_api_key_alone_does_not_displace_an_agent_with_a_certificate() {
+    let hub = TestHub::with(TLS).await;
+    let mut socket = knock_tls(&hub, None, Some(&token(&hub).await)).await.expect("enrols");
+    socket.send(&envelope("agent.register", None, &field_register("web-1"))).await;
+    let ack = socket.next().await.expect("an ack");
+    let payload = &ack["payload"];
+    let text = |name: &str| payload[name].as_str().expect("is in the ack").to_owned();
+    let (api_key, cert, key, id) = (text("apiKey"), text("certPem"), text("keyPem"), text("agentId"));
+    drop(socket);
+    let mut socket = knock_tls(&hub, Some((&cert, &key)), None).await.expect("the certificate is enough");
+    let register = envelope("agent.register", None, &field_register("web-1"));
+    socket.send(&register).await;
+    assert_eq!(socket.next().await.expect("an ack")["payload"]["agentId"], id.as_str());
+
+    let mut with_token = register.clone();
+    with_token["payload"]["enrollmentToken"] = token(&hub).await.into();
+    let (other, _) = own_key();
+    for (frame, why) in [
+        (register.clone(), "Signature required"),
+        (sign(&other, register.clone()), "Signature verification failed"),
+        (with_token, "the name is taken"),
+    ] {
+        let mut plain = knock(&hub, Some(&api_key), "").await.expect("upgrades");
+        plain.send(frame.to_string()).await;
+        let told = plain.next().await.expect("told");
+        assert!(told.contains(why), "{told}");
+        let mut secure = knock_tls(&hub, None, Some(&api_key)).await.expect("upgrades");
+        secure.send(&frame).await;
+        let told = secure.next().await.expect("told").to_string();
+        assert!(told.contains(why), "{told}");
+    }
+    let shown = hub.get(&format!("/api/agents/sonde:{id}")).await;
+    assert_eq!((&shown.body["online"], &shown.body["auth"]), (&json!(true), &json!("certificate")), "{shown:?}");
+    // With its key it comes in by the plain port, too.
+    let signer = KeyPair::from_pem(&key).expect("a key");
+    let mut plain = knock(&hub, Some(&api_key), "").await.expect("upgrades");
+    plain.send(sign(&signer, register).to_string()).await;
+    assert!(plain.next().await.expect("an ack").contains(&id));
+}
+
+#[tokio::test]
 async fn an_agent_keeps_its_own_key_and_gets_a_certificate_for_it() {
     let hub = TestHub::with(TLS).await;
     let (key, csr) = own_key();

@@ -37,11 +37,16 @@ impl Accounts for SqliteStore {
 
     async fn set_user(&self, user: UserRow, ends: Ends, record: Draft) -> Result<bool> {
         let totp = self.sealed_totp(&user)?;
-        self.queue.run(SMALL, move |tx| set_user(tx, &user, totp, ends, &record)).await
+        self.queue.run(SMALL, move |tx| set_user(tx, &user, totp.as_deref(), ends, &record)).await
+    }
+
+    async fn withdraw_from_user(&self, user: UserRow, ends: Ends, record: Draft) -> Result<bool> {
+        let totp = self.sealed_totp(&user)?;
+        self.queue.withdraw(SMALL, move |tx| set_user(tx, &user, totp.as_deref(), ends, &record)).await
     }
 
     async fn remove_user(&self, id: TokenId, now: Timestamp, record: Draft) -> Result<bool> {
-        self.queue.run(SMALL, move |tx| remove_user(tx, id, now, &record)).await
+        self.queue.withdraw(SMALL, move |tx| remove_user(tx, id, now, &record)).await
     }
 
     async fn sessions(&self, now: Timestamp) -> Result<Vec<SessionRow>> {
@@ -54,7 +59,7 @@ impl Accounts for SqliteStore {
 
     async fn end_session(&self, id: SessionId, record: Draft) -> Result<bool> {
         let sql = "DELETE FROM sessions WHERE id = ?1";
-        self.queue.run(SMALL, move |tx| changed(tx, sql, params![bytes(id.uuid())], &record)).await
+        self.queue.withdraw(SMALL, move |tx| changed(tx, sql, params![bytes(id.uuid())], &record)).await
     }
 
     async fn link(&self, hash: TokenHash, now: Timestamp) -> Result<Option<LinkRow>> {
@@ -78,7 +83,8 @@ impl Accounts for SqliteStore {
             true => "INSERT OR IGNORE INTO paused_tokens VALUES (?1)",
             false => "DELETE FROM paused_tokens WHERE id = ?1",
         };
-        self.queue.run(SMALL, move |tx| changed(tx, sql, params![bytes(id.uuid())], &record)).await
+        let work = move |tx: &mut Tx<'_>| changed(tx, sql, params![bytes(id.uuid())], &record);
+        if paused { self.queue.withdraw(SMALL, work).await } else { self.queue.run(SMALL, work).await }
     }
 
     async fn passkeys(&self) -> Result<Vec<PasskeyRow>> {
@@ -92,7 +98,7 @@ impl Accounts for SqliteStore {
     async fn remove_passkey(&self, user: TokenId, id: &str, record: Draft) -> Result<bool> {
         let id = id.to_owned();
         let sql = "DELETE FROM passkeys WHERE user = ?1 AND id = ?2";
-        self.queue.run(SMALL, move |tx| changed(tx, sql, params![bytes(user.uuid()), id], &record)).await
+        self.queue.withdraw(SMALL, move |tx| changed(tx, sql, params![bytes(user.uuid()), id], &record)).await
     }
 }
 
@@ -177,7 +183,7 @@ fn add_user(
     Ok(())
 }
 
-fn set_user(tx: &mut Tx<'_>, user: &UserRow, totp: Option<Vec<u8>>, ends: Ends, record: &Draft) -> Result<bool> {
+fn set_user(tx: &mut Tx<'_>, user: &UserRow, totp: Option<&[u8]>, ends: Ends, record: &Draft) -> Result<bool> {
     let set = "UPDATE users SET role = ?2, scopes = ?3, password = ?4, totp = ?5 WHERE id = ?1";
     let id = bytes(user.id.uuid());
     let values = params![

@@ -30,6 +30,7 @@ impl Store for SqliteStore {
             lost: numbers.lost.load(Relaxed),
             journal_seq: numbers.journal_seq.load(Relaxed),
             failing: numbers.failing.load(Relaxed),
+            owed: numbers.owed.load(Relaxed),
         }
     }
 
@@ -60,6 +61,10 @@ impl Store for SqliteStore {
         let sealed = self.key.seal(&people::secret_purpose(name), value.reveal())?;
         let name = name.to_owned();
         self.queue.run(SMALL + sealed.len(), move |tx| people::put_sealed_secret(tx.conn, &name, &sealed)).await
+    }
+
+    async fn write_owed(&self) -> Result<()> {
+        self.queue.run(0, |_| Ok(())).await
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned> {
@@ -107,12 +112,12 @@ impl Store for SqliteStore {
 }
 
 #[cfg(target_os = "linux")]
-fn free_bytes(dir: &Path) -> Option<u64> {
+pub(super) fn free_bytes(dir: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(dir).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
 #[cfg(not(target_os = "linux"))]
-const fn free_bytes(_: &Path) -> Option<u64> {
+pub(super) const fn free_bytes(_: &Path) -> Option<u64> {
     None
 }

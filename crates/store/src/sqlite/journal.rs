@@ -13,7 +13,7 @@ use super::row::{blob, time};
 use super::writer::SMALL;
 use crate::engine;
 use crate::error::StoreError;
-use crate::{Journal, JournalFilter, JournalRow, Result};
+use crate::{Journal, JournalFilter, JournalRow, PAGE_BYTES, Result};
 
 #[async_trait]
 impl Journal for SqliteStore {
@@ -74,8 +74,9 @@ pub(super) fn put(conn: &Connection, hub_id: HubId, sealed: &Sealed, draft: &Dra
 /// Appends a record where no writer has the directory, in whatever transaction there is.
 pub(super) fn append_alone(conn: &Connection, hub_id: HubId, draft: &Draft) -> Result<u64> {
     let (mut chain, _) = end(conn, hub_id)?;
-    let sealed = chain.seal(draft);
-    put(conn, hub_id, &sealed, draft)?;
+    let draft = draft.bounded();
+    let sealed = chain.seal(&draft);
+    put(conn, hub_id, &sealed, &draft)?;
     Ok(sealed.seq)
 }
 
@@ -170,10 +171,14 @@ pub(super) fn read(conn: &Connection, filter: &JournalFilter) -> Result<Vec<Jour
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(&values[..])?;
     let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
+    let mut bytes = 0;
+    while bytes < PAGE_BYTES
+        && let Some(row) = rows.next()?
+    {
         let seq = row.get::<_, i64>(0)? as u64;
         let body = row.get_ref(2)?.as_str().map_err(|_| damaged(seq))?;
         let json = RawValue::from_string(shown(body, &blob(row, 1)?)).map_err(|_| damaged(seq))?;
+        bytes += json.get().len();
         records.push(JournalRow { seq, json });
     }
     Ok(records)

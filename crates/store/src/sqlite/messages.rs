@@ -25,9 +25,14 @@ impl Messages for SqliteStore {
         self.queue.run(SMALL, move |tx| clients::put(tx, &sealed, record.as_ref())).await
     }
 
+    async fn withdraw_client(&self, client: ClientRow, record: Option<Draft>) -> Result<()> {
+        let sealed = SealedClient::new(&self.key, client)?;
+        self.queue.withdraw(SMALL, move |tx| clients::put(tx, &sealed, record.as_ref())).await
+    }
+
     async fn remove_client(&self, identifier: &str, record: Draft) -> Result<bool> {
         let identifier = identifier.to_owned();
-        self.queue.run(SMALL, move |tx| clients::remove(tx, &identifier, &record)).await
+        self.queue.withdraw(SMALL, move |tx| clients::remove(tx, &identifier, &record)).await
     }
 
     async fn rules(&self) -> Result<Vec<RuleRow>> {

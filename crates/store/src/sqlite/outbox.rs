@@ -6,10 +6,11 @@ use convoke_core::time::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::row::time;
+use super::telemetry::page;
 use super::writer::Tx;
-use crate::Result;
+use crate::error::StoreError;
 use crate::seal::DataKey;
-use crate::{MessageFilter, MessageRow, OutboxRow, OutboxTotal, RuleRow};
+use crate::{MessageFilter, MessageRow, OutboxRow, OutboxTotal, Result, RuleRow};
 
 /// What a rule's secret is sealed for.
 pub(super) fn rule_purpose(rule: &str) -> String {
@@ -72,19 +73,20 @@ pub(super) fn messages(conn: &Connection, filter: &MessageFilter) -> Result<Vec<
         })
     };
     let after = filter.after.unwrap_or(0);
-    let rows = match &filter.rule {
+    match &filter.rule {
         Some(rule) => conn
             .prepare_cached(
                 "SELECT id, at, rule, sender, content FROM messages WHERE rule = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
             )?
-            .query_map(params![rule, after, filter.limit], read)?
-            .collect::<rusqlite::Result<_>>()?,
+            .query_map(params![rule, after, filter.limit], read)
+            .map_err(StoreError::from)
+            .and_then(|rows| page(rows, MessageRow::bytes)),
         None => conn
             .prepare_cached("SELECT id, at, rule, sender, content FROM messages WHERE id > ?1 ORDER BY id LIMIT ?2")?
-            .query_map(params![after, filter.limit], read)?
-            .collect::<rusqlite::Result<_>>()?,
-    };
-    Ok(rows)
+            .query_map(params![after, filter.limit], read)
+            .map_err(StoreError::from)
+            .and_then(|rows| page(rows, MessageRow::bytes)),
+    }
 }
 
 pub(super) fn put_outbox(tx: &mut Tx<'_>, message: &OutboxRow, destinations: &[String]) -> Result<i64> {

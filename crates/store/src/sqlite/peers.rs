@@ -7,7 +7,7 @@ use convoke_core::peer::Trust;
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 
-use super::writer::SMALL;
+use super::writer::{SMALL, Tx};
 use super::{SqliteStore, agents, sonde};
 use crate::{AgentRow, EnrolOutcome, EnrolToken, Peers, Result, SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
@@ -51,7 +51,12 @@ impl Peers for SqliteStore {
 
     async fn set_trust(&self, agent: &PeerId, trust: Trust, forget_key: bool, record: Draft) -> Result<bool> {
         let agent = agent.clone();
-        self.queue.run(SMALL, move |tx| agents::set_trust(tx, &agent, trust, forget_key, &record)).await
+        let work = move |tx: &mut Tx<'_>| agents::set_trust(tx, &agent, trust, forget_key, &record);
+        if trust == Trust::Revoked {
+            self.queue.withdraw(SMALL, work).await
+        } else {
+            self.queue.run(SMALL, work).await
+        }
     }
 
     async fn set_tags(&self, agent: &PeerId, tags: &[String], record: Draft) -> Result<bool> {
@@ -65,7 +70,7 @@ impl Peers for SqliteStore {
 
     async fn remove_agent(&self, agent: &PeerId, record: Draft) -> Result<bool> {
         let agent = agent.clone();
-        self.queue.run(SMALL, move |tx| agents::remove(tx, &agent, &record)).await
+        self.queue.withdraw(SMALL, move |tx| agents::remove(tx, &agent, &record)).await
     }
 
     async fn sweep(&self) -> Result<()> {

@@ -29,7 +29,7 @@ impl People for SqliteStore {
     }
 
     async fn revoke_token(&self, id: TokenId, now: Timestamp, record: Draft) -> Result<bool> {
-        self.queue.run(SMALL, move |tx| revoke_token(tx, id, now, &record)).await
+        self.queue.withdraw(SMALL, move |tx| revoke_token(tx, id, now, &record)).await
     }
 
     async fn deny_rules(&self) -> Result<Vec<Rule>> {

@@ -9,7 +9,7 @@ use convoke_core::journal::Draft;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::journal;
-use super::writer::{Numbers, Op, Request, Tx};
+use super::writer::{Numbers, Op, Request, Tx, Withdrawal};
 use crate::Result;
 use crate::error::StoreError;
 use line::{Item, Line};
@@ -106,6 +106,18 @@ impl Queue {
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.send(Op::Work(Box::new(Request::new(work, reply))), bytes).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Makes a change that withdraws something. [`StoreError::Owed`] means that the disk could not take it, and that it is made
+    /// before anything else as soon as that can.
+    pub(super) async fn withdraw<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Op::Work(Box::new(Withdrawal::new(work, reply))), bytes).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 

@@ -36,9 +36,14 @@ impl Rooms for SqliteStore {
         self.queue.run(SMALL + body.len(), move |tx| set(tx, &name, &body, record.as_ref())).await
     }
 
+    async fn withdraw_in_room(&self, name: &str, body: String, record: Option<Draft>) -> Result<bool> {
+        let name = name.to_owned();
+        self.queue.withdraw(SMALL + body.len(), move |tx| set(tx, &name, &body, record.as_ref())).await
+    }
+
     async fn remove_room(&self, name: &str, record: Draft) -> Result<bool> {
         let name = name.to_owned();
-        self.queue.run(SMALL, move |tx| remove(tx, &name, &record)).await
+        self.queue.withdraw(SMALL, move |tx| remove(tx, &name, &record)).await
     }
 }
 

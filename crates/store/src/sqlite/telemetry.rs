@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::SqliteStore;
 use super::row::{named, time};
 use super::writer::{Op, Tx};
-use crate::{Before, LogFilter, LogRow, Lossy, Observer, Result, SnapshotRow, Telemetry};
+use crate::{Before, LogFilter, LogRow, Lossy, Observer, PAGE_BYTES, Result, SnapshotRow, Telemetry};
 
 #[async_trait]
 impl Telemetry for SqliteStore {
@@ -153,8 +153,10 @@ pub(super) fn snapshots(
         conn.prepare_cached("SELECT previous, received_at FROM snapshots WHERE id = ?1 AND agent = ?2")?;
     let mut whole =
         conn.prepare_cached("SELECT received_at, collected_at, health, body FROM snapshots WHERE id = ?1")?;
-    let mut snapshots = Vec::new();
+    let mut snapshots = Vec::<SnapshotRow>::new();
+    let mut bytes = 0;
     while let Some(id) = next
+        && bytes < PAGE_BYTES
         && snapshots.len() < limit.min(MAX_PAGE) as usize
     {
         // Where the list goes on is read first: what is only passed by is not read whole.
@@ -169,7 +171,7 @@ pub(super) fn snapshots(
             Some(Before::Snapshot(last)) => id < last,
         };
         if is_before {
-            snapshots.push(whole.query_row([id], |row| {
+            let snapshot = whole.query_row([id], |row| {
                 Ok(SnapshotRow {
                     id,
                     agent: agent.clone(),
@@ -178,7 +180,9 @@ pub(super) fn snapshots(
                     health: row.get(2)?,
                     body: row.get(3)?,
                 })
-            })?);
+            })?;
+            bytes += snapshot.bytes();
+            snapshots.push(snapshot);
         }
     }
     Ok(snapshots)
@@ -217,7 +221,21 @@ pub(super) fn logs(conn: &Connection, filter: &LogFilter) -> Result<Vec<LogRow>>
         ],
         log_row,
     )?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    page(rows, LogRow::bytes)
+}
+
+/// Rows until they have as many bytes as a page.
+pub(super) fn page<T>(rows: impl Iterator<Item = rusqlite::Result<T>>, size: impl Fn(&T) -> usize) -> Result<Vec<T>> {
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    for row in rows {
+        let row = row?;
+        bytes += size(&row);
+        page.push(row);
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(page)
 }
 
 fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {

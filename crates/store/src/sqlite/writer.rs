@@ -16,6 +16,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::queue::{self, Incoming, Queue};
+use super::reserve::Reserve;
 use super::wal::WalKeeper;
 use super::{journal, telemetry};
 use crate::error::StoreError;
@@ -26,6 +27,9 @@ use crate::{Lossy, Observer, Result};
 pub(super) const SMALL: usize = 1_024;
 /// Records after which the chain's end is signed without being asked.
 const SIGN_EVERY: u64 = 1_000;
+
+/// Most withdrawals that are owed. Beyond it they are in force and not kept.
+const MAX_OWED: usize = 10_000;
 
 /// A change as the writer takes it.
 pub(super) enum Op {
@@ -45,6 +49,12 @@ pub(super) trait Work: Send {
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<()>;
     /// Sends the answer, once the transaction was committed or has failed.
     fn answer(self: Box<Self>, committed: Result<()>);
+    /// Whether it withdraws something, so that it is made later where it cannot be made now. It can be run again then.
+    fn withdraws(&self) -> bool {
+        false
+    }
+    /// Tells the caller that it is made later.
+    fn owe(&mut self) {}
 }
 
 impl Op {
@@ -99,6 +109,51 @@ where
     }
 }
 
+/// A change that withdraws something: made again and again until it is kept.
+pub(super) struct Withdrawal<F, T> {
+    work: F,
+    answer: Option<Result<T>>,
+    reply: Option<oneshot::Sender<Result<T>>>,
+}
+
+impl<F, T> Withdrawal<F, T> {
+    pub(super) fn new(work: F, reply: oneshot::Sender<Result<T>>) -> Self {
+        Self { work, answer: None, reply: Some(reply) }
+    }
+
+    fn tell(&mut self, answer: Result<T>) {
+        if let Some(reply) = self.reply.take() {
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+impl<F, T> Work for Withdrawal<F, T>
+where
+    F: FnMut(&mut Tx<'_>) -> Result<T> + Send,
+    T: Send,
+{
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<()> {
+        let answer = (self.work)(tx);
+        let outcome = answer.as_ref().map(|_| ()).map_err(Clone::clone);
+        self.answer = Some(answer);
+        outcome
+    }
+
+    fn answer(mut self: Box<Self>, committed: Result<()>) {
+        let answer = self.answer.take().unwrap_or(Err(StoreError::Closed));
+        self.tell(committed.and(answer));
+    }
+
+    fn withdraws(&self) -> bool {
+        true
+    }
+
+    fn owe(&mut self) {
+        self.tell(Err(StoreError::Owed));
+    }
+}
+
 /// What a change sees: the connection inside the group's transaction, and the chain.
 pub(super) struct Tx<'a> {
     pub(super) conn: &'a Connection,
@@ -115,8 +170,9 @@ impl Tx<'_> {
 
     /// Appends a record.
     pub(super) fn append(&mut self, draft: &Draft) -> Result<u64> {
-        let sealed = self.chain.seal(draft);
-        journal::put(self.conn, self.hub_id(), &sealed, draft)?;
+        let draft = draft.bounded();
+        let sealed = self.chain.seal(&draft);
+        journal::put(self.conn, self.hub_id(), &sealed, &draft)?;
         Ok(sealed.seq)
     }
 
@@ -139,6 +195,7 @@ pub(super) struct Numbers {
     pub(super) lost: AtomicU64,
     pub(super) journal_seq: AtomicU64,
     pub(super) failing: AtomicBool,
+    pub(super) owed: AtomicU64,
 }
 
 impl fmt::Debug for Numbers {
@@ -182,6 +239,10 @@ pub(super) struct Writer {
     pub(super) signed: u64,
     pub(super) signer: Arc<SigningKey>,
     pub(super) wal: WalKeeper,
+    /// Space for what withdraws something.
+    pub(super) reserve: Reserve,
+    /// Withdrawals that could not be kept, oldest first.
+    pub(super) owed: Vec<Box<dyn Work>>,
     /// Held for as long as anything may be written.
     pub(super) lock: DirLock,
 }
@@ -205,9 +266,16 @@ impl Writer {
             let Some(group) = incoming.next_group() else { break };
             stop = self.commit(group.ops, numbers);
             self.wal.after_commit(&self.conn, group.bytes);
+            self.reserve.refill();
         }
         // Late callers are refused before the directory is released.
         drop(incoming);
+        if self.keep_owed(numbers).is_err() {
+            tracing::error!(
+                owed = self.owed.len(),
+                "what was withdrawn while the disk was full is not kept: the next start does not know of it"
+            );
+        }
         let closed = self.close();
         if let Some(reply) = stop {
             let _ = reply.send(closed);
@@ -216,20 +284,88 @@ impl Writer {
         }
     }
 
-    /// Commits one group in one transaction and answers its callers. Answers the reply of a stop, if there was one.
+    /// Commits one group in one transaction and answers its callers. Answers the reply of a stop, if there was one. What
+    /// withdraws something goes first where it is owed, and is owed where it fails.
     fn commit(&mut self, group: Vec<Op>, numbers: &Numbers) -> Option<oneshot::Sender<Result<()>>> {
+        let mut answers = Vec::with_capacity(group.len());
+        let committed = match self.keep_owed(numbers) {
+            Ok(()) => self.try_commit(group, numbers, &mut answers),
+            Err(why) => {
+                answers.extend(group.into_iter().map(Answer::untried));
+                Err(why)
+            }
+        };
+        if committed.is_err() {
+            let lost = answers.iter().filter(|answer| matches!(answer, Answer::Nobody(_))).count();
+            numbers.lost.fetch_add(lost as u64, Relaxed);
+        }
+        let mut stop = None;
+        let mut withdrawn = Vec::new();
+        for answer in answers {
+            match answer {
+                // A caller that has stopped waiting has lost nothing: the change stands all the same.
+                Answer::Seq(reply, seq) => drop(reply.send(committed.clone().map(|()| seq))),
+                Answer::Work(work) if work.withdraws() && is_owed(&committed) => withdrawn.push(work),
+                Answer::Work(work) => work.answer(committed.clone()),
+                Answer::Stop(reply) => stop = Some(reply),
+                Answer::Nobody(Some(item)) if committed.is_ok() => numbers.tell(*item),
+                Answer::Nobody(_) => {}
+            }
+        }
+        if !withdrawn.is_empty() {
+            self.withdraw(withdrawn, numbers);
+        }
+        stop
+    }
+
+    /// Makes withdrawals that have failed with their group once more, alone and with the reserve's space; if that fails, too,
+    /// they are owed.
+    fn withdraw(&mut self, mut withdrawn: Vec<Box<dyn Work>>, numbers: &Numbers) {
+        let room = MAX_OWED.saturating_sub(self.owed.len());
+        for work in withdrawn.split_off(withdrawn.len().min(room)) {
+            work.answer(Err(StoreError::DiskFull));
+        }
+        self.owed.append(&mut withdrawn);
+        let freed = self.reserve.free();
+        let _ = self.keep_owed(numbers);
+        if freed {
+            // Before anything else takes the space.
+            self.reserve.fill();
+        }
+        self.owed.iter_mut().for_each(|work| work.owe());
+        numbers.owed.store(self.owed.len() as u64, Relaxed);
+    }
+
+    /// Keeps what is owed, in a transaction of its own: nothing may come before it.
+    fn keep_owed(&mut self, numbers: &Numbers) -> Result<()> {
+        if self.owed.is_empty() {
+            return Ok(());
+        }
+        let owed = std::mem::take(&mut self.owed);
+        let mut answers = Vec::with_capacity(owed.len());
+        let kept = self.try_commit(owed.into_iter().map(Op::Work).collect(), numbers, &mut answers);
+        for answer in answers {
+            match answer {
+                Answer::Work(work) if is_owed(&kept) => self.owed.push(work),
+                Answer::Work(work) => work.answer(kept.clone()),
+                _ => {}
+            }
+        }
+        numbers.owed.store(self.owed.len() as u64, Relaxed);
+        if is_owed(&kept) { kept } else { Ok(()) }
+    }
+
+    /// One group in one transaction, which is undone if any of it fails.
+    fn try_commit(&mut self, group: Vec<Op>, numbers: &Numbers, answers: &mut Vec<Answer>) -> Result<()> {
         let (chain, signed) = (self.chain.clone(), self.signed);
         let writes = group.len() as u64;
-        let mut answers = Vec::with_capacity(group.len());
-        let committed = self.transact(group, numbers, &mut answers);
+        let committed = self.transact(group, numbers, answers);
         if let Err(error) = &committed {
             if !self.conn.is_autocommit() {
                 // A rollback can only fail when there is nothing left to roll back.
                 let _ = self.conn.execute_batch("ROLLBACK");
             }
             (self.chain, self.signed) = (chain, signed);
-            let lost = answers.iter().filter(|answer| matches!(answer, Answer::Nobody(_))).count();
-            numbers.lost.fetch_add(lost as u64, Relaxed);
             if !numbers.failing.swap(true, Relaxed) {
                 tracing::error!(error = error as &dyn std::error::Error, "the store cannot write");
             }
@@ -241,18 +377,7 @@ impl Writer {
                 tracing::info!("the store can write again");
             }
         }
-        let mut stop = None;
-        for answer in answers {
-            match answer {
-                // A caller that has stopped waiting has lost nothing: the change stands all the same.
-                Answer::Seq(reply, seq) => drop(reply.send(committed.clone().map(|()| seq))),
-                Answer::Work(work) => work.answer(committed.clone()),
-                Answer::Stop(reply) => stop = Some(reply),
-                Answer::Nobody(Some(item)) if committed.is_ok() => numbers.tell(*item),
-                Answer::Nobody(_) => {}
-            }
-        }
-        stop
+        committed
     }
 
     fn transact(&mut self, group: Vec<Op>, numbers: &Numbers, answers: &mut Vec<Answer>) -> Result<()> {
@@ -324,6 +449,23 @@ enum Answer {
     Stop(oneshot::Sender<Result<()>>),
     /// Nobody waits; who observes the store may be told.
     Nobody(Option<Box<Lossy>>),
+}
+
+impl Answer {
+    /// Of what was not tried.
+    fn untried(op: Op) -> Self {
+        match op {
+            Op::Append(_, reply) => Self::Seq(reply, 0),
+            Op::Work(work) => Self::Work(work),
+            Op::Stop(reply) => Self::Stop(reply),
+            Op::Lossy(_) => Self::Nobody(None),
+        }
+    }
+}
+
+/// Whether what failed is worth trying again: the storage failed, and not the change.
+fn is_owed(committed: &Result<()>) -> bool {
+    committed.as_ref().is_err_and(StoreError::is_of_the_storage)
 }
 
 /// Runs a change that may fail on its own: then it, and its records, are undone, and the group goes on.

@@ -104,7 +104,7 @@ pub async fn enrol(
     let token = bearer(&headers).or_else(|| text("token")).map(TokenHash::of);
     let key = text("public_key").map(|key| convoke_kenny::enrol::parse_public_key(key, &hub.key.verifying_key()));
     let peer = PeerId::kenny(&id);
-    if let Some(seconds) = hub.operators.throttle.blocked_for(address, now) {
+    if let Some(seconds) = hub.enrolments.blocked_for(address, now) {
         // Who has something good need not wait for what others do behind the same address.
         let key = key.as_ref().and_then(|key| key.as_ref().ok()).map(VerifyingKey::to_bytes);
         let is_good = match (&peer, &token) {
@@ -116,7 +116,7 @@ pub async fn enrol(
         }
     }
     let refused = |why: &str| {
-        hub.operators.throttle.failed(address, now);
+        hub.enrolments.failed(address, now);
         let claimed: String = id.chars().take(MAX_CLAIMED).collect();
         if hub.strangers.refused(address, Door::Http) {
             tracing::warn!(%address, ?claimed, why, "refused an enrolment; further refusals of this address in this minute are only counted");

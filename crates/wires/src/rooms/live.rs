@@ -12,6 +12,7 @@ use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::time::Timestamp;
 use convoke_kibitz::Now;
 use convoke_kibitz::room::{Act, Arrival, Charter, Conn, Event, Limits, Output, Room};
+use convoke_store::StoreError;
 use serde_json::json;
 
 use super::link::RoomLink;
@@ -176,8 +177,8 @@ impl After {
 async fn keep(hub: &Wires, room: &LiveRoom) {
     let _turn = room.turn.lock().await;
     let body = serde_json::to_string(&room.charter()).unwrap_or_default();
-    match hub.store.set_room(&room.name, body, None).await {
-        Ok(_) => {}
+    match hub.store.withdraw_in_room(&room.name, body, None).await {
+        Ok(_) | Err(StoreError::Owed) => {}
         Err(why) => tracing::error!(room = room.name, %why, "cannot store a host's change"),
     }
 }

@@ -13,13 +13,14 @@ use convoke_kibitz::admission::{AgentKey, Invite, MAX_KEYS, Manifest};
 use convoke_kibitz::close;
 use convoke_kibitz::grant::Grant;
 use convoke_kibitz::key::Signer as _;
-use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Room};
+use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room};
 use convoke_store::{RoomRow, StoreError};
 use serde_json::{Value, json};
 
 use super::sign::{RoomKey, is_point};
 use super::{LiveRoom, events, now, peer};
 use crate::Wires;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -139,11 +140,12 @@ fn check_keys(keys: &[AgentKey]) -> Result<(), RoomError> {
 }
 
 /// Removes a room. Everybody in it is told.
-pub async fn remove(hub: &Wires, caller: &Caller, room: &LiveRoom) -> Result<(), RoomError> {
+pub async fn remove(hub: &Wires, caller: &Caller, room: &LiveRoom) -> Result<Stored, RoomError> {
     let _turn = room.turn.lock().await;
     let gone =
         hub.store.remove_room(&room.name, record(caller, &room.name, &json!({ "what": "room removed" }))).await;
-    if !gone? {
+    let gone = StoreError::owed(gone)?;
+    if gone == Some(false) {
         return Err(RoomError::Gone);
     }
     hub.rooms.all.write().unwrap_or_else(PoisonError::into_inner).remove(&room.name);
@@ -151,7 +153,7 @@ pub async fn remove(hub: &Wires, caller: &Caller, room: &LiveRoom) -> Result<(),
     let ((), after) = room.with(now(hub), |room| room.close_all("removed", words, close::REMOVED));
     after.settle(hub, room).await;
     events::room(hub, &room.name, "room removed", None);
-    Ok(())
+    Ok(if gone.is_some() { Stored::Yes } else { Stored::Owed })
 }
 
 /// Whether a change gives or takes.
@@ -172,7 +174,7 @@ async fn change<T>(
     edit: impl FnOnce(&mut Charter) -> Result<T, RoomError>,
     apply: impl FnOnce(&mut Room, T, Now),
     draft: Draft,
-) -> Result<(), RoomError> {
+) -> Result<Stored, RoomError> {
     let turn = room.turn.lock().await;
     let mut charter = room.charter();
     let edited = edit(&mut charter)?;
@@ -184,7 +186,10 @@ async fn change<T>(
         after = apply.take().map(|apply| apply());
     }
     let detail = draft.detail.clone();
-    let kept = hub.store.set_room(&room.name, body, Some(draft)).await;
+    let kept = match order {
+        Order::ForceFirst => hub.store.withdraw_in_room(&room.name, body, Some(draft)).await,
+        Order::KeepFirst => hub.store.set_room(&room.name, body, Some(draft)).await,
+    };
     if matches!(kept, Ok(true)) {
         after = after.or_else(|| apply.take().map(|apply| apply()));
     }
@@ -193,7 +198,11 @@ async fn change<T>(
         after.settle(hub, room).await;
         events::change(hub, &room.name, detail.as_deref());
     }
-    if kept? { Ok(()) } else { Err(RoomError::Gone) }
+    match StoreError::owed(kept)? {
+        Some(true) => Ok(Stored::Yes),
+        Some(false) => Err(RoomError::Gone),
+        None => Ok(Stored::Owed),
+    }
 }
 
 /// Sets what somebody may, or with `None` goes back to the default.
@@ -201,16 +210,18 @@ pub async fn set_grant(
     hub: &Wires,
     caller: &Caller,
     room: &LiveRoom,
-    id: &str,
+    before: &Person,
     grant: Option<Grant>,
-) -> Result<(), RoomError> {
+) -> Result<Stored, RoomError> {
+    let id = before.id.as_str();
     if !room.look(|room| room.knows(id)) {
         return Err(RoomError::NoSuch);
     }
     let draft = record(caller, &room.name, &json!({ "what": "granted", "participant": id, "grant": grant }));
     let (kept, forced) = (grant.clone(), grant.clone());
-    let is_empty = grant.is_some_and(|grant| grant.named().next().is_none());
-    let order = if is_empty { Order::ForceFirst } else { Order::KeepFirst };
+    let is_held = |capability| before.grant.named().any(|held| held == capability);
+    let takes = grant.is_some_and(|grant| grant.named().all(is_held));
+    let order = if takes { Order::ForceFirst } else { Order::KeepFirst };
     let edit = |charter: &mut Charter| {
         let grants = &mut charter.grants;
         if kept.is_some() && !grants.contains_key(id) && grants.len() >= MAX_GRANTS {
@@ -226,7 +237,7 @@ pub async fn set_grant(
 }
 
 /// Removes somebody, and keeps them out.
-pub async fn kick(hub: &Wires, caller: &Caller, room: &LiveRoom, id: &str) -> Result<(), RoomError> {
+pub async fn kick(hub: &Wires, caller: &Caller, room: &LiveRoom, id: &str) -> Result<Stored, RoomError> {
     if !room.look(|room| room.knows(id)) {
         return Err(RoomError::NoSuch);
     }
@@ -247,7 +258,7 @@ pub async fn decide(
     room: &LiveRoom,
     id: &str,
     decision: Decision,
-) -> Result<(), RoomError> {
+) -> Result<Stored, RoomError> {
     let waits = room.look(|room| {
         let waiting = room.people(now(hub)).iter().any(|p| p.id == id && p.standing.name() == "waiting");
         waiting || (decision == Decision::Admit && room.charter().blocked.iter().any(|blocked| blocked == id))
@@ -263,11 +274,12 @@ pub async fn decide(
         }
         Ok(())
     };
-    change(hub, room, Order::KeepFirst, edit, |room, (), at| _ = room.decide(id, decision, at), draft).await
+    let order = if decision == Decision::Admit { Order::KeepFirst } else { Order::ForceFirst };
+    change(hub, room, order, edit, |room, (), at| _ = room.decide(id, decision, at), draft).await
 }
 
 /// Puts an agent's key on the list.
-pub async fn add_key(hub: &Wires, caller: &Caller, room: &LiveRoom, key: AgentKey) -> Result<(), RoomError> {
+pub async fn add_key(hub: &Wires, caller: &Caller, room: &LiveRoom, key: AgentKey) -> Result<Stored, RoomError> {
     let detail = json!({ "what": "key added", "key": key.key.thumbprint(), "label": key.label, "caps": key.caps });
     let draft = record(caller, &room.name, &detail);
     let edit = |charter: &mut Charter| {
@@ -279,7 +291,12 @@ pub async fn add_key(hub: &Wires, caller: &Caller, room: &LiveRoom, key: AgentKe
 }
 
 /// Takes an agent's key off the list: its holder is out at once, and does not come in again.
-pub async fn remove_key(hub: &Wires, caller: &Caller, room: &LiveRoom, thumbprint: &str) -> Result<(), RoomError> {
+pub async fn remove_key(
+    hub: &Wires,
+    caller: &Caller,
+    room: &LiveRoom,
+    thumbprint: &str,
+) -> Result<Stored, RoomError> {
     let draft = record(caller, &room.name, &json!({ "what": "key removed", "key": thumbprint }));
     let edit = |charter: &mut Charter| {
         let before = charter.agent_keys.len();

@@ -24,6 +24,7 @@ use convoke_doors::ApiError;
 use convoke_doors::error::clip;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, limit};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::page::Page;
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -149,18 +150,18 @@ pub async fn list(
 ) -> Result<Json<RoomList>, ApiError> {
     let limit = limit(query.limit)? as usize;
     let scopes = &caller.token.grant.scopes;
-    let (mut rooms, mut next) = (Vec::<RoomView>::new(), None);
+    let (mut rooms, mut next) = (Page::<RoomView>::new(limit), None);
     for room in hub.rooms.list(query.after.as_deref()) {
         if !scopes.reaches::<String>(&peer(&room.name), &[]) {
             continue;
         }
-        if rooms.len() == limit {
+        if rooms.is_full() {
             next = rooms.last().map(|last| last.name.clone());
             break;
         }
         rooms.push(brief(&hub, &room));
     }
-    Ok(Json(RoomList { rooms, next }))
+    Ok(Json(RoomList { rooms: rooms.into_items(), next }))
 }
 
 #[utoipa::path(post, path = "/api/rooms", request_body = NewRoom, responses((status = 200, body = RoomView), (status = 409)), tag = "rooms")]
@@ -241,11 +242,11 @@ pub async fn remove(
     PathOf(room): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let room = in_reach(&hub, &caller, &room).await?;
-    manage::remove(&hub, &caller, &room).await?;
+    let stored = manage::remove(&hub, &caller, &room).await?;
     let posts =
         |rule: &convoke_api::yonexus::Rule| matches!(&rule.target, Target::Room { room: to } if *to == room.name);
     let rules: Vec<String> = hub.yonexus.rules.list().into_iter().filter(posts).map(|rule| rule.rule).collect();
-    Ok(Json(json!({ "ok": true, "room": room.name, "rules": rules })))
+    stored.answer(&json!({ "ok": true, "room": room.name, "rules": rules }))
 }
 
 #[utoipa::path(patch, path = "/api/rooms/{room}/grants/{participant}", params(("room" = String, Path), ("participant" = String, Path)),
@@ -256,7 +257,7 @@ pub async fn grant(
     By(caller): By,
     PathOf((room, id)): PathOf<(String, String)>,
     Json(body): Json<GrantChange>,
-) -> Result<Json<ParticipantView>, ApiError> {
+) -> Result<Json<serde_json::Value>, ApiError> {
     let room = in_reach(&hub, &caller, &room).await?;
     let before = find(&hub, &room, &id)?;
     let grant = match body {
@@ -269,10 +270,10 @@ pub async fn grant(
         }
         change => Some(granted(&change, &before.grant)?),
     };
-    manage::set_grant(&hub, &caller, &room, &id, grant).await?;
+    let stored = manage::set_grant(&hub, &caller, &room, &before, grant).await?;
     // One who is away and has nothing of its own any more is nobody.
     let after = find(&hub, &room, &id).unwrap_or(Person { grant: Grant::none(), is_explicit: false, ..before });
-    Ok(Json(participant(after)))
+    stored.answer(&participant(after))
 }
 
 fn find(hub: &Wires, room: &LiveRoom, id: &str) -> Result<Person, ApiError> {
@@ -290,11 +291,11 @@ pub async fn kick(
     By(caller): By,
     PathOf(room): PathOf<String>,
     Json(body): Json<Kick>,
-) -> Result<Json<ParticipantView>, ApiError> {
+) -> Result<Json<serde_json::Value>, ApiError> {
     let room = in_reach(&hub, &caller, &room).await?;
     find(&hub, &room, &body.participant)?;
-    manage::kick(&hub, &caller, &room, &body.participant).await?;
-    Ok(Json(participant(find(&hub, &room, &body.participant)?)))
+    let stored = manage::kick(&hub, &caller, &room, &body.participant).await?;
+    stored.answer(&participant(find(&hub, &room, &body.participant)?))
 }
 
 #[utoipa::path(post, path = "/api/rooms/{room}/admit", params(("room" = String, Path)), request_body = Admit, responses((status = 200), (status = 404)), tag = "rooms")]
@@ -307,8 +308,8 @@ pub async fn admit(
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let room = in_reach(&hub, &caller, &room).await?;
     let decision = if body.admit { Decision::Admit } else { Decision::Deny };
-    manage::decide(&hub, &caller, &room, &body.participant, decision).await?;
-    Ok(Json(json!({ "ok": true, "participant": body.participant, "admitted": body.admit })))
+    let stored = manage::decide(&hub, &caller, &room, &body.participant, decision).await?;
+    stored.answer(&json!({ "ok": true, "participant": body.participant, "admitted": body.admit }))
 }
 
 #[utoipa::path(post, path = "/api/rooms/{room}/invites", params(("room" = String, Path)), request_body = NewInvite, responses((status = 200, body = InviteView), (status = 404)), tag = "rooms")]
@@ -340,10 +341,10 @@ pub async fn add_key(
     By(caller): By,
     PathOf(room): PathOf<String>,
     Json(body): Json<NewAgentKey>,
-) -> Result<Json<RoomView>, ApiError> {
+) -> Result<Json<serde_json::Value>, ApiError> {
     let room = in_reach(&hub, &caller, &room).await?;
-    manage::add_key(&hub, &caller, &room, agent_key(body)?).await?;
-    Ok(Json(whole(&hub, &room)))
+    let stored = manage::add_key(&hub, &caller, &room, agent_key(body)?).await?;
+    stored.answer(&whole(&hub, &room))
 }
 
 #[utoipa::path(delete, path = "/api/rooms/{room}/keys/{key}", params(("room" = String, Path), ("key" = String, Path)), responses((status = 200, body = RoomView), (status = 404)), tag = "rooms")]
@@ -352,8 +353,8 @@ pub async fn remove_key(
     State(hub): State<Wires>,
     By(caller): By,
     PathOf((room, key)): PathOf<(String, String)>,
-) -> Result<Json<RoomView>, ApiError> {
+) -> Result<Json<serde_json::Value>, ApiError> {
     let room = in_reach(&hub, &caller, &room).await?;
-    manage::remove_key(&hub, &caller, &room, &key).await?;
-    Ok(Json(whole(&hub, &room)))
+    let stored = manage::remove_key(&hub, &caller, &room, &key).await?;
+    stored.answer(&whole(&hub, &room))
 }

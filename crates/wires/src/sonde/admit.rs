@@ -50,7 +50,7 @@ pub(super) async fn admit(hub: &Wires, arrival: &Arrival, registration: Registra
         (None, _) => None,
     };
     let (sonde, mut ack) = match token {
-        Some(token) => enrol(hub, arrival, &register, &token).await?,
+        Some(token) => enrol(hub, arrival, &register, &token, (&payload, &signature)).await?,
         None => return_of(hub, arrival, &register, &payload, &signature).await?,
     };
     let (verifier, names_requests, flagged) = {
@@ -95,6 +95,22 @@ fn internal(why: impl std::fmt::Display) -> String {
     "Internal error: the hub's log has more".into()
 }
 
+/// Once an agent has a certificate, its API key alone makes nobody that agent: on either port it signs its registration. A
+/// field's agent that has shown in TLS that the certificate's key is its own may leave that out.
+fn check_signed(arrival: &Arrival, agent: &SondeAgent, payload: &str, signature: &str) -> Result<(), String> {
+    let (verifier, own_key) = {
+        let state = agent.state();
+        (state.verifier.clone(), state.own_key)
+    };
+    let Some(key) = verifier else { return Ok(()) };
+    let is_shown = matches!(arrival.credential, Credential::Certificate(_)) && !own_key;
+    if (is_shown && signature.is_empty()) || key.verify(payload.as_bytes(), signature) {
+        return Ok(());
+    }
+    let what = if signature.is_empty() { "Signature required" } else { "Signature verification failed" };
+    Err(what.into())
+}
+
 /// An agent that was here before comes back with its key or certificate.
 async fn return_of(
     hub: &Wires,
@@ -112,18 +128,7 @@ async fn return_of(
             agent.name, register.name
         ));
     }
-    let (verifier, own_key) = {
-        let state = agent.state();
-        (state.verifier.clone(), state.own_key)
-    };
-    if let Some(key) = verifier {
-        // The field's agent may not sign what has no agentId yet; ours does, and then must.
-        let needed = own_key || !signature.is_empty();
-        if needed && !key.verify(payload.as_bytes(), signature) {
-            let what = if signature.is_empty() { "Signature required" } else { "Signature verification failed" };
-            return Err(what.into());
-        }
-    }
+    check_signed(arrival, agent, payload, signature)?;
     let changed = change::facts(hub, agent, |facts| {
         let was = facts.changed.as_ref().map(|c| c.changes.clone());
         facts.attest(register, false, clock::now());
@@ -165,6 +170,7 @@ async fn enrol(
     arrival: &Arrival,
     register: &Register,
     token: &TokenHash,
+    (payload, signature): (&str, &str),
 ) -> Result<(Arc<SondeAgent>, Ack), String> {
     let rejected = |why: &str| Err(format!("Enrollment token rejected: {why}"));
     let now = clock::now();
@@ -184,6 +190,7 @@ async fn enrol(
         (Some(known), Credential::Key(agent) | Credential::Certificate(agent)) => known.id == agent.id,
         _ => false,
     };
+    let is_it = is_it && known.as_ref().is_some_and(|known| check_signed(arrival, known, payload, signature).is_ok());
     if known.is_some() && !is_it && !hub.sonde.registry.token_names(token, &register.name) {
         return rejected("the name is taken; an operator can reassign it with a token for that name");
     }

@@ -20,6 +20,7 @@ use convoke_yonexus::record::{Notification, Pairing, Record};
 
 use super::link::{ClientLink, Out};
 use crate::Wires;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 
 /// One client.
@@ -218,10 +219,10 @@ impl Clients {
 
     /// Removes a client. Its trust is gone from memory first, so that no proof succeeds meanwhile, and even if the disk
     /// fails.
-    pub(super) async fn remove(&self, hub: &Wires, client: &Client, draft: Draft) -> Result<(), StoreError> {
+    pub(super) async fn remove(&self, hub: &Wires, client: &Client, draft: Draft) -> Result<Stored, StoreError> {
         let _turn = client.turn.lock().await;
         if client.is_gone() {
-            return Ok(());
+            return Ok(Stored::Yes);
         }
         let (record, pairing) = {
             let state = client.state();
@@ -230,9 +231,11 @@ impl Clients {
         let mut withdrawn = Change { record, listed: false, pairing };
         withdrawn.record.revoke();
         self.put(client, withdrawn);
-        hub.store.remove_client(&client.identifier, draft).await?;
-        self.forget(client);
-        Ok(())
+        let stored = Stored::of(hub.store.remove_client(&client.identifier, draft).await)?;
+        if stored == Stored::Yes {
+            self.forget(client);
+        }
+        Ok(stored)
     }
 
     /// Forgets a client that could not be put on the allow-list, unless it is there by another way.
@@ -321,7 +324,11 @@ impl Clients {
             Keep::Always(draft) => (draft, true),
         };
         let is_about_pairing = client.state().record.pairing.is_some() || change.record.pairing.is_some();
-        let stored = hub.store.put_client(to_row(&change, kept), draft).await;
+        let row = to_row(&change, kept);
+        let stored = match always {
+            true => hub.store.withdraw_client(row, draft).await,
+            false => hub.store.put_client(row, draft).await,
+        };
         if stored.is_ok() || always {
             self.put(client, change);
             super::events::client(hub, client, false);

@@ -39,6 +39,8 @@ struct Handshake<'a> {
     link: &'a Arc<ClientLink>,
     address: IpAddr,
     client: Option<Arc<Client>>,
+    /// Whether something that it showed was wrong.
+    has_failed: bool,
 }
 
 /// What a frame led to.
@@ -55,7 +57,7 @@ pub(super) async fn run(
     link: &Arc<ClientLink>,
     address: IpAddr,
 ) -> Result<Arc<Client>, Ended> {
-    let mut handshake = Handshake { hub, session, link, address, client: None };
+    let mut handshake = Handshake { hub, session, link, address, client: None, has_failed: false };
     let stop = async {
         hub.stopping.cancelled().await;
         let _ = link.push(Out::Close(Vec::new(), closes::SHUTTING_DOWN));
@@ -125,18 +127,25 @@ impl Machine for Handshake<'_> {
 }
 
 impl Handshake<'_> {
+    /// Something that it showed was wrong.
+    fn fail(&mut self) {
+        self.has_failed = true;
+        failed(self.hub, self.address);
+    }
+
     async fn on_event(
         &mut self,
         event: Event<'_>,
         connection: &mut Connection,
     ) -> ControlFlow<Result<Arc<Client>, Ended>> {
+        self.has_failed = false;
         let step = match event {
             Event::Hello { request_id, hello, key } => self.hello(request_id, hello, key).await,
             Event::PairConfirm { request_id, code, key } => self.confirm(request_id, code, key).await,
             Event::AuthRequest { request_id, request } => self.authenticate(request_id, &request).await,
             Event::Reply(frame) => Step::Say(Answer::one(frame)),
             Event::Close(frames, close) => {
-                failed(self.hub, self.address);
+                self.fail();
                 Step::Say(Answer { frames, close: Some(close) })
             }
             Event::Dropped(_) | Event::Heartbeat { .. } | Event::Rule(_) | Event::Ignored => {
@@ -148,6 +157,9 @@ impl Handshake<'_> {
             Step::In(frames, client) => (frames, Some(Ok(client))),
         };
         frames.iter().for_each(|frame| connection.queue_text(&frame.encode()));
+        // Who is wrong too often is left; who is right never is, whatever others do at the same address.
+        let is_over = self.has_failed && self.hub.yonexus.throttle.blocked_for(self.address, clock::now()).is_some();
+        let end = end.or_else(|| is_over.then_some(Err(Some(closes::REJECTED))));
         end.map_or(ControlFlow::Continue(()), ControlFlow::Break)
     }
 
@@ -155,20 +167,20 @@ impl Handshake<'_> {
         let at = now(self.hub);
         let identifier = hello.identifier.as_str();
         if hello.protocol_version != PROTOCOL_VERSION {
-            failed(self.hub, self.address);
+            self.fail();
             return Step::Say(answer::unsupported_version(identifier, request_id, at));
         }
         // Whoever is not on the allow-list looks the same as who was revoked, and costs the same.
         let trusted = |client: &Arc<Client>| client.state().record.trust != Trust::Revoked;
         let Some(client) = self.hub.yonexus.clients.allowed(identifier).filter(trusted) else {
-            failed(self.hub, self.address);
+            self.fail();
             return Step::Say(answer::refused_hello(identifier, HelloRefusal::NotAllowed, request_id, at));
         };
         let greeting = Greeting { key: key.as_ref(), has_secret: hello.has_secret };
         match self.greet(&client, greeting, request_id.clone()).await {
             Ok((outcome, frames)) => {
                 if let HelloOutcome::Rejected(_) = outcome {
-                    failed(self.hub, self.address);
+                    self.fail();
                 } else if outcome != HelloOutcome::NoKey {
                     let left = client.state().record.pairing.as_ref().map(|p| p.expires_at.since(at.wall));
                     let until = left.filter(|_| outcome != HelloOutcome::AuthRequired);
@@ -272,7 +284,7 @@ impl Handshake<'_> {
             }
             Ok(Err(reason)) => {
                 if reason == PairFailure::InvalidCode {
-                    failed(hub, self.address);
+                    self.fail();
                 }
                 refuse(reason)
             }
@@ -293,7 +305,7 @@ impl Handshake<'_> {
         };
         // 1. and 2.: still on the allow-list, still known.
         if hub.yonexus.clients.allowed(identifier).is_none() {
-            failed(hub, self.address);
+            self.fail();
             let reason = AuthFailure::UnknownIdentifier;
             return say(AuthRefusal { reason, reset: None, proven: false });
         }
@@ -361,7 +373,7 @@ impl Handshake<'_> {
                 if refusal.proven {
                     hub.note(record(&client, Kind::Auth, &detail("refused"), Some(refusal.reason.name()))).await;
                 } else {
-                    failed(hub, self.address);
+                    self.fail();
                 }
                 say(refusal)
             }

@@ -6,7 +6,7 @@ use convoke_core::grant::Missing;
 use convoke_core::id::{PeerId, TokenId};
 use convoke_kibitz::grant::Capability;
 use convoke_kibitz::room::{Person, Standing};
-use convoke_store::{MessageFilter, StoreError};
+use convoke_store::{MessageFilter, MessageRow, PAGE_BYTES, StoreError};
 use convoke_yonexus::MAX_FRAME_AFTER;
 use convoke_yonexus::message::{self, BadRule};
 
@@ -57,11 +57,12 @@ pub enum SendError {
 pub async fn read(hub: &Wires, caller: &Caller, query: MessageQuery, limit: u32) -> Result<MessagePage, StoreError> {
     let filter = MessageFilter { rule: query.rule, after: query.after, limit };
     let rows = hub.store.messages(filter).await?;
-    let next = (rows.len() == limit as usize).then(|| rows.last().map(|row| row.id)).flatten();
+    let is_full = rows.len() == limit as usize || rows.iter().map(MessageRow::bytes).sum::<usize>() >= PAGE_BYTES;
+    let next = is_full.then(|| rows.last().map(|row| row.id)).flatten();
     let scopes = &caller.token.grant.scopes;
     let may = caller.token.grant.scopes.tools.as_ref().is_none_or(|t| convoke_core::glob::any_matches(t, READ));
     let visible = rows.into_iter().filter(|row| may && scopes.reaches::<String>(&peer(&row.sender), &[]));
-    let view = |row: convoke_store::MessageRow| MessageView {
+    let view = |row: MessageRow| MessageView {
         id: row.id,
         at: row.at,
         rule: row.rule,

@@ -18,6 +18,7 @@ use super::clients::{Client, Keep};
 use super::link::Out;
 use super::{notify, now};
 use crate::Wires;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -79,23 +80,23 @@ pub async fn allow(hub: &Wires, caller: &Caller, identifier: &str) -> Result<Opt
     }
 }
 
-/// Takes a client off the allow-list with everything that is known of it. False when the settings list it.
-pub async fn remove(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Result<bool, StoreError> {
+/// Takes a client off the allow-list with everything that is known of it. `None` when the settings list it.
+pub async fn remove(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Result<Option<Stored>, StoreError> {
     if client.state().configured {
-        return Ok(false);
+        return Ok(None);
     }
     let draft = by(caller, Kind::Trust, client, "removed", Decision::Allowed);
     let removed = hub.yonexus.clients.remove(hub, client, draft).await;
     // Whether that is kept or not: its trust is gone.
     end_links(hub, client, "removed");
-    removed?;
+    let stored = removed?;
     super::events::client(hub, client, true);
     hub.yonexus.outbox.forget(&client.identifier);
-    Ok(true)
+    Ok(Some(stored))
 }
 
 /// Withdraws a client's trust: its key and secret are refused from now on, its link is closed at once.
-pub async fn revoke(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Result<(), StoreError> {
+pub async fn revoke(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Result<Stored, StoreError> {
     let draft = by(caller, Kind::Trust, client, "revoked", Decision::Allowed);
     let revoked = hub.yonexus.clients.change(hub, client, |change| {
         change.record.revoke();
@@ -103,7 +104,7 @@ pub async fn revoke(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Resul
     });
     let stored = revoked.await;
     end_links(hub, client, "revoked");
-    stored
+    Stored::of(stored)
 }
 
 fn end_links(hub: &Wires, client: &Arc<Client>, why: &str) {
@@ -166,7 +167,12 @@ async fn deny(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Result<bool
         let link = change.pairing.link.clone();
         if change.record.deny(at, pause) { (Some(link), Keep::Always(Some(draft))) } else { (None, Keep::No) }
     });
-    let Some(link) = denied.await? else { return Ok(false) };
+    let denied = match denied.await {
+        // In force, and stored when there is space. Whoever waits learns of it by its own time.
+        Err(StoreError::Owed) => return Ok(true),
+        denied => denied?,
+    };
+    let Some(link) = denied else { return Ok(false) };
     if let Some(link) = link {
         let failed = answer::pair_failed(&client.identifier, PairFailure::IdentifierNotAllowed, None, at);
         let _ = link.push(Out::Close(vec![failed.encode()], close::REJECTED));

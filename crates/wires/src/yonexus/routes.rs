@@ -18,6 +18,7 @@ use crate::yonexus::pairing::{self, fingerprint};
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, limit};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::page::Page;
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -76,19 +77,19 @@ pub async fn clients(
     QueryOf(query): QueryOf<ClientQuery>,
 ) -> Result<Json<ClientList>, ApiError> {
     let limit = limit(query.limit)? as usize;
-    let (mut clients, mut next) = (Vec::<ClientView>::new(), None);
+    let (mut clients, mut next) = (Page::<ClientView>::new(limit), None);
     for client in hub.yonexus.clients.list(query.after.as_deref()) {
         let online = client.state().liveness() != Liveness::Offline;
         if !reaches(&caller, &client.identifier) || query.online.is_some_and(|wanted| wanted != online) {
             continue;
         }
-        if clients.len() == limit {
+        if clients.is_full() {
             next = clients.last().map(|last| last.identifier.clone());
             break;
         }
         clients.push(view(&hub, &client));
     }
-    Ok(Json(ClientList { clients, next }))
+    Ok(Json(ClientList { clients: clients.into_items(), next }))
 }
 
 #[utoipa::path(post, path = "/api/yonexus/clients", request_body = AllowClient, responses((status = 200, body = ClientView), (status = 409)), tag = "yonexus")]
@@ -124,12 +125,11 @@ pub async fn remove(
     PathOf(identifier): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let client = in_reach(&hub, &caller, &identifier).await?;
-    if pairing::remove(&hub, &caller, &client).await? {
-        Ok(Json(json!({ "ok": true, "identifier": identifier })))
-    } else {
-        Err(ApiError::conflict(
+    match pairing::remove(&hub, &caller, &client).await? {
+        Some(stored) => stored.answer(&json!({ "ok": true, "identifier": identifier })),
+        None => Err(ApiError::conflict(
             "the setting yonexus.allow lists this client; revoke the client, or change the setting",
-        ))
+        )),
     }
 }
 
@@ -139,10 +139,10 @@ pub async fn revoke(
     State(hub): State<Wires>,
     By(caller): By,
     PathOf(identifier): PathOf<String>,
-) -> Result<Json<ClientView>, ApiError> {
+) -> Result<Json<serde_json::Value>, ApiError> {
     let client = in_reach(&hub, &caller, &identifier).await?;
-    pairing::revoke(&hub, &caller, &client).await?;
-    Ok(Json(view(&hub, &client)))
+    let stored = pairing::revoke(&hub, &caller, &client).await?;
+    stored.answer(&view(&hub, &client))
 }
 
 #[utoipa::path(post, path = "/api/yonexus/clients/{identifier}/rotate-key", params(("identifier" = String, Path)), responses((status = 200, body = ClientView), (status = 404), (status = 409)), tag = "yonexus")]

@@ -49,8 +49,16 @@ fn as_seen(caller: &Caller, target: &mut Target) {
     match target {
         Target::Webhook(to) if caller.token.grant.check(Right::Policy).is_err() => to.url = host_of(&to.url),
         Target::Clients(ToClients { to: Some(names), .. }) => names.retain(|name| reaches(caller, name)),
+        Target::Room { room } if !reaches_room(caller, room) => *room = OUT_OF_REACH.into(),
         Target::Inbox {} | Target::Clients(_) | Target::Webhook(_) | Target::Room { .. } => {}
     }
+}
+
+/// What is shown in place of a room that is not the caller's to see.
+const OUT_OF_REACH: &str = "…";
+
+fn reaches_room(caller: &Caller, room: &str) -> bool {
+    caller.token.grant.check_reach::<String>(&crate::rooms::peer(room), &[]).is_ok()
 }
 
 fn reaches(caller: &Caller, client: &str) -> bool {
@@ -204,9 +212,16 @@ pub async fn test(
     if let Some(target) = &mut test.target {
         as_seen(&caller, target);
     }
-    if matches!(test.target, Some(Target::Clients(_))) {
-        test.online.retain(|name| reaches(&caller, name));
-        test.offline.retain(|name| reaches(&caller, name));
+    match &test.target {
+        Some(Target::Clients(_)) => {
+            test.online.retain(|name| reaches(&caller, name));
+            test.offline.retain(|name| reaches(&caller, name));
+        }
+        Some(Target::Room { room }) if room == OUT_OF_REACH => {
+            test.online.clear();
+            test.offline.clear();
+        }
+        _ => {}
     }
     Json(test)
 }

@@ -6,15 +6,15 @@ use convoke_core::door::Door;
 use convoke_yonexus::MAX_FRAME_BEFORE;
 use convoke_yonexus::close::{self, Close};
 use convoke_yonexus::server::{ServerConfig, ServerSession};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::link::ClientLink;
 use super::{handshake, live, now};
 use crate::Wires;
 use crate::ws::{Socket, Stream};
+use convoke_gate::shares::Share;
 
 /// Serves one connection.
-pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, handshake: OwnedSemaphorePermit) {
+pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, handshake: Share) {
     let mut socket = Socket::server(io, &read, 2 * MAX_FRAME_BEFORE);
     let mut session = ServerSession::new(config(&hub), now(&hub));
     let link = ClientLink::new(hub.agents.next_link());

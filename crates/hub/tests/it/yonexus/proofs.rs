@@ -177,8 +177,13 @@ async fn guessing_is_counted_against_the_address_and_not_against_the_client() {
         guesser.prove("other", &secret, &nonce, 0).await;
         assert_eq!(guesser.reason().await, "invalid_signature");
     }
-    let url = format!("{}/yonexus", hub.http.replace("http://", "ws://"));
-    assert!(tokio_tungstenite::connect_async(url).await.is_err(), "not listened to for a minute");
+    assert_eq!(guesser.closed().await, Some(4403), "who is wrong too often is left");
+    let mut nobody = hub.client("nobody").await;
+    nobody.hello().await;
+    nobody.next().await;
+    let good = hub.enter("client-a", secret).await;
+    assert_eq!(live.closed().await, Some(4409), "and who is right is let in from there all the same");
+    live = good;
     live.heartbeat().await;
     live.settled().await;
     assert_eq!(hub.client_view("client-a").await["state"], "paired");
