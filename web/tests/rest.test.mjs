@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { until } from './agent.mjs';
-import { enter, inBrowser, visit } from './browser.mjs';
+import { enter, inBrowser, isAccessible, visit } from './browser.mjs';
 import { startHouse } from './house.mjs';
 
 let house;
@@ -57,7 +57,7 @@ test('a client is allowed, a rule made and tried out', () =>
 		await page.getByLabel('Rule', { exact: true }).fill('light');
 		await page.getByRole('textbox', { name: 'Message' }).fill('on');
 		await page.getByRole('button', { name: 'Try it' }).click();
-		await page.getByText('It goes').waitFor();
+		await page.getByText('It goes to lamp').waitFor();
 		await page.getByRole('button', { name: 'Remove the rule light' }).click();
 		await page.getByRole('button', { name: 'Remove it' }).click();
 		await page.getByRole('button', { name: 'Remove the rule light' }).waitFor({ state: 'detached' });
@@ -93,4 +93,63 @@ test('a viewer looks and is offered nothing else', () =>
 		await visit(page, '/rooms');
 		await page.getByText('standup').waitFor();
 		assert.equal(await page.getByRole('button', { name: 'Make it' }).count(), 0);
+	}));
+
+test('an assistant’s page says what it may and did, and pauses it', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/assistants');
+		await page.getByRole('link', { name: /claude/ }).click();
+		await page.getByRole('heading', { name: 'claude' }).waitFor();
+		await page.getByText('Nothing of it waits for a person.').waitFor();
+		await page.getByRole('button', { name: 'Pause it' }).click();
+		await page.getByText('Paused.').waitFor();
+		await page.getByRole('button', { name: 'Let it go on' }).click();
+		await page.getByRole('button', { name: 'Pause it' }).waitFor();
+	}));
+
+test('a confirm rule and a deny rule are put into force and removed', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/policy');
+		await page.getByText('changes', { exact: true }).waitFor();
+		await page.getByLabel('Name').fill('prod-needs-two');
+		await page.getByLabel(/Only machines with these tags/).fill('prod');
+		await page.getByLabel(/only a second person/).check();
+		await page.getByRole('button', { name: 'Put it into force' }).click();
+		await page.getByText(/tag prod: needs a second person’s yes/).waitFor();
+		await page.getByRole('button', { name: 'Remove prod-needs-two' }).click();
+		await page.getByRole('button', { name: 'Remove it' }).click();
+		await page.getByText(/tag prod: needs/).first().waitFor({ state: 'detached' });
+		await page.getByRole('link', { name: 'Never allowed' }).click();
+		await page.getByLabel('Name').fill('no-prune');
+		await page.getByLabel('Pattern').fill('docker\\s+system\\s+prune');
+		await page.getByLabel('Why').fill('it removes volumes');
+		await page.getByRole('button', { name: 'Put it into force' }).click();
+		await page.getByRole('button', { name: 'Remove no-prune' }).waitFor();
+		await assert.rejects(
+			(async () => {
+				const reply = await hub.api('POST', '/api/agents/desk/call', { tool: 'shell_exec', args: { command: 'docker system prune -f' } });
+				assert.ok(reply.ok, reply.error?.code);
+			})(),
+			/blocked/,
+		);
+		await visit(page, '/policy/who');
+		await page.getByRole('row', { name: /claude/ }).getByText('a person is asked').first().waitFor();
+		assert.equal(await page.getByRole('row', { name: /vera/ }).getByText('no', { exact: true }).count(), 2);
+	}));
+
+test('anything is gone to by a few letters', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/');
+		await page.keyboard.press('Control+k');
+		const box = page.getByRole('combobox', { name: 'Go to' });
+		await box.fill('desk logs');
+		await page.getByRole('option', { name: /desk logs/ }).waitFor();
+		await isAccessible(page, 'the palette');
+		await page.keyboard.press('Enter');
+		await page.getByLabel('Search the messages').waitFor();
+		assert.equal(new URL(page.url()).pathname, '/machines/desk/logs');
+		await page.keyboard.press('Control+k');
+		await box.fill('tok');
+		await page.keyboard.press('Escape');
+		await box.waitFor({ state: 'hidden' });
 	}));

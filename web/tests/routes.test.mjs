@@ -32,6 +32,12 @@ const ROUTES = [
 	['messages', '/clients/messages', 'Clients'],
 	['rooms', '/rooms', 'Rooms'],
 	['room', '/rooms/standup', 'standup'],
+	['policy', '/policy', 'Policy'],
+	['deny', '/policy/deny', 'Policy'],
+	['try', '/policy/try', 'Policy'],
+	['who', '/policy/who', 'Policy'],
+	['assistants', '/assistants', 'Assistants'],
+	['assistant', 'assistant', 'claude'],
 	['you', '/settings', 'Settings'],
 	['users', '/settings/users', 'Settings'],
 	['sessions', '/settings/sessions', 'Settings'],
@@ -51,6 +57,8 @@ before(async () => {
 	await call('desk', 'net_dns_flush', {});
 	const waiting = await call('evil', 'shell_exec', { command: HOSTILE });
 	places.approval = `/approvals/${waiting.approval.id}`;
+	const { tokens } = await house.hub.api('GET', '/api/tokens');
+	places.assistant = `/assistants/${tokens.find(({ name }) => name === 'claude').id}`;
 	places.story = `/journal?call=${waiting.call_id}`;
 });
 after(() => house?.stop());

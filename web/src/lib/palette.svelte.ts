@@ -1,0 +1,7 @@
+// Whether "go to anything" is open.
+
+class PaletteState {
+	isOpen = $state(false);
+}
+
+export const palette = new PaletteState();
