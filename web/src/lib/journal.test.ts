@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isRefusal, type JournalRecord, mentions, told, verdictOf } from './journal';
+import { asQuery, isRefusal, type JournalRecord, told, verdictOf } from './journal';
 
 const base: JournalRecord = { hub_id: 'h', seq: 1, at: '2026-01-01T00:00:00Z', kind: 'call', prev: '', hash: '' };
 
@@ -16,9 +16,6 @@ test('refusals are told from outcomes', () => {
 	expect(verdictOf({ ...base, kind: 'trust', decision: 'allowed' })).toBeUndefined();
 });
 
-test('a search looks everywhere in a record', () => {
-	const record = { ...base, args: { path: '/etc/Hosts' } };
-	expect(mentions(record, 'hosts')).toBe(true);
-	expect(mentions(record, 'passwd')).toBe(false);
-	expect(mentions(record, '')).toBe(true);
+test('a filter becomes the part of an address, without what is not set', () => {
+	expect(asQuery({ agent: 'pc-1', text: 'a b', tool: '' })).toBe('agent=pc-1&text=a+b');
 });

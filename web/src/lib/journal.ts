@@ -36,7 +36,15 @@ export interface JournalFilter {
 	tool?: string;
 	kind?: string;
 	call?: string;
+	who?: string;
+	decision?: string;
+	since?: string;
+	until?: string;
+	/** Somewhere in the record. */
+	text?: string;
 }
+
+export const DECISIONS = ['allowed', 'denied', 'blocked', 'pending', 'confirmed', 'rejected', 'expired'] as const;
 
 export const KINDS = [
 	'call',
@@ -74,6 +82,11 @@ function present(filter: JournalFilter): JournalFilter {
 	return Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
 }
 
+/** A filter as the part of an address. */
+export function asQuery(filter: JournalFilter): string {
+	return new URLSearchParams(present(filter) as Record<string, string>).toString();
+}
+
 /** Whether a record says that somebody was refused. */
 export function isRefusal(record: JournalRecord): boolean {
 	return record.decision === 'denied' || record.decision === 'blocked' || record.decision === 'rejected' || record.kind === 'refusal';
@@ -84,11 +97,6 @@ export function told(record: JournalRecord): string {
 	const what = typeof record.detail?.what === 'string' ? record.detail.what : undefined;
 	if (record.tool) return `${record.tool}${record.target ? ` on ${record.target}` : ''}`;
 	return [what ?? record.kind, record.target].filter(Boolean).join(' · ');
-}
-
-/** Whether a text occurs anywhere in a record. */
-export function mentions(record: JournalRecord, text: string): boolean {
-	return text === '' || JSON.stringify(record).toLowerCase().includes(text.toLowerCase());
 }
 
 /** The badge that a record ends with: what was decided, or how it went. */

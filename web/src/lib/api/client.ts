@@ -78,6 +78,16 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
 	);
 }
 
+/** What a door answers with as a file. */
+export async function download(path: string): Promise<Blob> {
+	const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
+	return ask<Blob>(
+		fetch(path, { headers }).then(async (response) =>
+			response.ok ? { data: await response.blob(), response } : { error: parse(await response.text()), response },
+		),
+	);
+}
+
 function parse(text: string): unknown {
 	try {
 		return JSON.parse(text);
