@@ -15,7 +15,8 @@ export default defineConfig({
 		manifest: true,
 	},
 	worker: { format: 'es' },
-	server: { proxy: Object.fromEntries(['/api', '/mcp', '/d'].map((path) => [path, hub])) },
+	// The fixtures of the repository are above.
+	server: { fs: { allow: ['..'] }, proxy: Object.fromEntries(['/api', '/mcp', '/d'].map((path) => [path, hub])) },
 	test: { environment: 'happy-dom', include: ['src/**/*.test.ts'] },
 	resolve: {
 		alias: { $lib: fileURLToPath(new URL('./src/lib', import.meta.url)) },

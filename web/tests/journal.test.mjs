@@ -85,3 +85,22 @@ test('keys move through the records', () =>
 		await page.keyboard.type('folder-1');
 		assert.equal(await page.getByLabel('Search in records').inputValue(), 'folder-1');
 	}));
+
+test('the browser verifies the chain and its signatures, and finds what is missing', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/journal/verify');
+		await page.getByRole('button', { name: 'Verify now' }).click();
+		await page.getByText(/It is whole: \d+ records/).waitFor();
+		await isAccessible(page, 'a verified journal');
+		await page.getByRole('button', { name: 'Keep it in this browser' }).click();
+		await page.getByRole('button', { name: 'Verify now' }).click();
+		await page.getByText('It continues what this browser saw before.').waitFor();
+		// A hub that leaves out a record on the way.
+		await page.route('**/api/export/journal*', async (route) => {
+			const lines = (await (await route.fetch()).text()).split('\n');
+			await route.fulfill({ status: 200, body: lines.toSpliced(3, 1).join('\n') });
+		});
+		await page.getByRole('button', { name: 'Verify now' }).click();
+		await page.getByText('The journal does not verify.').waitFor();
+		await page.getByText(/it should be number 4 and is 5/).waitFor();
+	}));

@@ -21,7 +21,7 @@ test('telemetry and log lines are on the screen as they come', () =>
 		await page.getByRole('img', { name: /memory: percent used/ }).waitFor();
 		house.desk.telemetry(snapshot({ memory: 97 }));
 		await page.getByText('97% used').first().waitFor();
-		await page.getByRole('button', { name: /critical.*memory/ }).waitFor();
+		await page.getByRole('button', { name: /critical.*memory/i }).waitFor();
 		await page.getByRole('link', { name: 'Logs' }).click();
 		await page.getByText('the disk is slow').waitFor();
 		house.desk.log('error', 'out of paper');

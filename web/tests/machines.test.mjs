@@ -92,6 +92,10 @@ test('home shows what waits and what is not well, and follows', () =>
 		await page.getByRole('link', { name: /Approval net_dns_flush on desk/ }).waitFor();
 		await page.getByRole('link', { name: /Approvals 1 waiting/ }).waitFor();
 		await page.getByText(/on \d+ machines/).first().waitFor();
+		await page.getByRole('img', { name: /^Health of the fleet over 3\d days; today/ }).waitFor();
+		await page.getByRole('heading', { name: 'First steps' }).waitFor();
+		await page.getByRole('button', { name: 'Do not show this again' }).click();
+		await page.getByRole('heading', { name: 'First steps' }).waitFor({ state: 'hidden' });
 		await page.getByRole('link', { name: /critical/ }).click();
 		await page.getByRole('row', { name: /evil/ }).waitFor();
 		await visit(page, '/');

@@ -137,6 +137,26 @@ test('a confirm rule and a deny rule are put into force and removed', () =>
 		assert.equal(await page.getByRole('row', { name: /vera/ }).getByText('no', { exact: true }).count(), 2);
 	}));
 
+test('policy is tried on a call that nobody makes, and on those of the past', () =>
+	inBrowser(async (page) => {
+		await hub.api('POST', '/api/agents/desk/call', { tool: 'shell_exec', args: { command: 'systemctl restart nginx' } });
+		await enter(page, hub, 'anna', '/policy/try');
+		await page.getByLabel('Machine').fill('desk');
+		await page.getByLabel(/As if asked by/).fill('claude');
+		await page.getByRole('combobox', { name: 'Tool' }).selectOption('shell_exec');
+		await page.getByRole('textbox', { name: 'command' }).fill('reboot');
+		await page.getByRole('button', { name: 'What would happen?' }).click();
+		await page.getByText('It would wait for a person’s yes.').waitFor();
+		await page.getByLabel(/As if asked by/).fill('vera');
+		await page.getByRole('button', { name: 'What would happen?' }).click();
+		await page.getByText('It would be refused: no right to it.').waitFor();
+		await page.getByRole('link', { name: 'Never allowed' }).click();
+		await page.getByLabel('Pattern').fill('systemctl\\s+restart');
+		await page.getByRole('button', { name: 'Try it on the last 30 days' }).click();
+		await page.getByText(/It would have refused \d+ call/).waitFor();
+		await page.getByRole('link', { name: 'shell_exec on desk' }).waitFor();
+	}));
+
 test('anything is gone to by a few letters', () =>
 	inBrowser(async (page) => {
 		await enter(page, hub, 'anna', '/');

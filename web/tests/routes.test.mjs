@@ -25,6 +25,7 @@ const ROUTES = [
 	['approval', 'approval', 'Approvals'],
 	['journal', '/journal', 'Journal'],
 	['story', 'story', 'shell_exec on evil'],
+	['verify', '/journal/verify', 'Verify the journal'],
 	['probes', '/probes?way=probe', 'Probes and runbooks'],
 	['runbooks', '/probes?runbook=storage', 'Probes and runbooks'],
 	['clients', '/clients', 'Clients'],

@@ -248,7 +248,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** One approval, how often the same was approved and denied before, and what it was last time. */
+        get: operations["get_api_approvals_id"];
         put?: never;
         /** Approve or deny someone else's call. */
         post: operations["post_api_approvals_id"];
@@ -313,6 +314,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/export/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The agents that a query asks for, as a table (CSV) for a spreadsheet. `limit` is not looked at. */
+        get: operations["get_api_export_agents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/export/journal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All records that a query asks for, one JSON object a line. `limit` is not looked at. */
+        get: operations["get_api_export_journal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet": {
         parameters: {
             query?: never;
@@ -322,6 +357,40 @@ export interface paths {
         };
         /** Every agent's health at a glance. */
         get: operations["get_api_fleet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/at": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The fleet's health as it was at a moment. */
+        get: operations["get_api_fleet_at"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How many agents were well, hour by hour or day by day: each counts with the worst that it was in that time. */
+        get: operations["get_api_fleet_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -468,6 +537,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/policy/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Which calls of the last days a rule would have refused, or asked a person for. It judges what the journal kept of them. */
+        post: operations["post_api_policy_replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/policy/rules": {
         parameters: {
             query?: never;
@@ -498,6 +584,23 @@ export interface paths {
         post?: never;
         /** Remove an operator's deny rule. */
         delete: operations["delete_api_policy_rules_rule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/policy/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What the gate would say to a call, with the rules in force or with one more. Nothing is called or recorded. */
+        post: operations["post_api_policy_test"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1372,6 +1475,26 @@ export interface components {
         };
         /** @enum {string} */
         AppliesTo: "powershell" | "posix" | "self_protection" | "path";
+        /** @description One approval with what was decided before. */
+        ApprovalDetail: {
+            /** @description The approval. */
+            approval: components["schemas"]["ApprovalView"];
+            /**
+             * Format: int32
+             * @description How many calls of this caller, tool and target a person approved.
+             */
+            approved: number;
+            /** @description The arguments as the journal will keep them: to compare them with those of last time. */
+            args_kept?: Record<string, never> | null;
+            /**
+             * Format: int32
+             * @description How many of them a person denied.
+             */
+            denied: number;
+            last?: components["schemas"]["LastTime"] | null;
+            /** @description The numbers are of the latest records only: there are more. */
+            more?: boolean;
+        };
         /** @description A page of approvals. */
         ApprovalList: {
             /** @description Newest first. */
@@ -1703,6 +1826,55 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description The fleet as it was at a moment. */
+        FleetAt: {
+            /** @description The agents of now that were known then, by id. */
+            agents: components["schemas"]["FleetThen"][];
+            /** @description The moment. */
+            at: components["schemas"]["Time"];
+            /** @description The worst of all agents. */
+            overall: components["schemas"]["Health"];
+        };
+        /** @description An hour or a day. Each agent that was known then counts once, with the worst that it was. */
+        FleetBucket: {
+            /** @description When it begins. */
+            at: components["schemas"]["Time"];
+            /**
+             * Format: int32
+             * @description Agents that were `crit`.
+             */
+            crit: number;
+            /**
+             * Format: int32
+             * @description Agents that were `ok` all the time.
+             */
+            ok: number;
+            /**
+             * Format: int32
+             * @description Agents that were `warn` at the worst.
+             */
+            warn: number;
+        };
+        /** @description How the fleet's health was over time. */
+        FleetHistory: {
+            /** @description From the oldest on. */
+            buckets: components["schemas"]["FleetBucket"][];
+            /** @description There were too many changes to look at: the later agents are missing. */
+            truncated?: boolean;
+        };
+        /** @description One agent as it was. */
+        FleetThen: {
+            /** @description Its id. */
+            agent_id: string;
+            /** @description The worst of its sections. */
+            overall: components["schemas"]["Health"];
+            /** @description Status per section. */
+            sections: {
+                [key: string]: string;
+            };
+            /** @description Since when it had been so. */
+            since: components["schemas"]["Time"];
+        };
         /** @description A change of a grant. An absent list stays unchanged. */
         GrantChange: {
             /** @description Of `send-chat`, `speak`, `act`. */
@@ -1772,7 +1944,10 @@ export interface components {
             approvals: components["schemas"]["ApprovalView"][];
             /** @description Agents that are not what they were when they enrolled. */
             attestation: components["schemas"]["Waiting"][];
-            /** @description Sections of an agent's health that are not well, the worst first. */
+            /**
+             * @description Sections of an agent's health that are not well (`detail`: `agent`, `section`, `status`, `before`), and what runbooks
+             *     found within a day (`agent`, `runbook`, `status`, `titles`); the worst first.
+             */
             findings: components["schemas"]["Waiting"][];
             /** @description People who wait in the lobby of a room. */
             lobby: components["schemas"]["Waiting"][];
@@ -1792,7 +1967,8 @@ export interface components {
         JournalPage: {
             /**
              * Format: int64
-             * @description Pass as `after` for the next page; absent when there is no more for now.
+             * @description Pass as `after` for the next page, or as `before` where the newest come first; absent when there is no more for now.
+             *     A page with a `next` may be empty: a search looks at so many records at a time.
              */
             next?: number | null;
             /** @description Records as exact JSON. */
@@ -1802,6 +1978,19 @@ export interface components {
         Kick: {
             /** @description The participant's id. */
             participant: string;
+        };
+        /** @description The last call of the same caller, tool and target. */
+        LastTime: {
+            /** @description Its arguments as the journal kept them. */
+            args?: Record<string, never> | null;
+            /** @description When it ended. */
+            at: components["schemas"]["Time"];
+            /** @description The call. */
+            call_id: string;
+            /** @description `ok` or the error code. */
+            outcome?: string | null;
+            /** @description Its exact arguments were the same. */
+            same_args: boolean;
         };
         /** @enum {string} */
         Level: "error" | "warn" | "info" | "debug" | "trace";
@@ -2048,6 +2237,35 @@ export interface components {
             /** @description That nobody can approve it as things are, where this is so. */
             note?: string | null;
         };
+        /** @description A call that nobody makes, to see what the gate would say. */
+        PolicyTest: {
+            /** @description On which agent. */
+            agent: string;
+            /** @description Its arguments. */
+            args?: Record<string, never> | null;
+            /** @description The user or token that would ask; who asks by default. */
+            caller?: string | null;
+            confirm?: components["schemas"]["ConfirmRule"] | null;
+            deny?: components["schemas"]["DenyRule"] | null;
+            door?: components["schemas"]["Door"] | null;
+            /** @description Which tool. */
+            tool: string;
+        };
+        /** @description What the gate would say. */
+        PolicyVerdict: {
+            /** @description What the call may do. */
+            effect: components["schemas"]["Effect"];
+            /** @description Why it is refused. */
+            reason?: string | null;
+            /** @description The rule that decides. */
+            rule?: string | null;
+            /** @description It takes a second person's yes. */
+            second_person?: boolean;
+            /** @description The texts that deny rules look at. */
+            texts: components["schemas"]["TestedText"][];
+            /** @description `allowed`, `denied` (no right), `blocked` (a deny rule) or `confirm` (a person is asked). */
+            verdict: string;
+        };
         ProbeBody: {
             /** @description The agent, by name or id; may be omitted when only one agent has the pack. */
             agent?: string | null;
@@ -2063,6 +2281,63 @@ export interface components {
         };
         /** @enum {string} */
         Protocol: "kenny" | "sonde" | "yonexus" | "kibitz";
+        /** @description What a rule would have done to the calls that went out. */
+        Replay: {
+            /** @description The first 200 of these, oldest first. */
+            calls: components["schemas"]["ReplayedCall"][];
+            /**
+             * Format: int64
+             * @description Of those, calls of which the journal kept no secrets: what was removed was not looked at.
+             */
+            incomplete: number;
+            /**
+             * Format: int64
+             * @description Calls that were judged.
+             */
+            judged: number;
+            /**
+             * Format: int64
+             * @description Calls that the rule would have refused, or asked a person for.
+             */
+            matched: number;
+            /**
+             * Format: int64
+             * @description Calls that could not be judged: too little of them was kept, or their machine is gone.
+             */
+            not_judged: number;
+            /** @description It took too long: the newest calls were not looked at. */
+            truncated?: boolean;
+        };
+        /** @description One call of the past. */
+        ReplayedCall: {
+            /** @description The arguments as the journal kept them. */
+            args?: Record<string, never> | null;
+            /** @description When it ended. */
+            at: components["schemas"]["Time"];
+            /** @description Its id. */
+            call_id: string;
+            /**
+             * Format: int64
+             * @description The journal record of its outcome.
+             */
+            seq: number;
+            /** @description The agent. */
+            target: string;
+            /** @description The tool. */
+            tool: string;
+            /** @description Who asked. */
+            who: string;
+        };
+        /** @description One rule to be tried on the calls of the past: `deny` or `confirm`. */
+        ReplayRequest: {
+            confirm?: components["schemas"]["ConfirmRule"] | null;
+            /**
+             * Format: int32
+             * @description How many days back (1 to 90; 30 by default).
+             */
+            days?: number | null;
+            deny?: components["schemas"]["DenyRule"] | null;
+        };
         /** @enum {string} */
         Right: "view" | "call" | "approve" | "policy" | "tokens" | "users" | "trust";
         /** @enum {string} */
@@ -2294,6 +2569,13 @@ export interface components {
                 /** @description Its name. */
                 room: string;
             };
+        };
+        /** @description A text of a call that deny rules look at. */
+        TestedText: {
+            /** @description The rules that look at it. */
+            applies_to: components["schemas"]["AppliesTo"];
+            /** @description The text. */
+            text: string;
         };
         /** @description A message to try a rule with. */
         TestRule: {
@@ -4001,6 +4283,91 @@ export interface operations {
             };
         };
     };
+    get_api_approvals_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalDetail"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     post_api_approvals_id: {
         parameters: {
             query?: never;
@@ -4463,6 +4830,192 @@ export interface operations {
             };
         };
     };
+    get_api_export_agents: {
+        parameters: {
+            query?: {
+                /** @description Only entries after this id. */
+                after?: string;
+                /** @description Most entries to return (1 to 1000; 100 by default). */
+                limit?: number;
+                /** @description Only online agents (true), or only offline ones (false). */
+                online?: boolean;
+                /** @description Only agents of this protocol. */
+                protocol?: "kenny" | "sonde" | "yonexus" | "kibitz";
+                /** @description Only agents that fit a query, as in `tag:lab AND NOT os:windows`. */
+                query?: string;
+                /** @description Only agents with this tag. */
+                tag?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_export_journal: {
+        parameters: {
+            query?: {
+                /** @description Only records after this `seq`. */
+                after?: number;
+                /** @description Only records about this agent. */
+                agent?: string;
+                /** @description Only records before this `seq`, newest first; `next` is then the `before` of the next page. */
+                before?: number;
+                /** @description Only records of this call. */
+                call?: string;
+                /** @description Only records with this decision: `allowed`, `denied`, `blocked`, `confirmed`, … */
+                decision?: string;
+                /** @description Only records of this kind. */
+                kind?: string;
+                /** @description Most entries to return (1 to 1000; 100 by default). */
+                limit?: number;
+                /** @description Only records from this time on (RFC 3339). */
+                since?: string;
+                /** @description Only records with this text somewhere, in upper or lower case. */
+                text?: string;
+                /** @description Only records of this tool. */
+                tool?: string;
+                /** @description Only records up to this time (RFC 3339). */
+                until?: string;
+                /** @description Only records of who has this name. */
+                who?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     get_api_fleet: {
         parameters: {
             query?: {
@@ -4484,6 +5037,164 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Fleet"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_fleet_at: {
+        parameters: {
+            query: {
+                /** @description When (RFC 3339). */
+                time: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetAt"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_fleet_history: {
+        parameters: {
+            query?: {
+                /** @description Only this agent. */
+                agent?: string;
+                /** @description `day` (by default) or `hour`, in UTC. */
+                bucket?: string;
+                /** @description How many days back (1 to 90; 30 by default). */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetHistory"];
                 };
             };
             /** @description A parameter or the body is invalid. */
@@ -4701,12 +5412,22 @@ export interface operations {
                 before?: number;
                 /** @description Only records of this call. */
                 call?: string;
+                /** @description Only records with this decision: `allowed`, `denied`, `blocked`, `confirmed`, … */
+                decision?: string;
                 /** @description Only records of this kind. */
                 kind?: string;
                 /** @description Most entries to return (1 to 1000; 100 by default). */
                 limit?: number;
+                /** @description Only records from this time on (RFC 3339). */
+                since?: string;
+                /** @description Only records with this text somewhere, in upper or lower case. */
+                text?: string;
                 /** @description Only records of this tool. */
                 tool?: string;
+                /** @description Only records up to this time (RFC 3339). */
+                until?: string;
+                /** @description Only records of who has this name. */
+                who?: string;
             };
             header?: never;
             path?: never;
@@ -5395,6 +6116,102 @@ export interface operations {
             };
         };
     };
+    post_api_policy_replay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayRequest"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Replay"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     get_api_policy_rules: {
         parameters: {
             query?: never;
@@ -5623,6 +6440,111 @@ export interface operations {
             };
             /** @description It conflicts with the present state. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    post_api_policy_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyTest"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyVerdict"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
