@@ -45,6 +45,7 @@ try {
 	await machines.pop().leave();
 	await inBrowser(
 		async (page) => {
+			await page.addInitScript(() => localStorage.setItem('tour-seen', '1'));
 			await enter(page, hub, 'anna', '/');
 			await page.getByText(/on \d+ machines/).first().waitFor();
 			await page.getByText('offline').first().waitFor();

@@ -7,6 +7,7 @@ import { HOSTILE, startHouse } from './house.mjs';
 
 const ROUTES = [
 	['home', '/', 'Home'],
+	['then', 'then', 'The fleet as it was'],
 	['machines', '/machines', 'Machines'],
 	['machines-none', '/machines?q=nothing-has-this', 'Machines'],
 	['machine', '/machines/desk', 'desk'],
@@ -60,6 +61,7 @@ before(async () => {
 	places.approval = `/approvals/${waiting.approval.id}`;
 	const { tokens } = await house.hub.api('GET', '/api/tokens');
 	places.assistant = `/assistants/${tokens.find(({ name }) => name === 'claude').id}`;
+	places.then = `/fleet?at=${encodeURIComponent(new Date().toISOString())}`;
 	places.story = `/journal?call=${waiting.call_id}`;
 });
 after(() => house?.stop());
