@@ -14,8 +14,10 @@ mod fetched;
 mod normal;
 mod place;
 mod portable;
+mod quoted;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -25,4 +25,5 @@ pub mod peer;
 pub mod query;
 pub mod redact;
 pub mod secret;
+mod shell;
 pub mod time;

@@ -5,9 +5,12 @@
 //! matters to few commands: the text as it was sent is matched beside this form.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use super::fetched;
+use regex::Regex;
+
 use super::place::{self, Shell};
+use super::{fetched, variables};
 
 /// Most words that one word with braces becomes; one that would become more is left as it is.
 const MAX_WORDS: usize = 64;
@@ -17,7 +20,7 @@ const MAX_BRACED: usize = 512;
 const MAX_ADDED: usize = 16 << 10;
 
 /// Names that a wildcard may stand for, and how many of its characters must be no wildcard. `/etc/*` reads a hundred
-/// files beside the one, and `cat i*` hardly means a key.
+/// files beside the one, and `cat i*` hardly means a key. See also [`BY_BOTH_ENDS`].
 const NAMES: &[(&str, usize)] = &[
     ("etc", 1),
     ("shadow", 1),
@@ -40,13 +43,33 @@ const NAMES: &[(&str, usize)] = &[
     ("sonde.json", 6),
 ];
 
+/// Of those, the names that a path also means when it gives the first character and the last one: `data/d*y`.
+const BY_BOTH_ENDS: &[&str] = &["id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "data.key", "hub.db", "sonde.json"];
+
+/// Tests of `find` that everything passes: `find /etc -true -delete` is `find /etc -delete`.
+static NARROWS_NOTHING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"[ \t]+(?:-(?:true|readable|writable|executable|follow|daystart|ignore_readdir_race|d|ls|or?|and?|i?(?:path|wholename|regex)[ \t]+[/.*?]+|size[ \t]+(?:\+0|-[0-9]{2,})[a-zA-Z]?|links[ \t]+\+0|perm[ \t]+[-/]0+|newer[acm]t[ \t]+\S+|[mac]time[ \t]+-[0-9]{3,}|user[ \t]+(?:root|0))|(?:!|-not)[ \t]+-false)($|[\s;|&)}])",
+    )
+    .expect("a constant pattern, compiled by a test")
+});
+
 /// The text with its words expanded, unless that is the same text.
 pub(super) fn expanded(text: &str) -> Option<String> {
     let mut out = Cow::Borrowed(text);
-    if text.contains('{') {
+    if let Some(filled) = variables::filled(text) {
+        out = filled.into();
+    }
+    if out.contains('{') {
+        if calls_only_itself(&out) {
+            out.to_mut().push_str(FORK_BOMB);
+        }
         out = braces(&out).into();
     }
-    if out.contains("/.") || out.contains(['*', '?', '[']) {
+    if out.contains("find") && NARROWS_NOTHING.is_match(&out) {
+        out = NARROWS_NOTHING.replace_all(&out, "$1").into_owned().into();
+    }
+    if out.contains("/.") || out.contains("/proc") || out.contains(['*', '?', '[']) {
         out = each_word(&out, |c| ends_word(c) || ",=:{}".contains(c), path).into();
     }
     if let Some(run) = fetched::stand_in(&out) {
@@ -56,6 +79,26 @@ pub(super) fn expanded(text: &str) -> Option<String> {
         out = placed.into();
     }
     (out != text).then(|| out.into_owned())
+}
+
+/// The well-known one, which a rule refuses.
+const FORK_BOMB: &str = "\n:(){ :|:& };:";
+
+/// Whether a function does nothing but call itself, more than once.
+fn calls_only_itself(text: &str) -> bool {
+    text.match_indices('{').any(|(at, _)| {
+        let before = text[..at].trim_end();
+        let called = before.strip_suffix(')').and_then(|before| before.trim_end().strip_suffix('('));
+        let words = called.unwrap_or(before).trim_end();
+        let from = words.rfind(|c: char| ends_word(c) || c == '{').map_or(0, |at| at + 1);
+        let name = &words[from..];
+        let is_function = called.is_some() || words[..from].trim_end().ends_with("function");
+        let Some((body, _)) = text[at + 1..].split_once('}').filter(|_| is_function && !name.is_empty()) else {
+            return false;
+        };
+        let mut words = body.split(ends_word).filter(|word| !word.is_empty());
+        body.len() <= MAX_BRACED && words.clone().count() > 1 && words.all(|word| word == name)
+    })
 }
 
 /// Whether a character is between words rather than in one.
@@ -131,8 +174,26 @@ fn innermost(word: &str) -> Option<(usize, usize)> {
     None
 }
 
+/// What a path through `/proc/<pid>/root` or `/proc/<pid>/cwd` leads to.
+fn past_proc(word: &str) -> Option<String> {
+    let mut parts: Vec<&str> = word.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let mut start = None;
+    while word.starts_with('/') && parts.first() == Some(&"proc") {
+        let link = if parts.get(2) == Some(&"task") { 4 } else { 2 };
+        start = match parts.get(link) {
+            Some(&"root") => Some("/"),
+            Some(&"cwd") => Some("./"),
+            _ => break,
+        };
+        parts.drain(..=link);
+    }
+    start.map(|start| [start, &parts.join("/")].concat())
+}
+
 /// A path without `.` and `..`, and with the names that its wildcards may stand for.
 fn path(word: &str, out: &mut String) {
+    let led = if word.starts_with("/proc") || word.starts_with("//") { past_proc(word) } else { None };
+    let word = led.as_deref().unwrap_or(word);
     let mut kept: Vec<&str> = Vec::new();
     let parts = || word.split('/');
     // A leading `./` leads nowhere else, and half of all commands have one.
@@ -150,7 +211,7 @@ fn path(word: &str, out: &mut String) {
                 None if absolute => {}
                 _ => kept.push(part),
             },
-            part => kept.push(protected(part).unwrap_or(part)),
+            part => kept.push(protected(part, word.contains('/')).unwrap_or(part)),
         }
     }
     if leads && absolute {
@@ -162,12 +223,16 @@ fn path(word: &str, out: &mut String) {
 }
 
 /// The first of the protected names that a wildcard fits.
-fn protected(part: &str) -> Option<&'static str> {
-    if part.len() > 64 || !part.contains(['*', '?', '[']) {
+fn protected(part: &str, in_path: bool) -> Option<&'static str> {
+    let wild = ['*', '?', '['];
+    if part.len() > 64 || !part.contains(wild) {
         return None;
     }
-    let fits =
-        |(name, least): &&(&str, usize)| literal(part) >= *least && wildcard_fits(part.as_bytes(), name.as_bytes());
+    let has_ends = in_path && !part.starts_with(wild) && !part.ends_with(['*', '?', ']']);
+    let fits = |(name, least): &&(&str, usize)| {
+        let enough = literal(part) >= *least || (has_ends && BY_BOTH_ENDS.contains(name));
+        enough && wildcard_fits(part.as_bytes(), name.as_bytes())
+    };
     NAMES.iter().find(fits).map(|(name, _)| *name)
 }
 
@@ -271,11 +336,38 @@ mod tests {
     }
 
     #[test]
+    fn proc_leads_to_the_root() {
+        becomes("rm -rf /proc/self/root/etc", "rm -rf /etc");
+        becomes("ls //proc/1/root /proc/$$/task/1/root//proc/2/root/x", "ls / /x");
+        becomes("cat /proc/self/status /proc/1/rootx", "cat /proc/self/status /proc/1/rootx");
+    }
+
+    #[test]
+    fn a_function_of_calls_to_itself_is_the_well_known_one() {
+        for text in [":(){ :|:; };:", "f () { f & f; }; f", "function b { b | b | b; }; b"] {
+            becomes(text, &[text, FORK_BOMB].concat());
+        }
+        for text in ["f(){ f; }; f", "f(){ a|b; }", "awk {x|x}", "fib(){ fib 1; fib 2; }"] {
+            becomes(text, text);
+        }
+    }
+
+    #[test]
     fn wildcards_stand_for_what_is_protected() {
         becomes("cat /et?/sha*", "cat /etc/shadow");
         becomes("cat /[a-f]tc/[!x]hadow", "cat /etc/shadow");
         becomes("cat ~/.aw?/x ~/.ss[h]/id_*", "cat ~/.aws/x ~/.ssh/id_rsa");
-        for text in ["cat /etc/*", "ls *", "cat .* i*", "cat /etc/*.conf", "cat [ -f x ]", "cat /etc/[", "cat *ssh"] {
+        becomes("cat /x/d*y ~/.ssh/i*9", "cat /x/data.key ~/.ssh/id_ed25519");
+        for text in [
+            "cat d*y x/d*",
+            "cat /etc/*",
+            "ls *",
+            "cat .* i*",
+            "cat /etc/*.conf",
+            "cat [ -f x ]",
+            "cat /etc/[",
+            "cat *ssh",
+        ] {
             becomes(text, text);
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! | Group | Normalised |
 //! | --- | --- |
-//! | `posix` | backslash-newline joined; quotes, backslashes and the `$` of `$'…'` dropped; `$IFS`, `${IFS…}` a space; white space collapsed. Of that, once more, with its words expanded (`guard/expand.rs`) and told where they are (`guard/place.rs`) |
-//! | `powershell` | backtick-newline and caret-newline a space; backticks, carets and quotes dropped; `'a' + 'b'` joined; typographic dashes a `-`; white space collapsed. Of that, once more, with its words told where they are |
+//! | `posix` | backslash-newline joined; quotes, backslashes and the `$` of `$'…'` dropped; `$IFS`, `${IFS…}` a space; white space collapsed. Of that, once more, with its words expanded (`guard/expand.rs`) and told where they are (`guard/place.rs`); both once more with a quoted `;` as part of a word (`guard/quoted.rs`) |
+//! | `powershell` | backtick-newline and caret-newline a space; backticks, carets and quotes dropped; `'a' + 'b'` joined; typographic dashes a `-`; white space collapsed. Of that, once more, with its words told where they are; both once more with a quoted `;` as part of a word |
 //! | `self_protection` | all of the above, since either kind of text is checked |
 //! | `path` | `/` a `\`; `\\?\`, `\\.\` and `\??\` prefixes dropped; separators collapsed; `.` components, trailing dots and spaces, stream suffixes such as `::$DATA` dropped; a name of three dots or more is one |
 //!
@@ -14,7 +14,8 @@
 //! before a last line break too.
 
 use super::place::{self, Shell};
-use super::{AppliesTo, expand};
+use super::{AppliesTo, expand, quoted};
+use crate::shell::{self, Dialect, is_quote};
 
 /// The texts to match for one surface: the raw one first, then those that differ from it.
 #[derive(Debug)]
@@ -35,48 +36,34 @@ impl Forms<'_> {
 /// The forms of `text` as a surface of `group`.
 pub(super) fn forms(group: AppliesTo, text: &str) -> Forms<'_> {
     let mut normal = Vec::new();
+    let mut add = |form: String| {
+        if form != text && !normal.contains(&form) {
+            normal.push(form);
+        }
+    };
     if matches!(group, AppliesTo::Posix | AppliesTo::SelfProtection) {
-        let plain = posix(text);
-        let expanded = expand::expanded(&plain);
-        normal.push(plain);
-        normal.extend(expanded);
+        for plain in [Some(posix(text)), quoted::form(text, Dialect::Posix)].into_iter().flatten() {
+            let expanded = expand::expanded(&plain);
+            add(plain);
+            expanded.into_iter().for_each(&mut add);
+        }
     }
     if matches!(group, AppliesTo::Powershell | AppliesTo::SelfProtection) {
-        let plain = powershell(text);
-        let placed = place::placed(&plain, Shell::Powershell);
-        for form in [Some(plain), placed].into_iter().flatten() {
-            if !normal.contains(&form) {
-                normal.push(form);
-            }
+        for plain in [Some(powershell(text)), quoted::form(text, Dialect::Powershell)].into_iter().flatten() {
+            let placed = place::placed(&plain, Shell::Powershell);
+            add(plain);
+            placed.into_iter().for_each(&mut add);
         }
     }
     if group == AppliesTo::Path {
-        normal.push(path(text));
+        add(path(text));
     }
-    normal.retain(|form| form != text);
     Forms { raw: text, unterminated: text.strip_suffix('\n'), normal }
 }
 
 fn posix(text: &str) -> String {
     let mut out = Collapsed::new(text.len());
-    let mut rest = out.push_plain(text, b"\\'\"$");
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        match c {
-            '\\' => rest = after_line_break(rest).unwrap_or(rest),
-            '\'' | '"' => {}
-            '$' => {
-                if let Some(after) = after_ifs(rest) {
-                    rest = after;
-                    out.push(' ');
-                } else if !rest.starts_with(['\'', '"']) {
-                    out.push('$');
-                }
-            }
-            c => out.push(c),
-        }
-        rest = out.push_plain(rest, b"\\'\"$");
-    }
+    out.push_posix(text);
     out.text
 }
 
@@ -123,13 +110,8 @@ fn powershell(text: &str) -> String {
     out.text
 }
 
-/// PowerShell takes typographic quotes for quotes.
-fn is_quote(c: char) -> bool {
-    matches!(c, '\'' | '"' | '\u{2018}'..='\u{201b}' | '\u{201c}'..='\u{201e}')
-}
-
 fn after_line_break(text: &str) -> Option<&str> {
-    text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n'))
+    shell::line_break(text).map(|len| &text[len..])
 }
 
 fn path(text: &str) -> String {
@@ -174,13 +156,13 @@ fn without_stream(component: &str) -> &str {
 }
 
 /// Text with its white space collapsed as it is written.
-struct Collapsed {
-    text: String,
+pub(super) struct Collapsed {
+    pub(super) text: String,
     gap: Option<char>,
 }
 
 impl Collapsed {
-    fn new(capacity: usize) -> Self {
+    pub(super) fn new(capacity: usize) -> Self {
         Self { text: String::with_capacity(capacity), gap: None }
     }
 
@@ -196,7 +178,29 @@ impl Collapsed {
         rest
     }
 
-    fn push(&mut self, c: char) {
+    /// Writes the text of a POSIX shell without its quotes and escapes.
+    pub(super) fn push_posix(&mut self, text: &str) {
+        let mut rest = self.push_plain(text, b"\\'\"$");
+        while let Some(c) = rest.chars().next() {
+            rest = &rest[c.len_utf8()..];
+            match c {
+                '\\' => rest = after_line_break(rest).unwrap_or(rest),
+                '\'' | '"' => {}
+                '$' => {
+                    if let Some(after) = after_ifs(rest) {
+                        rest = after;
+                        self.push(' ');
+                    } else if !rest.starts_with(['\'', '"']) {
+                        self.push('$');
+                    }
+                }
+                c => self.push(c),
+            }
+            rest = self.push_plain(rest, b"\\'\"$");
+        }
+    }
+
+    pub(super) fn push(&mut self, c: char) {
         if matches!(c, '\n' | '\r') {
             self.gap = Some('\n');
         } else if c.is_whitespace() {
