@@ -13,6 +13,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -160,6 +162,8 @@ pub struct SectionHealth {
 /// A section that is no object, has no `status` or has one that is none of `ok`, `warn` and `crit` breaks the
 /// contract: it is at least `warn`, and its summary says what was wrong before what the agent said. A rule can then
 /// only make it worse, because an agent that cannot grade itself deserves a look even where the numbers are fine.
+///
+/// A section about a part of Windows that an agent of another system sends without any reading in it is `ok`.
 pub fn evaluate(section: &str, payload: &RawValue, os: Os, now: Timestamp) -> SectionHealth {
     let rule = rules::rule_for(section, os);
 
@@ -178,6 +182,9 @@ pub fn evaluate(section: &str, payload: &RawValue, os: Os, now: Timestamp) -> Se
     let own = claimed.as_deref().and_then(Status::parse);
     let verdict = rule.and_then(|rule| (rule.judge)(&Reading { fields, os, now }));
 
+    if rules::is_foreign(section, os) && says_nothing(payload) {
+        return SectionHealth { status: Status::Ok, summary: bounded(&summary).to_owned(), ruled: true };
+    }
     if let Some(own) = own {
         return SectionHealth {
             status: verdict.unwrap_or(own),
@@ -196,6 +203,13 @@ pub fn evaluate(section: &str, payload: &RawValue, os: Os, now: Timestamp) -> Se
         summary: bounded(&told).to_owned(),
         ruled: verdict.is_some_and(|verdict| verdict >= Status::Warn),
     }
+}
+
+/// Whether a section has nothing but a status and words.
+fn says_nothing(payload: &RawValue) -> bool {
+    let Ok(fields) = serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(payload.get()) else { return true };
+    let is_empty = |value: &RawValue| matches!(value.get(), "null" | "[]" | "{}" | "\"\"");
+    fields.iter().all(|(name, value)| matches!(name.as_ref(), "status" | "summary") || is_empty(value))
 }
 
 /// The state of a machine: its worst section, or `unknown` when there is none.

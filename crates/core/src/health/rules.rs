@@ -84,6 +84,14 @@ pub(super) fn rule_for(section: &str, os: Os) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.section == section && (rule.on == All || os == Os::Windows))
 }
 
+/// Sections about parts of Windows, which agents elsewhere may send empty.
+const OF_WINDOWS: [&str; 4] = ["defender", "defender_quarantine", "win_update", "backup_status"];
+
+/// Whether a section tells about another system than the agent's.
+pub(super) fn is_foreign(section: &str, os: Os) -> bool {
+    matches!(os, Os::Linux | Os::Macos) && OF_WINDOWS.contains(&section)
+}
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// At least this much of the fullest volume used.
@@ -116,7 +124,7 @@ fn win_update(reading: &Reading<'_>) -> Option<Status> {
     let mut failed = false;
     let there = recent.each(|update| {
         let [result] = update.pick(["result"]);
-        failed |= result.text().as_deref() == Some("failed");
+        failed |= result.text().is_some_and(|result| result.eq_ignore_ascii_case("failed"));
     });
     there.then(|| grade(false, failed))
 }
@@ -272,7 +280,9 @@ fn local_account(account: Field<'_>, os: Os) -> Status {
     let builtin = is(enabled) && ((is(builtin_admin) && os == Os::Windows) || is(builtin_guest));
     let mut rights = 0;
     denied.each(|_| rights += 1);
-    grade(open, builtin || (is(admin) && rights > 0))
+    // Who is disabled cannot sign in anyway.
+    let contradicts = is(admin) && rights > 0 && enabled.boolean() != Some(false);
+    grade(open, builtin || contradicts)
 }
 
 /// This many failed sign-ins for one account, or for names that do not exist.
@@ -294,14 +304,17 @@ const RESTORE_POINT_AGE: Duration = Duration::from_secs(30 * DAY.as_secs());
 
 fn backup_status(reading: &Reading<'_>) -> Option<Status> {
     let [restore_points, file_history, onedrive] = reading.fields;
-    let latest = restore_points.pick(["latest"])[0].time();
+    let [latest, enabled] = restore_points.pick(["latest", "enabled"]);
+    let latest = latest.time();
     let history = file_history.pick(["service_state"])[0].text();
     let onedrive = onedrive.pick(["running"])[0].boolean();
     // All of them null is a machine that could not be asked, not one without backups.
     if latest.is_none() && history.is_none() && onedrive.is_none() {
         return None;
     }
-    let recent = latest.is_some_and(|latest| reading.now.since(latest) <= RESTORE_POINT_AGE);
+    // Where restore points are switched off, the last one is the last there will be.
+    let recent = latest.is_some_and(|latest| reading.now.since(latest) <= RESTORE_POINT_AGE)
+        && enabled.boolean() != Some(false);
     let saved =
         recent || history.is_some_and(|state| state.eq_ignore_ascii_case("running")) || onedrive == Some(true);
     Some(grade(false, !saved))

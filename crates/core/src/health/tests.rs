@@ -93,6 +93,7 @@ fn win_update_warns_of_a_failed_one() {
     let check = |fields, expect| check("win_update", fields, Windows, expect);
     check(r#""recent":[{"result":"succeeded"},{"result":"failed"}]"#, WARN);
     check(r#""recent":[{"result":"f\u0061iled"}]"#, WARN);
+    check(r#""recent":[{"result":"Failed"}]"#, WARN);
     check(r#""recent":[{"result":"succeeded"}]"#, OK);
     check(r#""recent":[]"#, OK);
     check(r#""recent":[{"result":false},"failed",{"title":"failed"}]"#, OK);
@@ -236,6 +237,8 @@ fn local_accounts_that_are_open_or_contradict_themselves() {
     on(Windows, r#""enabled":true,"builtin_guest":true"#, WARN);
     on(Windows, r#""enabled":false,"builtin_guest":true,"deny_logon":["network"]"#, OK);
     on(Windows, r#""enabled":true,"is_admin":true,"deny_logon":["network"]"#, WARN);
+    on(Windows, r#""enabled":false,"is_admin":true,"deny_logon":["network"]"#, OK);
+    on(Windows, r#""is_admin":true,"deny_logon":["network"]"#, WARN);
     on(Windows, r#""enabled":true,"is_admin":true,"deny_logon":[]"#, OK);
     on(Windows, r#""enabled":true,"is_admin":true,"deny_logon":"network""#, OK);
     on(Windows, r#""enabled":"yes","is_admin":1,"builtin_guest":true"#, OK);
@@ -263,6 +266,9 @@ fn a_machine_without_any_backup_warns() {
     check(none, WARN);
     check(r#""restore_points":{"latest":"2026-05-05T18:00:00.000Z"},"onedrive":{"running":false}"#, OK);
     check(r#""restore_points":{"latest":"2026-05-05T17:59:59.999Z"},"onedrive":{"running":false}"#, WARN);
+    check(r#""restore_points":{"enabled":false,"latest":"2026-06-04T12:00:00Z"},"onedrive":{"running":false}"#, WARN);
+    check(r#""restore_points":{"enabled":true,"latest":"2026-06-04T12:00:00Z"}"#, OK);
+    check(r#""restore_points":{"enabled":false,"latest":null},"onedrive":{"running":true}"#, OK);
     check(r#""restore_points":{"latest":"2026-01-01T00:00:00Z"},"onedrive":{"running":true}"#, OK);
     check(r#""file_history":{"service_state":"running"}"#, OK);
     check(r#""file_history":{"service_state":"stopped"}"#, WARN);
@@ -285,6 +291,18 @@ fn net_quality_goes_by_loss_and_the_way_to_the_gateway() {
     check(r#""gateway":{"latency_ms":null,"loss_percent":100},"reference":{"loss_percent":100}"#, CRIT);
     check(r#""gateway":{"latency_ms":null},"reference":{"latency_ms":900}"#, AGENT);
     check(r#""gateway":null,"reference":"1.1.1.1""#, AGENT);
+}
+
+#[test]
+fn a_section_about_windows_with_nothing_in_it_is_no_warning_elsewhere() {
+    for os in [Linux, Macos] {
+        check("defender", r#""enabled":null,"last_scan":null,"threats":[]"#, os, OK);
+        check("win_update", r#""recent":[],"last_check":null"#, os, OK);
+        assert_eq!(judge("win_update", "null", os).status, Status::Ok);
+    }
+    check("win_update", r#""pending":3,"recent":[]"#, Linux, AGENT);
+    check("memory", r#""total":null"#, Linux, AGENT);
+    assert_eq!(judge("win_update", "null", Windows).status, Status::Warn);
 }
 
 #[test]
