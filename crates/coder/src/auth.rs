@@ -219,7 +219,7 @@ impl Backend {
             configured: signed_in || env_token,
             can_logout: signed_in,
             source: source(env_token, signed_in),
-            stored_credential_type: signed_in.then(|| "oauth".into()),
+            stored_credential_type: Some("oauth".into()),
             uses_callback_server: Some(true),
             label: if signed_in || env_token { "Signed in" } else { "Not signed in" }.into(),
             supported: None,

@@ -55,11 +55,7 @@ impl Backend {
     ) -> Arc<Self> {
         let paths = Paths::new(&environment);
         let redactor = Arc::new(Redactor::default());
-        for name in ["OPENAI_ACCESS_TOKEN", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "LOCAL_API_KEY"] {
-            if let Some(secret) = environment.get(name) {
-                redactor.learn(secret);
-            }
-        }
+        environment.secrets().for_each(|secret| redactor.learn_from_environment(secret));
         let gone = end.clone();
         let out = Arc::new(Outbox::new(pipe, redactor.clone(), move || gone.cancel()));
         Arc::new(Self {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use convoke_core::redact::is_secret_variable;
+
 /// The environment, taken once at the start.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -26,6 +28,20 @@ impl Environment {
     /// A variable that is set and not blank.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.trim().is_empty())
+    }
+
+    /// The values of variables whose names say that they are secrets, and the passwords in addresses such as
+    /// `DATABASE_URL`. What names an existing file is the place of a secret and none itself.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().filter_map(|(name, value)| {
+            if is_secret_variable(name) {
+                let is_place = Path::new(value).is_absolute() && Path::new(value).exists();
+                return (!is_place).then_some(value.as_str());
+            }
+            let (_, address) = value.split_once("://")?;
+            let (who, _) = address.split(['/', '?', '#']).next()?.rsplit_once('@')?;
+            who.split_once(':').map(|(_, password)| password)
+        })
     }
 
     /// The person's own directory.
@@ -100,6 +116,34 @@ impl Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_known_by_the_names_of_their_variables() {
+        let secret = [
+            ("ANTHROPIC_API_KEY", "a"),
+            ("GITHUB_TOKEN", "b"),
+            ("AWS_SECRET_ACCESS_KEY", "c"),
+            ("HF_TOKEN", "d"),
+            ("PGPASSWORD", "e"),
+            ("STRIPE_KEY", "f"),
+            ("npm_config__authToken", "g"),
+            ("DATABASE_URL", "postgres://bob:h@db/x?y=@z"),
+        ];
+        let other = [
+            ("HOME", "/h"),
+            ("TOKEN_FILE", "/run/token"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/"),
+            ("GIT_ASKPASS", "/x"),
+            ("SSH_AUTH_SOCK", "/s"),
+            ("HTTP_PROXY", "http://proxy:3128"),
+            ("PWD", "/w"),
+        ];
+        let all: Vec<(&str, &str)> = secret.iter().chain(&other).copied().collect();
+        let environment = Environment::of(Path::new("/h"), &all);
+        let mut found: Vec<&str> = environment.secrets().collect();
+        found.sort_unstable();
+        assert_eq!(found, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    }
 
     #[test]
     fn the_configuration_says_where_everything_is() {

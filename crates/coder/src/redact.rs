@@ -13,6 +13,9 @@ pub(crate) const REDACTED: &str = "[REDACTED]";
 /// A shorter value is not looked for: it may well be a word.
 const MIN_LENGTH: usize = 12;
 
+/// The same for what the environment calls a secret, if it is no plain word or number either.
+const MIN_LENGTH_NAMED: usize = 6;
+
 /// So much of a secret, or half of a shorter one, is not shown where a text breaks off within it.
 const TELLING: usize = 8;
 
@@ -58,9 +61,21 @@ impl Redactor {
     /// Learns a secret. It is never unlearned: what was one may still be in a log.
     pub(crate) fn learn(&self, secret: &str) {
         let secret = secret.trim();
-        if secret.len() < MIN_LENGTH {
-            return;
+        if secret.len() >= MIN_LENGTH {
+            self.keep(secret);
         }
+    }
+
+    /// Learns what a variable of the environment holds whose name says that it is a secret.
+    pub(crate) fn learn_from_environment(&self, secret: &str) {
+        let secret = secret.trim();
+        let is_word = secret.chars().all(char::is_alphabetic) || secret.chars().all(char::is_numeric);
+        if secret.len() >= MIN_LENGTH || (secret.len() >= MIN_LENGTH_NAMED && !is_word) {
+            self.keep(secret);
+        }
+    }
+
+    fn keep(&self, secret: &str) {
         let knows = |known: &BTreeSet<Hidden>, text: &str| known.contains(&Hidden(text.to_owned()));
         // As it stands in JSON: what has to be escaped there would not be found otherwise.
         let escaped = Value::String(secret.to_owned()).to_string();
@@ -274,6 +289,13 @@ mod tests {
                 prop_assert_eq!(shown, text);
             }
         }
+    }
+
+    #[test]
+    fn what_the_environment_calls_a_secret_may_be_shorter() {
+        let redactor = Redactor::default();
+        ["hunter2", "postgres", "1234567", "ab1"].iter().for_each(|secret| redactor.learn_from_environment(secret));
+        assert_eq!(redactor.text("hunter2 postgres 1234567 ab1"), "[REDACTED] postgres 1234567 ab1");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | [`folder`] | where session files are; removing them |
 //! | [`list`] | the sessions of a workspace, as a tree |
 //! | [`live`] | a session that is open |
+//! | [`turn_lock`] | one turn at a time, over processes |
 //! | [`compact`] | summaries in the place of old messages |
 //! | [`export`] | a conversation for reading elsewhere |
 
@@ -22,3 +23,4 @@ pub(crate) mod live;
 pub(crate) mod load;
 pub(crate) mod record;
 pub(crate) mod scan;
+pub(crate) mod turn_lock;

@@ -86,7 +86,7 @@ fn session_groups() -> Value {
             // Steering happens between two requests to the model, so every provider has it.
             "busyInput": {
                 "steer": "native", "followUp": "queue", "defaultWhenIdle": "newTurn",
-                "defaultWhenBusy": "steer if native else followUp",
+                "defaultWhenBusy": "steer",
             },
             "cancellation": cancellation(),
             "eventReplay": event_replay(),

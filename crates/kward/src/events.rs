@@ -199,6 +199,11 @@ pub enum SessionHappening {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// Another process wrote into the session's file, and the conversation was read again: it goes on from there.
+    ConversationReloaded {
+        /// How many messages it has now.
+        message_count: usize,
+    },
 }
 
 /// `ui/question`.

@@ -117,18 +117,24 @@ struct Envelope<'a> {
 /// Reads a request.
 pub fn decode(body: &[u8]) -> Result<Request, Box<Refused>> {
     let refuse = |id, error| Err(Box::new(Refused { id, error }));
+    let no_json = |why: String| {
+        let data = Some(json!({ "code": "ParseError", "message": why }));
+        RpcError { code: code::PARSE_ERROR, message: "Parse error".into(), data }
+    };
+    // JSON is UTF-8; what skips over strings would not notice.
+    let body = match std::str::from_utf8(body) {
+        Ok(body) => body,
+        Err(why) => return refuse(None, no_json(why.to_string())),
+    };
     // A list would also fit the envelope, member by member.
-    if body.trim_ascii_start().starts_with(b"[") && is_json(body) {
+    if body.trim_ascii_start().starts_with('[') && is_json(body) {
         let what = "Invalid Request: batches are not supported, send one message per frame";
         return refuse(None, RpcError::invalid_request(what));
     }
-    let envelope: Envelope<'_> = match serde_json::from_slice(body) {
+    let envelope: Envelope<'_> = match serde_json::from_str(body) {
         Ok(envelope) => envelope,
         Err(_) if is_json(body) => return refuse(None, RpcError::invalid_request("Invalid Request")),
-        Err(why) => {
-            let data = Some(json!({ "code": "ParseError", "message": why.to_string() }));
-            return refuse(None, RpcError { code: code::PARSE_ERROR, message: "Parse error".into(), data });
-        }
+        Err(why) => return refuse(None, no_json(why.to_string())),
     };
     let raw_id = envelope.id.map(RawValue::get).filter(|id| *id != "null");
     let id = match raw_id.map(serde_json::from_str::<Id>) {
@@ -153,8 +159,8 @@ pub fn decode(body: &[u8]) -> Result<Request, Box<Refused>> {
     Ok(Request { id, method, params })
 }
 
-fn is_json(body: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
+fn is_json(body: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok()
 }
 
 #[derive(Serialize)]
@@ -244,6 +250,10 @@ mod tests {
             let refused = decode(body.as_bytes()).expect_err(body);
             assert_eq!(refused.error.code, expect, "{body}");
             assert_eq!(refused.id, id.map(|id: i32| Id::Number(id.into())), "{body}");
+        }
+        for body in [&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"[..], b"\"\xc3\"", b"[\"\xff\"]"] {
+            let refused = decode(body).expect_err("no UTF-8");
+            assert_eq!((refused.id, refused.error.code), (None, code::PARSE_ERROR), "{body:?}");
         }
         assert!(decode(b"[]").expect_err("a batch").error.message.contains("batches"));
     }

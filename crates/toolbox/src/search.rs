@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Outcome;
 use crate::arguments::Arguments;
-use crate::files::Workspace;
+use crate::files::{Located, Workspace};
 use crate::limits::{
     SEARCH_CONTEXT, SEARCH_FILE_BYTES, SEARCH_LINE_CHARS, SEARCH_OUTPUT_BYTES, SEARCH_RESULTS, SEARCH_RESULTS_MOST,
     SEARCH_TIME,
@@ -37,9 +37,8 @@ pub(crate) fn code_search(
     let query = read_query(arguments)?;
     let path = arguments.optional_text("path")?.unwrap_or(".");
     let place = workspace.locate(path).map_err(|why| why.to_string())?;
-    let start = workspace.root().join(&place.relative);
     let mut found = Found::new(query.results, cancel.clone());
-    walk(workspace.root(), &start, &query, &mut found);
+    walk(workspace, &place, &query, &mut found);
     if cancel.is_cancelled() {
         return Ok(Outcome::cancelled());
     }
@@ -91,8 +90,11 @@ fn glob_set(globs: &[String]) -> Result<GlobSet, String> {
     set.build().map_err(|why| format!("glob is not valid: {why}"))
 }
 
-fn walk(root: &Path, start: &Path, query: &Query, found: &mut Found) {
-    let files = WalkBuilder::new(start)
+/// The names come from a walk over paths, which somebody may swap for links meanwhile. What is read or told is opened below
+/// the workspace's own handle, which no link leads out of.
+fn walk(workspace: &Workspace, place: &Located, query: &Query, found: &mut Found) {
+    let root = workspace.root();
+    let files = WalkBuilder::new(root.join(&place.relative))
         .follow_links(false)
         .require_git(false)
         .max_filesize(query.pattern.is_some().then_some(SEARCH_FILE_BYTES))
@@ -117,12 +119,15 @@ fn walk(root: &Path, start: &Path, query: &Query, found: &mut Found) {
             continue;
         }
         let name = relative.to_string_lossy();
+        let inside = Located { relative: relative.to_owned(), named: name.clone().into_owned(), exists: true };
         match &query.pattern {
-            None => found.add_file(&name),
+            None if workspace.has_file(&inside) => found.add_file(&name),
+            None => {}
             Some(pattern) => {
-                let sink = FileSink { name: &name, found };
                 // A file that cannot be read is as one that does not match.
-                let _ = searcher.search_path(pattern, entry.path(), sink);
+                let Ok((file, _)) = workspace.file(&inside) else { continue };
+                let sink = FileSink { name: &name, found };
+                let _ = searcher.search_file(pattern, &file.into_std(), sink);
             }
         }
     }
@@ -224,5 +229,31 @@ impl Sink for FileSink<'_> {
     fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
         self.found.push("--\n");
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_becomes_a_link_during_a_search_shows_nothing_of_what_is_outside() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, outside) = (folder.path().join("ws"), folder.path().join("out"));
+        std::fs::create_dir_all(inside.join("src")).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("f"), "canary").unwrap();
+        let workspace = Workspace::open(&inside).unwrap();
+        let place = workspace.locate("src").unwrap();
+        std::fs::remove_dir(inside.join("src")).unwrap();
+        std::os::unix::fs::symlink("../out", inside.join("src")).unwrap();
+        for pattern in [Some("canary"), None] {
+            let pattern = pattern.map(|text| RegexMatcherBuilder::new().build(text).unwrap());
+            let query = Query { pattern, globs: None, results: 5, context: 0 };
+            let mut found = Found::new(5, CancellationToken::new());
+            walk(&workspace, &place, &query, &mut found);
+            assert_eq!((found.results, found.text.as_str()), (0, ""));
+        }
     }
 }

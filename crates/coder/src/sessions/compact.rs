@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::cut::{self, Settings};
 use super::live::Live;
 use super::load::Item;
+use super::turn_lock::TurnLock;
 use crate::backend::{Backend, file_failed};
 use crate::clock;
 use crate::providers::Selection;
@@ -60,10 +61,26 @@ impl Backend {
             let text = "A turn is running in this session. Cancel it or wait for its end, then compact.";
             return Err(RpcError::failed("SessionBusy", text));
         }
+        let Some(_turn) = TurnLock::try_take(&live.path).map_err(file_failed)? else {
+            let text = "Another process answers in this session. Wait for its end, then compact.";
+            return Err(RpcError::failed("SessionBusy", text));
+        };
+        self.catch_up(&live).map_err(file_failed)?;
         let config = self.config.read_or_default();
         let selection = self.selection(&config, Some(&live.state().pinned.clone()));
         let focus = params.custom_instructions.unwrap_or_default();
         self.compact(&live, &selection, &focus, Reason::Manual, &self.end.child_token()).await
+    }
+
+    /// Goes on from what other processes have written into the session's file, and says so.
+    pub(crate) fn catch_up(&self, live: &Live) -> std::io::Result<()> {
+        let reloaded = live.state().catch_up()?;
+        if let Some(message_count) = reloaded {
+            let what = SessionHappening::ConversationReloaded { message_count };
+            let event = SessionEvent { timestamp: clock::now_text(), session_id: live.id.clone(), what };
+            self.out.send(rpc::notification(name::SESSION, &event));
+        }
+        Ok(())
     }
 
     /// Makes a summary and tells the client about it, before and after.

@@ -87,8 +87,14 @@ impl Backend {
 
     pub(crate) fn clone_session(self: &Arc<Self>, params: params::OfSession) -> Result<Session, RpcError> {
         let source = self.session(&params.session_id)?;
-        let items = source.state().items.clone();
-        let session = self.make(&source.root.clone(), Some(Origin { source: &source, items }), None)?;
+        if source.is_idle() {
+            self.catch_up(&source).map_err(file_failed)?;
+        }
+        let (items, name) = {
+            let state = source.state();
+            (state.items.clone(), state.name.clone())
+        };
+        let session = self.make(&source.root.clone(), Some(Origin { source: &source, items }), name)?;
         if let Ok(clone) = self.session(&session.id) {
             source.tools().read_paths().iter().for_each(|path| clone.tools().mark_read(path));
         }
@@ -97,6 +103,9 @@ impl Backend {
 
     pub(crate) fn fork_messages(&self, params: params::OfSession) -> Result<ForkMessages, RpcError> {
         let live = self.session(&params.session_id)?;
+        if live.is_idle() {
+            self.catch_up(&live).map_err(file_failed)?;
+        }
         let state = live.state();
         let users = state.items.iter().enumerate().filter(|(_, item)| item.message.role() == Role::User);
         let message = |(index, item): (usize, &Item)| ForkMessage {
@@ -134,6 +143,9 @@ impl Backend {
 
     pub(crate) fn transcript(&self, params: params::OfSession) -> Result<Transcript, RpcError> {
         let live = self.session(&params.session_id)?;
+        if live.is_idle() {
+            self.catch_up(&live).map_err(file_failed)?;
+        }
         let items = live.state().items.clone();
         let messages = transcript::shown(items.iter().map(|item| item.message.as_ref()));
         Ok(Transcript { session: live.shown(), messages })

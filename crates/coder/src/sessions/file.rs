@@ -23,6 +23,10 @@ pub(crate) struct SessionFile {
     path: PathBuf,
     file: File,
     last_entry: Option<String>,
+    /// Where the file ended when this process last read it or wrote to it.
+    end: u64,
+    /// Others have written to it since.
+    is_behind: bool,
     first_line: FirstLine,
     redactor: Arc<Redactor>,
 }
@@ -47,8 +51,9 @@ impl SessionFile {
         let _lock = Lock::of_dir(dir)?;
         let header = line(header);
         let file = begin(path, &header)?;
+        let end = header.len() as u64;
         let first_line = FirstLine::Replaceable(header);
-        Ok(Self { path: path.to_owned(), file, last_entry: None, first_line, redactor })
+        Ok(Self { path: path.to_owned(), file, last_entry: None, end, is_behind: false, first_line, redactor })
     }
 
     /// Opens an existing file and reads it. From here on it cannot be removed as unused.
@@ -63,8 +68,25 @@ impl SessionFile {
         file.lock_shared()?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let first_line = FirstLine::Kept;
-        Ok((Self { path: path.to_owned(), file, last_entry: None, first_line, redactor }, bytes))
+        let (first_line, end) = (FirstLine::Kept, bytes.len() as u64);
+        let path = path.to_owned();
+        Ok((Self { path, file, last_entry: None, end, is_behind: false, first_line, redactor }, bytes))
+    }
+
+    /// Whether another process has written to the file since it was last read here.
+    pub(crate) fn is_behind(&self) -> io::Result<bool> {
+        Ok(self.is_behind || self.file.metadata()?.len() != self.end)
+    }
+
+    /// Reads it once more.
+    pub(crate) fn read_again(&mut self) -> io::Result<Vec<u8>> {
+        let _lock = Lock::of_dir(dir_of(&self.path))?;
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        (&self.file).take(MAX_BYTES).read_to_end(&mut bytes)?;
+        self.end = bytes.len() as u64;
+        self.is_behind = false;
+        Ok(bytes)
     }
 
     /// The file has no message yet; this is its first line.
@@ -159,7 +181,9 @@ impl SessionFile {
                 return Err(io::Error::new(io::ErrorKind::NotFound, why));
             };
             self.file = begin(&self.path, header)?;
+            self.end = header.len() as u64;
         }
+        self.is_behind = self.is_behind()?;
         if !ends_with_a_line(&mut self.file)? {
             self.file.write_all(b"\n")?;
         }
@@ -167,7 +191,9 @@ impl SessionFile {
             self.file.write_all(header)?;
             self.first_line = FirstLine::Kept;
         }
-        self.file.write_all(lines)
+        self.file.write_all(lines)?;
+        self.end = self.file.metadata()?.len();
+        Ok(())
     }
 
     /// When the file was last written to.
@@ -194,13 +220,13 @@ fn dir_of(path: &Path) -> &Path {
 }
 
 #[cfg(unix)]
-fn is_deleted(file: &File) -> io::Result<bool> {
+pub(super) fn is_deleted(file: &File) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
     Ok(file.metadata()?.nlink() == 0)
 }
 
 #[cfg(not(unix))]
-fn is_deleted(_: &File) -> io::Result<bool> {
+pub(super) fn is_deleted(_: &File) -> io::Result<bool> {
     Ok(false)
 }
 
@@ -246,6 +272,23 @@ mod tests {
         let texts: Vec<_> = loaded.items.iter().map(|item| item.message.text()).collect();
         assert_eq!(texts, ["one", "two"]);
         assert_eq!(loaded.last_entry.as_deref(), loaded.items[1].message.text_of("id"));
+    }
+
+    #[test]
+    fn a_file_knows_whether_others_have_written_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let mut one = SessionFile::create(&path, &header(), Arc::default()).unwrap();
+        one.message(&mut said("one")).unwrap();
+        let (mut two, _) = SessionFile::open(&path, Arc::default()).unwrap();
+        assert!(!one.is_behind().unwrap() && !two.is_behind().unwrap());
+        two.message(&mut said("two")).unwrap();
+        assert!(one.is_behind().unwrap() && !two.is_behind().unwrap());
+        // What it writes itself does not make up for what it has not read.
+        one.message(&mut said("three")).unwrap();
+        assert!(one.is_behind().unwrap() && two.is_behind().unwrap());
+        assert_eq!(one.read_again().unwrap(), std::fs::read(&path).unwrap());
+        assert!(!one.is_behind().unwrap());
     }
 
     #[test]

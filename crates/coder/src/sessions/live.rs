@@ -11,7 +11,7 @@ use convoke_toolbox::Toolbox;
 use serde_json::json;
 
 use super::file::SessionFile;
-use super::load::{Item, Totals};
+use super::load::{self, Item, Totals};
 use super::record::Record;
 use crate::clock;
 use crate::environment::shown;
@@ -156,6 +156,23 @@ impl State {
         self.file.as_mut().ok_or_else(|| io::Error::other("the session was closed"))
     }
 
+    /// Reads the conversation again if another process has written to its file, so that it goes on from there. How many
+    /// messages it has then.
+    pub(crate) fn catch_up(&mut self) -> io::Result<Option<usize>> {
+        let file = self.file()?;
+        if !file.is_behind()? {
+            return Ok(None);
+        }
+        let bytes = file.read_again()?;
+        let Some(loaded) = load::load_at(&bytes, file.path()) else { return Ok(None) };
+        file.continue_after(loaded.last_entry);
+        self.name = loaded.name;
+        self.items = loaded.items;
+        self.totals = loaded.totals;
+        self.is_just_compacted = loaded.is_just_compacted;
+        Ok(Some(self.items.len()))
+    }
+
     /// Writes a message down and adds it to the conversation.
     pub(crate) fn append(&mut self, mut message: Stored) -> io::Result<Arc<Stored>> {
         let id = self.file()?.message(&mut message)?;
@@ -168,6 +185,9 @@ impl State {
 
     /// Puts a summary in the place of what was before `kept`.
     pub(crate) fn compact(&mut self, mut summary: Stored, kept: usize) -> io::Result<()> {
+        if self.file()?.is_behind()? {
+            return Err(io::Error::other("another process continued the session meanwhile"));
+        }
         let id = self.file()?.compaction(&mut summary)?;
         let kept = self.items.split_off(kept.min(self.items.len()));
         self.items = vec![Item { id, message: Arc::new(summary) }];

@@ -1,7 +1,7 @@
 //! A turn at work: ask the model, run the tools it calls, ask again, until it has nothing more to call for.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use convoke_kward::events::TurnHappening;
 use convoke_kward::results::TurnError;
@@ -20,6 +20,10 @@ use crate::sessions::compact::Reason;
 use crate::sessions::cut::{self, Settings};
 use crate::sessions::live::Live;
 use crate::sessions::record::Record;
+use crate::sessions::turn_lock::TurnLock;
+
+/// How often to look whether another process's turn has ended.
+const OTHERS_TURN: Duration = Duration::from_millis(100);
 
 /// Why a turn does not come to an answer.
 #[derive(Debug)]
@@ -57,11 +61,17 @@ impl Backend {
     /// Runs a turn to its end. Whatever happens, the conversation is in order afterwards and the turn has ended.
     pub(crate) async fn run_turn(self: &Arc<Self>, live: &Arc<Live>, turn: &Arc<Turn>) {
         let began = Instant::now();
-        let outcome = match &turn.work {
-            Work::Ask(input) => self.ask(live, turn, input).await,
-            Work::Plugin { name, arguments } => self.plugin_turn(live, turn, name, arguments).await,
+        let lock = self.turn_of_session(live, turn).await;
+        let outcome = match (&turn.work, &lock) {
+            (Work::Ask(input), Ok(_)) => self.ask(live, turn, input).await,
+            (Work::Plugin { name, arguments }, Ok(_)) => self.plugin_turn(live, turn, name, arguments).await,
+            (_, Err(Stopped(error))) => Err(Stopped(error.clone())),
         };
-        let repaired = tokio::task::block_in_place(|| live.state().repair());
+        let repaired = match &lock {
+            Ok(_) => tokio::task::block_in_place(|| live.state().repair()),
+            Err(_) => Ok(()),
+        };
+        drop(lock);
         let outcome = outcome.and_then(|()| repaired.map_err(Stopped::from));
         let status = match &outcome {
             _ if turn.is_cancel_requested() => Status::Cancelled,
@@ -78,6 +88,20 @@ impl Backend {
         }));
         if status == Status::Ok && matches!(turn.work, Work::Ask(_)) {
             self.summarize_by_itself(live).await;
+        }
+    }
+
+    /// Waits until no other process has a turn in the session, and goes on from where that one ended.
+    async fn turn_of_session(&self, live: &Live, turn: &Turn) -> Result<TurnLock, Stopped> {
+        loop {
+            if let Some(lock) = tokio::task::block_in_place(|| TurnLock::try_take(&live.path))? {
+                tokio::task::block_in_place(|| self.catch_up(live))?;
+                return Ok(lock);
+            }
+            tokio::select! {
+                () = turn.cancel.cancelled() => return Err(Stopped::from(&ModelError::Cancelled)),
+                () = tokio::time::sleep(OTHERS_TURN) => {}
+            }
         }
     }
 

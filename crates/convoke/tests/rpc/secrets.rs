@@ -7,11 +7,16 @@ use serde_json::json;
 
 use crate::world::World;
 
-const KEYS: [(&str, &str); 4] = [
+const KEYS: [(&str, &str); 9] = [
     ("OPENAI_ACCESS_TOKEN", "canary-env-access-token"),
     ("OPENAI_API_KEY", "canary-env-openai-key"),
     ("OPENROUTER_API_KEY", "canary-env-openrouter-key"),
     ("LOCAL_API_KEY", "canary-env-local-key"),
+    ("ANTHROPIC_API_KEY", "canary-env-anthropic"),
+    ("GITHUB_TOKEN", "canary-1"),
+    ("AWS_SECRET_ACCESS_KEY", "canary-env/aws+key"),
+    ("HF_TOKEN", "canary-env-hf"),
+    ("DATABASE_URL", "postgres://bob:canary-env-db@db/x"),
 ];
 
 #[test]

@@ -86,6 +86,7 @@ fn names_clones_and_forks_are_sessions_of_their_own() {
     let clone = client.call("sessions/clone", of.clone());
     assert_eq!((&clone["parentId"], &clone["parentPath"]), (&renamed["persistentId"], &renamed["path"]));
     assert_ne!(clone["path"], renamed["path"]);
+    assert_eq!(clone["name"], "mine");
     world.says(&Reply::text("c"));
     client.run(clone["id"].as_str().unwrap(), "in the clone");
     assert_eq!(client.call("runtime/stats", of.clone())["totalMessages"], 4, "the source is unchanged");

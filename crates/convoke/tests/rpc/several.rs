@@ -104,3 +104,49 @@ fn one_process_is_killed_and_nothing_that_was_said_is_lost() {
     assert_eq!(three.run(&again, "fourth")["status"], "completed");
     three.finish();
 }
+
+#[test]
+fn turns_of_two_processes_in_one_session_follow_one_another() {
+    let world = World::new();
+    let mut one = world.client();
+    let session = world.session(&mut one);
+    world.says(&Reply::text("answer one"));
+    one.run(&session, "ask one");
+    let path = one.call("runtime/state", json!({ "sessionId": session }))["sessionFile"].clone();
+    let mut two = world.client();
+    let same = two.call("sessions/resume", json!({ "path": path }))["id"].as_str().unwrap().to_owned();
+    // The second process asks while the first is in the middle of its turn, and gets its own turn after that.
+    world.says(&Reply::text("").and_call("c1", "list_directory", &json!({ "path": "." })));
+    let gate = Gate::new();
+    world.provider.push(Answer::stream(vec![Step::Wait(gate.clone())]));
+    let waiting = one.turn(&session, "ask two");
+    one.event(&waiting, "toolResult");
+    let third = two.turn(&same, "ask three");
+    two.event(&third, "turnStarted");
+    one.call("turns/cancel", json!({ "turnId": waiting }));
+    one.event(&waiting, "turnFinished");
+    gate.open();
+    world.says(&Reply::text("answer three"));
+    assert_eq!(two.event(&third, "turnFinished")["status"], "completed");
+    let reloaded = two.wait("the news", |frame| frame["params"]["type"] == "conversationReloaded");
+    assert_eq!(reloaded["params"]["sessionId"], same);
+    world.says(&Reply::text("answer four"));
+    assert_eq!(one.run(&session, "ask four")["status"], "completed");
+    let said = |client: &mut crate::client::Client, session: &str| -> Vec<String> {
+        let shown = client.call("sessions/transcript", json!({ "sessionId": session }));
+        let users = shown["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "user");
+        users.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let all = ["ask one", "ask two", "ask three", "ask four"];
+    assert_eq!(said(&mut one, &session), all);
+    assert_eq!(said(&mut two, &same), all);
+    one.finish();
+    two.finish();
+    // Whoever opens it next sees all of it, and no lock is left.
+    let mut three = world.client();
+    let again = three.call("sessions/resume", json!({ "path": path }))["id"].as_str().unwrap().to_owned();
+    assert_eq!(said(&mut three, &again), all);
+    three.finish();
+    let lock = std::path::Path::new(path.as_str().unwrap()).with_extension("turn");
+    assert!(!lock.exists());
+}

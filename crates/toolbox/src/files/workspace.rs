@@ -143,6 +143,11 @@ impl Workspace {
         opened.map_err(|why| FileError::from_io(&place.named, why))
     }
 
+    /// Whether a regular file is there, without links on the way to it that lead out.
+    pub(crate) fn has_file(&self, place: &Located) -> bool {
+        self.handle.symlink_metadata(&place.relative).is_ok_and(|metadata| metadata.is_file())
+    }
+
     /// Opens a regular file; pipes and devices are refused, since opening one may block.
     pub(crate) fn file(&self, place: &Located) -> Result<(File, Metadata), FileError> {
         if place.relative.as_os_str().is_empty() {
