@@ -57,6 +57,9 @@ pub enum SondeError {
     /// The socket broke.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// The key, or the token of an enrolment, is void.
+    #[error("the hub does not accept this agent's key (HTTP {0}): it was revoked or replaced; enrol the agent again")]
+    Key(u16),
     /// The hub said no.
     #[error("the hub refuses this agent: {0}")]
     Refused(String),
@@ -108,22 +111,29 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
     let mut dialect = Dialect::Field;
     // Whoever enrols anew proves with the key it has that the name is its own. If that key is void, the token must do.
     let mut own_key = before.filter(|s| s.hub == saved.hub && s.name == saved.name);
+    // Why the hub refused the field's shape. If it refuses the other one as well, that was the reason.
+    let mut refusal: Option<String> = None;
     let ack = loop {
         let about = About::new(&saved, &probes);
         let register = about.register(Some(&enrolment.token), Some(key.request()));
         let bearer = own_key.as_ref().and_then(|s| s.api_key.as_deref()).unwrap_or(enrolment.token.reveal());
         let mut connection = match Connection::open(&saved, bearer).await {
             Ok(connection) => connection,
-            Err(SondeError::Upgrade(_)) if own_key.take().is_some() => continue,
-            Err(why) => return Err(why),
+            Err(SondeError::Upgrade(_) | SondeError::Key(_)) if own_key.take().is_some() => continue,
+            Err(why) => return Err(refusal.map_or_else(|| of_token(why), SondeError::Refused)),
         };
-        match connection.register(AgentConfig::default(), &register, dialect).await? {
-            (_, Event::Acked(ack)) => break ack,
-            (_, Event::Refused(Refused { try_other_shape: true, .. })) if dialect == Dialect::Field => {
+        match (connection.register(AgentConfig::default(), &register, dialect).await, refusal.take()) {
+            (Ok((_, Event::Acked(ack))), _) => break ack,
+            (Ok((_, Event::Refused(Refused { try_other_shape: true, reason }))), None)
+                if dialect == Dialect::Field =>
+            {
                 dialect = Dialect::Contract;
+                refusal = Some(reason);
             }
-            (_, Event::Refused(refused)) => return Err(SondeError::Refused(refused.reason)),
-            _ => return Err(SondeError::NoAck),
+            (_, Some(reason)) => return Err(SondeError::Refused(reason)),
+            (Ok((_, Event::Refused(refused))), None) => return Err(SondeError::Refused(refused.reason)),
+            (Ok(_), None) => return Err(SondeError::NoAck),
+            (Err(why), None) => return Err(why),
         }
     };
     saved.agent_id = ack.agent_id.clone().unwrap_or_default();
@@ -141,6 +151,16 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
     }
     saved.write(state)?;
     Ok(saved)
+}
+
+/// At an enrolment it is the token that was shown.
+fn of_token(why: SondeError) -> SondeError {
+    match why {
+        SondeError::Key(status) => SondeError::Refused(format!(
+            "it does not accept the enrolment token (HTTP {status}); a token works once and for a short time, make a new one"
+        )),
+        why => why,
+    }
 }
 
 /// How the tunnel runs.

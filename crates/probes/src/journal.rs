@@ -33,13 +33,13 @@ pub(crate) async fn unit(cx: &Context<'_>, params: &Map<String, Value>) -> Resul
     let unit = needed(params, "unit")?;
     let lines = number(params, "lines", 50);
     let output = query(cx, Some(unit), lines, None).await?;
-    // Texts, as the field's pack gives them.
+    // Texts but for the priority, as the field's pack gives them.
     let as_text = |n: Option<i64>| n.map(|n| n.to_string());
     let entries: Vec<Value> = entries(&output, lines)
         .iter()
         .map(|entry| {
             json!({
-                "timestamp": entry.micros.map(|n| n.to_string()), "priority": entry.priority.map(|n| n.to_string()),
+                "timestamp": entry.micros.map(|n| n.to_string()), "priority": entry.priority,
                 "message": entry.message, "pid": as_text(entry.pid), "uid": as_text(entry.uid),
             })
         })

@@ -21,12 +21,13 @@ pub(crate) async fn keys(cx: &Context<'_>, params: &Map<String, Value>) -> Resul
     let mut total = 0;
     let mut databases = Vec::new();
     for (name, value) in &info.0 {
-        let Some(text) = value.as_str().filter(|_| name.starts_with("db")) else { continue };
+        let number = name.strip_prefix("db").and_then(|number| number.parse::<u64>().ok());
+        let (Some(text), Some(db)) = (value.as_str(), number) else { continue };
         let part =
             |key: &str| text.split(',').find_map(|p| p.strip_prefix(key)?.strip_prefix('=')?.parse::<u64>().ok());
         let count = part("keys").unwrap_or(0);
         total += count;
-        databases.push(json!({ "db": name, "keys": count, "expires": part("expires").unwrap_or(0) }));
+        databases.push(json!({ "db": db, "keys": count, "expires": part("expires").unwrap_or(0) }));
     }
     Ok(json!({ "databases": databases, "totalKeys": total }))
 }

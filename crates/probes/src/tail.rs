@@ -24,10 +24,10 @@ async fn tail(cx: &Context<'_>, path: &str, allowed: &[PathBuf], count: u64) -> 
     let (owned, inside) = (PathBuf::from(path), Inside::new(path, allowed, cx.rules()));
     // A file on a dead network mount can block.
     let read = tokio::task::spawn_blocking(move || read_end(&owned, &inside)).await;
-    let text = read.map_err(|_| ProbeError::Failed("reading the file panicked".into()))??;
-    let (lines, truncated) = last_lines(text.lines(), count);
+    let end = read.map_err(|_| ProbeError::Failed("reading the file panicked".into()))??;
+    let (lines, truncated) = last_lines(end.text.lines(), count);
     let mut result = json!({ "logPath": path, "lineCount": lines.len(), "lines": lines });
-    if truncated {
+    if truncated || end.is_part_of_a_line {
         result["truncated"] = true.into();
     }
     Ok(result)
@@ -66,7 +66,15 @@ impl Rules for Inside {
     }
 }
 
-fn read_end(path: &Path, inside: &Inside) -> Result<String, ProbeError> {
+/// What was read of a file's end.
+#[derive(Debug)]
+struct End {
+    text: String,
+    /// It is the end of a line that is longer than what is read.
+    is_part_of_a_line: bool,
+}
+
+fn read_end(path: &Path, inside: &Inside) -> Result<End, ProbeError> {
     let failed = |why: &dyn std::fmt::Display| ProbeError::Failed(format!("{}: {why}", path.display()));
     let file = open::file(path, Some(inside)).map_err(|why| match why {
         OpenError::Refused(refused) => ProbeError::Forbidden(format!("{}: {refused}", path.display())),
@@ -79,12 +87,17 @@ fn read_end(path: &Path, inside: &Inside) -> Result<String, ProbeError> {
             }
         }
     })?;
-    let (bytes, is_whole) = file.end(MAX_READ).map_err(|why| failed(&why))?;
+    let (bytes, is_whole) = file.end(MAX_READ).map_err(|why| match why {
+        OpenError::Refused(refused) => ProbeError::Forbidden(format!("{}: {refused}", path.display())),
+        OpenError::Io(why) => failed(&why),
+    })?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     // The first line is whole only where the file begins.
     Ok(match text.split_once('\n') {
-        Some((_, whole)) if !is_whole => whole.to_owned(),
-        _ => text,
+        Some((_, whole)) if !is_whole && !whole.is_empty() => {
+            End { text: whole.to_owned(), is_part_of_a_line: false }
+        }
+        _ => End { is_part_of_a_line: !is_whole, text },
     })
 }
 
@@ -92,8 +105,29 @@ fn read_end(path: &Path, inside: &Inside) -> Result<String, ProbeError> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_private_key_in_a_log_is_not_shown() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.log");
+        std::fs::write(&path, "a\n-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n").expect("writes");
+        let inside = Inside::new(&path.to_string_lossy(), &[dir.path().to_owned()], None);
+        assert!(matches!(read_end(&path, &inside), Err(ProbeError::Forbidden(_))));
+    }
+
     fn check(path: &Path, allowed: &Path) -> Result<String, ProbeError> {
-        read_end(path, &Inside::new(&path.to_string_lossy(), &[allowed.to_owned()], None))
+        Ok(read_end(path, &Inside::new(&path.to_string_lossy(), &[allowed.to_owned()], None))?.text)
+    }
+
+    #[test]
+    fn of_a_line_without_end_its_last_part_is_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("long.log");
+        for end in ["", "\n"] {
+            std::fs::write(&path, format!("{}tail{end}", "x".repeat(3 << 20))).expect("writes");
+            let read = read_end(&path, &Inside::new(&path.to_string_lossy(), &[dir.path().to_owned()], None));
+            let read = read.expect("reads");
+            assert!(read.is_part_of_a_line && read.text.trim_end().ends_with("tail"), "{}", read.text.len());
+        }
     }
 
     #[test]

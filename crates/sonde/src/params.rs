@@ -33,6 +33,9 @@ pub struct ParamSpec {
     /// At most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<f64>,
+    /// A number out of bounds is taken for the nearest within, as Sonde does with numbers of lines.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clamp: bool,
     /// Longest text, in characters; 255 when nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_length: Option<usize>,
@@ -109,6 +112,17 @@ impl ParamSpec {
             (ParamType::Number, _) => Err("must be a number".into()),
             (ParamType::Boolean, _) => Err("must be true or false".into()),
         }
+    }
+
+    /// The value as the probe gets it.
+    fn taken(&self, value: &Value) -> Value {
+        let Some(number) = value.as_f64().filter(|_| self.clamp) else { return value.clone() };
+        let (low, high) = (self.minimum.unwrap_or(f64::MIN), self.maximum.unwrap_or(f64::MAX));
+        if (low..=high).contains(&number) || low > high {
+            return value.clone();
+        }
+        let number = number.clamp(low, high);
+        if number.fract() == 0.0 { Value::from(number as i64) } else { Value::from(number) }
     }
 
     fn fits_number(&self, number: f64) -> Result<(), String> {
@@ -195,8 +209,9 @@ pub fn validate(specs: &BTreeMap<String, ParamSpec>, given: Option<&str>) -> Res
         // A null is a parameter that was left open.
         match given.get(name).filter(|v| !v.is_null()) {
             Some(value) => {
-                spec.fits(value).map_err(|why| ParamError(format!("parameter `{name}` {why}")))?;
-                out.insert(name.clone(), value.clone());
+                let value = spec.taken(value);
+                spec.fits(&value).map_err(|why| ParamError(format!("parameter `{name}` {why}")))?;
+                out.insert(name.clone(), value);
             }
             None if spec.required => return Err(ParamError(format!("parameter `{name}` is missing"))),
             None => out.extend(spec.default.clone().map(|value| (name.clone(), value))),
@@ -216,6 +231,7 @@ mod tests {
                 "path":{"type":"string","description":"","required":false,"format":"path"},
                 "unit":{"type":"string","description":"","required":false,"format":"name","maxLength":10},
                 "level":{"type":"string","enum":["a","b"]},
+                "lines":{"type":"number","integer":true,"minimum":1,"maximum":500,"clamp":true},
                 "deep":{"type":"boolean"}}"#,
         )
         .expect("specs")
@@ -237,6 +253,10 @@ mod tests {
             r#"{"host":"::1","count":20,"deep":true,"level":null}"#,
             Ok(r#"{"count":20,"deep":true,"host":"::1"}"#),
         );
+        check(r#"{"host":"a","lines":10000}"#, Ok(r#"{"count":4,"host":"a","lines":500}"#));
+        check(r#"{"host":"a","lines":-3}"#, Ok(r#"{"count":4,"host":"a","lines":1}"#));
+        check(r#"{"host":"a","lines":1.5}"#, Err("whole"));
+        check(r#"{"host":"a","lines":"all"}"#, Err("number"));
         check("{}", Err("`host` is missing"));
         check("[]", Err("no object"));
         check(r#"{"host":"-f"}"#, Err("begin with '-'"));

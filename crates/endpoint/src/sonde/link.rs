@@ -8,9 +8,9 @@ use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use convoke_machine::Call;
 use convoke_probes::Probes;
-use convoke_socket::Connection as WsConnection;
 use convoke_socket::drive::{Clock, Lost, Machine, Message, drive};
 use convoke_socket::queue::{Item, Queue, Rank};
+use convoke_socket::{Connection as WsConnection, UpgradeError};
 use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Failure, Ran, Tick};
 use convoke_sonde::manifest::Manifest;
 use convoke_sonde::probe::{Status, code};
@@ -135,7 +135,10 @@ impl Connection {
         let io = dialler.dial(&url).await?;
         let headers = if bearer.is_empty() { String::new() } else { format!("Authorization: Bearer {bearer}\r\n") };
         let upgraded = tokio::time::timeout(DIAL, open_websocket(io, &url, MAX_MESSAGE, &headers)).await;
-        let (socket, _) = upgraded.map_err(|_| SondeError::NoAck)??;
+        let (socket, _) = upgraded.map_err(|_| SondeError::NoAck)?.map_err(|why| match why {
+            UpgradeError::Status { status: Some(status @ (401 | 403)), .. } => SondeError::Key(status),
+            why => SondeError::Upgrade(why),
+        })?;
         Ok(Self { socket, started: Instant::now() })
     }
 

@@ -144,6 +144,65 @@ async fn a_hub_that_froze_is_noticed_and_tried_again() {
     assert!(Status::read(&state).expect("reads").is_none(), "beside a kenny tunnel, that one tells");
 }
 
+/// The hub says why and closes; what becomes of the second try, in the contract's own format, says nothing.
+#[tokio::test]
+async fn the_reason_of_a_rejected_enrolment_is_told() {
+    use futures_util::{SinkExt as _, StreamExt as _};
+    use tokio_tungstenite::tungstenite::Message;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let dir = tempfile::tempdir().expect("a directory");
+    let state = StateDir::new(dir.path().join("agent"));
+    let hub = async {
+        for round in 0..2 {
+            let (io, _) = soon("a connection", listener.accept()).await.expect("accepts");
+            let mut socket = tokio_tungstenite::accept_async(io).await.expect("upgrades");
+            soon("a registration", socket.next()).await.expect("a frame").expect("a message");
+            if round == 0 {
+                let reject = json!({ "id": "00000000-0000-4000-8000-000000000001", "type": "hub.reject",
+                    "timestamp": "2026-01-02T03:04:05Z", "signature": "", "payload": { "reason": "the fleet is full" } });
+                socket.send(Message::text(reject.to_string())).await.expect("sends");
+            }
+            let _ = socket.close(None).await;
+        }
+    };
+    let enrolment = enrolment(&url, SecretText::new("cvn_x"), None);
+    let (refused, ()) = tokio::join!(sonde::enrol(&state, &enrolment), hub);
+    let why = refused.expect_err("rejected").to_string();
+    assert!(why.contains("the fleet is full"), "{why}");
+}
+
+#[tokio::test]
+async fn a_key_or_a_token_that_a_hub_does_not_take_is_told_as_that() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let dir = tempfile::tempdir().expect("a directory");
+    let state = StateDir::new(dir.path().join("agent"));
+    // As a hub of the field answers a key that was revoked.
+    let refuse = async || {
+        let (mut io, _) = soon("a connection", listener.accept()).await.expect("accepts");
+        let mut head = [0; 64];
+        io.read_exact(&mut head).await.expect("a request");
+        io.write_all(b"HTTP/1.1 401 Unauthorized\r\n\r\n").await.expect("answers");
+    };
+    let enrolment = enrolment(&format!("http://{address}"), SecretText::new("cvn_x"), None);
+    let (refused, ()) = tokio::join!(sonde::enrol(&state, &enrolment), refuse());
+    let why = refused.expect_err("refused").to_string();
+    assert!(why.contains("token") && why.contains("401") && !why.contains("address"), "{why}");
+    let saved =
+        json!({ "hub": format!("ws://{address}/ws/agent"), "name": "web-1", "agent_id": "x", "api_key": "k" });
+    std::fs::write(dir.path().join("agent/sonde.json"), saved.to_string()).expect("writes");
+    while_running(&state, async {
+        // The second connection comes after the first has been told.
+        refuse().await;
+        refuse().await;
+        let why = status(&state).problem;
+        assert!(why.as_ref().is_none_or(|why| why.contains("revoked") && !why.contains("address")), "{why:?}");
+    })
+    .await;
+}
+
 /// Enrolling anew on the same machine needs no token for the name: the key that it has proves whose it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_enrols_anew_with_any_token_and_another_with_its_name_does_not() {

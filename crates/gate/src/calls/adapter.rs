@@ -215,6 +215,8 @@ impl Outgoing<'_> {
 pub fn offline(target: &Agent) -> Failure {
     use convoke_core::peer::Trust;
     let (id, state) = (&target.id, target.state());
+    // Whoever called it by its name should find that in the answer.
+    let id = state.name.as_ref().map_or_else(|| id.to_string(), |name| format!("{name} ({id})"));
     let message = match (state.last_seen, state.since) {
         _ if state.trust == Trust::Revoked => {
             format!("agent {id} is revoked: it must be enrolled anew before it can be called")

@@ -594,7 +594,7 @@ async fn a_runbook_gives_findings_and_keeps_the_words_of_what_failed() {
     );
     assert_eq!(
         (&meta["runbookId"], &meta["target"], &meta["findingsCount"]),
-        (&json!("system-runbook"), &json!("web-1"), &json!(1))
+        (&json!("system-runbook"), &json!("web-1"), &json!({ "critical": 1, "warning": 0, "info": 0 }))
     );
     assert_eq!(reply.body["probes"]["system.memory.usage"]["error"], "free: not found");
     assert_eq!(reply.body["findings"][0]["severity"], "critical");

@@ -83,6 +83,8 @@ async fn a_hostile_value_starts_no_program_whatever_the_probe() {
             for (param, spec) in &probe.params {
                 let values: Vec<Value> = match spec.kind {
                     ParamType::String => hostile.iter().map(|v| json!(v)).chain([json!(7), json!(["a"])]).collect(),
+                    // Out of bounds is the nearest within.
+                    _ if spec.clamp => vec![json!("1"), json!(1.5), json!({}), json!("1;id")],
                     _ => vec![json!("1"), json!(-1), json!(1e18), json!(0.5), json!({}), json!("1;id")],
                 };
                 for value in values {

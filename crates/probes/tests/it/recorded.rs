@@ -88,7 +88,7 @@ echo '{"__REALTIME_TIMESTAMP":"1780596000123456","PRIORITY":"6","MESSAGE":"Accep
     let journal = good(ask(&probes, "systemd.journal.query", json!({"unit": "ssh", "lines": 5})).await);
     assert_eq!(
         journal["entries"][0],
-        json!({"timestamp":"1780596000123456","priority":"6","message":"Accepted password for bob","pid":"7","uid":"0"})
+        json!({"timestamp":"1780596000123456","priority":6,"message":"Accepted password for bob","pid":"7","uid":"0"})
     );
 }
 

@@ -94,7 +94,7 @@ async fn redis() {
     );
     assert_eq!(info["role"], "master");
     let keys = good(ask(&probes, "redis.keys.count", at.clone()).await);
-    assert_eq!(keys, json!({"databases": [{"db": "db0", "keys": 1, "expires": 0}], "totalKeys": 1}));
+    assert_eq!(keys, json!({"databases": [{"db": 0, "keys": 1, "expires": 0}], "totalKeys": 1}));
     let memory = good(ask(&probes, "redis.memory.usage", at).await);
     assert_eq!(names(&memory).len(), 10, "{memory}");
     assert!(memory["usedMemory"].as_u64().is_some_and(|n| n > 0) && memory["maxmemoryPolicy"] == "noeviction");

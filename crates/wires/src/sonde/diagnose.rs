@@ -473,7 +473,9 @@ fn report(runbook: &Runbook, agent: &str, results: &[Ran], findings: Vec<Finding
         "meta": {
             "target": agent, "source": "agent", "timestamp": clock::now(), "category": runbook.category,
             "runbookId": runbook.id(), "probesRun": counts.0, "probesSucceeded": counts.1, "probesFailed": counts.2, "probesSkipped": skipped.len(),
-            "durationMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX), "findingsCount": findings.len(),
+            "durationMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX), "findingsCount": {
+                "critical": worst(Severity::Critical), "warning": worst(Severity::Warning), "info": worst(Severity::Info),
+            },
             "summaryText": summary, "truncated": truncated, "timedOut": results.iter().any(|r| r.late),
         },
         "probes": probes,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::{Response, StatusCode, header};
 use axum::response::IntoResponse;
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_store::SondeTokenRow;
@@ -254,14 +254,29 @@ pub async fn runbooks(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
     Json(json!({ "runbooks": good, "errors": bad }))
 }
 
-#[utoipa::path(get, path = "/api/v1/ca", responses((status = 200)), tag = "sonde")]
+#[derive(Debug, Deserialize, Default, utoipa::IntoParams)]
+#[serde(default)]
+pub struct CaQuery {
+    /// `pem` for the certificate alone, as a file for programs; `json` by default.
+    format: Option<String>,
+}
+
+#[utoipa::path(get, path = "/api/v1/ca", params(CaQuery), responses((status = 200)), tag = "sonde")]
 /// Show the certificate of the CA that Sonde agents trust.
-pub async fn ca(State(hub): State<Wires>, _: By) -> Result<Json<Value>, ApiError> {
+pub async fn ca(
+    State(hub): State<Wires>,
+    QueryOf(query): QueryOf<CaQuery>,
+    _: By,
+) -> Result<Response<Body>, ApiError> {
     let ca = hub.sonde.ca(&*hub.store).await.map_err(|why| {
         tracing::error!(%why, "cannot create or read the CA");
         ApiError::internal()
     })?;
-    Ok(Json(json!({ "caCertPem": ca.cert_pem })))
+    match query.format.as_deref() {
+        None | Some("json") => Ok(Json(json!({ "caCertPem": ca.cert_pem })).into_response()),
+        Some("pem") => Ok(([(header::CONTENT_TYPE, "application/x-pem-file")], ca.cert_pem.clone()).into_response()),
+        Some(_) => Err(ApiError::bad_request("format must be json or pem")),
+    }
 }
 
 #[derive(Debug, Deserialize, Default, utoipa::ToSchema)]
