@@ -83,6 +83,9 @@ enum AgentCommand {
     Resume(StateArgs),
     /// Install the agent as a service that starts with the machine
     Install(service::InstallArgs),
+    /// The original installers' way: enrol as a file says, and install
+    #[command(hide = true)]
+    Setup(service::SetupArgs),
     /// Remove the service
     Uninstall(service::UninstallArgs),
     /// Show the agent's local log
@@ -139,6 +142,9 @@ pub struct IdentityArgs {
     /// The original agent's name for --token
     #[arg(long, value_name = "TOKEN", hide = true)]
     enroll_token: Option<String>,
+    /// The original agent's name for `--set telemetry_s=SECONDS`
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    telemetry_interval_secs: Option<String>,
     /// Set one setting of the agent; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
@@ -173,6 +179,7 @@ pub fn run(verb: Verb<'_>, args: AgentArgs) -> Result<Exit> {
         Some(AgentCommand::Pause(args)) => control::switch(verb, &args, convoke_endpoint::RemoteControl::Disabled),
         Some(AgentCommand::Resume(args)) => control::switch(verb, &args, convoke_endpoint::RemoteControl::Enabled),
         Some(AgentCommand::Install(args)) => service::install(verb, args),
+        Some(AgentCommand::Setup(args)) => service::setup(verb, args),
         Some(AgentCommand::Uninstall(args)) => service::uninstall(verb, args),
         Some(AgentCommand::Logs(args)) => control::logs(verb, &args),
         Some(AgentCommand::Settings(args)) => control::settings(verb, &args),
@@ -197,16 +204,8 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
     if let Some(hub) = &args.sonde {
         return enroll_sonde(verb, args, hub, &state);
     }
-    let given = given(verb, &args.identity);
-    let config = Config::load(&state, &given, &environment()).map_err(wrong)?;
-    let Some(token) = &config.token else {
-        return Err(usage(
-            "enrolment token missing; create one with `convoke enroll-token ID` on the hub, and give it with --token",
-        ));
-    };
-    let _held = held(&state)?;
+    let config = enrolled(verb, &args.identity, &state)?;
     let identity = &config.identity;
-    wait(enrol(&state, identity, token))?.map_err(|why| explain(why, &state))?;
     if verb.output.json {
         let hub = identity.hub.to_string();
         verb.output.json(&json!({ "ok": true, "agent_id": identity.id, "hub": hub, "state": state.path() }))?;
@@ -218,6 +217,19 @@ fn enroll(verb: Verb<'_>, args: &EnrollArgs) -> Result<Exit> {
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Enrols at a kenny hub, and says as whom.
+fn enrolled(verb: Verb<'_>, args: &IdentityArgs, state: &StateDir) -> Result<Config> {
+    let config = Config::load(state, &given(verb, args), &environment()).map_err(wrong)?;
+    let Some(token) = &config.token else {
+        return Err(usage(
+            "enrolment token missing; create one with `convoke enroll-token ID` on the hub, and give it with --token",
+        ));
+    };
+    let _held = held(state)?;
+    wait(enrol(state, &config.identity, token))?.map_err(|why| explain(why, state))?;
+    Ok(config)
 }
 
 /// Waits for what is asked of a hub.
@@ -274,7 +286,12 @@ fn given(verb: Verb<'_>, args: &IdentityArgs) -> Given {
         // Kept in a file that is read from elsewhere later.
         ca: args.ca.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
         token: verb.token.or(args.enroll_token.as_deref()).map(SecretText::new),
-        set: args.set.clone(),
+        set: args
+            .telemetry_interval_secs
+            .iter()
+            .map(|seconds| ("telemetry_s".to_owned(), seconds.clone()))
+            .chain(args.set.iter().cloned())
+            .collect(),
     }
 }
 

@@ -26,6 +26,7 @@ use uuid::Uuid;
 use crate::fit::{TooLarge, fit};
 use crate::policy::{self, Policy};
 use crate::probe::{self, ProbeRequest};
+use crate::telemetry::Own;
 use crate::update::Updater;
 
 /// No call runs longer, whatever it asks for.
@@ -79,6 +80,8 @@ pub(crate) struct Reply {
     pub(crate) queue: Arc<Queue<Out>>,
     /// The largest frame that the hub takes.
     pub(crate) limit: usize,
+    /// It is a hub of ours, and no kenny server.
+    pub(crate) is_ours: bool,
 }
 
 /// One request.
@@ -97,6 +100,7 @@ pub(crate) struct Calls {
     machine: Machine,
     /// None where they could not be loaded.
     probes: Option<Arc<Probes>>,
+    own: Own,
     policy: Policy,
     updater: Updater,
     places: Semaphore,
@@ -207,6 +211,7 @@ enum Done {
 impl Calls {
     pub(crate) fn new(
         (machine, probes): (Machine, Option<Arc<Probes>>),
+        own: Own,
         policy: Policy,
         updater: Updater,
         (most, most_waiting): (usize, usize),
@@ -215,6 +220,7 @@ impl Calls {
         Self {
             machine,
             probes,
+            own,
             policy,
             updater,
             places: Semaphore::new(most),
@@ -237,7 +243,7 @@ impl Calls {
         self.tasks.spawn(async move {
             let (id, tool) = (request.id, clip(&request.tool));
             // In a task of its own, so that a panic costs its call an answer of `internal` and nothing else.
-            let work = tokio::spawn(Arc::clone(&calls).answer(request, reply.limit));
+            let work = tokio::spawn(Arc::clone(&calls).answer(request, reply.limit, reply.is_ours));
             let out = work.await.unwrap_or_else(|_| {
                 let message = "the agent failed in this call; its log has more";
                 Out::Frame(frame::response_error(id, &ErrorCode::Internal, message))
@@ -258,16 +264,17 @@ impl Calls {
         let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
     }
 
-    async fn answer(self: Arc<Self>, request: Request, limit: usize) -> Out {
+    async fn answer(self: Arc<Self>, request: Request, limit: usize, is_ours: bool) -> Out {
         let Request { id, tool, args, below } = request;
         let tool_name = clip(&tool);
-        let (out, code) = match self.outcome(tool, &args, below).await.and_then(|done| encode(id, done, limit)) {
-            Ok(out) => (out, None),
-            Err(Refusal { code, message }) => {
-                let message: String = message.chars().take(frame::MAX_ERROR_MESSAGE).collect();
-                (Out::Frame(frame::response_error(id, &code, &message)), Some(code))
-            }
-        };
+        let (out, code) =
+            match self.outcome(tool, &args, below, is_ours).await.and_then(|done| encode(id, done, limit)) {
+                Ok(out) => (out, None),
+                Err(Refusal { code, message }) => {
+                    let message: String = message.chars().take(frame::MAX_ERROR_MESSAGE).collect();
+                    (Out::Frame(frame::response_error(id, &code, &message)), Some(code))
+                }
+            };
         match code {
             None => tracing::debug!(tool = tool_name, %id, "answered a call"),
             Some(code @ (ErrorCode::Blocked | ErrorCode::Disabled)) => {
@@ -283,6 +290,7 @@ impl Calls {
         tool: String,
         args: &RawValue,
         below: Option<Vec<String>>,
+        is_ours: bool,
     ) -> Result<Done, Refusal> {
         let Ok(Value::Object(args)) = serde_json::from_str(args.get()) else {
             return refuse(ErrorCode::BadArgs, "args must be an object");
@@ -310,9 +318,43 @@ impl Calls {
         let call = Call { timeout: Some(left), cancel: self.stop.child_token(), rules };
         match work {
             Work::Tool(tool, args) if tool == "agent_update" => Ok(Done::Staged(self.updater.stage(&args).await?)),
-            Work::Tool(tool, args) => Ok(Done::Result(self.machine.run(&tool, &args, &call).await?)),
+            Work::Tool(tool, args) => Ok(Done::Result(self.tool(&tool, &args, &call, is_ours).await?)),
             Work::Probe(request) => Ok(Done::Result(request.run(&call).await)),
             Work::ProbeList(probes) => Ok(Done::Result(probe::listed(&probes))),
+        }
+    }
+
+    async fn tool(
+        &self,
+        tool: &str,
+        args: &Map<String, Value>,
+        call: &Call,
+        is_ours: bool,
+    ) -> Result<Value, ToolError> {
+        match (tool, self.machine.run(tool, args, call).await) {
+            // A kenny server of 0.8 knows no other tool for a command, and its own agent runs it with `sh`. The guard has
+            // read it as either.
+            ("powershell_exec", Err(why)) if why.code == ErrorCode::Unsupported && !is_ours && cfg!(not(windows)) => {
+                let mut args = args.clone();
+                let script = args.remove("script").unwrap_or_default();
+                args.insert("command".to_owned(), script);
+                self.machine.run("shell_exec", &args, call).await
+            }
+            ("telemetry_collect", result) => {
+                let named = args.get("sections").and_then(Value::as_array);
+                if named.is_some_and(|names| !names.is_empty() && !names.iter().any(|name| name == Own::NAME)) {
+                    return result;
+                }
+                // Asked for this one alone, the machine knows no section.
+                let mut sections = match result {
+                    Ok(Value::Object(sections)) => sections,
+                    Err(why) if why.code == ErrorCode::NotFound => Map::new(),
+                    other => return other,
+                };
+                sections.insert(Own::NAME.to_owned(), self.own.section());
+                Ok(Value::Object(sections))
+            }
+            (_, result) => result,
         }
     }
 

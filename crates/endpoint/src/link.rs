@@ -159,7 +159,8 @@ pub(crate) async fn open<'a>(
         0 => response.header(MAX_FRAME_HEADER).and_then(|value| value.parse().ok()).unwrap_or(UNTOLD_LIMIT),
         set => set,
     };
-    let (reply, began) = (Reply { queue, limit }, Instant::now());
+    let is_ours = response.header(MAX_FRAME_HEADER).is_some();
+    let (reply, began) = (Reply { queue, limit, is_ours }, Instant::now());
     let tunnel = Tunnel { shared, session, reply, confirmed: false, began, probe: None };
     Ok(Link { socket, tunnel })
 }

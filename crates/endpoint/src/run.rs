@@ -19,7 +19,7 @@ use crate::policy::Policy;
 use crate::probe;
 use crate::state::{StateDir, StateError};
 use crate::status::{Phase, Teller};
-use crate::telemetry::{Links, Telemetry, VERSION};
+use crate::telemetry::{Links, Own, Telemetry, VERSION};
 use crate::update::{Settled, Supervision, Trial, Updater, settle};
 use crate::workplace;
 
@@ -176,8 +176,10 @@ impl Runner {
         let dialler = Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s"));
         let updater = Updater::new(&identity, &settings, dialler.clone(), state.clone(), supervision.clone());
         let bounds = (settings.number("max_calls"), settings.number("max_waiting"));
+        let own = Own { switch: policy.switch.clone(), logs: logs.clone(), started: Instant::now().into() };
         let calls = Calls::new(
             (machine.clone(), probe::load(&state, &settings)),
+            own.clone(),
             policy.clone(),
             updater.clone(),
             bounds,
@@ -187,8 +189,7 @@ impl Runner {
         let telemetry = Telemetry {
             id: identity.id.to_string(),
             machine,
-            switch: policy.switch.clone(),
-            logs: logs.clone(),
+            own,
             interval: settings.seconds("telemetry_s"),
             poll: settings.seconds("switch_poll_s"),
             links: told,

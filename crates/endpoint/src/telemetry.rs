@@ -31,12 +31,37 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Telemetry {
     pub(crate) id: String,
     pub(crate) machine: Machine,
-    pub(crate) switch: Switch,
-    pub(crate) logs: Forward,
+    pub(crate) own: Own,
     pub(crate) interval: Duration,
     pub(crate) poll: Duration,
     /// The tunnel that the hub has let us in through, if there is one.
     pub(crate) links: watch::Receiver<Option<Reply>>,
+}
+
+/// How the agent itself does (our own section).
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    pub(crate) switch: Switch,
+    pub(crate) logs: Forward,
+    pub(crate) started: Instant,
+}
+
+impl Own {
+    /// Its name in a snapshot.
+    pub(crate) const NAME: &str = "agent";
+
+    pub(crate) fn section(&self) -> Value {
+        let enabled = self.switch.read().is_enabled();
+        let summary = if enabled { "remote control is on" } else { "remote control is switched off at this machine" };
+        json!({
+            "status": "ok",
+            "summary": summary,
+            "remote_control": enabled,
+            "version": VERSION,
+            "uptime_s": self.started.elapsed().as_secs(),
+            "log_lines_dropped": self.logs.dropped_ever(),
+        })
+    }
 }
 
 /// The last snapshot.
@@ -49,10 +74,9 @@ struct Last {
 impl Telemetry {
     /// Runs until the agent ends and drops it.
     pub(crate) async fn run(mut self) {
-        let started = Instant::now();
         let mut last: Option<Last> = None;
         let mut due = Instant::now();
-        let mut known = self.switch.read();
+        let mut known = self.own.switch.read();
         let mut tick = tokio::time::interval(self.poll);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut looked = (Instant::now(), SystemTime::now());
@@ -78,19 +102,19 @@ impl Telemetry {
                     due = Instant::now() + self.interval;
                     if let Some(sections) = sections {
                         let kept = last.insert(Last { at: now(), collected: Instant::now(), sections });
-                        self.push(&kept.at, &kept.sections, started).await;
+                        self.push(&kept.at, &kept.sections).await;
                     }
                 }
                 _ = tick.tick() => {
                     let slept = has_slept(&mut looked);
-                    let stands = self.switch.read();
+                    let stands = self.own.switch.read();
                     if stands != known {
                         known = stands;
                         told(stands);
                         match &last {
-                            Some(last) => self.push(&last.at, &last.sections, started).await,
+                            Some(last) => self.push(&last.at, &last.sections).await,
                             // Nothing collected yet: that alone, since it matters now.
-                            None => self.push(&now(), &Map::new(), started).await,
+                            None => self.push(&now(), &Map::new()).await,
                         }
                     }
                     if let Some(link) = link.filter(|_| slept) {
@@ -101,11 +125,11 @@ impl Telemetry {
         }
     }
 
-    async fn push(&self, at: &str, sections: &Map<String, Value>, started: Instant) {
+    async fn push(&self, at: &str, sections: &Map<String, Value>) {
         // The tunnel of now, not the one that was there when the collection began.
         let Some(link) = self.links.borrow().clone() else { return };
         let mut sections = sections.clone();
-        sections.insert("agent".to_owned(), self.section(started));
+        sections.insert(Own::NAME.to_owned(), self.own.section());
         // Kenny servers of every version drop larger telemetry, even those that take larger answers.
         let limit = link.limit.min(UNTOLD_LIMIT);
         // Room for what stands around the snapshot beyond what stands around a result.
@@ -116,20 +140,6 @@ impl Telemetry {
         let frame = encode(&self.id, at, &text);
         // The tunnel may have ended meanwhile; the next one gets its own.
         let _ = link.queue.send(Out::Frame(frame)).await;
-    }
-
-    /// How the agent itself does (our own section).
-    fn section(&self, started: Instant) -> Value {
-        let enabled = self.switch.read().is_enabled();
-        let summary = if enabled { "remote control is on" } else { "remote control is switched off at this machine" };
-        json!({
-            "status": "ok",
-            "summary": summary,
-            "remote_control": enabled,
-            "version": VERSION,
-            "uptime_s": started.elapsed().as_secs(),
-            "log_lines_dropped": self.logs.dropped_ever(),
-        })
     }
 }
 

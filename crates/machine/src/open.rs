@@ -132,11 +132,14 @@ impl OpenFile {
     }
 
     /// Its last bytes, at most so many, and whether they are all there is.
-    pub fn end(mut self, most: u64) -> io::Result<(Vec<u8>, bool)> {
+    pub fn end(mut self, most: u64) -> Result<(Vec<u8>, bool), OpenError> {
         let from = self.file.metadata()?.len().saturating_sub(most);
         self.file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
         self.file.take(most).read_to_end(&mut bytes)?;
+        if self.under_rules {
+            protected::check_text(&bytes)?;
+        }
         Ok((bytes, from == 0))
     }
 }

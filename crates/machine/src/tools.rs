@@ -75,5 +75,5 @@ pub(crate) fn exec_error(error: &ExecError) -> ToolError {
 }
 
 fn no_remote_help(_: &Facts, _: &Map<String, Value>) -> Result<Value, ToolError> {
-    Ok(json!({"installed": false, "version": null, "internet_ok": false, "interactive_session": false}))
+    Ok(json!({"installed": false, "version": "", "internet_ok": false, "interactive_session": false}))
 }

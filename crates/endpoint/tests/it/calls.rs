@@ -35,6 +35,39 @@ async fn two_hundred_calls_at_once_are_all_answered_and_the_agent_stays_responsi
     agent.stop().await;
 }
 
+/// As the original agent on Linux does for a server of 0.8, which has no other tool for a command.
+#[tokio::test]
+async fn a_kenny_server_runs_commands_by_the_only_tool_it_has() {
+    let kenny = Kenny::start().await;
+    let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
+    let agent = endpoint.run();
+    let mut peer = kenny.let_in().await;
+    let answer = peer.call("powershell_exec", json!({ "script": "echo hi; exit 3", "timeout_s": 30 })).await;
+    assert_eq!(
+        (&answer["result"]["stdout"], &answer["result"]["exit_code"]),
+        (&json!("hi\n"), &json!(3)),
+        "{answer}"
+    );
+    let refused = peer.call("powershell_exec", json!({ "script": "rm -rf ';' /etc" })).await;
+    assert_eq!(refused["error"]["code"], "blocked", "the guard reads it as what runs it: {refused}");
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn telemetry_on_request_has_the_agents_own_section() {
+    let kenny = Kenny::start().await;
+    let endpoint = Endpoint::new(&kenny.url(), &kenny.key);
+    let agent = endpoint.run();
+    let mut peer = kenny.let_in().await;
+    for sections in [json!(["agent", "memory"]), json!(["agent"])] {
+        let answer = peer.call("telemetry_collect", json!({ "sections": sections })).await;
+        assert_eq!(answer["result"]["agent"]["remote_control"], true, "{answer}");
+    }
+    let without = peer.call("telemetry_collect", json!({ "sections": ["memory"] })).await;
+    assert!(without["result"]["agent"].is_null() && without["result"]["memory"].is_object(), "{without}");
+    agent.stop().await;
+}
+
 #[tokio::test]
 async fn beyond_the_bound_calls_are_refused_clearly() {
     let kenny = Kenny::start().await;

@@ -116,7 +116,7 @@ settings! {
         max_telemetry_bytes: usize = number(16_384, 64 * MIB), "262144", "Largest snapshot or log frame of an agent; a larger one is dropped and counted.";
         max_handshakes: usize = number(1, 1_000_000), "4096", "Most agents that may authenticate at once; others are told to try again.";
         max_in_flight: usize = number(1, 65_536), "1024", "Most calls that run on one agent at once.";
-        snapshots_per_minute: u64 = number(1, 1_000_000), "30", "Snapshots accepted from one agent a minute; more are dropped and counted.";
+        snapshots_per_minute: u64 = number(1, 1_000_000), "30", "Snapshots accepted from one agent a minute; of more only the newest is kept, the others are counted.";
         update_dir: Option<PathBuf> = path(), "", "Folder of agent binaries, named kenny-agent-VERSION-OS-ARCH, for `agents update`.";
         update_link_ttl_s: Duration = seconds(10, DAY_S), "600", "How long a download link for an update is valid.";
     }

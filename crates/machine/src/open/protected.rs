@@ -20,9 +20,9 @@ pub(super) fn check_place(real: &Path) -> Result<(), Refused> {
     Err(Refused::new("path_hub_data", "It lies in the data directory of a hub."))
 }
 
-/// Known by its database and, beside that, the lock or the key.
+/// Known by two of these: the database, which may be elsewhere, the lock and the key.
 fn is_hub_data(folder: &Path) -> bool {
-    folder.join("hub.db").is_file() && ["hub.lock", "data.key"].iter().any(|name| folder.join(name).is_file())
+    ["hub.db", "hub.lock", "data.key"].iter().filter(|name| folder.join(name).is_file()).count() > 1
 }
 
 /// Refuses a backup of a hub.
@@ -62,6 +62,22 @@ fn begins_key(after: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_data_directory_is_known_by_two_of_its_files() {
+        for (names, expect) in [
+            (&["hub.db", "hub.lock"][..], true),
+            (&["hub.db", "data.key"], true),
+            (&["hub.lock", "data.key"], true),
+            (&["hub.db"], false),
+            (&["data.key", "other"], false),
+        ] {
+            let dir = tempfile::tempdir().expect("a directory");
+            names.iter().for_each(|name| std::fs::write(dir.path().join(name), "x").expect("writes"));
+            assert_eq!(check_place(&dir.path().join("logs/x.log")).is_err(), expect, "{names:?}");
+            assert!(check_place(&dir.path().join("agent/work/x")).is_ok());
+        }
+    }
 
     #[test]
     fn a_private_key_is_known_in_any_text() {

@@ -156,7 +156,7 @@ pub(super) fn winget_list(answer: &Value) -> Result<Value, ToolError> {
 pub(super) fn help_status(answer: &Value) -> Value {
     json!({
         "installed": truth(answer, "installed").unwrap_or(false),
-        "version": text(answer, "version"),
+        "version": text(answer, "version").unwrap_or_default(),
         "internet_ok": truth(answer, "internet").unwrap_or(false),
         "interactive_session": truth(answer, "session").unwrap_or(false),
     })

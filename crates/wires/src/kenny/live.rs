@@ -38,6 +38,8 @@ pub(super) struct Tunnel<'a> {
     overdue: bool,
     session: Session,
     liveness: Liveness,
+    /// The newest snapshot beyond the limit of its minute.
+    pub(super) held: Option<(i64, String)>,
     /// Why the hub ended the connection.
     fault: Option<String>,
 }
@@ -60,12 +62,14 @@ pub(super) async fn run(
         overdue: false,
         session,
         liveness: Liveness::of(socket),
+        held: None,
         fault: None,
     };
     // There is no "accepted" frame: the policy, even an empty one, is what tells the agent that it is in.
     tunnel.send_policy(socket);
     let end = drive(socket, &mut tunnel, link.queue(), hub.clock()).await;
     tunnel.tell_dropped(true).await;
+    tunnel.take_held(true).await;
     let last_seen = tunnel.last_seen();
     // Every call that waits learns at once that this agent is gone; nobody else's does.
     let why = tunnel.fault.take().map_or_else(String::new, |fault| format!(": {fault}"));
@@ -148,6 +152,7 @@ impl Machine for Tunnel<'_> {
 
     async fn on_time(&mut self, now: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
         self.tell_dropped(false).await;
+        self.take_held(false).await;
         self.on_tick(now, connection)
     }
 
@@ -251,9 +256,12 @@ impl Tunnel<'_> {
             Event::Log(_) if self.is_too_much(&text) => self.on_too_much("log_lines", "a log frame", &text).await,
             Event::Telemetry(telemetry) => {
                 if self.may_push().await {
+                    self.drop_held();
                     let snapshot = self.judge(&telemetry);
                     let body = telemetry::position(&text, telemetry.body.get());
                     self.keep_snapshot(snapshot, telemetry::cut(text, body)).await;
+                } else {
+                    self.hold(text);
                 }
             }
             Event::Log(log) => self.on_log(&log).await,

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use convoke_core::event::Event;
-use convoke_kenny::frame::Telemetry;
+use convoke_core::time::Timestamp;
+use convoke_kenny::frame::{AgentFrame, Telemetry};
 use convoke_store::{HealthRow, Lossy, SnapshotRow};
 
 use super::live::Tunnel;
@@ -21,13 +22,43 @@ impl Tunnel<'_> {
             // How many were dropped is a number of the metrics; that some were was said.
             Taken::Yes | Taken::After(_) => return true,
             Taken::FirstNo => {
-                let why = "more snapshots than kenny.snapshots_per_minute; dropping the rest of this minute";
+                let why = "more snapshots than kenny.snapshots_per_minute; only the newest of this minute is kept";
                 self.complain(why.to_owned()).await;
             }
             Taken::No => {}
         }
-        self.hub.metrics.dropped("snapshots", 1);
         false
+    }
+
+    /// Holds a frame with a snapshot beyond the limit: it may be the newest for long. The one before it is dropped.
+    pub(super) fn hold(&mut self, frame: String) {
+        if self.held.replace((minute_of(clock::now()), frame)).is_some() {
+            self.hub.metrics.dropped("snapshots", 1);
+        }
+    }
+
+    /// A newer one was taken.
+    pub(super) fn drop_held(&mut self) {
+        if self.held.take().is_some() {
+            self.hub.metrics.dropped("snapshots", 1);
+        }
+    }
+
+    /// Takes what is held, once its minute is over, or now because the tunnel ends.
+    pub(super) async fn take_held(&mut self, ends: bool) {
+        let now = minute_of(clock::now());
+        if !self.held.as_ref().is_some_and(|(minute, _)| ends || *minute != now) {
+            return;
+        }
+        // Of the new minute it uses a share; what is held by the end of a tunnel was paid for by a connection.
+        if !ends && !self.may_push().await {
+            return;
+        }
+        let Some((_, frame)) = self.held.take() else { return };
+        let Ok(AgentFrame::Telemetry(telemetry)) = AgentFrame::decode(&frame) else { return };
+        let snapshot = self.judge(&telemetry);
+        let body = position(&frame, telemetry.body.get());
+        self.keep_snapshot(snapshot, cut(frame, body)).await;
     }
 
     /// Judges a snapshot and shows what came of it. Answers what is to be kept, but for the body, and how its agent's health
@@ -68,6 +99,10 @@ impl Tunnel<'_> {
             tracing::error!(agent = %self.agent.id, %why, "cannot store a snapshot");
         }
     }
+}
+
+fn minute_of(now: Timestamp) -> i64 {
+    now.millis().div_euclid(60_000)
 }
 
 /// Where in a frame a part of it lies.

@@ -99,7 +99,10 @@ pub(in crate::linux) fn os_support(facts: &Facts) -> Section {
     let end = release.end();
     let rolling = ROLLING.contains(&release.id.as_str());
     let days = end.and_then(|end| today.until((Unit::Day, end)).ok()).map(|span| span.get_days());
-    let name = if release.pretty.is_empty() { "Linux".to_owned() } else { release.pretty.clone() };
+    let or = |text: &String, other: &str| if text.is_empty() { other.to_owned() } else { text.clone() };
+    let name = or(&release.pretty, "Linux");
+    // Its version is told beside it.
+    let bare = or(&release.name, &name);
     let (status, eol, summary) = match (days, end) {
         (Some(days), Some(end)) if days < 0 => (Status::Crit, Some(true), format!("{name}: support ended on {end}")),
         (Some(days), Some(end)) if days <= NOTICE_DAYS => {
@@ -110,7 +113,7 @@ pub(in crate::linux) fn os_support(facts: &Facts) -> Section {
         _ => (Status::Ok, None, format!("{name}: end of support is not known")),
     };
     Section::new(status, summary)
-        .with("name", name)
+        .with("name", bare)
         .with("version", release.version)
         .with("build", kernel)
         .with("eol", eol)
@@ -123,6 +126,7 @@ pub(in crate::linux) fn os_support(facts: &Facts) -> Section {
 struct Release {
     id: String,
     version: String,
+    name: String,
     pretty: String,
     support_end: Option<Date>,
 }
@@ -136,6 +140,7 @@ impl Release {
         Self {
             id: field("ID").unwrap_or_default(),
             version: field("VERSION_ID").unwrap_or_default(),
+            name: field("NAME").unwrap_or_default(),
             pretty: field("PRETTY_NAME").or_else(|| field("NAME")).unwrap_or_default(),
             support_end: field("SUPPORT_END").and_then(|date| date.parse().ok()),
         }
@@ -180,5 +185,8 @@ mod tests {
         check("ID=homemade\nVERSION_ID=7\n", "ok", Value::Null, Value::Null);
         check("ID=fedora\nVERSION_ID=99\nSUPPORT_END=2020-01-02\n", "crit", true.into(), "2020-01-02".into());
         check("", "ok", Value::Null, Value::Null);
+        let text = "NAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n";
+        let section = collected(os_support, &[("etc/os-release", text)]);
+        assert_eq!((&section["name"], &section["version"]), (&"Debian GNU/Linux".into(), &"12".into()));
     }
 }
