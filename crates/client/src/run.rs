@@ -83,7 +83,8 @@ pub(crate) async fn run(
     let ended = task.work(reconnect).await;
     // Who still waits learns that nothing was sent.
     drop(task.commands.end());
-    task.show(State::Idle);
+    // Who asks for the status later must find what is to be done.
+    task.show(if matches!(ended, Ended::NeedsPairing(_)) { State::PairingRequired } else { State::Idle });
     if !task.key_is_known && !task.state.is_paired() {
         task.state.unmake();
     }

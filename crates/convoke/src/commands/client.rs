@@ -155,7 +155,10 @@ fn status(verb: Verb<'_>, which: &Which) -> Result<Exit> {
     let kept = state.kept();
     let runs = state.is_in_use();
     let status = state.status();
-    let name = status.as_ref().filter(|_| runs).map_or("idle", |s| s.state.as_str());
+    let state_is_paired = state.is_paired();
+    // What needs a person stays true when the program has ended.
+    let tells = |state: &str| runs || (state == "pairing_required" && !state_is_paired);
+    let name = status.as_ref().map(|s| s.state.as_str()).filter(|state| tells(state)).unwrap_or("idle");
     if verb.output.json {
         verb.output.json(&json!({
             "identifier": kept.identifier,

@@ -77,7 +77,11 @@ pub(super) async fn pair(verb: Verb<'_>, args: PairArgs) -> Result<Exit> {
             Event::PairFailed(reason) => {
                 problem = Some(match reason {
                     PairFailure::Expired => "the code has expired or is void; pair again".to_owned(),
-                    PairFailure::IdentifierNotAllowed => "an operator of the hub denied this pairing".to_owned(),
+                    PairFailure::IdentifierNotAllowed => {
+                        "the hub does not allow this identifier to pair: it is not on its list, belongs to another key, \
+                         or an operator denied the pairing"
+                            .to_owned()
+                    }
                     other => format!("pairing failed at the hub: {other}"),
                 });
                 running.handle.stop().await;
