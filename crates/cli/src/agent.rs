@@ -140,7 +140,7 @@ pub struct IdentityArgs {
     #[arg(long, value_name = "URL", hide = true)]
     server: Option<String>,
     /// The original agent's name for --token
-    #[arg(long, value_name = "TOKEN", hide = true)]
+    #[arg(long, value_name = "TOKEN", hide = true, allow_hyphen_values = true)]
     enroll_token: Option<String>,
     /// The original agent's name for `--set telemetry_s=SECONDS`
     #[arg(long, value_name = "SECONDS", hide = true)]

@@ -17,7 +17,7 @@ struct Cli {
     #[arg(long, global = true, value_name = "URL")]
     hub: Option<String>,
     /// The one-time token to enrol with [env: CONVOKE_AGENT_TOKEN, KENNY_ENROLL_TOKEN]
-    #[arg(long, global = true, value_name = "TOKEN")]
+    #[arg(long, global = true, value_name = "TOKEN", allow_hyphen_values = true)]
     token: Option<String>,
     /// Print JSON instead of tables
     #[arg(long, global = true)]
@@ -78,7 +78,7 @@ mod tests {
             "",
             "run --state d --service --set telemetry_s=60",
             "--server wss://hub.example/agent/ws --agent-id pc",
-            "enroll --hub http://127.0.0.1:1 --id pc --token t --hub-key k --json",
+            "enroll --hub http://127.0.0.1:1 --id pc --token -t --hub-key k --json",
             "enroll --sonde http://h --token t --name web-1",
             "status --state d --json",
             "pause",

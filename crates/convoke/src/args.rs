@@ -29,7 +29,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) hub: Option<String>,
     /// The operator token; other users can see it here [env: CONVOKE_TOKEN; default: the local hub's own]
-    #[arg(long, global = true, value_name = "TOKEN")]
+    #[arg(long, global = true, value_name = "TOKEN", allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
     /// The hub's data directory [env: CONVOKE_DATA; default: the platform's]
     #[arg(long, global = true, value_name = "DIR")]
