@@ -11,7 +11,6 @@ use convoke_core::id::{ApprovalId, CallId};
 use convoke_core::time::Timestamp;
 use convoke_sonde::probe::{Answer as ProbeAnswer, Status};
 use convoke_sonde::{builtin, json, params};
-use convoke_store::StoreError;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -213,12 +212,6 @@ pub enum AskError {
     /// No such agent, probe, parameter, runbook.
     #[error("{0}")]
     Bad(String),
-    /// The caller has no right to it.
-    #[error(transparent)]
-    Denied(Missing),
-    /// The caller's token was revoked, or has lapsed, meanwhile.
-    #[error("this token is no longer valid; the call was not placed")]
-    NotInForce,
     /// A person must say yes first.
     #[error("call {call_id} needs a person's approval ({approval})")]
     Pending {
@@ -229,20 +222,9 @@ pub enum AskError {
         /// When it lapses.
         expires_at: Timestamp,
     },
-    /// The caller's own limit.
-    #[error("{message}")]
-    Limited {
-        /// Which, in words.
-        message: String,
-        /// When to try again.
-        retry_after_s: u32,
-    },
-    /// Too much under way.
-    #[error("{0}")]
-    Busy(&'static str),
-    /// The store failed.
+    /// The gate did not place the call.
     #[error(transparent)]
-    Store(StoreError),
+    Refused(#[from] PlaceError),
 }
 
 /// The agent that a caller means, if it is within their reach. Out of a narrowed token's reach is the same as not there:
@@ -262,7 +244,7 @@ pub async fn find(hub: &Wires, caller: &Caller, name: &str) -> Result<(Arc<Sonde
             Some(missing) => {
                 let target = hub.sonde.registry.named(name).map(|sonde| sonde.id.as_str().to_owned());
                 record_refusal(hub, caller, "an agent out of reach", target.as_deref()).await;
-                Err(AskError::Denied(missing))
+                Err(PlaceError::Denied(missing).into())
             }
         },
     }
@@ -350,13 +332,7 @@ fn running(placed: Result<Placed, PlaceError>) -> Result<Arc<Call>, AskError> {
         Ok(Placed::Pending { call, approval, expires_at }) => {
             Err(AskError::Pending { call_id: call.id, approval, expires_at })
         }
-        Err(PlaceError::Denied(missing)) => Err(AskError::Denied(missing)),
-        Err(PlaceError::NotInForce) => Err(AskError::NotInForce),
-        Err(PlaceError::BadArgs(why)) => Err(AskError::Bad(why)),
-        Err(error @ PlaceError::KeyReused) => Err(AskError::Bad(error.to_string())),
-        Err(PlaceError::Limited { message, retry_after_s }) => Err(AskError::Limited { message, retry_after_s }),
-        Err(PlaceError::Busy(why)) => Err(AskError::Busy(why)),
-        Err(PlaceError::Store(error)) => Err(AskError::Store(error)),
+        Err(refused) => Err(refused.into()),
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::ask::{self, AskError, ProbeAsk};
 use super::registry::SondeAgent;
 use crate::Wires;
-use convoke_gate::calls::{self, CancelUnlessDone};
+use convoke_gate::calls::{self, CancelUnlessDone, PlaceError};
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -258,20 +258,20 @@ pub(super) async fn run(
     let mut under_way = FuturesUnordered::new();
     let mut results: Vec<(usize, Ran)> = Vec::new();
     let mut planned = 0..;
-    // As they come: a probe that does not answer takes one of the places. It holds up nothing but what builds on it.
+    // In the order in which they answer: a probe that hangs holds up only the steps that build on it.
     loop {
         waiting.extend(planned.by_ref().zip(progress.ready()));
         while under_way.len() < at_once
-            && let Some((place, next)) = waiting.pop_front()
+            && let Some((index, next)) = waiting.pop_front()
         {
             let step = run_step(hub, caller, sonde, &id, next, deadline, only_look);
-            under_way.push(async move { (place, step.await) });
+            under_way.push(async move { (index, step.await) });
         }
-        let Some((place, ran)) = under_way.next().await else { break };
+        let Some((index, ran)) = under_way.next().await else { break };
         progress.done(&ran.step, ran.data.as_ref());
-        results.push((place, ran));
+        results.push((index, ran));
     }
-    results.sort_by_key(|(place, _)| *place);
+    results.sort_by_key(|(index, _)| *index);
     let results: Vec<Ran> = results.into_iter().map(|(_, ran)| ran).collect();
     let (told, values) = progress.into_told();
     if let Some(Ran { refused: Some(_), .. }) = results.iter().find(|r| r.refused.is_some())
@@ -279,7 +279,7 @@ pub(super) async fn run(
     {
         // Nothing at all was allowed: the caller is told so, not handed an empty result.
         let first = results.into_iter().find_map(|r| r.refused);
-        return Err(first.unwrap_or(AskError::Busy("no probe could be run")));
+        return Err(first.unwrap_or(PlaceError::Busy("no probe could be run").into()));
     }
     let findings = judge(runbook, told, &values, &results);
     tell(hub, sonde, &id, &findings);

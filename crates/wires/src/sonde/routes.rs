@@ -28,11 +28,7 @@ impl std::convert::From<AskError> for ApiError {
     fn from(error: AskError) -> Self {
         match error {
             AskError::Bad(why) => Self::bad_request(why),
-            AskError::Denied(missing) => Self::forbidden(&missing),
-            AskError::NotInForce => Self::unauthorized(&error.to_string()),
-            AskError::Limited { message, retry_after_s } => Self::limited(message, retry_after_s),
-            AskError::Busy(why) => Self::busy(why),
-            AskError::Store(error) => error.into(),
+            AskError::Refused(why) => why.into(),
             AskError::Pending { approval, .. } => {
                 Self::new(StatusCode::ACCEPTED, "pending", format!("this waits for approval {approval}"))
             }
