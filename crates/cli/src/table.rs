@@ -258,7 +258,7 @@ mod tests {
         tool       shell_exec
         arguments  {"command":"systemctl restart nginx"}
         "#);
-        // Without an id every column gives way a little.
+        // Without an id column every column shrinks a little.
         let mut grid = Grid::new(&["RULE", "REASON"]);
         grid.row(["a-rule-with-a-long-name".into(), "because-of-something-long".into()]);
         assert!(!grid.is_crowded(20));

@@ -272,7 +272,7 @@ impl Client {
     }
 
     /// Registers a processor: exact match, in order of registration, and `builtin` is reserved. It runs on the
-    /// connection's task; what takes long belongs in a task of its own.
+    /// connection's task; spawn a task for what takes long.
     pub fn on(
         &mut self,
         rule: &str,

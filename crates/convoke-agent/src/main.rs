@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     };
     match run(verb, cli.agent) {
         Ok(exit) => exit.into(),
-        // `convoke-agent logs | head` is no error: who reads has seen enough.
+        // `convoke-agent logs | head` is no error: the reader has seen enough.
         Err(error) if output::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
             output.error(&error);

@@ -13,7 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::exit::usage;
 use crate::output::wants_colour;
 
-/// Libraries that show whole messages, and most that is told of them: their details are arguments of calls, headers with
+/// Libraries that log whole messages, and the level they are held to: their details are arguments of calls, headers with
 /// tokens, frames. The MCP library shows them in what it says at every level: what a caller sent, as often and as long as
 /// it likes, and a line for each call of a session that ends.
 const TALKATIVE: [(&str, LevelFilter); 10] = [
@@ -54,7 +54,7 @@ fn filter(level: LogLevel) -> Result<(String, EnvFilter)> {
     Ok((text, filter))
 }
 
-/// What is told of the talkative libraries, however much the filter asks for in general: `CONVOKE_LOG=debug` must not
+/// The level of the talkative libraries, whatever the filter asks for in general: `CONVOKE_LOG=debug` must not
 /// put passwords into a log. What the filter names tells what it is asked to: who does that knows why.
 fn cap(text: &str, filter: &EnvFilter) -> Targets {
     let named = text.split(',').map(|part| part.split(['=', '[']).next().unwrap_or_default().trim());
@@ -66,7 +66,7 @@ fn cap(text: &str, filter: &EnvFilter) -> Targets {
     Targets::new().with_default(most).with_targets(TALKATIVE).with_targets(named)
 }
 
-/// Details are told of our own crates only: those of the libraries below drown them.
+/// Only our own crates log details: those of the libraries would drown them.
 fn directives(level: LogLevel) -> String {
     match level {
         LogLevel::Debug | LogLevel::Trace => format!("info,convoke={level}"),

@@ -47,7 +47,7 @@ pub fn decide(
     decide_with(grant, || guard.check(surfaces), confirm, facts, consent)
 }
 
-/// The same for who asks the guard in a way of its own; it is asked for calls alone that the caller has a right to.
+/// The same with the guard as a closure. It is asked only about calls that the caller has a right to.
 pub fn decide_with(
     grant: &Grant,
     guard: impl FnOnce() -> Option<Hit>,

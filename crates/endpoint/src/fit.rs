@@ -9,7 +9,7 @@ pub(crate) const UNTOLD_LIMIT: usize = 256 * 1024;
 const ENVELOPE: usize = 160;
 /// The mark in an object of which something was cut.
 const MARK: &str = "truncated";
-/// Texts are not cut below this: whoever is told "truncated" wants to see something.
+/// Texts are not cut below this, so that a truncated one still shows something.
 const LEAST_TEXT: usize = 64;
 
 /// Why a result cannot be made to fit.

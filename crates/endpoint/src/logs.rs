@@ -1,4 +1,4 @@
-//! What the agent tells: a fuller record in files of its own, a shorter one to standard error, and the events that the hub
+//! What the agent logs: a fuller record in its own files, a shorter one to standard error, and the events that the hub
 //! should see, kept in a bounded buffer until there is a tunnel.
 
 mod console;
@@ -21,7 +21,7 @@ pub use forward::{Forward, Line};
 use crate::settings::Settings;
 use crate::state::StateDir;
 
-/// Our own crates, of which details are told; of the libraries below only warnings.
+/// Our own crates log at the chosen level; the libraries below only warnings.
 const OURS: [&str; 3] = ["convoke", "convoke_endpoint", "convoke_machine"];
 
 /// Begins to record, and returns the buffer that the tunnel drains, and what writes the last lines. `console` is the level for standard error; the

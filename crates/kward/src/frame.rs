@@ -196,7 +196,7 @@ impl Decoder {
             return Some(FrameError::BadHeader(quoted));
         };
         let length = if name.eq_ignore_ascii_case(b"content-length") {
-            // What is no number counts as none, and is told at the end of the block.
+            // An invalid length counts as 0, which is refused at the end of the header block.
             Some(std::str::from_utf8(value).ok().and_then(|value| value.parse().ok()).unwrap_or(0))
         } else {
             length

@@ -77,7 +77,7 @@ results! {
         parent_id: Option<String>,
         /// That one's file.
         parent_path: Option<String>,
-        /// Who answers.
+        /// The assistant's name.
         active_persona_label: String,
     }
     /// `sessions/list`.
@@ -404,7 +404,7 @@ pub struct RuntimeState {
     pub enabled_models: Vec<String>,
     /// True.
     pub enable_skill_commands: bool,
-    /// Who answers.
+    /// The assistant's name.
     pub active_persona_label: String,
     /// Without the system's.
     pub message_count: u64,

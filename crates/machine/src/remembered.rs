@@ -15,7 +15,7 @@ struct Found {
     value: Option<Value>,
 }
 
-/// A fact, under a lock of its own: whoever asks while another looks waits for what that one finds.
+/// A fact with its lock: concurrent callers wait for the one that looks it up.
 type Slot = Arc<Mutex<Option<Found>>>;
 
 /// How long a failure is believed: two who ask at once must not fail one after the other.

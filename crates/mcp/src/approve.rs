@@ -47,7 +47,7 @@ pub(super) struct Waiting {
     pub(super) expires_at: Timestamp,
 }
 
-/// The person's answer at the client.
+/// What became of asking the person at the client.
 pub(super) enum Asked {
     /// The client is to put this question to its person.
     Question(InputRequiredResult),

@@ -5,7 +5,7 @@ use convoke_core::secret::SecretText;
 
 use crate::ModelError;
 
-/// What a request carries to prove who asks.
+/// The credentials of a request.
 #[derive(Clone, Debug)]
 pub enum Credentials {
     /// Nothing: a server on this machine.

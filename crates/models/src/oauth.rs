@@ -32,7 +32,7 @@ pub struct OAuthConfig {
     pub base_url: String,
     /// The client id.
     pub client_id: String,
-    /// Who asks, as the account's server shows it.
+    /// The client's name, as the account's server shows it.
     pub originator: String,
     /// The callback's port; 0 takes any free one.
     pub port: u16,

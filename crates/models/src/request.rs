@@ -115,7 +115,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// The arguments as they are told to a provider again. Several refuse a whole conversation for one call whose
+    /// The arguments as they go to a provider again. Several refuse a whole conversation for one call whose
     /// arguments are no JSON, so such a text goes inside an object.
     pub(crate) fn replayed(&self) -> Cow<'_, str> {
         match serde_json::from_str::<serde::de::IgnoredAny>(&self.arguments) {

@@ -47,7 +47,7 @@ pub(crate) struct Counters {
     pub(crate) frames_sent: AtomicU64,
 }
 
-/// Something an agent is told to do. `done` hears when it is done; an agent that is gone drops it.
+/// A command for an agent. `done` is answered when it is done, and dropped by an agent that is gone.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Push a snapshot.

@@ -9,7 +9,7 @@ use crate::swarm::{Report, Swarm};
 /// Most agents, reconnections or snapshots in one command.
 pub const MAX_COUNT: u64 = 10_000_000;
 
-/// What a swarm is told.
+/// A command for a swarm.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {

@@ -47,7 +47,7 @@ pub enum EnrolError {
     HubKey(#[from] BadKey),
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug)]
 pub struct Enrolled {
     /// How many.

@@ -110,7 +110,7 @@ impl LoadConfig {
     }
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default)]
 pub struct LoadReport {
     /// Calls that were answered with `ok`.

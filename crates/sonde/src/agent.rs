@@ -252,7 +252,7 @@ impl AgentSession {
             Err(why) => {
                 let message = format!("Invalid probe request payload: {why}");
                 let failure = Failure { status: Status::Error, code: code::INVALID_REQUEST, message };
-                // Its id, if at all there is one, so that nobody waits in vain.
+                // With the request's id if it has one, so that the hub does not wait in vain.
                 let request_id = serde_json::from_str::<serde_json::Value>(payload).ok();
                 let request_id = request_id.as_ref().and_then(|v| v.get("requestId")?.as_str());
                 return refuse(self, "unknown", request_id, failure);

@@ -109,7 +109,7 @@ pub struct Step {
     /// the step is not run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gives: BTreeMap<String, String>,
-    /// What is told when a parameter is not in its result; the steps that need it are not run then.
+    /// The message when a parameter is not in its result; the steps that need it are skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_nothing: Option<String>,
 }
@@ -128,7 +128,7 @@ pub struct Each {
     /// The path of an element's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How many at most; that there were more is told.
+    /// How many at most; the report says if there were more.
     #[serde(default = "ten")]
     pub limit: usize,
 }

@@ -54,7 +54,7 @@ fn enrolled(verb: Verb<'_>, args: &StateArgs) -> Result<StateDir> {
 
 /// Whether an agent is enrolled here, or has run with what the environment says. A key alone is what a failed enrolment leaves.
 pub(super) fn has_agent(state: &StateDir) -> Result<bool> {
-    // Whoever may not look must not be told that there is none.
+    // A user who may not read the directory must not learn that the agent is not there.
     let there = |path: std::path::PathBuf| {
         path.try_exists().map_err(|why| denied(StateError::Io { doing: "look at", path: path.clone(), why }))
     };

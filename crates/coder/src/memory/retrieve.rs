@@ -11,7 +11,7 @@ use super::store::is_active;
 /// Most of each kind.
 const MOST: usize = 6;
 
-/// Words of an overlap that are told.
+/// Most words of an overlap that are shown.
 const SHOWN_TERMS: usize = 5;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;

@@ -195,7 +195,7 @@ async fn forwarder(args: ForwarderArgs) -> anyhow::Result<()> {
 
 async fn bare_mcp(args: ServerArgs) -> anyhow::Result<()> {
     let server = BareMcp::start(args.listen).await?;
-    // It has no key of its own; whoever starts a part of a bench reads one.
+    // It has no key; the parent reads one all the same.
     let key = convoke_sim::key_text(&Roster::new("mcp").key(0).verifying_key());
     tell(&json!({ "http": format!("http://{}", server.address()), "kenny_public_key": key }))?;
     let mut input = lines();

@@ -69,7 +69,7 @@ impl Goal {
     }
 }
 
-/// What came of a goal.
+/// Whether a goal was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -86,6 +86,10 @@ impl Row {
     }
 
     pub(super) fn verdict(&self) -> Verdict {
+        // A run too short to measure anything divides zero by zero.
+        if !self.hub.is_finite() {
+            return Verdict::None;
+        }
         let Goal { at_most, at_least, times_forwarder } = self.goal;
         let ratio = times_forwarder.and_then(|times| Some((self.ratio()?, times)));
         let checks = [
@@ -127,7 +131,7 @@ pub(super) fn text(plan: &Plan, rows: &[Row], busy: Option<f64>) -> String {
         table.add_row([
             Cell::new(&row.measure),
             Cell::new(row.unit),
-            number(Some(row.hub), decimals),
+            number(Some(row.hub).filter(|figure| figure.is_finite()), decimals),
             number(row.forwarder, decimals),
             number(row.ratio().filter(|_| row.unit == "ms"), 2),
             Cell::new(row.goal.text()),
@@ -188,6 +192,7 @@ mod tests {
             assert_eq!(row(hub, forwarder, goal).verdict(), verdict, "{hub} {forwarder:?}");
         }
         assert_eq!(row(1.0, None, Goal::NONE).verdict(), Verdict::None);
+        assert_eq!(row(f64::NAN, None, Goal::at_most(1.0)).verdict(), Verdict::None);
         assert_eq!(row(-11.0, None, Goal::at_least(-10.0)).verdict(), Verdict::Missed);
         assert_eq!(goal.text(), "≤ 0.15, ≤ 2.5×");
     }

@@ -131,7 +131,7 @@ struct Standing {
     progress: Progress,
     /// The client wants no answer any more.
     cancelled: bool,
-    /// What the hub is told once it has the request.
+    /// A message about it that waits until the hub has the request.
     to_tell: Option<Value>,
 }
 

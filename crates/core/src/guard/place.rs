@@ -49,7 +49,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whether it can remove what its words stand for, or hand it on to who does.
+    /// Whether it can remove what its words stand for, or pass it to a command that does.
     fn is_grave(self) -> bool {
         matches!(self, Self::Remove | Self::Find | Self::List | Self::Pack)
     }

@@ -1,4 +1,4 @@
-//! Lines for standard error, written by a thread of their own: whoever has something to tell never waits for who reads it.
+//! Lines for standard error, written by a thread of its own: logging never waits for a slow reader.
 //! A pipe that is full, or a terminal that Ctrl-S has stopped, would otherwise stop the whole process, thread by thread.
 //!
 //! By hand: `tracing-appender` prints to standard output when a process ends while its queue is full, and waits there for
@@ -44,7 +44,7 @@ struct Lines {
     is_writing: bool,
 }
 
-/// Keep it until the process ends: what is told last is written then, as far as somebody reads it.
+/// Keep it until the process ends: dropping it writes the last lines, as far as somebody reads them.
 #[derive(Debug)]
 #[must_use]
 pub struct LastLines(Arc<Shared>);
@@ -102,7 +102,7 @@ impl Shared {
     fn write_all(&self, mut to: impl Write) {
         loop {
             let line = self.next();
-            // Who does not read any more misses it.
+            // The reader is gone: the line is lost.
             let _ = to.write_all(&line).and_then(|()| to.flush());
         }
     }
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// Somebody who reads only when asked to.
+    /// A reader that reads only when told to.
     struct Reader(SyncSender<String>);
 
     impl Write for Reader {

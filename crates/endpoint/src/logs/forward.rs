@@ -64,7 +64,7 @@ impl Forward {
         ForwardLayer(self.clone())
     }
 
-    /// The next lines as frames, at most `most`. A gap is told before the line that follows it.
+    /// The next lines as frames, at most `most`. A frame about lost lines comes before the line that follows the gap.
     pub(crate) fn take(&self, agent: &str, most: usize) -> Vec<String> {
         let mut lines = self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let mut frames = Vec::new();

@@ -95,7 +95,7 @@ impl Proxies {
     }
 }
 
-/// What a proxy is told of who we are: `user:password`, as meant and not as an address must write it.
+/// The proxy's `user:password`, percent-decoded.
 pub(super) fn credentials(proxy: &Url) -> Option<Zeroizing<Vec<u8>>> {
     if proxy.username().is_empty() && proxy.password().is_none() {
         return None;

@@ -23,7 +23,7 @@ const STOP: Duration = Duration::from_secs(20);
 /// How often its state is asked for meanwhile: the manager has no other way to tell.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What the service does until it is told to stop. True: it ended because it was told to.
+/// What the service does until Windows stops it. True: it ended because of that.
 type Work = Box<dyn Fn(CancellationToken) -> bool + Send>;
 
 /// Handed from `dispatch` to the thread that the manager starts.

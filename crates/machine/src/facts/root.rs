@@ -59,7 +59,7 @@ impl Facts {
         self.read(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// A number in a file of its own, as `/sys` likes it.
+    /// The number that is a file's whole content, as in `/sys`.
     pub(crate) fn number(&self, path: &str) -> Option<i64> {
         self.word(path)?.parse().ok()
     }

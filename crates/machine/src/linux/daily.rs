@@ -141,7 +141,7 @@ pub(super) fn printers(facts: &Facts) -> Section {
     let Some(output) = facts.command("lpstat", &["-p"]) else {
         return Section::ok("CUPS is not installed").with("printers", json!([]));
     };
-    // CUPS that does not run, or has no printer, is told by an exit code and a complaint.
+    // `lpstat` fails with a message when CUPS does not run or has no printer.
     let text = output.map(|output| output.stdout).unwrap_or_default();
     let mut printers = parse_lpstat(&text);
     printers.truncate(MAX_PRINTERS);

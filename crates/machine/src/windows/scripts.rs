@@ -124,7 +124,7 @@ const WINGET: &str = r#"$w=(Get-Command winget).Source;if(-not $w){$w=(Resolve-P
 const WINGET_RUN: &str =
     r#"$o=&$w @a --disable-interactivity --accept-source-agreements 2>&1|Out-String;J @{text=$o;code=$LASTEXITCODE}"#;
 
-/// What winget is told, by the name of the tool. `ARG_ID` is the package, which was checked.
+/// winget's arguments, by the name of the tool. `ARG_ID` is the package, which was checked.
 pub(super) fn winget(tool: &str) -> Option<String> {
     let arguments = match tool {
         "winget_list" => "$a='list';",

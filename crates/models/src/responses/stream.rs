@@ -96,7 +96,7 @@ fn origin(response: &Value, draft: &mut Draft) {
     }
 }
 
-/// How an item is told from others while it comes.
+/// What identifies an item while it streams.
 fn key(event: &Value) -> String {
     match event["output_index"].as_u64() {
         Some(index) => format!("#{index}"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Values below `2 * STEPS` microseconds have a bucket each; above, each doubling is cut into so many.
 const STEPS: u64 = 128;
-/// Doublings that are told apart: up to about nine hours.
+/// Buckets by powers of two: up to about nine hours.
 const DOUBLINGS: usize = 28;
 
 /// A histogram of waiting times.

@@ -27,7 +27,7 @@ pub enum Conn {
     Nats(Nats),
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// Messages sent.

@@ -176,7 +176,7 @@ impl<'a> Progress<'a> {
             let spec = self.runbook.params.get(name);
             match found.filter(|value| spec.is_some_and(|spec| spec.fits(value).is_ok())) {
                 Some(value) => drop(self.values.insert(name.clone(), value)),
-                // That the probe failed is told by the step's `on_error`.
+                // The step's `on_error` reports that the probe failed.
                 None if data.is_some() => {
                     let title = step.on_nothing.as_deref().unwrap_or("Nothing was found that fits");
                     let title = super::evaluate::with_values(title, &self.values);

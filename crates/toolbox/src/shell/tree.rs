@@ -2,7 +2,7 @@
 //!
 //! The shell leads a process group of its own, so one signal reaches whatever it starts. What leaves the group (a daemon
 //! that calls `setsid`) is still known by a mark in its environment, which children inherit, by its parents, and by the
-//! groups and sessions of whatever was known before. Linux only; elsewhere the group is all there is.
+//! groups and sessions of whatever was known before. Linux only; elsewhere only the group is killed.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -106,7 +106,7 @@ impl Members {
     }
 }
 
-/// How hard a process is told to end.
+/// Whether a process is asked to end or killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Force {
     Ask,

@@ -49,7 +49,7 @@ pub(super) async fn run(verb: Verb<'_>, args: RunArgs) -> Result<Exit> {
         let name = rule.clone();
         let register = client.on(&rule, move |message| {
             let job = Job { rule: name.clone(), command: command.clone(), content: message.content.to_owned() };
-            // Blocking here would stop the connection; what does not fit is told.
+            // Blocking here would stop the connection; a message that does not fit is logged.
             if jobs.try_send(job).is_err() {
                 let _ = writeln!(io::stderr(), "dropped a message of rule `{name}`: its program is too slow");
             }

@@ -108,7 +108,7 @@ impl Drop for Session {
     }
 }
 
-/// Why a message did not get through, in words for who reads the client's log.
+/// Why a message did not get through, for the client's log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
     #[error(transparent)]

@@ -79,7 +79,7 @@ impl Questions {
         }
     }
 
-    /// The sessions but this one have ended. What the client is told of their questions.
+    /// All other sessions have ended. Returns the cancellations of their questions for the client.
     pub(super) fn end_all_but(&self, session: &str) -> Vec<String> {
         let ended = self.state().open.extract_if(.., |_, question| question.session != session).collect::<Vec<_>>();
         let cancel = |(number, _): (u64, Question)| {

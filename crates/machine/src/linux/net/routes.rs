@@ -72,7 +72,7 @@ fn parse_v4(text: &str) -> Vec<Route> {
 
 /// The route can be used.
 const RTF_UP: u32 = 1;
-/// It says that there is no way.
+/// The route is unreachable.
 const RTF_REJECT: u32 = 0x0200;
 /// It leads to the machine itself.
 const RTF_LOCAL: u32 = 0x8000_0000;

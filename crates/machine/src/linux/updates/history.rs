@@ -12,7 +12,7 @@ use crate::text;
 /// How much of a log's end is read.
 const TAIL: u64 = 1024 * 1024;
 
-/// How many are told.
+/// Most entries in the answer.
 const MAX_RECENT: usize = 20;
 
 /// An update, in the words of the section. `kb` is the package's name.
