@@ -1,6 +1,10 @@
 //! A room's link: `https://host/#<room>?<params>`. What stands behind `#` no browser sends, so keys and invites may ride
 //! there. Links of the field with the parameters before `#` are read, too.
 
+use std::fmt::Display;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 use crate::name;
 
 /// What a browser needs to know of a room.
@@ -114,34 +118,15 @@ impl RoomLink {
     }
 }
 
+/// What a link leaves as it is (RFC 3986, "unreserved").
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, more)) = rest.split_first() {
-        let pair = (*first == b'%').then(|| more.get(..2).and_then(|pair| hex::decode(pair).ok())).flatten();
-        match pair {
-            Some(byte) => {
-                bytes.extend(byte);
-                rest = &more[2..];
-            }
-            None => {
-                bytes.push(if *first == b'+' { b' ' } else { *first });
-                rest = more;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
-fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+fn encoded(text: &str) -> impl Display {
+    utf8_percent_encode(text, ESCAPED)
 }
 
 #[cfg(test)]
