@@ -8,7 +8,7 @@ use convoke_cli::agent;
 
 use crate::commands::{
     agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, exec, fleet_file, hub, keys,
-    logs, mcp, policy, probe, room, rpc, rules, shell, tokens, users,
+    logs, mcp, policy, probe, room, rpc, rules, shell, store, tokens, users,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -118,6 +118,9 @@ pub(crate) enum Command {
     /// Back up and restore a data directory
     #[command(subcommand)]
     Backup(backup::BackupCommand),
+    /// Move a data directory to a database on a server
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Show the hub's public key, and rotate its data key
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -257,6 +260,7 @@ mod tests {
             "convoke backup create f --with-key",
             "convoke backup restore f --data d",
             "convoke backup verify f",
+            "convoke store migrate --from d --to postgres://h/d",
             "convoke keys show",
             "convoke keys rotate",
             "convoke rpc",

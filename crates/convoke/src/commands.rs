@@ -9,7 +9,7 @@ pub(crate) mod calls;
 pub(crate) mod client;
 pub(crate) mod clients;
 pub(crate) mod completions;
-mod config;
+pub(crate) mod config;
 pub(crate) mod enrol;
 pub(crate) mod exec;
 pub(crate) mod fleet;
@@ -31,6 +31,7 @@ pub(crate) mod rpc;
 pub(crate) mod rules;
 pub(crate) mod shell;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod tokens;
 pub(crate) mod users;
 mod verdict;
@@ -136,6 +137,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Probe(args) => against_a_hub(probe::run(verb, args)),
         Command::Runbook(command) => against_a_hub(probe::runbook(verb, command)),
         Command::Backup(command) => backup::run(verb, command),
+        Command::Store(command) => store::run(verb, command),
         Command::Keys(command) => against_a_hub(keys::run(verb, command)),
         Command::Rpc(args) => rpc::run(&args),
         Command::Completions(args) => completions::run(verb, &args),

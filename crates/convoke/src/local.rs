@@ -9,6 +9,7 @@ use convoke_hub::OPERATOR_TOKEN_SECRET;
 use convoke_store::Paths;
 use serde::{Deserialize, Serialize};
 
+use crate::commands::config;
 use crate::exit::usage;
 
 /// The data directory: as named, else as the environment says, else the platform's.
@@ -30,9 +31,15 @@ pub(crate) fn data_key() -> Result<Option<SecretBytes>> {
     text.map(|text| convoke_store::keys::parse(&text).map_err(|why| usage(why.to_string()))).transpose()
 }
 
+/// Runs what waits for a server on a thread where that is allowed: a verb may be on a runtime's.
+pub(crate) fn blocking<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
 /// The first operator's token. Who may read the data directory and its key may act as its owner.
 pub(crate) fn operator_token(data: &Path) -> Result<SecretText> {
-    let sealed = convoke_store::peek_secret(data, OPERATOR_TOKEN_SECRET, data_key()?.as_ref())?;
+    let (store, key) = (config::store(data), data_key()?);
+    let sealed = blocking(|| convoke_store::peek_secret(store, OPERATOR_TOKEN_SECRET, key.as_ref()))?;
     let sealed = sealed.context("the data directory has no operator token yet")?;
     let text = String::from_utf8(sealed.reveal().to_vec()).context("the operator token is not text")?;
     Ok(SecretText::new(text))

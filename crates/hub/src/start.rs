@@ -11,7 +11,7 @@ use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::TokenId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::{SecretBytes, SecretText};
-use convoke_store::{Lossy, OpenOptions, SqliteStore, Store, StoreError};
+use convoke_store::{BadUrl, Lossy, OpenOptions, Server, SqlStore, Store, StoreError};
 use convoke_store::{Retention, TokenRow};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -81,6 +81,9 @@ pub enum StartError {
     /// The listener for Sonde agents.
     #[error("sonde.tls_listen: {0}")]
     SondeTls(io::Error),
+    /// The address of the database.
+    #[error(transparent)]
+    StoreUrl(#[from] BadUrl),
     /// A key from outside that is no key.
     #[error("{0}")]
     Key(&'static str),
@@ -123,9 +126,11 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     hub_seed.as_ref().map_or(Ok(()), check_seed)?;
     let queue_limit = settings.store.queue_limit;
     let accept_damaged_log = settings.store.accept_damaged_log;
-    let options = OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, ..OpenOptions::new(&data) };
+    let server = server(&settings)?;
+    let options =
+        OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, server, ..OpenOptions::new(&data) };
     // Opening reads, migrates and locks: not on the runtime's threads.
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await;
+    let opened = tokio::task::spawn_blocking(move || SqlStore::open(options)).await;
     let store = opened.map_err(|_| StartError::Key("opening the store panicked"))??;
     let key = store.hub_key().clone();
     let store: Arc<dyn Store> = Arc::new(store);
@@ -240,7 +245,16 @@ pub fn check_settings(settings: &Settings) -> Vec<StartError> {
     }
     // Of a certificate that is no good it is said already.
     found.extend(check_reach(settings, settings.tls.cert.is_some()).err());
+    found.extend(server(settings).err());
     found
+}
+
+/// The server that has the data, when it is not in the data directory, and this hub's name there.
+fn server(settings: &Settings) -> Result<Option<(Server, String)>, StartError> {
+    let Some(url) = &settings.store.url else { return Ok(None) };
+    // Not the machine's name by default: a container has another one with each start.
+    let name = settings.hub.name.clone().unwrap_or_else(|| "hub".into());
+    Ok(Some((url.reveal().parse()?, name)))
 }
 
 /// Whether this can be a hub's private key.

@@ -1,7 +1,6 @@
 //! Checking and exporting the journal without a hub: on a data directory (in use or not), or on an exported file.
 
 use std::io::{BufRead, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use convoke_core::journal::{
@@ -10,7 +9,7 @@ use convoke_core::journal::{
 use convoke_core::time::Timestamp;
 
 use crate::Result;
-use crate::engine::{self, Row, View};
+use crate::engine::{self, Data, Row, View};
 use crate::error::{LogDamage, StoreError};
 
 /// Longest line of an export that is looked at. A record is far smaller; more is no export.
@@ -51,13 +50,23 @@ impl Verdict {
 /// Checks the journal in a data directory: chain, hashes, checkpoints, that the columns which filters use agree with
 /// the records, and that the database file and its log are sound. Reads only, once what version 0.1.0 left in `hub.db-tail`
 /// is joined to the database; a hub may be running.
-pub fn verify_dir(dir: &Path, expected: Expected) -> Result<Verdict> {
-    match engine::at(dir)?.view().and_then(|view| verify_view(&*view, expected)) {
+pub fn verify_dir(data: impl Into<Data>, expected: Expected) -> Result<Verdict> {
+    match engine::at(&data.into())?.view().and_then(|view| verify_view(&*view, expected)) {
         // Reading on would end the journal before the damage: a shorter one, which holds.
         Err(StoreError::DamagedLog { damage, .. }) => Ok(Verdict::DamagedLog(damage)),
         Err(StoreError::Corrupt(why)) => Ok(Verdict::Damaged { last_good: 0, why }),
         answer => answer,
     }
+}
+
+/// Checks the journal of each hub that keeps its data there. Each with its hub's name, which is empty for a data directory.
+pub fn verify_all(data: impl Into<Data>, expected: &Expected) -> Result<Vec<(String, Verdict)>> {
+    let data = data.into();
+    if data.server.is_none() {
+        return Ok(vec![(String::new(), verify_dir(data, expected.clone())?)]);
+    }
+    let views = engine::at(&data)?.views()?;
+    views.into_iter().map(|(name, view)| Ok((name, verify_view(&*view, expected.clone())?))).collect()
 }
 
 /// Checks an exported journal.
@@ -101,8 +110,8 @@ pub enum Export {
 ///
 /// The journal is checked first: an export has no columns and no database around it, and would hold where the
 /// directory does not.
-pub fn export(dir: &Path, mut to: impl Write, now: Timestamp) -> Result<Export> {
-    let view = engine::at(dir)?.view()?;
+pub fn export(data: impl Into<Data>, mut to: impl Write, now: Timestamp) -> Result<Export> {
+    let view = engine::at(&data.into())?.view()?;
     match verify_view(&*view, Expected::default()) {
         Ok(Verdict::Good(_)) => {}
         Ok(verdict) => return Ok(Export::Refused(verdict)),

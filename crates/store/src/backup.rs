@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Result;
 use crate::audit::{self, Verdict};
-use crate::engine::{self, CURRENT_SCHEMA, Engine, mark_restored, open_dump};
+use crate::engine::{self, CURRENT_SCHEMA, Data, Engine, mark_restored, open_dump};
 use crate::error::StoreError;
 use crate::files::{DirLock, Paths, create_private, private_dir, sync_parent};
 use crate::keys;
@@ -74,15 +74,16 @@ impl Manifest {
 /// Copies a data directory, in use or not, into the new file `to`. With a passphrase the data key goes in too; it is
 /// `data_key` when that does not come from the directory's file.
 pub fn create(
-    dir: &Path,
+    data: impl Into<Data>,
     to: &Path,
     passphrase: Option<&SecretText>,
     data_key: Option<&SecretBytes>,
 ) -> Result<Manifest> {
-    let engine = engine::at(dir)?;
+    let data = data.into();
+    let engine = engine::at(&data)?;
     let Some(passphrase) = passphrase else { return copy(&*engine, to, None) };
-    let key_id = engine.view()?.key_id()?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?;
-    let key = keys::peek(&Paths::new(dir), data_key, &key_id)?;
+    let key_id = engine.view()?.key_id()?.ok_or_else(|| StoreError::NoData(data.dir.clone()))?;
+    let key = keys::peek(&Paths::new(&data.dir), data_key, &key_id)?;
     copy(&*engine, to, Some((&key, passphrase)))
 }
 

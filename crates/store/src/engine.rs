@@ -2,27 +2,50 @@
 //! running. They know nothing else of it.
 
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use convoke_core::id::HubId;
 use convoke_core::journal::{Checkpoint, Draft};
 
 use crate::Result;
+use crate::postgres::{Server, ServerData};
 use crate::seal::DataKey;
 use crate::sqlite::DataDir;
 
 /// The dump in a backup: there is one engine whose dumps are read.
 pub(crate) use crate::sqlite::{CURRENT_SCHEMA, mark_restored, open_dump};
 
+/// Where a hub's data is.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// The data directory: with the database in it, or only the data key.
+    pub dir: PathBuf,
+    /// The server that has the database.
+    pub server: Option<Server>,
+}
+
+impl<P: AsRef<Path> + ?Sized> From<&P> for Data {
+    fn from(dir: &P) -> Self {
+        Self { dir: dir.as_ref().to_owned(), server: None }
+    }
+}
+
 /// The engine that keeps the data at this place.
-pub(crate) fn at(dir: &Path) -> Result<Box<dyn Engine>> {
-    Ok(Box::new(DataDir::existing(dir)?))
+pub(crate) fn at(data: &Data) -> Result<Box<dyn Engine>> {
+    match &data.server {
+        None => Ok(Box::new(DataDir::existing(&data.dir)?)),
+        Some(server) => Ok(Box::new(ServerData::existing(server)?)),
+    }
 }
 
 /// Data of an engine.
 pub(crate) trait Engine: Debug {
     /// One moment of the data, whatever a running hub adds meanwhile.
     fn view(&self) -> Result<Box<dyn View>>;
+    /// The same of each hub that keeps its data there, by name.
+    fn views(&self) -> Result<Vec<(String, Box<dyn View>)>> {
+        Ok(vec![(String::new(), self.view()?)])
+    }
     /// Writes one moment of the data, without anything deleted, into the file `to`, which is there and empty.
     fn dump(&self, to: &Path) -> Result<()>;
     /// Takes the data for this process. No hub may be running.

@@ -30,6 +30,9 @@ pub enum StoreError {
     /// There is no data directory, or no database in it.
     #[error("there is no hub data at {}", .0.display())]
     NoData(PathBuf),
+    /// There is no hub's data in a database.
+    #[error("there is no hub's data in {0} (store.url)")]
+    NoDataThere(String),
     /// A hub was here, and its database is gone.
     #[error(
         "a hub has used {}, but its database hub.db is missing or empty; put it back or restore a backup into another \
@@ -96,6 +99,26 @@ pub enum StoreError {
          hub writes again; a hub that is killed before may find it in its log, and then it holds"
     )]
     NotSynced(#[source] Arc<dyn Error + Send + Sync>),
+    /// The database's server cannot be reached.
+    #[error("cannot reach the database {server} (store.url)")]
+    NoServer {
+        /// Which, without its password.
+        server: String,
+        /// Why not.
+        #[source]
+        why: Arc<dyn Error + Send + Sync>,
+    },
+    /// The database's server did not do what it was asked.
+    #[error("the database cannot be used")]
+    Unreachable(#[source] Arc<dyn Error + Send + Sync>),
+    /// The connection broke while something was being committed.
+    #[error("the database did not confirm the change: whether it was made is not known")]
+    NotConfirmed(#[source] Arc<dyn Error + Send + Sync>),
+    /// Another process has this hub's name now.
+    #[error(
+        "another process has taken over this hub's name (hub.name), so this one writes nothing any more; stop one of them"
+    )]
+    Fenced,
     /// A file could not be read or written.
     #[error("cannot {what}")]
     Io {
@@ -187,7 +210,16 @@ impl StoreError {
 
     /// Whether it is about the storage itself and not about the one change: the whole transaction is then lost.
     pub const fn is_of_the_storage(&self) -> bool {
-        matches!(self, Self::DiskFull | Self::NotSynced(_) | Self::Io { .. })
+        matches!(
+            self,
+            Self::DiskFull
+                | Self::NotSynced(_)
+                | Self::Io { .. }
+                | Self::NoServer { .. }
+                | Self::Unreachable(_)
+                | Self::NotConfirmed(_)
+                | Self::Fenced
+        )
     }
 
     /// What became of a withdrawal: the store's answer, or `None` where it is owed.
@@ -201,7 +233,7 @@ impl StoreError {
 
     /// Whether the change it is about is known not to have been made.
     pub const fn has_changed_nothing(&self) -> bool {
-        !matches!(self, Self::NotSynced(_) | Self::Owed)
+        !matches!(self, Self::NotSynced(_) | Self::NotConfirmed(_) | Self::Owed)
     }
 }
 

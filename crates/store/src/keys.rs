@@ -12,7 +12,7 @@ use convoke_core::secret::{SecretBytes, SecretText};
 use serde_json::json;
 
 use crate::Result;
-use crate::engine;
+use crate::engine::{self, Data};
 use crate::error::StoreError;
 use crate::files::{Paths, sync_parent, write_private};
 use crate::seal::DataKey;
@@ -41,10 +41,11 @@ pub struct Rotated {
 
 /// Seals everything anew. `current` is the key in force when it does not come from the file, `new` the next one when
 /// it should not go to the file. The hub must not be running.
-pub fn rotate(dir: &Path, current: Option<&SecretBytes>, new: Option<&SecretBytes>) -> Result<Rotated> {
-    let paths = Paths::new(dir);
-    let mut data = engine::at(dir)?.take()?;
-    let old = load(&paths, current, &data.key_id()?.ok_or_else(|| StoreError::NoData(dir.to_owned()))?)?;
+pub fn rotate(data: impl Into<Data>, current: Option<&SecretBytes>, new: Option<&SecretBytes>) -> Result<Rotated> {
+    let place = data.into();
+    let paths = Paths::new(&place.dir);
+    let mut data = engine::at(&place)?.take()?;
+    let old = load(&paths, current, &data.key_id()?.ok_or_else(|| StoreError::NoData(place.dir.clone()))?)?;
     // What is sealed is where the newest schema has it, and the record of the rotation comes after all others.
     data.migrate()?;
     // Before anything else: whatever happens from here on, what is in the file stays on the disk.

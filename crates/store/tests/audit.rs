@@ -6,7 +6,7 @@ use convoke_core::id::CallId;
 use convoke_core::journal::{Anchor, Draft, Expected, Finding, Kind, record_hash};
 use convoke_core::time::Timestamp;
 use convoke_store::audit::{self, Export, Verdict};
-use convoke_store::{Journal as _, OpenOptions, SqliteStore, Store as _, Telemetry as _};
+use convoke_store::{Journal as _, OpenOptions, SqlStore, Store as _, Telemetry as _};
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);
 /// A data directory with 1,200 records, signed at 600 and at the end, closed.
 async fn filled() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
-    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens");
     append(&store, 1..=600).await;
     store.checkpoint(NOW).await.expect("signs");
     append(&store, 601..=1_200).await;
@@ -23,7 +23,7 @@ async fn filled() -> tempfile::TempDir {
     dir
 }
 
-async fn append(store: &SqliteStore, range: std::ops::RangeInclusive<u128>) {
+async fn append(store: &SqlStore, range: std::ops::RangeInclusive<u128>) {
     for n in range {
         let draft = Draft {
             who: Some(format!("marker-{n:04}")),
@@ -49,7 +49,7 @@ async fn an_untouched_directory_verifies_open_and_closed() {
     let dir = filled().await;
     let Verdict::Good(summary) = verify(dir.path()) else { panic!("{:?}", verify(dir.path())) };
     assert_eq!((summary.last_seq, summary.signed_up_to), (1_200, 1_200));
-    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens");
     append(&store, 1_201..=1_250).await;
     store.append(Draft::new(NOW, Kind::Hub)).await.expect("appends");
     let Verdict::Good(summary) = verify(dir.path()) else { panic!("{:?}", verify(dir.path())) };
@@ -114,7 +114,7 @@ async fn an_end_cut_off_with_its_checkpoint_is_found_by_what_was_kept_elsewhere(
     assert_eq!(found, Verdict::Bad(Finding::Truncated { last: 900, covered: 1_200 }));
     // Cut before a checkpoint that is still there, the hub does not go on as if nothing were.
     conn.execute("DELETE FROM journal WHERE seq > 500", []).expect("cuts");
-    let error = SqliteStore::open(OpenOptions::new(dir.path())).map(drop).expect_err("refuses");
+    let error = SqlStore::open(OpenOptions::new(dir.path())).map(drop).expect_err("refuses");
     assert!(error.to_string().contains("audit verify"), "{error}");
 }
 
@@ -183,7 +183,7 @@ async fn a_journal_that_does_not_hold_is_not_exported() {
 #[tokio::test]
 async fn a_journal_that_grows_is_exported_all_the_same() {
     let dir = filled().await;
-    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens");
     let adding = async {
         for _ in 0..200 {
             store.append(Draft::new(NOW, Kind::Hub)).await.expect("appends");

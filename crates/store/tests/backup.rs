@@ -6,17 +6,17 @@ use std::path::Path;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
-use convoke_store::{Journal as _, OpenOptions, SqliteStore, Store as _, StoreError, audit, backup};
+use convoke_store::{Journal as _, OpenOptions, SqlStore, Store as _, StoreError, audit, backup};
 
 fn record() -> Draft {
     Draft::new(Timestamp::from_millis(0), Kind::Hub)
 }
 
-fn open(dir: &Path) -> SqliteStore {
-    SqliteStore::open(OpenOptions::new(dir)).expect("opens")
+fn open(dir: &Path) -> SqlStore {
+    SqlStore::open(OpenOptions::new(dir)).expect("opens")
 }
 
-async fn running() -> (tempfile::TempDir, SqliteStore) {
+async fn running() -> (tempfile::TempDir, SqlStore) {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(&dir.path().join("data"));
     store.put_secret("ca", &SecretBytes::new(*b"sealed")).await.expect("keeps");
@@ -59,7 +59,7 @@ async fn without_a_passphrase_the_key_stays_where_it_is() {
     let bytes = fs::read(&file).expect("reads");
     assert!(!bytes.windows(text.trim().len()).any(|w| w == text.trim().as_bytes()));
     assert!(!backup::restore(&file, &again, None).expect("restores").with_key);
-    assert!(matches!(SqliteStore::open(OpenOptions::new(&again)), Err(StoreError::KeyMissing { .. })));
+    assert!(matches!(SqlStore::open(OpenOptions::new(&again)), Err(StoreError::KeyMissing { .. })));
     fs::copy(&store.paths().key, again.join("data.key")).expect("copies");
     open(&again).close().await.expect("closes");
     let nothing = backup::restore(&file, &dir.path().join("x"), Some(&SecretText::new("p")));
@@ -130,7 +130,7 @@ async fn an_interrupted_restore_is_no_place_to_begin_anew_and_can_be_run_again()
         for (name, bytes) in &left {
             fs::write(again.join(name), bytes).expect("writes");
         }
-        let begun = SqliteStore::open(OpenOptions::new(&again)).map(drop);
+        let begun = SqlStore::open(OpenOptions::new(&again)).map(drop);
         let Err(StoreError::HalfRestored(_)) = begun else { panic!("{n}: {begun:?}") };
         assert!(backup::restore(&file, &again, Some(&phrase)).expect("goes on").with_key, "{n}");
         let restored = open(&again);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::time::Timestamp;
-use convoke_store::{Journal as _, OpenOptions, SqliteStore, Store as _, audit};
+use convoke_store::{Journal as _, OpenOptions, SqlStore, Store as _, audit};
 
 /// Opens the database for writing, looks at it and closes it, as a person with a database browser does.
 const LOOK: &str = "
@@ -27,7 +27,7 @@ fn look(db: &Path) -> u64 {
 #[tokio::test]
 async fn who_looks_into_the_database_of_a_running_hub_does_not_take_its_log_away() {
     let dir = tempfile::tempdir().expect("a directory");
-    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens");
     let append = async || store.append(Draft::new(Timestamp::from_millis(0), Kind::Hub)).await.expect("appends");
     let id_of = |name: &str| dir.path().join(name).metadata().map(|file| file.ino()).ok();
     for round in 1..=3 {
@@ -58,7 +58,7 @@ fn kept_after_a_kill(dir: &Path) -> u64 {
 #[tokio::test]
 async fn a_log_that_somebody_removed_is_missed_and_nothing_more_depends_on_it() {
     let dir = tempfile::tempdir().expect("a directory");
-    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens");
     let append = async || store.append(Draft::new(Timestamp::from_millis(0), Kind::Hub)).await.expect("appends");
     append().await;
     fs::remove_file(dir.path().join("hub.db-wal")).expect("is there");

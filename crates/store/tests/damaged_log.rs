@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use convoke_core::journal::{Draft, Expected, Kind};
 use convoke_core::time::Timestamp;
 use convoke_store::audit::{self, Verdict};
-use convoke_store::{Calls as _, Journal as _, OpenOptions, SqliteStore, Store as _, StoreError, backup, keys};
+use convoke_store::{Calls as _, Journal as _, OpenOptions, SqlStore, Store as _, StoreError, backup, keys};
 
 const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);
 const PAGE: usize = 8192;
@@ -19,9 +19,9 @@ async fn killed() -> tempfile::TempDir {
 async fn killed_after(sql: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     // Once before, so that nothing but the records is in the log.
-    SqliteStore::open(OpenOptions::new(dir.path())).expect("opens").close().await.expect("closes");
+    SqlStore::open(OpenOptions::new(dir.path())).expect("opens").close().await.expect("closes");
     execute(dir.path(), sql);
-    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens");
     append(&store, 40).await;
     let left = as_it_is(dir.path());
     store.close().await.expect("closes");
@@ -41,7 +41,7 @@ fn as_it_is(dir: &Path) -> tempfile::TempDir {
     left
 }
 
-async fn append(store: &SqliteStore, records: usize) {
+async fn append(store: &SqlStore, records: usize) {
     for _ in 0..records {
         store.append(Draft::new(NOW, Kind::Hub)).await.expect("appends");
     }
@@ -78,7 +78,7 @@ async fn a_killed_hub_verifies_and_opens() {
     let dir = killed().await;
     assert_eq!(records(dir.path()), 40);
     // Where there is no damage, being ready to accept one changes nothing.
-    SqliteStore::open(accepting(dir.path())).expect("opens").close().await.expect("closes");
+    SqlStore::open(accepting(dir.path())).expect("opens").close().await.expect("closes");
     assert_eq!(records(dir.path()), 40);
     assert!(!dir.path().join("hub.db-wal.damaged").exists());
 }
@@ -98,7 +98,7 @@ async fn nothing_opens_it_and_the_evidence_stays() {
     let log = damage(dir.path());
     let backup = dir.path().join("a.backup");
     for refused in [
-        SqliteStore::open(OpenOptions::new(dir.path())).map(drop),
+        SqlStore::open(OpenOptions::new(dir.path())).map(drop),
         keys::rotate(dir.path(), None, None).map(drop),
         backup::create(dir.path(), &backup, None, None).map(drop),
         audit::export(dir.path(), &mut Vec::new(), NOW).map(drop),
@@ -115,7 +115,7 @@ async fn who_accepts_it_goes_on_with_what_is_before_and_keeps_the_log() {
     let dir = killed().await;
     std::fs::write(dir.path().join("hub.db-wal.damaged"), "of another day").expect("writes");
     let log = damage(dir.path());
-    let store = SqliteStore::open(accepting(dir.path())).expect("opens");
+    let store = SqlStore::open(accepting(dir.path())).expect("opens");
     assert_eq!(std::fs::read(dir.path().join("hub.db-wal.damaged.2")).expect("reads"), log);
     let left = records(dir.path());
     assert!(0 < left && left < 40, "{left}");
@@ -124,7 +124,7 @@ async fn who_accepts_it_goes_on_with_what_is_before_and_keeps_the_log() {
     let again = as_it_is(dir.path());
     store.close().await.expect("closes");
     assert_eq!(records(again.path()), left + 1);
-    SqliteStore::open(OpenOptions::new(again.path())).expect("opens").close().await.expect("closes");
+    SqlStore::open(OpenOptions::new(again.path())).expect("opens").close().await.expect("closes");
     assert_eq!(std::fs::read(dir.path().join("hub.db-wal.damaged")).expect("reads"), b"of another day");
 }
 
@@ -136,8 +136,8 @@ async fn a_log_without_its_header_can_be_accepted_too() {
     std::fs::write(wal(dir.path()), &log).expect("writes");
     let Verdict::DamagedLog(found) = verify(dir.path()) else { panic!("{:?}", verify(dir.path())) };
     assert_eq!(found.frame, None);
-    assert!(matches!(SqliteStore::open(OpenOptions::new(dir.path())), Err(StoreError::DamagedLog { .. })));
-    let store = SqliteStore::open(accepting(dir.path())).expect("opens");
+    assert!(matches!(SqlStore::open(OpenOptions::new(dir.path())), Err(StoreError::DamagedLog { .. })));
+    let store = SqlStore::open(accepting(dir.path())).expect("opens");
     assert_eq!(records(dir.path()), 0, "they were all in the log");
     store.close().await.expect("closes");
     assert_eq!(std::fs::read(dir.path().join("hub.db-wal.damaged")).expect("reads"), log);
@@ -147,12 +147,12 @@ async fn a_log_without_its_header_can_be_accepted_too() {
 async fn what_is_left_is_told_to_be_of_an_earlier_time_until_that_is_settled() {
     let dir = killed().await;
     damage(dir.path());
-    let store = SqliteStore::open(accepting(dir.path())).expect("opens");
+    let store = SqlStore::open(accepting(dir.path())).expect("opens");
     assert!(store.is_restored().await.expect("reads"));
     assert!(!dir.path().join("hub.db-wal.accepting").exists());
     store.settle_restored(Draft::new(NOW, Kind::Hub)).await.expect("settles");
     store.close().await.expect("closes");
-    let store = SqliteStore::open(accepting(dir.path())).expect("opens");
+    let store = SqlStore::open(accepting(dir.path())).expect("opens");
     assert!(!store.is_restored().await.expect("reads"));
     store.close().await.expect("closes");
 }
@@ -161,10 +161,10 @@ async fn what_is_left_is_told_to_be_of_an_earlier_time_until_that_is_settled() {
 async fn a_start_that_ends_when_the_log_is_cut_does_not_hide_that_it_was() {
     let dir = killed_after("CREATE TRIGGER dies BEFORE INSERT ON meta BEGIN SELECT RAISE(ABORT, 'dies'); END").await;
     damage(dir.path());
-    SqliteStore::open(accepting(dir.path())).expect_err("dies before the mark");
+    SqlStore::open(accepting(dir.path())).expect_err("dies before the mark");
     assert!(matches!(verify(dir.path()), Verdict::Good(_)), "nothing of the damage is left to find");
     execute(dir.path(), "DROP TRIGGER dies");
-    let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+    let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens");
     assert!(store.is_restored().await.expect("reads"));
     store.close().await.expect("closes");
 }

@@ -10,7 +10,7 @@ use convoke_core::id::TokenId;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
-use convoke_store::{Journal as _, OpenOptions, People as _, SqliteStore, Store as _, StoreError, TokenRow, audit};
+use convoke_store::{Journal as _, OpenOptions, People as _, SqlStore, Store as _, StoreError, TokenRow, audit};
 use uuid::Uuid;
 
 /// A small disk of its own, gone with the test.
@@ -71,11 +71,11 @@ fn token(number: u128) -> TokenRow {
     }
 }
 
-fn open(dir: &Path) -> SqliteStore {
-    SqliteStore::open(OpenOptions::new(dir)).expect("opens")
+fn open(dir: &Path) -> SqlStore {
+    SqlStore::open(OpenOptions::new(dir)).expect("opens")
 }
 
-async fn revoke(store: &SqliteStore, number: u128) -> Result<bool, StoreError> {
+async fn revoke(store: &SqlStore, number: u128) -> Result<bool, StoreError> {
     store.revoke_token(token(number).id, at(1), record("revoked")).await
 }
 

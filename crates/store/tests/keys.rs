@@ -14,7 +14,7 @@ use convoke_core::time::Timestamp;
 use convoke_store::audit::{self, Verdict};
 use convoke_store::{
     CallRow, Calls as _, ClientRow, Journal as _, JournalFilter, Messages as _, OpenOptions, PairingRow, RoomRow,
-    Rooms as _, RuleRow, SqliteStore, Store as _, StoreError, keys,
+    Rooms as _, RuleRow, SqlStore, Store as _, StoreError, keys,
 };
 use ed25519_dalek::SigningKey;
 use serde_json::json;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 const SECRET: &[u8] = b"the-secret-of-the-test";
 const ARGS: &[u8] = b"{\"password\":\"in-the-arguments\"}";
 
-async fn fill(store: &SqliteStore) {
+async fn fill(store: &SqlStore) {
     store.put_secret("ca", &SecretBytes::new(SECRET)).await.expect("keeps");
     let now = Timestamp::from_millis(0);
     let call = CallRow {
@@ -81,7 +81,7 @@ fn client() -> ClientRow {
     }
 }
 
-async fn check(store: &SqliteStore) {
+async fn check(store: &SqlStore) {
     assert_eq!(store.secret("ca").await.expect("opens"), Some(SecretBytes::new(SECRET)));
     let call = store.call(CallId::new(Uuid::from_u128(1))).await.expect("opens").expect("there");
     assert_eq!(call.args, Some(SecretBytes::new(ARGS)));
@@ -91,8 +91,8 @@ async fn check(store: &SqliteStore) {
     assert!(store.approvals(Some(ApprovalState::Pending), None, 1).await.expect("reads").is_empty());
 }
 
-fn open(dir: &Path, key: Option<&SecretBytes>) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(OpenOptions { data_key: key.cloned(), ..OpenOptions::new(dir) })
+fn open(dir: &Path, key: Option<&SecretBytes>) -> Result<SqlStore, StoreError> {
+    SqlStore::open(OpenOptions { data_key: key.cloned(), ..OpenOptions::new(dir) })
 }
 
 /// A filled directory, closed; with the hub's public key.
@@ -295,7 +295,7 @@ async fn a_hub_key_from_outside_is_kept_and_none_takes_its_place() {
     let dir = tempfile::tempdir().expect("a directory");
     let open_with = |seed: Option<u8>| {
         let hub_seed = seed.map(|byte| SecretBytes::new([byte; 32]));
-        SqliteStore::open(OpenOptions { hub_seed, ..OpenOptions::new(dir.path()) })
+        SqlStore::open(OpenOptions { hub_seed, ..OpenOptions::new(dir.path()) })
     };
     let given = SigningKey::from_bytes(&[5; 32]).verifying_key();
     for seed in [Some(5), None, Some(5)] {
@@ -317,7 +317,7 @@ async fn a_hub_key_from_outside_is_kept_and_none_takes_its_place() {
 async fn a_hub_that_made_its_key_keeps_it() {
     let (dir, kept) = filled(None).await;
     let other = OpenOptions { hub_seed: Some(SecretBytes::new([5; 32])), ..OpenOptions::new(dir.path()) };
-    assert!(matches!(SqliteStore::open(other), Err(StoreError::OtherHubKey)));
+    assert!(matches!(SqlStore::open(other), Err(StoreError::OtherHubKey)));
     let store = open(dir.path(), None).expect("opens");
     assert_eq!(store.hub_key().verifying_key().to_bytes(), kept);
     store.close().await.expect("closes");

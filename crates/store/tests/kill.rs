@@ -10,9 +10,7 @@ use convoke_core::guard::{AppliesTo, Rule};
 use convoke_core::id::CallId;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_core::time::Timestamp;
-use convoke_store::{
-    Calls as _, Journal as _, JournalFilter, OpenOptions, People as _, SqliteStore, Store as _, audit,
-};
+use convoke_store::{Calls as _, Journal as _, JournalFilter, OpenOptions, People as _, SqlStore, Store as _, audit};
 use uuid::Uuid;
 
 const DIR: &str = "CONVOKE_KILL_TEST_DIR";
@@ -23,7 +21,7 @@ fn appends_until_killed() {
     let Some(dir) = std::env::var_os(DIR) else { return };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let store = Arc::new(SqliteStore::open(OpenOptions::new(dir)).expect("opens"));
+        let store = Arc::new(SqlStore::open(OpenOptions::new(dir)).expect("opens"));
         let mut tasks = tokio::task::JoinSet::new();
         for task in 0..8 {
             let store = Arc::clone(&store);
@@ -89,7 +87,7 @@ fn a_killed_writer_keeps_what_it_acknowledged() {
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens again");
+        let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens again");
         let mut kept = BTreeSet::new();
         let mut open = BTreeSet::new();
         loop {

@@ -15,7 +15,7 @@ mod sync {
 }
 
 #[allow(dead_code, reason = "not all of it is needed here")]
-#[path = "../src/sqlite/queue/line.rs"]
+#[path = "../src/sql/queue/line.rs"]
 mod line;
 
 const CALLERS: usize = 3;

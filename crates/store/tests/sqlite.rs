@@ -4,9 +4,20 @@ mod suite;
 
 use std::sync::Arc;
 
-use convoke_store::{OpenOptions, SqliteStore, Store};
+use convoke_store::{OpenOptions, SqlStore, Store};
 
-suite::for_backend!(SqliteBackend);
+macro_rules! one_test {
+    ($backend:ty; $($module:ident: $($test:ident),* $(,)?;)*) => {
+        $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                suite::$module::$test(&<$backend as suite::Backend>::new()).await;
+            }
+        )*)*
+    };
+}
+
+suite::for_backend!(SqliteBackend, one_test);
 
 /// A data directory that lives as long as the test, opened as often as the test likes.
 struct SqliteBackend(tempfile::TempDir);
@@ -17,6 +28,6 @@ impl suite::Backend for SqliteBackend {
     }
 
     fn open(&self) -> Arc<dyn Store> {
-        Arc::new(SqliteStore::open(OpenOptions::new(self.0.path())).expect("opens"))
+        Arc::new(SqlStore::open(OpenOptions::new(self.0.path())).expect("opens"))
     }
 }

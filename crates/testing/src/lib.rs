@@ -1,6 +1,8 @@
 //! What tests of several crates need.
 
 pub mod container;
+#[cfg(unix)]
+pub mod postgres;
 
 use std::env;
 use std::fs::{self, OpenOptions};

@@ -14,11 +14,12 @@ use convoke_core::id::HubId;
 use convoke_core::journal::{Anchor, Checkpoint, Expected, ExportHeader, Kind, Verifier, checkpoint_line};
 use convoke_core::time::Timestamp;
 use convoke_store::audit::{self, Export, Verdict};
+use convoke_store::{Data, Server};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::pages::{Pages, joined};
-use super::{NO_QUERY, Verb, verdict};
+use super::{NO_QUERY, Verb, config, verdict};
 use crate::exit::{Exit, usage};
 use crate::table::{Field, Grid};
 use crate::{connect, local, parse, when};
@@ -50,7 +51,7 @@ pub(crate) enum AuditCommand {
     },
     /// Find changed, missing and reordered records in a data directory or an export
     Verify {
-        /// The data directory or export [default: the local hub's data directory]
+        /// The data directory, export, or database (postgres://…) [default: the local hub's data]
         path: Option<PathBuf>,
         /// The hub's public key (base64), as you noted it elsewhere; signatures of other keys are refused
         #[arg(long, value_name = "KEY", value_parser = public_key)]
@@ -160,8 +161,8 @@ async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
         if connect::is_named(verb.global) || verb.global.token.is_some() { Some(verb.client()?) } else { None };
     let data = local::data_dir(verb.global.data.as_deref())?;
     let to_stdout = file == Path::new("-");
-    let out: Box<dyn Write> = if to_stdout {
-        Box::new(std::io::stdout().lock())
+    let out: Box<dyn Write + Send> = if to_stdout {
+        Box::new(std::io::stdout())
     } else {
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);
@@ -173,7 +174,7 @@ async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
     let mut out = BufWriter::new(out);
     let records = match client {
         Some(client) => export_over_http(&client, &mut out).await,
-        None => match audit::export(&data, &mut out, when::now()) {
+        None => match local::blocking(|| audit::export(config::store(&data), &mut out, when::now())) {
             Ok(Export::Written { records }) => Ok(records),
             // Not on standard output, where the export belongs.
             Ok(Export::Refused(verdict)) => Err(anyhow!(verdict::found(&data.display(), &verdict))),
@@ -281,6 +282,22 @@ fn verify(verb: Verb<'_>, path: Option<&Path>, expected: Expected) -> Result<Exi
             data
         }
     };
+    let server = path.to_str().filter(|text| text.starts_with("postgres"));
+    let data = match server.and_then(|url| url.parse::<Server>().ok()) {
+        Some(server) => Data { dir: PathBuf::new(), server: Some(server) },
+        None => config::store(&path),
+    };
+    if let Some(server) = &data.server {
+        let verdicts = local::blocking(|| audit::verify_all(data.clone(), &expected))?;
+        let mut exit = Exit::Done;
+        for (hub, verdict) in verdicts {
+            let place = PathBuf::from(format!("{server}, hub {hub},"));
+            if verdict::show(verb.output, &place, &verdict)? != Exit::Done {
+                exit = Exit::Failed;
+            }
+        }
+        return Ok(exit);
+    }
     let found = fs::metadata(&path).map_err(|why| usage(format!("cannot read {}: {why}", path.display())))?;
     let verdict = if found.is_dir() {
         audit::verify_dir(&path, expected)?

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use convoke_store::backup::{self, Manifest};
 use serde_json::json;
 
-use super::{Verb, prompt, verdict};
+use super::{Verb, config, prompt, verdict};
 use crate::exit::{Exit, usage};
 use crate::table::Grid;
 use crate::{local, show, when};
@@ -52,7 +52,7 @@ pub(crate) fn run(verb: Verb<'_>, command: BackupCommand) -> Result<Exit> {
             verb.note_directory(&data);
             let passphrase = with_key.then(|| prompt::passphrase(true)).transpose()?;
             let data_key = local::data_key()?;
-            let manifest = backup::create(&data, &file, passphrase.as_ref(), data_key.as_ref())
+            let manifest = backup::create(config::store(&data), &file, passphrase.as_ref(), data_key.as_ref())
                 .with_context(|| format!("cannot back up {}", data.display()))?;
             if verb.output.json {
                 verb.output.json(&json!({ "ok": true, "data": data, "file": file, "backup": manifest }))?;

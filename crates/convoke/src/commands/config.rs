@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_hub::HubOptions;
 use convoke_hub::settings::{LogLevel, Settings, Sources};
+use convoke_store::Data;
 use serde_json::json;
 
 use super::Verb;
@@ -112,6 +113,18 @@ fn sources(global: &Global, args: &ServeArgs) -> Result<(PathBuf, Sources)> {
     let named = args.config.clone().or_else(|| std::env::var_os("CONVOKE_CONFIG").map(PathBuf::from));
     let file = file(named.as_deref(), &data)?;
     Ok((data, Sources { flags, env: env.collect(), file }))
+}
+
+/// The data of the hub on this machine: in its directory, or on the server that the environment or the settings file names.
+pub(crate) fn store(data: &Path) -> Data {
+    let env =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let named = std::env::var_os("CONVOKE_CONFIG").map(PathBuf::from);
+    let file = file(named.as_deref(), data).ok().flatten();
+    // With settings that are no good no hub runs, and the directory is all there is.
+    let settings = Settings::resolve(&Sources { flags: Vec::new(), env: env.collect(), file }).ok();
+    let url = settings.and_then(|settings| settings.store.url);
+    Data { dir: data.to_owned(), server: url.and_then(|url| url.reveal().parse().ok()) }
 }
 
 /// The settings file: one that is named must be there, the default one need not.

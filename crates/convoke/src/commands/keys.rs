@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{NO_QUERY, Verb, typed};
+use super::{NO_QUERY, Verb, config, typed};
 use crate::exit::Exit;
 use crate::local;
 use crate::table::Grid;
@@ -54,7 +54,8 @@ fn rotate(verb: Verb<'_>) -> Result<Exit> {
     let data = local::data_dir(verb.global.data.as_deref())?;
     verb.note_directory(&data);
     let current = local::data_key()?;
-    let rotated = keys::rotate(&data, current.as_ref(), None)
+    let store = config::store(&data);
+    let rotated = local::blocking(|| keys::rotate(store, current.as_ref(), None))
         .with_context(|| format!("cannot replace the data key of {}", data.display()))?;
     if verb.output.json {
         verb.output.json(&json!({

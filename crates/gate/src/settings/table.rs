@@ -103,6 +103,7 @@ settings! {
         max_bytes_arriving: usize = number(MIB, 4095 * MIB), "268435456", "Most bytes of large messages (over 64 KiB) of agents and clients that arrive at once; others wait, and are dropped after 20 seconds.";
         max_connections: usize = number(16, 1_000_000), "18000", "Most open connections; others are closed at once.";
         max_concurrent_calls: usize = number(1, 1_000_000), "10000", "Most calls that run at once; others are refused with `busy`.";
+        name: Option<String> = text(), "", "This hub's name among those that share a database (store.url); unset, it is hub.";
         public_url: Option<String> = maybe_url(), "", "The address by which agents and people reach the hub, if it is not the listen address.";
         workers: usize = number(0, 1024), "0", "Threads that serve connections; 0 for one fewer than processors, and at least one.";
     }
@@ -155,6 +156,7 @@ settings! {
     store: StoreSettings {
         accept_damaged_log: bool = flag(), "false", "Where the database's write-ahead log or the journal's tail is damaged, keep a copy of it and start without what cannot be read. For one start.";
         queue_limit: usize = number(64, 1_000_000), "8192", "Most writes that may wait for the disk.";
+        url: Option<SecretText> = secret(), "", "Address of a PostgreSQL database that keeps the data instead of the data directory: postgres://user:password@host/database.";
     }
     tls: TlsSettings {
         cert: Option<PathBuf> = path(), "", "The certificate chain for TLS (PEM).";

@@ -23,7 +23,7 @@ use convoke_gate::operators::{Caller, Operators};
 use convoke_gate::policy::Policy;
 use convoke_gate::settings::{Settings, Sources};
 use convoke_gate::{clock, part};
-use convoke_store::{ApprovalMove, EnrolOutcome, EnrolToken, OpenOptions, SqliteStore, Store, TokenRow};
+use convoke_store::{ApprovalMove, EnrolOutcome, EnrolToken, OpenOptions, SqlStore, Store, TokenRow};
 use ed25519_dalek::SigningKey;
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -131,7 +131,7 @@ async fn gate(store: &Arc<dyn Store>, key: &SigningKey, data: &std::path::Path) 
 impl World {
     pub(crate) async fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let store = SqliteStore::open(OpenOptions::new(dir.path())).expect("opens");
+        let store = SqlStore::open(OpenOptions::new(dir.path())).expect("opens");
         let key = store.hub_key().clone();
         let store: Arc<dyn Store> = Arc::new(store);
         let hub = gate(&store, &key, dir.path()).await;

@@ -17,6 +17,8 @@ mod out_of_force;
 mod page;
 mod people;
 mod policy;
+#[cfg(unix)]
+mod postgres;
 mod rooms;
 mod sonde;
 mod sonde_attested;

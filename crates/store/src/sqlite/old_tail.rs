@@ -15,13 +15,13 @@ use std::path::Path;
 
 use convoke_core::id::HubId;
 use convoke_core::journal::{Hash, Sealed, record_hash};
-use rusqlite::Connection;
 use sha2::{Digest as _, Sha256};
 
-use super::{begin_accepting, damage, damaged_name, journal, schema};
+use super::{begin_accepting, damage, damaged_name, schema};
 use crate::Result;
 use crate::error::StoreError;
 use crate::files::{DirLock, Paths, sync_parent};
+use crate::sql::{Connection, hub_id, journal};
 
 const FILE_MARK: &[u8; 8] = b"cvktail0";
 const FRAME_MARK: &[u8; 8] = b"cvktailF";
@@ -57,7 +57,10 @@ impl OldTail {
         let Some(bytes) = read_file(&paths.tail)? else { return Ok(Self::default()) };
         let (own, end) = match schema::version(conn)? {
             0 => (None, (0, [0; 32])),
-            _ => (super::hub_id(conn)?, journal::last(conn)?),
+            _ => match hub_id(conn)? {
+                Some(own) => (Some(own), journal::last(conn, own)?),
+                None => (None, (0, [0; 32])),
+            },
         };
         let contents = Contents::parse(&bytes);
         let (records, damage) = match contents.hub_id() {
@@ -82,7 +85,7 @@ impl OldTail {
     }
 
     /// Commits the records to the journal, and only then removes the file, or keeps it under another name.
-    pub(super) fn join(self, conn: &mut Connection, paths: &Paths) -> Result<()> {
+    pub(super) fn join(self, conn: &Connection, paths: &Paths) -> Result<()> {
         if let Leftover::Accepted(_) = &self.file {
             begin_accepting(paths)?;
         }
@@ -117,10 +120,10 @@ pub(super) fn join_offline(paths: &Paths) -> Result<()> {
         lock => lock?,
     };
     damage::refuse(&paths.wal)?;
-    let mut conn = schema::open_writable(&paths.db)?;
+    let conn = schema::open_writable(&paths.db)?;
     let tail = OldTail::read(&conn, paths, false)?;
-    schema::migrate(&mut conn)?;
-    tail.join(&mut conn, paths)
+    schema::migrate(&conn)?;
+    tail.join(&conn, paths)
 }
 
 fn read_file(path: &Path) -> Result<Option<Vec<u8>>> {

@@ -47,7 +47,8 @@ impl Reserve {
             return;
         }
         self.short_since = Some(Instant::now());
-        if super::admin::free_bytes(self.file.parent().unwrap_or(&self.file)).is_none_or(|free| free >= REFILL_ABOVE)
+        if crate::sql::admin::free_bytes(self.file.parent().unwrap_or(&self.file))
+            .is_none_or(|free| free >= REFILL_ABOVE)
         {
             self.fill();
         }

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
 
 use crate::Result;
 use crate::error::StoreError;
 use crate::files::create_private;
+use crate::sql::Connection;
 
 /// Every step from an empty file on, in order. A step that was released is never changed; a new one is added.
 const MIGRATIONS: &[&str] = &[
@@ -41,7 +42,7 @@ pub(super) fn open_writable(path: &Path) -> Result<Connection> {
         Err(error) => return Err(error),
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags)?;
+    let conn = rusqlite::Connection::open_with_flags(path, flags)?;
     // Pages of 8 KiB: a snapshot of the usual size then lies in one page and not in three.
     conn.execute_batch(&format!(
         "PRAGMA busy_timeout = 10000;
@@ -56,26 +57,33 @@ pub(super) fn open_writable(path: &Path) -> Result<Connection> {
     ))?;
     keep_plans(&conn)?;
     conn.set_prepared_statement_cache_capacity(128);
-    Ok(conn)
+    Ok(Connection::Sqlite(conn))
+}
+
+/// Opens a database that is being made, for a dump: nothing lies beside it.
+pub(crate) fn open_new(path: &Path) -> Result<Connection> {
+    let conn = rusqlite::Connection::open(path)?;
+    conn.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = MEMORY; PRAGMA foreign_keys = ON")?;
+    Ok(Connection::Sqlite(conn))
 }
 
 /// Opens the database for reading, beside a hub that writes or alone.
-pub(super) fn open_readable(path: &Path) -> Result<Connection> {
+pub(crate) fn open_readable(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut conn = Connection::open_with_flags(path, flags)?;
+    let mut conn = rusqlite::Connection::open_with_flags(path, flags)?;
     conn.execute_batch("PRAGMA busy_timeout = 10000")?;
-    let is_readable = |conn: &Connection| conn.query_row("PRAGMA user_version", [], |_| Ok(()));
+    let is_readable = |conn: &rusqlite::Connection| conn.query_row("PRAGMA user_version", [], |_| Ok(()));
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
     if is_readable(&conn).is_err() && !Path::new(&wal).exists() {
         // Reading makes files beside a database with a log of its own, where there is none and none may be made: of a hub
         // that has stopped, on a disk that is only read. Then there is nobody who writes, either.
-        conn = Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
+        conn = rusqlite::Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
     }
     conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;")?;
     keep_plans(&conn)?;
     conn.set_prepared_statement_cache_capacity(64);
-    Ok(conn)
+    Ok(Connection::Sqlite(conn))
 }
 
 /// Names a database that nobody writes: reading it leaves nothing beside it.
@@ -86,14 +94,15 @@ pub(super) fn immutable_uri(path: &Path) -> String {
 
 /// Without this SQLite may look at the values that a statement is run with to plan it better, and for that parses it anew
 /// for each of them.
-fn keep_plans(conn: &Connection) -> Result<()> {
+fn keep_plans(conn: &rusqlite::Connection) -> Result<()> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
 /// The schema the database has; 0 for an empty file. An error when it is newer than this program.
-pub(super) fn version(conn: &Connection) -> Result<u32> {
-    let found = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+pub(crate) fn version(conn: &Connection) -> Result<u32> {
+    let found: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let found = u32::try_from(found).unwrap_or(u32::MAX);
     if found > CURRENT {
         return Err(StoreError::NewerSchema { found, known: CURRENT });
     }
@@ -101,18 +110,18 @@ pub(super) fn version(conn: &Connection) -> Result<u32> {
 }
 
 /// Brings the database to the current schema.
-pub(super) fn migrate(conn: &mut Connection) -> Result<()> {
+pub(crate) fn migrate(conn: &Connection) -> Result<()> {
     migrate_to(conn, CURRENT)
 }
 
 /// Each step is one transaction with its version, so that a power cut leaves a whole version.
-fn migrate_to(conn: &mut Connection, target: u32) -> Result<()> {
+fn migrate_to(conn: &Connection, target: u32) -> Result<()> {
     let found = version(conn)?;
     for step in found..target {
-        let tx = conn.transaction()?;
-        tx.execute_batch(MIGRATIONS[step as usize])?;
-        tx.pragma_update(None, "user_version", step + 1)?;
-        tx.commit()?;
+        conn.transaction(|conn| {
+            conn.execute_batch(MIGRATIONS[step as usize])?;
+            conn.execute_batch(&format!("PRAGMA user_version = {}", step + 1))
+        })?;
         // A new database is not news.
         if found > 0 {
             tracing::info!(schema = step + 1, "migrated the database to a newer schema");
@@ -125,12 +134,16 @@ fn migrate_to(conn: &mut Connection, target: u32) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn memory() -> Connection {
+        Connection::Sqlite(rusqlite::Connection::open_in_memory().expect("memory"))
+    }
+
     /// Brings an empty database to the version before `version`, fills it, takes the one step and looks.
     fn check(version: u32, fill: &str, look: &str) {
-        let mut conn = Connection::open_in_memory().expect("memory");
-        migrate_to(&mut conn, version - 1).expect("earlier steps");
+        let conn = memory();
+        migrate_to(&conn, version - 1).expect("earlier steps");
         conn.execute_batch(fill).expect("fills");
-        migrate_to(&mut conn, version).expect("the step");
+        migrate_to(&conn, version).expect("the step");
         assert_eq!(super::version(&conn).expect("readable"), version);
         let good: bool = conn.query_row(look, [], |row| row.get(0)).expect("looks");
         assert!(good, "{look}");
@@ -247,8 +260,8 @@ mod tests {
 
     #[test]
     fn a_newer_database_is_refused() {
-        let conn = Connection::open_in_memory().expect("memory");
-        conn.pragma_update(None, "user_version", CURRENT + 1).expect("sets");
+        let conn = memory();
+        conn.execute_batch(&format!("PRAGMA user_version = {}", CURRENT + 1)).expect("sets");
         let error = version(&conn).expect_err("newer");
         assert!(matches!(error, StoreError::NewerSchema { .. }));
         assert!(error.to_string().contains("run a newer convoke"));

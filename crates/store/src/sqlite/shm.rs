@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(length(), before);
         assert!(shm.metadata().expect("is there").blocks() * 512 >= ROOM);
         let other = super::super::schema::open_readable(&db).expect("opens");
-        assert_eq!(other.query_row("SELECT a FROM t", [], |row| row.get::<_, i64>(0)), Ok(1));
+        assert_eq!(other.query_row("SELECT a FROM t", [], |row| row.get::<i64>(0)).expect("reads"), 1);
         drop(other);
         drop(conn);
         assert!(!shm.exists(), "SQLite removes it as ever");

@@ -10,22 +10,21 @@ use convoke_core::time::Timestamp;
 
 use super::*;
 use crate::audit;
+use crate::sql::{telemetry, writer};
 use crate::{
     CallRow, Calls, ClientRow, Journal, JournalFilter, Lossy, Messages, OutboxRow, Peers, Retention, Store, Telemetry,
 };
 
 fn record() -> Draft {
-    let mut draft = Draft::new(Timestamp::from_millis(0), Kind::Hub);
-    draft.who = Some("x".repeat(2_000));
-    draft
+    Draft::new(Timestamp::from_millis(0), Kind::Hub).detail(&"x".repeat(2_000).into())
 }
 
-fn open(dir: &tempfile::TempDir) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(OpenOptions::new(dir.path())).expect("opens"))
+fn open(dir: &tempfile::TempDir) -> Arc<SqlStore> {
+    Arc::new(SqlStore::open(OpenOptions::new(dir.path())).expect("opens"))
 }
 
 /// Lets the database grow by no more than `pages`; none lifts the limit.
-async fn limit(store: &SqliteStore, pages: Option<i64>) {
+async fn limit(store: &SqlStore, pages: Option<i64>) {
     let set = move |tx: &mut writer::Tx<'_>| {
         let now: i64 = tx.conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;
         let limit = pages.map_or(i64::from(i32::MAX), |pages| now + pages);
@@ -87,7 +86,7 @@ async fn a_writer_that_panics_leaves_nobody_waiting_and_the_directory_free() {
     drop(store);
     let store = loop {
         // The thread releases the directory when it has ended.
-        match SqliteStore::open(OpenOptions::new(dir.path())) {
+        match SqlStore::open(OpenOptions::new(dir.path())) {
             Ok(store) => break store,
             Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
             Err(other) => panic!("{other:?}"),
@@ -151,12 +150,12 @@ async fn an_agent_is_removed_though_what_it_left_cannot_be_swept_away_yet() {
     let agent = PeerId::kenny("pc-1").expect("an id");
     store.ensure_agent(&agent, Timestamp::from_millis(0)).await.expect("is there");
     let sql = async |sql: &'static str| {
-        store.queue.run(0, move |tx| Ok(tx.conn.execute_batch(sql)?)).await.expect("is done");
+        store.queue.run(0, move |tx| tx.conn.execute_batch(sql)).await.expect("is done");
     };
     let left = async || {
         let count = |conn: &Connection| {
             let rows = "SELECT (SELECT count(*) FROM logs) + (SELECT count(*) FROM sweeps)";
-            Ok(conn.query_row(rows, [], |row| row.get::<_, i64>(0))?)
+            conn.query_row(rows, [], |row| row.get::<i64>(0))
         };
         store.readers.read(count).await.expect("reads")
     };
@@ -194,7 +193,7 @@ fn waiting_call(id: CallId) -> CallRow {
     }
 }
 
-async fn records(store: &SqliteStore) -> usize {
+async fn records(store: &SqlStore) -> usize {
     store.journal(JournalFilter { limit: 10_000, ..JournalFilter::default() }).await.expect("reads").len()
 }
 
@@ -344,12 +343,11 @@ async fn what_another_hub_keeps_here_is_left_alone() {
     assert_eq!(store.outbox_totals().await.expect("reads")[0].count, 1);
     store.delivered("away", messages[1]).await.expect("is noted");
     assert!(waits().await.is_empty());
-    let left =
-        |conn: &Connection| Ok(conn.query_row("SELECT group_concat(message) FROM deliveries", [], |r| r.get(0))?);
+    let left = |conn: &Connection| conn.query_row("SELECT group_concat(message) FROM deliveries", [], |r| r.get(0));
     let left: String = store.readers.read(left).await.expect("reads");
     assert_eq!(left, messages[0].to_string(), "the other hub still has its own to deliver");
     // Much later: what has expired here goes, and what has expired there is the other's to remove.
-    let ended = |tx: &mut writer::Tx<'_>| Ok(tx.conn.execute("UPDATE calls SET state = 'done'", []).map(drop)?);
+    let ended = |tx: &mut writer::Tx<'_>| tx.conn.execute("UPDATE calls SET state = 'done'", []).map(drop);
     store.queue.run(0, ended).await.expect("is done");
     let late = Timestamp::from_millis(i64::MAX / 2);
     assert_eq!(store.lapse(late, None).await.expect("prunes"), 0);
@@ -364,7 +362,7 @@ async fn what_another_hub_keeps_here_is_left_alone() {
 async fn a_second_hub_is_kept_out_and_told_who_has_the_directory() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(&dir);
-    let second = SqliteStore::open(OpenOptions::new(dir.path())).map(drop);
+    let second = SqlStore::open(OpenOptions::new(dir.path())).map(drop);
     let Err(StoreError::Locked { holder, .. }) = second else { panic!("{second:?}") };
     assert_eq!(holder, format!("process {}", std::process::id()));
     store.close().await.expect("closes");
@@ -377,7 +375,7 @@ async fn only_the_owner_may_read() {
     use std::os::unix::fs::PermissionsExt as _;
     let parent = tempfile::tempdir().expect("a directory");
     let dir = parent.path().join("data");
-    let store = SqliteStore::open(OpenOptions::new(&dir)).expect("opens");
+    let store = SqlStore::open(OpenOptions::new(&dir)).expect("opens");
     store.append(record()).await.expect("appends");
     let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!(mode(&dir), 0o700);
@@ -395,7 +393,8 @@ async fn a_statement_is_parsed_once_whatever_it_is_asked_for() {
         for agent in ["a", "b", "c"] {
             telemetry::marks(tx.conn, &PeerId::kenny(agent).expect("valid"))?;
         }
-        Ok(tx.conn.prepare_cached(telemetry::MARKS)?.get_status(rusqlite::StatementStatus::RePrepare))
+        let conn = tx.conn.sqlite().expect("embedded");
+        Ok(conn.prepare_cached(telemetry::MARKS)?.get_status(rusqlite::StatementStatus::RePrepare))
     });
     assert_eq!(asked.await.expect("asks"), 0);
 }

@@ -57,7 +57,7 @@ impl WalKeeper {
                 move || {
                     while !state.ended.load(Relaxed) {
                         if state.wanted.load(Relaxed) {
-                            copy(&conn);
+                            conn.sqlite().into_iter().for_each(copy);
                             state.wanted.store(false, Relaxed);
                         } else {
                             thread::park();

@@ -26,10 +26,10 @@ pub(crate) trait Backend {
     fn open(&self) -> Arc<dyn Store>;
 }
 
-/// Runs the suite on a backend, one test each.
+/// Runs the suite on a backend: `for_backend!(Backend, each)` gives all tests to the macro `each`.
 macro_rules! for_backend {
-    ($backend:ty) => {
-        suite::for_backend!($backend;
+    ($backend:ty, $each:ident) => {
+        $each!($backend;
             agents: agents_survive_a_restart, a_token_binds_one_key_once, a_lost_reply_can_be_repeated,
                 a_bound_key_is_replaced_only_by_a_token_that_may, a_revoked_key_is_never_bound_again, lapsed_and_older_tokens_bind_nothing,
                 an_invitation_that_ran_out_is_withdrawn,
@@ -61,14 +61,6 @@ macro_rules! for_backend {
                 what_expires_and_who_leaves_is_forgotten;
             rooms: rooms_survive_a_restart_with_their_keys;
         );
-    };
-    ($backend:ty; $($module:ident: $($test:ident),* $(,)?;)*) => {
-        $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                suite::$module::$test(&<$backend as suite::Backend>::new()).await;
-            }
-        )*)*
     };
 }
 pub(crate) use for_backend;

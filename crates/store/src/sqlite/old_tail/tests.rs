@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::audit::{self, Export, Verdict};
-use crate::sqlite::{OpenOptions, SqliteStore};
+use crate::sqlite::{OpenOptions, SqlStore};
 use crate::{Calls, Journal, JournalFilter, Store};
 use crate::{backup, keys};
 
@@ -230,8 +230,8 @@ fn what_is_no_file_is_refused_and_not_waited_for() {
     assert!(read_file(&pipe).is_err());
 }
 
-fn open(dir: &Path) -> SqliteStore {
-    SqliteStore::open(OpenOptions::new(dir)).expect("opens")
+fn open(dir: &Path) -> SqlStore {
+    SqlStore::open(OpenOptions::new(dir)).expect("opens")
 }
 
 fn outcome(call: u128) -> Draft {
@@ -252,7 +252,7 @@ async fn killed_with(calls: u128) -> tempfile::TempDir {
     let hub_id = store.hub_id();
     store.close().await.expect("closes");
     let (chain, _) =
-        journal::end(&Connection::open(dir.path().join("hub.db")).expect("opens"), hub_id).expect("reads");
+        journal::end(&schema::open_readable(&dir.path().join("hub.db")).expect("opens"), hub_id).expect("reads");
     let mut tail = Tail::behind(chain);
     for call in 1..=calls {
         let before = *tail.chain.head();
@@ -283,7 +283,7 @@ fn damage(dir: &Path, call: usize) -> Vec<u8> {
     bytes
 }
 
-async fn records(store: &SqliteStore) -> usize {
+async fn records(store: &SqlStore) -> usize {
     store.journal(JournalFilter { limit: 10_000, ..JournalFilter::default() }).await.expect("reads").len()
 }
 
@@ -345,7 +345,7 @@ async fn a_damaged_file_is_refused_and_changes_nothing_until_it_is_accepted() {
     let dir = dir.path();
     let bytes = damage(dir, 5);
     for refused in [
-        SqliteStore::open(OpenOptions::new(dir)).map(drop),
+        SqlStore::open(OpenOptions::new(dir)).map(drop),
         keys::rotate(dir, None, None).map(drop),
         backup::create(dir, &dir.join("a.backup"), None, None).map(drop),
         audit::export(dir, Vec::new(), NOW).map(drop),
@@ -358,7 +358,7 @@ async fn a_damaged_file_is_refused_and_changes_nothing_until_it_is_accepted() {
         assert_eq!(read(dir), bytes);
     }
     let accepting = || OpenOptions { accept_damaged_log: true, ..OpenOptions::new(dir) };
-    let store = SqliteStore::open(accepting()).expect("opens");
+    let store = SqlStore::open(accepting()).expect("opens");
     assert_eq!(fs::read(dir.join("hub.db-tail.damaged")).expect("kept"), bytes);
     assert!(!path(dir).exists());
     assert_eq!(records(&store).await, 5, "what stands before the damage");
@@ -398,7 +398,7 @@ async fn a_wrong_key_changes_nothing() {
     let dir = killed_with(20).await;
     let bytes = damage(dir.path(), 20);
     let wrong = SecretBytes::new([9; 32]);
-    let refused = SqliteStore::open(OpenOptions { data_key: Some(wrong.clone()), ..OpenOptions::new(dir.path()) });
+    let refused = SqlStore::open(OpenOptions { data_key: Some(wrong.clone()), ..OpenOptions::new(dir.path()) });
     assert!(matches!(refused, Err(StoreError::WrongKey { .. })), "{:?}", refused.map(drop));
     let refused = keys::rotate(dir.path(), Some(&wrong), None);
     assert!(matches!(refused, Err(StoreError::WrongKey { .. })), "{refused:?}");
@@ -409,15 +409,15 @@ async fn a_wrong_key_changes_nothing() {
 async fn another_hubs_file_and_one_of_a_newer_database_are_refused() {
     let (dir, other) = (killed_with(3).await, killed_with(9).await);
     fs::copy(path(other.path()), path(dir.path())).expect("copies");
-    let refused = SqliteStore::open(OpenOptions::new(dir.path())).map(drop);
+    let refused = SqlStore::open(OpenOptions::new(dir.path())).map(drop);
     assert!(matches!(&refused, Err(StoreError::OldTail { why, .. }) if why.contains("another hub")), "{refused:?}");
 
     // The database of an earlier day beside it: the frames do not continue it.
     let dir = killed_with(3).await;
-    let db = Connection::open(dir.path().join("hub.db")).expect("opens");
+    let db = rusqlite::Connection::open(dir.path().join("hub.db")).expect("opens");
     db.execute_batch("DELETE FROM journal").expect("deletes");
     drop(db);
-    let refused = SqliteStore::open(OpenOptions::new(dir.path())).map(drop);
+    let refused = SqlStore::open(OpenOptions::new(dir.path())).map(drop);
     assert!(matches!(refused, Err(StoreError::OldTail { .. })), "{refused:?}");
 }
 

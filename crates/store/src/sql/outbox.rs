@@ -3,12 +3,11 @@
 use convoke_core::id::HubId;
 use convoke_core::journal::Draft;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, params};
 
 use super::row::time;
 use super::telemetry::page;
 use super::writer::Tx;
-use crate::error::StoreError;
+use super::{Connection, params};
 use crate::seal::DataKey;
 use crate::{MessageFilter, MessageRow, OutboxRow, OutboxTotal, Result, RuleRow};
 
@@ -52,10 +51,10 @@ pub(super) fn delete_rule(tx: &mut Tx<'_>, rule: &str, record: &Draft) -> Result
 }
 
 pub(super) fn put_message(tx: &mut Tx<'_>, message: &MessageRow, most: u64) -> Result<i64> {
-    tx.conn
-        .prepare_cached("INSERT INTO messages (at, rule, sender, content) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![message.at.millis(), message.rule, message.sender, message.content])?;
-    let id = tx.conn.last_insert_rowid();
+    let id: i64 = tx
+        .conn
+        .prepare_cached("INSERT INTO messages (at, rule, sender, content) VALUES (?1, ?2, ?3, ?4) RETURNING id")?
+        .query_row(params![message.at.millis(), message.rule, message.sender, message.content], |row| row.get(0))?;
     // Ids have no gaps but those of what was pruned by age, so this keeps `most` at the most.
     let oldest = id.saturating_sub(i64::try_from(most).unwrap_or(i64::MAX));
     tx.conn.prepare_cached("DELETE FROM messages WHERE id <= ?1")?.execute([oldest])?;
@@ -63,7 +62,7 @@ pub(super) fn put_message(tx: &mut Tx<'_>, message: &MessageRow, most: u64) -> R
 }
 
 pub(super) fn messages(conn: &Connection, filter: &MessageFilter) -> Result<Vec<MessageRow>> {
-    let read = |row: &rusqlite::Row<'_>| {
+    let read = |row: &super::Row<'_>| {
         Ok(MessageRow {
             id: row.get(0)?,
             at: time(row, 1)?,
@@ -79,33 +78,34 @@ pub(super) fn messages(conn: &Connection, filter: &MessageFilter) -> Result<Vec<
                 "SELECT id, at, rule, sender, content FROM messages WHERE rule = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
             )?
             .query_map(params![rule, after, filter.limit], read)
-            .map_err(StoreError::from)
             .and_then(|rows| page(rows, MessageRow::bytes)),
         None => conn
             .prepare_cached("SELECT id, at, rule, sender, content FROM messages WHERE id > ?1 ORDER BY id LIMIT ?2")?
             .query_map(params![after, filter.limit], read)
-            .map_err(StoreError::from)
             .and_then(|rows| page(rows, MessageRow::bytes)),
     }
 }
 
 pub(super) fn put_outbox(tx: &mut Tx<'_>, message: &OutboxRow, destinations: &[String]) -> Result<i64> {
-    tx.conn
+    let id: i64 = tx
+        .conn
         .prepare_cached(
             "INSERT INTO outbox (created_at, expires_at, rule, sender, with_id, content, hub_id)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
         )?
-        .execute(params![
-            message.created_at.millis(),
-            message.expires_at.millis(),
-            message.rule,
-            message.sender,
-            message.with_id,
-            message.content,
-            tx.hub_id().to_string()
-        ])?;
-    let id = tx.conn.last_insert_rowid();
-    let mut insert = tx.conn.prepare_cached("INSERT OR IGNORE INTO deliveries VALUES (?1, ?2)")?;
+        .query_row(
+            params![
+                message.created_at.millis(),
+                message.expires_at.millis(),
+                message.rule,
+                message.sender,
+                message.with_id,
+                message.content,
+                tx.hub_id().to_string()
+            ],
+            |row| row.get(0),
+        )?;
+    let mut insert = tx.conn.prepare_cached("INSERT INTO deliveries VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
     for destination in destinations {
         insert.execute(params![destination, id])?;
     }
@@ -138,7 +138,7 @@ pub(super) fn outbox(
             content: row.get(6)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 /// A destination has got what this hub kept for it, up to this message.
@@ -150,7 +150,7 @@ pub(super) fn delivered(tx: &mut Tx<'_>, destination: &str, up_to: i64) -> Resul
                 AND message IN (SELECT id FROM outbox WHERE id = message AND hub_id = ?3) RETURNING message",
         )?
         .query_map(params![destination, up_to, tx.hub_id().to_string()], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     drop_delivered(tx, &gone)
 }
 
@@ -171,21 +171,21 @@ pub(super) fn forget(tx: &mut Tx<'_>, destination: &str) -> Result<()> {
         .conn
         .prepare_cached("DELETE FROM deliveries WHERE destination = ?1 RETURNING message")?
         .query_map([destination], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     drop_delivered(tx, &gone)
 }
 
 /// What this hub keeps, by destination.
 pub(super) fn totals(conn: &Connection, hub_id: HubId) -> Result<Vec<OutboxTotal>> {
     let mut statement = conn.prepare_cached(
-        "SELECT d.destination, count(*), sum(length(CAST(o.content AS BLOB)))
+        "SELECT d.destination, count(*), sum(octet_length(o.content))
          FROM deliveries d JOIN outbox o ON o.id = d.message WHERE o.hub_id = ?1 GROUP BY d.destination",
     )?;
     let rows = statement.query_map([hub_id.to_string()], |row| {
-        let number = |column| row.get::<_, i64>(column).map(|n| u64::try_from(n).unwrap_or(0));
+        let number = |column| row.get::<i64>(column).map(|n| u64::try_from(n).unwrap_or(0));
         Ok(OutboxTotal { destination: row.get(0)?, count: number(1)?, bytes: number(2)? })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 /// Takes away a piece of what has lapsed: of the outbox, what is this hub's. Answers how many deliveries went with it, and whether there is more.
@@ -195,7 +195,7 @@ pub(super) fn lapse(tx: &mut Tx<'_>, now: Timestamp, inbox_before: Option<Timest
         .conn
         .prepare_cached("SELECT id FROM outbox WHERE expires_at <= ?1 AND hub_id = ?3 LIMIT ?2")?
         .query_map(params![now.millis(), PIECE, tx.hub_id().to_string()], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     let mut lapsed = 0;
     for id in &expired {
         lapsed += tx.conn.prepare_cached("DELETE FROM deliveries WHERE message = ?1")?.execute([id])?;
@@ -217,9 +217,9 @@ pub(super) fn lapse(tx: &mut Tx<'_>, now: Timestamp, inbox_before: Option<Timest
 /// Seals the rules' secrets anew. Answers how many there were.
 pub(super) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
     let values: Vec<(String, Vec<u8>)> = conn
-        .prepare("SELECT id, secret FROM rules WHERE secret IS NOT NULL")?
+        .prepare_cached("SELECT id, secret FROM rules WHERE secret IS NOT NULL")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     for (rule, sealed) in &values {
         let purpose = rule_purpose(rule);
         let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;

@@ -4,10 +4,10 @@ use convoke_core::journal::Draft;
 use convoke_core::peer::Trust;
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::row::{blob, maybe_blob, maybe_time, peer, time};
 use super::writer::Tx;
+use super::{Connection, OptionalExtension as _, params};
 use crate::Result;
 use crate::{SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
@@ -26,7 +26,7 @@ pub(super) fn agents(conn: &Connection) -> Result<Vec<SondeAgentRow>> {
             facts: row.get(6)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 pub(super) fn tokens(conn: &Connection) -> Result<Vec<SondeTokenRow>> {
@@ -40,10 +40,10 @@ pub(super) fn tokens(conn: &Connection) -> Result<Vec<SondeTokenRow>> {
             created_at: time(row, 2)?,
             expires_at: time(row, 3)?,
             used_at: maybe_time(row, 4)?,
-            used_by: if row.get_ref(5)?.as_str_or_null()?.is_some() { Some(peer(row, 5)?) } else { None },
+            used_by: row.get::<Option<String>>(5)?.map(|_| peer(row, 5)).transpose()?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 /// Keeps a token; those that lapsed more than a day ago go.

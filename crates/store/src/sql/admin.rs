@@ -11,11 +11,12 @@ use convoke_core::time::Timestamp;
 use tokio::sync::oneshot;
 
 use super::writer::{Op, SMALL};
-use super::{DataDir, SqliteStore, calls, health, people, telemetry};
+use super::{SqlStore, calls, health, people, telemetry};
+use crate::engine::Data;
 use crate::{Disk, Pruned, Result, Retention, Store, StoreError, StoreStats, backup};
 
 #[async_trait]
-impl Store for SqliteStore {
+impl Store for SqlStore {
     fn hub_id(&self) -> HubId {
         self.hub_id
     }
@@ -35,9 +36,13 @@ impl Store for SqliteStore {
     }
 
     fn disk(&self) -> Disk {
+        if self.server.is_some() {
+            return Disk::default();
+        }
+        let paths = &self.paths;
         let size = |path: &Path| std::fs::metadata(path).map(|file| file.len()).ok();
-        let (db, wal) = (size(&self.paths.db), size(&self.paths.wal).unwrap_or_default());
-        Disk { used_bytes: db.map(|db| db + wal), free_bytes: free_bytes(&self.paths.dir) }
+        let (db, wal) = (size(&paths.db), size(&paths.wal).unwrap_or_default());
+        Disk { used_bytes: db.map(|db| db + wal), free_bytes: free_bytes(&paths.dir) }
     }
 
     async fn close(&self) -> Result<()> {
@@ -49,12 +54,7 @@ impl Store for SqliteStore {
 
     async fn secret(&self, name: &str) -> Result<Option<SecretBytes>> {
         let (name, key) = (name.to_owned(), Arc::clone(&self.key));
-        self.readers
-            .read(move |conn| {
-                let sealed = people::sealed_secret(conn, &name)?;
-                sealed.map(|sealed| key.open(&people::secret_purpose(&name), &sealed)).transpose()
-            })
-            .await
+        self.readers.read(move |conn| super::secret(conn, &key, &name)).await
     }
 
     async fn put_secret(&self, name: &str, value: &SecretBytes) -> Result<()> {
@@ -103,21 +103,21 @@ impl Store for SqliteStore {
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {
-        let (data, to) = (DataDir::of(self.paths.clone()), to.to_owned());
+        let (data, to) = (Data { dir: self.paths.dir.clone(), server: self.server.clone() }, to.to_owned());
         // Its own connection: it reads for as long as the copy takes.
-        tokio::task::spawn_blocking(move || backup::copy(&data, &to, None).map(drop))
+        tokio::task::spawn_blocking(move || backup::create(data, &to, None, None).map(drop))
             .await
             .map_err(|_| StoreError::Closed)?
     }
 }
 
 #[cfg(target_os = "linux")]
-pub(super) fn free_bytes(dir: &Path) -> Option<u64> {
+pub(crate) fn free_bytes(dir: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(dir).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) const fn free_bytes(_: &Path) -> Option<u64> {
+pub(crate) const fn free_bytes(_: &Path) -> Option<u64> {
     None
 }

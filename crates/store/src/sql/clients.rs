@@ -4,12 +4,11 @@ use convoke_core::journal::Draft;
 use convoke_core::peer::{Liveness, Trust};
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, params};
 
 use super::row::{blob, maybe_blob, maybe_time, named, time};
 use super::writer::Tx;
+use super::{Connection, params};
 use crate::Result;
-use crate::error::StoreError;
 use crate::seal::DataKey;
 use crate::{ClientRow, PairingRow};
 
@@ -124,8 +123,10 @@ pub(super) fn put(tx: &mut Tx<'_>, client: &SealedClient, record: Option<&Draft>
                 public_key = excluded.public_key, secret = excluded.secret, old_secrets = excluded.old_secrets,
                 pause_until = excluded.pause_until, rotation_until = excluded.rotation_until,
                 reset = excluded.reset, paired_at = excluded.paired_at,
-                last_auth = nullif(max(ifnull(last_auth, 0), ifnull(excluded.last_auth, 0)), 0),
-                last_seen = nullif(max(ifnull(last_seen, 0), ifnull(excluded.last_seen, 0)), 0),
+                last_auth = CASE WHEN clients.last_auth > coalesce(excluded.last_auth, 0) THEN clients.last_auth
+                    ELSE excluded.last_auth END,
+                last_seen = CASE WHEN clients.last_seen > coalesce(excluded.last_seen, 0) THEN clients.last_seen
+                    ELSE excluded.last_seen END,
                 liveness = excluded.liveness",
         )?
         .execute(params![
@@ -147,7 +148,13 @@ pub(super) fn put(tx: &mut Tx<'_>, client: &SealedClient, record: Option<&Draft>
     match (&row.pairing, code) {
         (Some(pairing), Some(code)) => {
             tx.conn
-                .prepare_cached("INSERT OR REPLACE INTO pairings VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
+                .prepare_cached("INSERT INTO pairings (client, code, public_key, created_at, expires_at, wrong, notification, notified,
+                        approved, address)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                     ON CONFLICT (client) DO UPDATE SET code = excluded.code, public_key = excluded.public_key,
+                        created_at = excluded.created_at, expires_at = excluded.expires_at, wrong = excluded.wrong,
+                        notification = excluded.notification, notified = excluded.notified,
+                        approved = excluded.approved, address = excluded.address")?
                 .execute(params![
                     row.identifier,
                     code,
@@ -191,8 +198,8 @@ pub(super) fn seen(
 ) -> Result<()> {
     tx.conn
         .prepare_cached(
-            "UPDATE clients SET liveness = ?2, last_seen = max(ifnull(last_seen, 0), ?3),
-                last_auth = CASE WHEN ?4 THEN max(ifnull(last_auth, 0), ?3) ELSE last_auth END, hub_id = ?5
+            "UPDATE clients SET liveness = ?2, last_seen = CASE WHEN last_seen > ?3 THEN last_seen ELSE ?3 END,
+                last_auth = CASE WHEN ?4 AND coalesce(last_auth, 0) < ?3 THEN ?3 ELSE last_auth END, hub_id = ?5
          WHERE identifier = ?1",
         )?
         .execute(params![identifier, liveness.name(), at.millis(), authenticated, tx.hub_id().to_string()])?;
@@ -209,14 +216,13 @@ pub(super) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<
     ] {
         let query = format!("SELECT {id}, {column} FROM {table} WHERE {column} IS NOT NULL");
         let values: Vec<(String, Vec<u8>)> = conn
-            .prepare(&query)?
+            .prepare_cached(&query)?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
+            .collect::<Result<_>>()?;
         for (identifier, sealed) in &values {
             let purpose = client_purpose(identifier, what);
             let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;
-            conn.execute(&format!("UPDATE {table} SET {column} = ?2 WHERE {id} = ?1"), params![identifier, value])
-                .map_err(StoreError::from)?;
+            conn.execute(&format!("UPDATE {table} SET {column} = ?2 WHERE {id} = ?1"), params![identifier, value])?;
         }
         count += values.len();
     }

@@ -25,7 +25,7 @@ const QUEUE_KIB: usize = 16 << 10;
 
 /// The callers' end. When the last clone is dropped, the writer takes what is queued and stops.
 #[derive(Clone, Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     shared: Arc<CallersEnd>,
     numbers: Arc<Numbers>,
 }
@@ -42,7 +42,7 @@ impl Drop for CallersEnd {
 
 /// The writer's end.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     shared: Arc<Shared>,
     /// [`LINGER`], but in tests.
     linger: Duration,
@@ -73,13 +73,13 @@ impl Item for Queued {
 
 /// What goes into one transaction.
 #[derive(Debug, Default)]
-pub(super) struct Group {
-    pub(super) ops: Vec<Op>,
-    pub(super) bytes: usize,
+pub(crate) struct Group {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) bytes: usize,
 }
 
 /// A queue for at most `limit` changes, and its two ends.
-pub(super) fn queue(limit: usize, numbers: Arc<Numbers>) -> (Queue, Incoming) {
+pub(crate) fn queue(limit: usize, numbers: Arc<Numbers>) -> (Queue, Incoming) {
     let limit = limit.clamp(1, QUEUE_KIB);
     let shared =
         Arc::new(Shared { line: Line::new(), space: Semaphore::new(QUEUE_KIB), least_kib: QUEUE_KIB / limit, limit });
@@ -89,7 +89,7 @@ pub(super) fn queue(limit: usize, numbers: Arc<Numbers>) -> (Queue, Incoming) {
 
 impl Queue {
     /// Queues a change of about `bytes`; waits while the queue is full.
-    pub(super) async fn send(&self, op: Op, bytes: usize) -> Result<()> {
+    pub(crate) async fn send(&self, op: Op, bytes: usize) -> Result<()> {
         let shared = &self.shared.0;
         let kib = (bytes / 1024 + 1).clamp(shared.least_kib, QUEUE_KIB);
         let permit = shared.space.acquire_many(u32::try_from(kib).unwrap_or(u32::MAX)).await;
@@ -99,7 +99,7 @@ impl Queue {
     }
 
     /// Makes a change and waits until it is committed. A queued change is made even if its caller stops waiting.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         bytes: usize,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
@@ -111,7 +111,7 @@ impl Queue {
 
     /// Makes a change that withdraws something. [`StoreError::Owed`] means that the disk could not take it, and that it is made
     /// before anything else as soon as that can.
-    pub(super) async fn withdraw<T: Send + 'static>(
+    pub(crate) async fn withdraw<T: Send + 'static>(
         &self,
         bytes: usize,
         work: impl FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
@@ -122,30 +122,30 @@ impl Queue {
     }
 
     /// Appends a record and waits until it is committed.
-    pub(super) async fn append(&self, draft: Draft) -> Result<u64> {
+    pub(crate) async fn append(&self, draft: Draft) -> Result<u64> {
         let (reply, answer) = oneshot::channel();
         let bytes = journal::weight(&draft);
         self.send(Op::Append(Box::new(draft), reply), bytes).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    pub(super) fn numbers(&self) -> &Numbers {
+    pub(crate) fn numbers(&self) -> &Numbers {
         &self.numbers
     }
 
     /// How many changes wait for the writer.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.shared.0.line.len()
     }
 
-    pub(super) fn limit(&self) -> usize {
+    pub(crate) fn limit(&self) -> usize {
         self.shared.0.limit
     }
 }
 
 impl Incoming {
     /// Waits for the next group. None when no caller is left and everything was taken.
-    pub(super) fn next_group(&mut self) -> Option<Group> {
+    pub(crate) fn next_group(&mut self) -> Option<Group> {
         let (mut count, mut bytes) = (0, 0);
         let taken = self.shared.line.take(self.linger, MAX_GROUP / 2, |next| {
             let fits = count < MAX_GROUP && bytes < MAX_GROUP_BYTES;

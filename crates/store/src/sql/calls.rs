@@ -10,17 +10,16 @@ use convoke_core::door::Door;
 use convoke_core::id::{ApprovalId, CallId, HubId, PeerId, TokenId};
 use convoke_core::journal::Draft;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::row::{named, peer, time, uuid};
 use super::writer::{SMALL, Tx};
-use super::{RESTORED, SqliteStore, journal, meta};
+use super::{Connection, OptionalExtension as _, RESTORED, Row, SqlStore, Value, journal, meta, params};
 use crate::error::StoreError;
 use crate::seal::DataKey;
 use crate::{APPROVALS_BYTES, ApprovalMove, CallEnd, CallRow, Calls, Reservation, Result};
 
 #[async_trait]
-impl Calls for SqliteStore {
+impl Calls for SqlStore {
     async fn put_call(
         &self,
         call: CallRow,
@@ -153,7 +152,7 @@ fn call_row(row: &Row<'_>, key: &DataKey) -> Result<CallRow> {
         tool,
         args_digest: row.get(5)?,
         door: named(row, 6, Door::parse)?,
-        timeout_ms: row.get::<_, Option<i64>>(7)?.map(|ms| ms as u64),
+        timeout_ms: row.get::<Option<i64>>(7)?.map(|ms| ms as u64),
         state: named(row, 8, CallState::parse)?,
         created_at: time(row, 9)?,
         keep_until: time(row, 10)?,
@@ -168,8 +167,7 @@ const CALL: &str = "c.id, c.caller, c.idempotency_key, c.target, c.tool, c.args_
 
 pub(super) fn call(conn: &Connection, id: CallId, key: &DataKey) -> Result<Option<CallRow>> {
     let mut statement = conn.prepare_cached(&format!("SELECT {CALL} FROM calls c WHERE c.id = ?1"))?;
-    let mut rows = statement.query([id.uuid().into_bytes()])?;
-    rows.next()?.map(|row| call_row(row, key)).transpose()
+    statement.query_row([id.uuid().into_bytes()], |row| call_row(row, key)).optional()
 }
 
 /// A call that took an idempotency key.
@@ -190,7 +188,7 @@ fn with_key(conn: &Connection, caller: TokenId, key: &str) -> Result<Option<Used
     let read = |row: &Row<'_>| {
         Ok(UsedKey { id: CallId::new(uuid(row, 0)?), keep_until: time(row, 1)?, is_done: row.get(2)? })
     };
-    Ok(conn.prepare_cached(sql)?.query_row(params![caller.uuid().into_bytes(), key], read).optional()?)
+    conn.prepare_cached(sql)?.query_row(params![caller.uuid().into_bytes(), key], read).optional()
 }
 
 /// Keeps a call with its approval, unless its caller used the key before. `args` are sealed already.
@@ -383,28 +381,33 @@ pub(super) fn approvals(
     key: &DataKey,
 ) -> Result<Vec<(Approval, CallRow)>> {
     let call = match which {
-        Which::InWithoutArgs(_) => Cow::Owned(CALL.replace("c.args,", "NULL,")),
+        Which::InWithoutArgs(_) => Cow::Owned(CALL.replace("c.args,", "NULL AS args,")),
         _ => Cow::Borrowed(CALL),
     };
-    let select = format!(
-        "SELECT {call}, a.id, a.created_at, a.expires_at, a.state, a.second_person FROM approvals a JOIN calls c ON c.id = a.call"
-    );
-    let order = "AND (?3 IS NULL OR (a.created_at, a.id) < (SELECT created_at, id FROM approvals WHERE id = ?3))
-         ORDER BY a.created_at DESC, a.id DESC LIMIT ?1";
-    let limit = limit.min(MAX_PAGE);
-    let (sql, value): (String, Box<dyn rusqlite::ToSql>) = match which {
-        Which::One(id) => (format!("{select} WHERE a.id = ?2 {order}"), Box::new(id.uuid().into_bytes())),
-        Which::In(state) | Which::InWithoutArgs(state) => {
-            (format!("{select} WHERE a.state = ?2 {order}"), Box::new(state.name()))
+    let mut values = vec![Value::Int(limit.min(MAX_PAGE).into())];
+    let mut wheres = match which {
+        Which::One(id) => {
+            values.push(Value::Blob(id.uuid().as_bytes().to_vec().into()));
+            "a.id = ?2".to_owned()
         }
-        Which::All => (format!("{select} WHERE ?2 IS NULL {order}"), Box::new(rusqlite::types::Null)),
+        Which::In(state) | Which::InWithoutArgs(state) => {
+            values.push(Value::Text(state.name().into()));
+            "a.state = ?2".to_owned()
+        }
+        Which::All => "true".to_owned(),
     };
-    let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![limit, value, after.map(|id| id.uuid().into_bytes())])?;
+    if let Some(after) = after {
+        values.push(Value::Blob(after.uuid().as_bytes().to_vec().into()));
+        let last = values.len();
+        wheres += &format!(" AND (a.created_at, a.id) < (SELECT created_at, id FROM approvals WHERE id = ?{last})");
+    }
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT {call}, a.id, a.created_at, a.expires_at, a.state, a.second_person
+         FROM approvals a JOIN calls c ON c.id = a.call
+         WHERE {wheres} ORDER BY a.created_at DESC, a.id DESC LIMIT ?1"
+    ))?;
     let (mut found, mut bytes) = (Vec::new(), 0);
-    while bytes < APPROVALS_BYTES
-        && let Some(row) = rows.next()?
-    {
+    statement.each(&values[..], |row| {
         let call = call_row(row, key)?;
         bytes += call.args_bytes();
         let approval = Approval {
@@ -417,7 +420,8 @@ pub(super) fn approvals(
             second_person: row.get(18)?,
         };
         found.push((approval, call));
-    }
+        Ok(bytes < APPROVALS_BYTES)
+    })?;
     Ok(found)
 }
 
@@ -429,12 +433,8 @@ pub(super) fn stranded(conn: &Connection, hub_id: HubId, key: &DataKey) -> Resul
          ORDER BY c.created_at"
     );
     let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query([hub_id.to_string()])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(call_row(row, key)?);
-    }
-    Ok(found)
+    let rows = statement.query_map([hub_id.to_string()], |row| call_row(row, key))?;
+    rows.collect()
 }
 
 /// Lapsed enrolment tokens, and calls of this hub that have ended and whose time is over. One piece; answers how many went.

@@ -5,12 +5,11 @@ use convoke_core::journal::{Draft, Kind};
 use convoke_core::peer::{Trust, TrustEvent};
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
 use super::row::{self, maybe_blob, maybe_raw, maybe_time, named, peer, time};
-use super::telemetry;
 use super::writer::Tx;
+use super::{Connection, OptionalExtension as _, params, telemetry};
 use crate::{AgentRow, EnrolOutcome, EnrolToken, Result};
 
 /// All agents, each with the health of its latest snapshot.
@@ -36,7 +35,7 @@ pub(super) fn all(conn: &Connection) -> Result<Vec<AgentRow>> {
             collected_at: row.get(10)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 pub(super) fn mint_token(
@@ -169,8 +168,8 @@ pub(super) fn set_trust(
 fn retire_key(tx: &mut Tx<'_>, num: i64) -> Result<()> {
     tx.conn
         .prepare_cached(
-            "INSERT OR IGNORE INTO retired_keys
-             SELECT public_key, id FROM agents WHERE num = ?1 AND public_key IS NOT NULL",
+            "INSERT INTO retired_keys
+             SELECT public_key, id FROM agents WHERE num = ?1 AND public_key IS NOT NULL ON CONFLICT DO NOTHING",
         )?
         .execute([num])?;
     Ok(())
@@ -188,7 +187,7 @@ pub(super) fn lapse(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<PeerId>> {
             params![Trust::Pending.after(TrustEvent::Lapsed).name(), Trust::Pending.name(), now.millis()],
             |row| peer(row, 0),
         )?
-        .collect::<rusqlite::Result<Vec<_>>>()?;
+        .collect::<Result<Vec<_>>>()?;
     for agent in &lapsed {
         let mut record = Draft::new(now, Kind::Enrol);
         record.who = Some("hub".into());

@@ -6,12 +6,11 @@ use async_trait::async_trait;
 use convoke_core::id::{ChannelId, TokenId};
 use convoke_core::journal::Draft;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, params};
 use uuid::Uuid;
 
-use super::SqliteStore;
 use super::row::{time, uuid};
 use super::writer::{SMALL, Tx};
+use super::{Connection, SqlStore, params};
 use crate::seal::DataKey;
 use crate::{ChannelRow, Notices, Result};
 
@@ -21,7 +20,7 @@ fn purpose(id: ChannelId) -> String {
 }
 
 #[async_trait]
-impl Notices for SqliteStore {
+impl Notices for SqlStore {
     async fn channels(&self) -> Result<Vec<ChannelRow>> {
         let key = Arc::clone(&self.key);
         self.readers.read(move |conn| channels(conn, &key)).await
@@ -42,25 +41,23 @@ impl Notices for SqliteStore {
     }
 }
 
-fn channels(conn: &Connection, key: &DataKey) -> Result<Vec<ChannelRow>> {
+pub(super) fn channels(conn: &Connection, key: &DataKey) -> Result<Vec<ChannelRow>> {
     let mut statement = conn.prepare_cached(
-        "SELECT id, user, kind, name, target, created_at FROM notice_channels ORDER BY created_at, id",
+        "SELECT id, \"user\", kind, name, target, created_at FROM notice_channels ORDER BY created_at, id",
     )?;
-    let mut rows = statement.query([])?;
-    let mut channels = Vec::new();
-    while let Some(row) = rows.next()? {
+    let rows = statement.query_map([], |row| {
         let id = ChannelId::new(uuid(row, 0)?);
         let sealed: Vec<u8> = row.get(4)?;
-        channels.push(ChannelRow {
+        Ok(ChannelRow {
             id,
             user: TokenId::new(uuid(row, 1)?),
             kind: row.get(2)?,
             name: row.get(3)?,
             target: key.open(&purpose(id), &sealed)?,
             created_at: time(row, 5)?,
-        });
-    }
-    Ok(channels)
+        })
+    })?;
+    rows.collect()
 }
 
 fn put(tx: &mut Tx<'_>, channel: &ChannelRow, target: &[u8], record: &Draft) -> Result<()> {
@@ -91,7 +88,9 @@ fn claim(conn: &Connection, channel: ChannelId, handle: &str, now: Timestamp) ->
     const KEPT_MS: i64 = 30 * 86_400_000;
     conn.prepare_cached("DELETE FROM notices_sent WHERE at < ?1")?.execute([now.millis() - KEPT_MS])?;
     let claimed = conn
-        .prepare_cached("INSERT OR IGNORE INTO notices_sent SELECT id, ?2, ?3 FROM notice_channels WHERE id = ?1")?
+        .prepare_cached(
+            "INSERT INTO notices_sent SELECT id, ?2, ?3 FROM notice_channels WHERE id = ?1 ON CONFLICT DO NOTHING",
+        )?
         .execute(params![channel.uuid().into_bytes(), handle, now.millis()])?;
     Ok(claimed > 0)
 }
@@ -99,9 +98,9 @@ fn claim(conn: &Connection, channel: ChannelId, handle: &str, now: Timestamp) ->
 /// Seals the targets anew. Answers how many there were.
 pub(super) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
     let values: Vec<([u8; 16], Vec<u8>)> = conn
-        .prepare("SELECT id, target FROM notice_channels")?
+        .prepare_cached("SELECT id, target FROM notice_channels")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     for (id, sealed) in &values {
         let purpose = purpose(ChannelId::new(Uuid::from_bytes(*id)));
         let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;

@@ -8,18 +8,17 @@ use convoke_core::id::TokenId;
 use convoke_core::journal::Draft;
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::SqliteStore;
 use super::row::{blob, json, maybe_time, named, time, uuid};
 use super::writer::{SMALL, Tx};
+use super::{Connection, OptionalExtension as _, SqlStore, params};
 use crate::error::StoreError;
 use crate::{People, Result, TokenRow};
 
 #[async_trait]
-impl People for SqliteStore {
+impl People for SqlStore {
     async fn tokens(&self) -> Result<Vec<TokenRow>> {
         self.readers.read(tokens).await
     }
@@ -63,7 +62,7 @@ impl People for SqliteStore {
 
 pub(super) fn tokens(conn: &Connection) -> Result<Vec<TokenRow>> {
     let mut statement = conn.prepare_cached(
-        "SELECT id, name, hash, role, scopes, created_at, expires_at, revoked_at, last_used, owner FROM tokens ORDER BY rowid",
+        "SELECT id, name, hash, role, scopes, created_at, expires_at, revoked_at, last_used, owner FROM tokens ORDER BY created_at, id",
     )?;
     let rows = statement.query_map([], |row| {
         Ok(TokenRow {
@@ -79,7 +78,7 @@ pub(super) fn tokens(conn: &Connection) -> Result<Vec<TokenRow>> {
             owner: row.get(9)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 pub(super) fn put_token(tx: &mut Tx<'_>, token: &TokenRow, record: &Draft) -> Result<()> {
@@ -95,8 +94,12 @@ pub(super) fn put_token(tx: &mut Tx<'_>, token: &TokenRow, record: &Draft) -> Re
             "a token or user named {name:?} exists or existed; a name is used once"
         )));
     }
-    tx.conn.prepare_cached("INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?.execute(
-        params![
+    tx.conn
+        .prepare_cached(
+            "INSERT INTO tokens (id, name, hash, role, scopes, created_at, expires_at, revoked_at, last_used, owner)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?
+        .execute(params![
             token.id.uuid().into_bytes(),
             token.name,
             token.hash.0,
@@ -107,8 +110,7 @@ pub(super) fn put_token(tx: &mut Tx<'_>, token: &TokenRow, record: &Draft) -> Re
             token.revoked_at.map(Timestamp::millis),
             token.last_used.map(Timestamp::millis),
             token.owner,
-        ],
-    )?;
+        ])?;
     tx.append(record)?;
     Ok(())
 }
@@ -127,7 +129,7 @@ pub(super) fn revoke_token(tx: &mut Tx<'_>, id: TokenId, now: Timestamp, record:
 /// Whether a token is known, and revoked.
 pub(super) fn is_revoked(conn: &Connection, id: TokenId) -> Result<bool> {
     let mut statement = conn.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL")?;
-    Ok(statement.exists([id.uuid().into_bytes()])?)
+    statement.exists([id.uuid().into_bytes()])
 }
 
 /// The two kinds of rules are kept alike.
@@ -155,7 +157,7 @@ impl Kept for ConfirmRule {
 pub(super) fn rules<R: Kept>(conn: &Connection) -> Result<Vec<R>> {
     let mut statement = conn.prepare_cached(&format!("SELECT body FROM {} ORDER BY place", R::TABLE))?;
     let rows = statement.query_map([], |row| json(row, 0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 /// A rule that is replaced keeps its place.
@@ -186,13 +188,13 @@ pub(super) fn secret_purpose(name: &str) -> String {
 }
 
 pub(super) fn sealed_secret(conn: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
-    Ok(conn
-        .prepare_cached("SELECT sealed FROM secrets WHERE name = ?1")?
-        .query_row([name], |row| row.get(0))
-        .optional()?)
+    conn.prepare_cached("SELECT sealed FROM secrets WHERE name = ?1")?.query_row([name], |row| row.get(0)).optional()
 }
 
 pub(super) fn put_sealed_secret(conn: &Connection, name: &str, sealed: &[u8]) -> Result<()> {
-    conn.prepare_cached("INSERT OR REPLACE INTO secrets VALUES (?1, ?2)")?.execute(params![name, sealed])?;
+    conn.prepare_cached(
+        "INSERT INTO secrets VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed",
+    )?
+    .execute(params![name, sealed])?;
     Ok(())
 }

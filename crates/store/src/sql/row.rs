@@ -3,33 +3,26 @@
 use ::uuid::Uuid;
 use convoke_core::id::PeerId;
 use convoke_core::time::Timestamp;
-use rusqlite::types::Type;
-use rusqlite::{Error, Result, Row};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-fn misfit(row: &Row<'_>, column: usize, kind: Type) -> Error {
-    let name = row.as_ref().column_name(column).unwrap_or("?").to_owned();
-    Error::FromSqlConversionFailure(column, kind, format!("the column {name} has an invalid value").into())
-}
+use super::Row;
+use crate::Result;
 
 pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp> {
     row.get(column).map(Timestamp::from_millis)
 }
 
 pub(super) fn maybe_time(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>> {
-    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+    Ok(row.get::<Option<i64>>(column)?.map(Timestamp::from_millis))
 }
 
 pub(super) fn blob<const N: usize>(row: &Row<'_>, column: usize) -> Result<[u8; N]> {
-    row.get_ref(column)?.as_blob()?.try_into().map_err(|_| misfit(row, column, Type::Blob))
+    row.get(column)
 }
 
 pub(super) fn maybe_blob<const N: usize>(row: &Row<'_>, column: usize) -> Result<Option<[u8; N]>> {
-    match row.get_ref(column)?.as_blob_or_null()? {
-        Some(bytes) => bytes.try_into().map(Some).map_err(|_| misfit(row, column, Type::Blob)),
-        None => Ok(None),
-    }
+    row.get(column)
 }
 
 pub(super) fn uuid(row: &Row<'_>, column: usize) -> Result<Uuid> {
@@ -38,7 +31,7 @@ pub(super) fn uuid(row: &Row<'_>, column: usize) -> Result<Uuid> {
 
 /// A value that is kept by its name.
 pub(super) fn named<T>(row: &Row<'_>, column: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
-    parse(row.get_ref(column)?.as_str()?).ok_or_else(|| misfit(row, column, Type::Text))
+    parse(&row.text(column)?).ok_or_else(|| row.misfit(column))
 }
 
 pub(super) fn peer(row: &Row<'_>, column: usize) -> Result<PeerId> {
@@ -52,5 +45,5 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<
 
 pub(super) fn maybe_raw(row: &Row<'_>, column: usize) -> Result<Option<Box<RawValue>>> {
     let text: Option<String> = row.get(column)?;
-    text.map(|text| RawValue::from_string(text).map_err(|_| misfit(row, column, Type::Text))).transpose()
+    text.map(|text| RawValue::from_string(text).map_err(|_| row.misfit(column))).transpose()
 }

@@ -4,15 +4,14 @@ use async_trait::async_trait;
 use convoke_core::health::Overall;
 use convoke_core::id::PeerId;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, params};
 
-use super::SqliteStore;
 use super::row::{named, peer, time};
 use super::writer::Tx;
+use super::{Connection, SqlStore, Value, params};
 use crate::{Health, HealthRow, Result};
 
 #[async_trait]
-impl Health for SqliteStore {
+impl Health for SqlStore {
     async fn health_changes(
         &self,
         agent: Option<&PeerId>,
@@ -43,14 +42,16 @@ fn changes(
     limit: u32,
 ) -> Result<Vec<HealthRow>> {
     // By agent through the index: the one that held at the beginning, and what came after it.
-    let mut statement = conn.prepare_cached(
+    let mut values = vec![Value::Int(from.millis()), Value::Int(to.millis()), Value::Int(limit.into())];
+    values.extend(agent.map(|agent| Value::Text(agent.as_str().into())));
+    let whose = if agent.is_some() { "a.id = ?4" } else { "true" };
+    let mut statement = conn.prepare_cached(&format!(
         "SELECT a.id, h.at, h.overall, h.sections, h.since FROM agents a JOIN health_changes h ON h.agent = a.num
-         WHERE (?1 IS NULL OR a.id = ?1) AND h.at <= ?3
-            AND h.at >= coalesce((SELECT max(at) FROM health_changes WHERE agent = a.num AND at <= ?2), ?2)
-         ORDER BY a.id, h.at, h.id LIMIT ?4",
-    )?;
-    let values = params![agent.map(PeerId::as_str), from.millis(), to.millis(), limit];
-    let rows = statement.query_map(values, |row| {
+         WHERE {whose} AND h.at <= ?2
+            AND h.at >= coalesce((SELECT max(at) FROM health_changes WHERE agent = a.num AND at <= ?1), ?1)
+         ORDER BY a.id, h.at, h.id LIMIT ?3"
+    ))?;
+    let rows = statement.query_map(&values[..], |row| {
         let overall = |text: &str| ALL.into_iter().find(|one| one.name() == text);
         Ok(HealthRow {
             agent: peer(row, 0)?,
@@ -60,7 +61,7 @@ fn changes(
             since: row.get(4)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 const ALL: [Overall; 4] = [Overall::Unknown, Overall::Ok, Overall::Warn, Overall::Crit];

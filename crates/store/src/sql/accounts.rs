@@ -8,12 +8,11 @@ use convoke_core::id::{SessionId, TokenId};
 use convoke_core::journal::Draft;
 use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
-use super::SqliteStore;
 use super::row::{blob, json, maybe_blob, named, time, uuid};
 use super::writer::{SMALL, Tx};
+use super::{Connection, OptionalExtension as _, Params, SqlStore, params};
 use crate::error::StoreError;
 use crate::seal::DataKey;
 use crate::{Accounts, Ends, LinkRow, PasskeyRow, PasswordHash, Result, SessionRow, UserRow};
@@ -24,7 +23,7 @@ fn purpose(user: TokenId) -> String {
 }
 
 #[async_trait]
-impl Accounts for SqliteStore {
+impl Accounts for SqlStore {
     async fn users(&self) -> Result<Vec<UserRow>> {
         let key = Arc::clone(&self.key);
         self.readers.read(move |conn| users(conn, &key)).await
@@ -80,7 +79,7 @@ impl Accounts for SqliteStore {
 
     async fn pause_token(&self, id: TokenId, paused: bool, record: Draft) -> Result<bool> {
         let sql = match paused {
-            true => "INSERT OR IGNORE INTO paused_tokens VALUES (?1)",
+            true => "INSERT INTO paused_tokens VALUES (?1) ON CONFLICT DO NOTHING",
             false => "DELETE FROM paused_tokens WHERE id = ?1",
         };
         let work = move |tx: &mut Tx<'_>| changed(tx, sql, params![bytes(id.uuid())], &record);
@@ -97,12 +96,12 @@ impl Accounts for SqliteStore {
 
     async fn remove_passkey(&self, user: TokenId, id: &str, record: Draft) -> Result<bool> {
         let id = id.to_owned();
-        let sql = "DELETE FROM passkeys WHERE user = ?1 AND id = ?2";
+        let sql = "DELETE FROM passkeys WHERE \"user\" = ?1 AND id = ?2";
         self.queue.withdraw(SMALL, move |tx| changed(tx, sql, params![bytes(user.uuid()), id], &record)).await
     }
 }
 
-impl SqliteStore {
+impl SqlStore {
     fn sealed_totp(&self, user: &UserRow) -> Result<Option<Vec<u8>>> {
         user.totp.as_ref().map(|secret| self.key.seal(&purpose(user.id), secret.reveal())).transpose()
     }
@@ -117,7 +116,7 @@ fn id_bytes(id: Option<TokenId>) -> Option<[u8; 16]> {
 }
 
 /// Makes one change, and records it if there was something to change.
-fn changed(tx: &mut Tx<'_>, sql: &str, params: impl rusqlite::Params, record: &Draft) -> Result<bool> {
+fn changed(tx: &mut Tx<'_>, sql: &str, params: impl Params, record: &Draft) -> Result<bool> {
     let changed = tx.conn.prepare_cached(sql)?.execute(params)?;
     if changed > 0 {
         tx.append(record)?;
@@ -125,7 +124,7 @@ fn changed(tx: &mut Tx<'_>, sql: &str, params: impl rusqlite::Params, record: &D
     Ok(changed > 0)
 }
 
-fn users(conn: &Connection, key: &DataKey) -> Result<Vec<UserRow>> {
+pub(super) fn users(conn: &Connection, key: &DataKey) -> Result<Vec<UserRow>> {
     let mut statement =
         conn.prepare_cached("SELECT id, name, role, scopes, password, totp, created_at FROM users ORDER BY name")?;
     let rows = statement.query_map([], |row| {
@@ -134,11 +133,11 @@ fn users(conn: &Connection, key: &DataKey) -> Result<Vec<UserRow>> {
             name: row.get(1)?,
             role: named(row, 2, Role::parse)?,
             scopes: json(row, 3)?,
-            password: row.get::<_, Option<String>>(4)?.map(PasswordHash),
+            password: row.get::<Option<String>>(4)?.map(PasswordHash),
             totp: None,
             created_at: time(row, 6)?,
         };
-        Ok((user, row.get::<_, Option<Vec<u8>>>(5)?))
+        Ok((user, row.get::<Option<Vec<u8>>>(5)?))
     })?;
     rows.map(|row| {
         let (mut user, sealed) = row?;
@@ -177,8 +176,8 @@ fn add_user(
         put_link(tx.conn, link)?;
     }
     // The first user's arrival ends what the welcome link was for.
-    tx.conn.prepare_cached("DELETE FROM sign_in_links WHERE user IS NULL")?.execute([])?;
-    tx.conn.prepare_cached("DELETE FROM sessions WHERE user IS NULL")?.execute([])?;
+    tx.conn.prepare_cached("DELETE FROM sign_in_links WHERE \"user\" IS NULL")?.execute([])?;
+    tx.conn.prepare_cached("DELETE FROM sessions WHERE \"user\" IS NULL")?.execute([])?;
     tx.append(record)?;
     Ok(())
 }
@@ -186,22 +185,17 @@ fn add_user(
 fn set_user(tx: &mut Tx<'_>, user: &UserRow, totp: Option<&[u8]>, ends: Ends, record: &Draft) -> Result<bool> {
     let set = "UPDATE users SET role = ?2, scopes = ?3, password = ?4, totp = ?5 WHERE id = ?1";
     let id = bytes(user.id.uuid());
-    let values = params![
-        id,
-        user.role.name(),
-        super::people::text(&user.scopes),
-        user.password.as_ref().map(|hash| &hash.0),
-        totp
-    ];
+    let (scopes, password) = (super::people::text(&user.scopes), user.password.as_ref().map(|hash| &hash.0));
+    let values = params![id, user.role.name(), scopes, password, totp];
     if !changed(tx, set, values, record)? {
         return Ok(false);
     }
     if let Ends::AllBut(kept) = ends {
         let kept = kept.map(|id| bytes(id.uuid()));
         tx.conn
-            .prepare_cached("DELETE FROM sessions WHERE user = ?1 AND id IS NOT ?2")?
+            .prepare_cached("DELETE FROM sessions WHERE \"user\" = ?1 AND id IS DISTINCT FROM ?2")?
             .execute(params![id, kept])?;
-        tx.conn.prepare_cached("DELETE FROM sign_in_links WHERE user = ?1")?.execute([id])?;
+        tx.conn.prepare_cached("DELETE FROM sign_in_links WHERE \"user\" = ?1")?.execute([id])?;
     }
     Ok(true)
 }
@@ -220,7 +214,7 @@ fn remove_user(tx: &mut Tx<'_>, id: TokenId, now: Timestamp, record: &Draft) -> 
 fn sessions(conn: &Connection, now: Timestamp) -> Result<Vec<SessionRow>> {
     conn.prepare_cached("DELETE FROM sessions WHERE expires_at <= ?1")?.execute([now.millis()])?;
     let mut statement = conn.prepare_cached(
-        "SELECT id, user, hash, created_at, expires_at, stepped_up_at, address, browser FROM sessions ORDER BY created_at",
+        "SELECT id, \"user\", hash, created_at, expires_at, stepped_up_at, address, browser FROM sessions ORDER BY created_at",
     )?;
     let rows = statement.query_map([], |row| {
         Ok(SessionRow {
@@ -234,22 +228,26 @@ fn sessions(conn: &Connection, now: Timestamp) -> Result<Vec<SessionRow>> {
             browser: row.get(7)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
+const PUT_SESSION: &str = "INSERT INTO sessions (id, \"user\", hash, created_at, expires_at, stepped_up_at, address, browser)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+     ON CONFLICT (id) DO UPDATE SET \"user\" = excluded.\"user\", hash = excluded.hash, created_at = excluded.created_at,
+        expires_at = excluded.expires_at, stepped_up_at = excluded.stepped_up_at, address = excluded.address,
+        browser = excluded.browser";
+
 fn put_session(tx: &mut Tx<'_>, session: &SessionRow, record: Option<&Draft>) -> Result<()> {
-    tx.conn.prepare_cached("INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute(
-        params![
-            bytes(session.id.uuid()),
-            id_bytes(session.user),
-            session.hash.0,
-            session.created_at.millis(),
-            session.expires_at.millis(),
-            session.stepped_up_at.millis(),
-            session.address,
-            session.browser,
-        ],
-    )?;
+    tx.conn.prepare_cached(PUT_SESSION)?.execute(params![
+        bytes(session.id.uuid()),
+        id_bytes(session.user),
+        session.hash.0,
+        session.created_at.millis(),
+        session.expires_at.millis(),
+        session.stepped_up_at.millis(),
+        session.address,
+        session.browser,
+    ])?;
     if let Some(record) = record {
         tx.append(record)?;
     }
@@ -258,16 +256,17 @@ fn put_session(tx: &mut Tx<'_>, session: &SessionRow, record: Option<&Draft>) ->
 
 fn link(conn: &Connection, hash: TokenHash, now: Timestamp) -> Result<Option<LinkRow>> {
     let mut statement =
-        conn.prepare_cached("SELECT user, expires_at FROM sign_in_links WHERE hash = ?1 AND expires_at > ?2")?;
+        conn.prepare_cached("SELECT \"user\", expires_at FROM sign_in_links WHERE hash = ?1 AND expires_at > ?2")?;
     let found = statement.query_row(params![hash.0, now.millis()], |row| {
         let user = maybe_blob(row, 0)?.map(|id| TokenId::new(Uuid::from_bytes(id)));
         Ok(LinkRow { hash, user, expires_at: time(row, 1)? })
     });
-    Ok(found.optional()?)
+    found.optional()
 }
 
 fn put_link(conn: &Connection, link: &LinkRow) -> Result<()> {
-    conn.prepare_cached("DELETE FROM sign_in_links WHERE user IS ?1")?.execute([id_bytes(link.user)])?;
+    conn.prepare_cached("DELETE FROM sign_in_links WHERE \"user\" IS NOT DISTINCT FROM ?1")?
+        .execute([id_bytes(link.user)])?;
     conn.prepare_cached("INSERT INTO sign_in_links VALUES (?1, ?2, ?3)")?.execute(params![
         link.hash.0,
         id_bytes(link.user),
@@ -279,7 +278,9 @@ fn put_link(conn: &Connection, link: &LinkRow) -> Result<()> {
 fn use_link(tx: &mut Tx<'_>, hash: TokenHash, session: &SessionRow, record: &Draft) -> Result<bool> {
     let used = tx
         .conn
-        .prepare_cached("DELETE FROM sign_in_links WHERE hash = ?1 AND user IS ?2 AND expires_at > ?3")?
+        .prepare_cached(
+            "DELETE FROM sign_in_links WHERE hash = ?1 AND \"user\" IS NOT DISTINCT FROM ?2 AND expires_at > ?3",
+        )?
         .execute(params![hash.0, id_bytes(session.user), session.created_at.millis()])?;
     if used > 0 {
         put_session(tx, session, Some(record))?;
@@ -288,7 +289,8 @@ fn use_link(tx: &mut Tx<'_>, hash: TokenHash, session: &SessionRow, record: &Dra
 }
 
 fn passkeys(conn: &Connection) -> Result<Vec<PasskeyRow>> {
-    let mut statement = conn.prepare_cached("SELECT id, user, name, body, created_at FROM passkeys ORDER BY num")?;
+    let mut statement =
+        conn.prepare_cached("SELECT id, \"user\", name, body, created_at FROM passkeys ORDER BY num")?;
     let rows = statement.query_map([], |row| {
         Ok(PasskeyRow {
             id: row.get(0)?,
@@ -298,21 +300,21 @@ fn passkeys(conn: &Connection) -> Result<Vec<PasskeyRow>> {
             created_at: time(row, 4)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 fn paused_tokens(conn: &Connection) -> Result<Vec<TokenId>> {
     let mut statement = conn.prepare_cached("SELECT id FROM paused_tokens")?;
     let rows = statement.query_map([], |row| uuid(row, 0).map(TokenId::new))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 fn put_passkey(tx: &mut Tx<'_>, passkey: &PasskeyRow, record: Option<&Draft>) -> Result<()> {
     let put = tx
         .conn
         .prepare_cached(
-            "INSERT INTO passkeys (id, user, name, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (id) DO UPDATE SET name = excluded.name, body = excluded.body WHERE user = excluded.user",
+            "INSERT INTO passkeys (id, \"user\", name, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (id) DO UPDATE SET name = excluded.name, body = excluded.body WHERE passkeys.\"user\" = excluded.\"user\"",
         )?
         .execute(params![
             passkey.id,
@@ -333,9 +335,9 @@ fn put_passkey(tx: &mut Tx<'_>, passkey: &PasskeyRow, record: Option<&Draft>) ->
 /// Seals the secrets of one-time codes anew. Answers how many there were.
 pub(super) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
     let values: Vec<([u8; 16], Vec<u8>)> = conn
-        .prepare("SELECT id, totp FROM users WHERE totp IS NOT NULL")?
+        .prepare_cached("SELECT id, totp FROM users WHERE totp IS NOT NULL")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     for (id, sealed) in &values {
         let purpose = purpose(TokenId::new(Uuid::from_bytes(*id)));
         let value = new.seal(&purpose, old.open(&purpose, sealed)?.reveal())?;

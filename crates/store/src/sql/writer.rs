@@ -12,19 +12,16 @@ use std::thread;
 use convoke_core::id::HubId;
 use convoke_core::journal::{Chain, Draft};
 use ed25519_dalek::SigningKey;
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::queue::{self, Incoming, Queue};
-use super::reserve::Reserve;
-use super::wal::WalKeeper;
-use super::{journal, telemetry};
+use super::{Connection, journal, telemetry};
 use crate::error::StoreError;
-use crate::files::DirLock;
+use crate::store::now;
 use crate::{Lossy, Observer, Result};
 
 /// About how many bytes a change without a large part holds.
-pub(super) const SMALL: usize = 1_024;
+pub(crate) const SMALL: usize = 1_024;
 /// Records after which the chain's end is signed without being asked.
 const SIGN_EVERY: u64 = 1_000;
 
@@ -32,7 +29,7 @@ const SIGN_EVERY: u64 = 1_000;
 const MAX_OWED: usize = 10_000;
 
 /// A change as the writer takes it.
-pub(super) enum Op {
+pub(crate) enum Op {
     /// A journal record: the most frequent change, so it goes without a savepoint.
     Append(Box<Draft>, oneshot::Sender<Result<u64>>),
     /// What nobody waits for.
@@ -44,7 +41,7 @@ pub(super) enum Op {
 }
 
 /// A change that answers something.
-pub(super) trait Work: Send {
+pub(crate) trait Work: Send {
     /// Makes the change and keeps its answer. An error undoes this change only, unless the storage failed.
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<()>;
     /// Sends the answer, once the transaction was committed or has failed.
@@ -59,7 +56,7 @@ pub(super) trait Work: Send {
 
 impl Op {
     /// Whether a caller waits for it.
-    pub(super) fn is_urgent(&self) -> bool {
+    pub(crate) fn is_urgent(&self) -> bool {
         !matches!(self, Self::Lossy(_))
     }
 }
@@ -76,14 +73,14 @@ impl fmt::Debug for Op {
 }
 
 /// A change made by a closure.
-pub(super) struct Request<F, T> {
+pub(crate) struct Request<F, T> {
     work: Option<F>,
     answer: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
 }
 
 impl<F, T> Request<F, T> {
-    pub(super) fn new(work: F, reply: oneshot::Sender<Result<T>>) -> Self {
+    pub(crate) fn new(work: F, reply: oneshot::Sender<Result<T>>) -> Self {
         Self { work: Some(work), answer: None, reply }
     }
 }
@@ -110,14 +107,14 @@ where
 }
 
 /// A change that withdraws something: made again and again until it is kept.
-pub(super) struct Withdrawal<F, T> {
+pub(crate) struct Withdrawal<F, T> {
     work: F,
     answer: Option<Result<T>>,
     reply: Option<oneshot::Sender<Result<T>>>,
 }
 
 impl<F, T> Withdrawal<F, T> {
-    pub(super) fn new(work: F, reply: oneshot::Sender<Result<T>>) -> Self {
+    pub(crate) fn new(work: F, reply: oneshot::Sender<Result<T>>) -> Self {
         Self { work, answer: None, reply: Some(reply) }
     }
 
@@ -155,29 +152,31 @@ where
 }
 
 /// What a change sees: the connection inside the group's transaction, and the chain.
-pub(super) struct Tx<'a> {
-    pub(super) conn: &'a Connection,
+pub(crate) struct Tx<'a> {
+    pub(crate) conn: &'a Connection,
     chain: &'a mut Chain,
     signed: &'a mut u64,
     signer: &'a SigningKey,
+    batch: &'a mut journal::Batch,
 }
 
 impl Tx<'_> {
     /// The hub that writes.
-    pub(super) fn hub_id(&self) -> HubId {
+    pub(crate) fn hub_id(&self) -> HubId {
         self.chain.hub_id()
     }
 
     /// Appends a record.
-    pub(super) fn append(&mut self, draft: &Draft) -> Result<u64> {
+    pub(crate) fn append(&mut self, draft: &Draft) -> Result<u64> {
         let draft = draft.bounded();
         let sealed = self.chain.seal(&draft);
-        journal::put(self.conn, self.hub_id(), &sealed, &draft)?;
-        Ok(sealed.seq)
+        let seq = sealed.seq;
+        journal::put(self.conn, self.hub_id(), sealed, &draft, self.batch)?;
+        Ok(seq)
     }
 
     /// Signs the chain's end, unless it is signed.
-    pub(super) fn sign(&mut self, now: convoke_core::time::Timestamp) -> Result<()> {
+    pub(crate) fn sign(&mut self, now: convoke_core::time::Timestamp) -> Result<()> {
         if *self.signed < self.chain.seq() {
             journal::sign(self.conn, self.chain, self.signer, now)?;
             *self.signed = self.chain.seq();
@@ -188,14 +187,14 @@ impl Tx<'_> {
 
 /// What the writer tells others: the store's counters, and what was committed.
 #[derive(Default)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     observer: OnceLock<Observer>,
-    pub(super) commits: AtomicU64,
-    pub(super) writes: AtomicU64,
-    pub(super) lost: AtomicU64,
-    pub(super) journal_seq: AtomicU64,
-    pub(super) failing: AtomicBool,
-    pub(super) owed: AtomicU64,
+    pub(crate) commits: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    pub(crate) lost: AtomicU64,
+    pub(crate) journal_seq: AtomicU64,
+    pub(crate) failing: AtomicBool,
+    pub(crate) owed: AtomicU64,
 }
 
 impl fmt::Debug for Numbers {
@@ -206,7 +205,7 @@ impl fmt::Debug for Numbers {
 
 impl Numbers {
     /// Sets the observer of commits; the first one stays.
-    pub(super) fn observed_by(&self, observer: Observer) {
+    pub(crate) fn observed_by(&self, observer: Observer) {
         let _ = self.observer.set(observer);
     }
 
@@ -231,25 +230,41 @@ impl Numbers {
 }
 
 /// Everything the writer owns.
-pub(super) struct Writer {
-    pub(super) conn: Connection,
+pub(crate) struct Writer {
+    pub(crate) conn: Connection,
     /// The journal's end.
-    pub(super) chain: Chain,
+    pub(crate) chain: Chain,
     /// The last record that a checkpoint covers.
-    pub(super) signed: u64,
-    pub(super) signer: Arc<SigningKey>,
-    pub(super) wal: WalKeeper,
-    /// Space for what withdraws something.
-    pub(super) reserve: Reserve,
+    pub(crate) signed: u64,
+    pub(crate) signer: Arc<SigningKey>,
     /// Withdrawals that could not be kept, oldest first.
-    pub(super) owed: Vec<Box<dyn Work>>,
-    /// Held for as long as anything may be written.
-    pub(super) lock: DirLock,
+    pub(crate) owed: Vec<Box<dyn Work>>,
+    pub(crate) guard: Box<dyn Guard>,
+}
+
+/// What an engine does around the writer's transactions. Held for as long as anything may be written.
+pub(crate) trait Guard: Send {
+    /// Before a transaction: makes a lost connection anew. Then the end of the chain may be another: it is answered.
+    fn ready(&mut self, conn: &mut Connection) -> Result<Option<(Chain, u64)>>;
+    /// Begins a transaction in which this hub may write.
+    fn begin(&mut self, conn: &Connection) -> Result<()>;
+    /// Commits it.
+    fn commit(&mut self, conn: &Connection) -> Result<()>;
+    /// After a transaction of about so many bytes.
+    fn after_commit(&mut self, conn: &Connection, bytes: usize);
+    /// Frees the space that is held for what withdraws something. False when there was none.
+    fn free_reserve(&mut self) -> bool {
+        false
+    }
+    /// Takes that space again.
+    fn fill_reserve(&mut self) {}
+    /// The last thing that happens; with the guard goes whatever kept others out.
+    fn close(self: Box<Self>, conn: Connection);
 }
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(self, queue_limit: usize) -> Result<Queue> {
+    pub(crate) fn start(self, queue_limit: usize) -> Result<Queue> {
         let numbers = Arc::new(Numbers::default());
         numbers.journal_seq.store(self.chain.seq(), Relaxed);
         let (queue, incoming) = queue::queue(queue_limit, Arc::clone(&numbers));
@@ -265,8 +280,7 @@ impl Writer {
         while stop.is_none() {
             let Some(group) = incoming.next_group() else { break };
             stop = self.commit(group.ops, numbers);
-            self.wal.after_commit(&self.conn, group.bytes);
-            self.reserve.refill();
+            self.guard.after_commit(&self.conn, group.bytes);
         }
         // Late callers are refused before the directory is released.
         drop(incoming);
@@ -326,11 +340,11 @@ impl Writer {
             work.answer(Err(StoreError::DiskFull));
         }
         self.owed.append(&mut withdrawn);
-        let freed = self.reserve.free();
+        let freed = self.guard.free_reserve();
         let _ = self.keep_owed(numbers);
         if freed {
             // Before anything else takes the space.
-            self.reserve.fill();
+            self.guard.fill_reserve();
         }
         self.owed.iter_mut().for_each(|work| work.owe());
         numbers.owed.store(self.owed.len() as u64, Relaxed);
@@ -357,11 +371,15 @@ impl Writer {
 
     /// One group in one transaction, which is undone if any of it fails.
     fn try_commit(&mut self, group: Vec<Op>, numbers: &Numbers, answers: &mut Vec<Answer>) -> Result<()> {
+        let ready = self.guard.ready(&mut self.conn);
+        if let Ok(Some(end)) = &ready {
+            (self.chain, self.signed) = end.clone();
+        }
         let (chain, signed) = (self.chain.clone(), self.signed);
         let writes = group.len() as u64;
-        let committed = self.transact(group, numbers, answers);
+        let committed = self.transact(ready.err(), group, numbers, answers);
         if let Err(error) = &committed {
-            if !self.conn.is_autocommit() {
+            if is_in_transaction(&self.conn) {
                 // A rollback can only fail when there is nothing left to roll back.
                 let _ = self.conn.execute_batch("ROLLBACK");
             }
@@ -380,9 +398,17 @@ impl Writer {
         committed
     }
 
-    fn transact(&mut self, group: Vec<Op>, numbers: &Numbers, answers: &mut Vec<Answer>) -> Result<()> {
-        let mut failed = begin(&self.conn).err();
-        let mut tx = Tx { conn: &self.conn, chain: &mut self.chain, signed: &mut self.signed, signer: &self.signer };
+    fn transact(
+        &mut self,
+        unready: Option<StoreError>,
+        group: Vec<Op>,
+        numbers: &Numbers,
+        answers: &mut Vec<Answer>,
+    ) -> Result<()> {
+        let mut failed = unready.or_else(|| self.guard.begin(&self.conn).err());
+        let mut batch = journal::Batch::default();
+        let Self { conn, chain, signed, signer, .. } = self;
+        let mut tx = Tx { conn, chain, signed, signer, batch: &mut batch };
         for op in group {
             // After a failure nothing more is tried, but every caller must still get an answer.
             let outcome = match op {
@@ -412,31 +438,30 @@ impl Writer {
             return Err(error);
         }
         if tx.chain.seq() - *tx.signed >= SIGN_EVERY {
-            tx.sign(super::now())?;
+            tx.sign(now())?;
         }
         if numbers.failing.load(Relaxed) {
             // A commit whose sync failed may stand in the log whole, until another is written over it. A commit that changes
             // nothing is not written, and would not show that the database can be, either.
-            super::set_meta(&self.conn, "write_failed_until", &super::now().to_string())?;
+            super::set_meta(tx.conn, "write_failed_until", &now().to_string())?;
         }
-        self.conn.prepare_cached("COMMIT")?.execute([])?;
-        Ok(())
+        let hub_id = tx.hub_id();
+        batch.flush(&self.conn, hub_id)?;
+        self.guard.commit(&self.conn)
     }
 
-    /// Signs the chain's end, empties the write-ahead log and releases the directory.
+    /// Signs the chain's end and lets others write.
     fn close(mut self) -> Result<()> {
         let signed = self.sign_end();
-        self.wal.finish();
-        // Emptied, so that a copy of hub.db alone is whole. A reader that is still there may prevent it; no harm.
-        let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        drop(self.conn);
-        drop(self.lock);
+        self.guard.close(self.conn);
         signed
     }
 
     fn sign_end(&mut self) -> Result<()> {
         if self.signed < self.chain.seq() {
-            journal::sign(&self.conn, &self.chain, &self.signer, super::now())?;
+            self.guard.begin(&self.conn)?;
+            journal::sign(&self.conn, &self.chain, &self.signer, now())?;
+            self.guard.commit(&self.conn)?;
         }
         Ok(())
     }
@@ -470,23 +495,26 @@ fn is_owed(committed: &Result<()>) -> bool {
 
 /// Runs a change that may fail on its own: then it, and its records, are undone, and the group goes on.
 fn guarded(tx: &mut Tx<'_>, work: &mut dyn Work) -> Result<()> {
-    let (chain, signed) = (tx.chain.clone(), *tx.signed);
+    let (chain, signed, mark) = (tx.chain.clone(), *tx.signed, tx.batch.mark());
     tx.conn.prepare_cached("SAVEPOINT work")?.execute([])?;
     let Err(error) = work.run(tx) else {
         tx.conn.prepare_cached("RELEASE work")?.execute([])?;
         return Ok(());
     };
     // Some errors make SQLite give up the whole transaction; then there is no savepoint to go back to.
-    if error.is_of_the_storage() || tx.conn.is_autocommit() {
+    if error.is_of_the_storage() || !is_in_transaction(tx.conn) {
         return Err(error);
     }
     tx.conn.execute_batch("ROLLBACK TO work; RELEASE work")?;
     *tx.chain = chain;
     *tx.signed = signed;
+    tx.batch.back_to(mark);
     Ok(())
 }
 
-fn begin(conn: &Connection) -> Result<()> {
-    conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    Ok(())
+fn is_in_transaction(conn: &Connection) -> bool {
+    match conn {
+        Connection::Sqlite(conn) => !conn.is_autocommit(),
+        Connection::Postgres(session) => session.is_usable(),
+    }
 }

@@ -3,15 +3,14 @@
 use async_trait::async_trait;
 use convoke_core::id::PeerId;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::SqliteStore;
-use super::row::{named, time};
+use super::row::{peer, time};
 use super::writer::{Op, Tx};
+use super::{Connection, OptionalExtension as _, Param as _, Row, SqlStore, Value, params};
 use crate::{Before, LogFilter, LogRow, Lossy, Observer, PAGE_BYTES, Result, SnapshotRow, Telemetry};
 
 #[async_trait]
-impl Telemetry for SqliteStore {
+impl Telemetry for SqlStore {
     fn on_committed(&self, observer: Observer) {
         self.queue.numbers().observed_by(observer);
     }
@@ -81,7 +80,7 @@ pub(super) fn take(tx: &mut Tx<'_>, item: &mut Lossy) -> Result<()> {
         }
         Lossy::TokenUsed(id, at) => {
             tx.conn
-                .prepare_cached("UPDATE tokens SET last_used = max(coalesce(last_used, 0), ?2) WHERE id = ?1")?
+                .prepare_cached("UPDATE tokens SET last_used = ?2 WHERE id = ?1 AND coalesce(last_used, 0) < ?2")?
                 .execute(params![id.uuid().into_bytes(), at.millis()])?;
             Ok(())
         }
@@ -89,11 +88,11 @@ pub(super) fn take(tx: &mut Tx<'_>, item: &mut Lossy) -> Result<()> {
     }
 }
 
-pub(super) const MARKS: &str =
+pub(crate) const MARKS: &str =
     "SELECT a.num, m.latest_snapshot FROM agents a LEFT JOIN agent_marks m ON m.num = a.num WHERE a.id = ?1";
 
 /// An agent's number and its latest snapshot.
-pub(super) fn marks(conn: &Connection, agent: &PeerId) -> Result<Option<(i64, Option<i64>)>> {
+pub(crate) fn marks(conn: &Connection, agent: &PeerId) -> Result<Option<(i64, Option<i64>)>> {
     let found =
         conn.prepare_cached(MARKS)?.query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     Ok(found)
@@ -101,18 +100,22 @@ pub(super) fn marks(conn: &Connection, agent: &PeerId) -> Result<Option<(i64, Op
 
 fn keep_snapshot(conn: &Connection, snapshot: &SnapshotRow) -> Result<()> {
     let Some((num, previous)) = marks(conn, &snapshot.agent)? else { return Ok(()) };
-    let id = conn
+    let id: i64 = conn
         .prepare_cached(
-            "INSERT INTO snapshots (agent, previous, received_at, collected_at, health, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO snapshots (agent, previous, received_at, collected_at, health, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             RETURNING id",
         )?
-        .insert(params![
-            num,
-            previous,
-            snapshot.received_at.millis(),
-            snapshot.collected_at,
-            snapshot.health,
-            snapshot.body
-        ])?;
+        .query_row(
+            params![
+                num,
+                previous,
+                snapshot.received_at.millis(),
+                snapshot.collected_at,
+                snapshot.health,
+                snapshot.body
+            ],
+            |row| row.get(0),
+        )?;
     conn.prepare_cached(
         "INSERT INTO agent_marks (num, latest_snapshot) VALUES (?1, ?2)
          ON CONFLICT (num) DO UPDATE SET latest_snapshot = excluded.latest_snapshot",
@@ -124,10 +127,10 @@ fn keep_snapshot(conn: &Connection, snapshot: &SnapshotRow) -> Result<()> {
 fn keep_logs(conn: &Connection, lines: &mut [LogRow]) -> Result<()> {
     let mut statement = conn.prepare_cached(
         "INSERT INTO logs (received_at, agent, source, level, at, target, message, fields)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id",
     )?;
     for line in lines {
-        line.id = statement.insert(params![
+        let values = params![
             line.received_at.millis(),
             line.agent.as_ref().map(PeerId::as_str),
             line.source,
@@ -136,7 +139,8 @@ fn keep_logs(conn: &Connection, lines: &mut [LogRow]) -> Result<()> {
             line.target,
             line.message,
             line.fields,
-        ])?;
+        ];
+        line.id = statement.query_row(values, |row| row.get(0))?;
     }
     Ok(())
 }
@@ -190,42 +194,46 @@ pub(super) fn snapshots(
 
 /// Log lines in order of arrival.
 pub(super) fn logs(conn: &Connection, filter: &LogFilter) -> Result<Vec<LogRow>> {
-    // "At or above": everything up to it in the list. A level that is not in the list stands for itself.
-    let levels = filter.level.as_deref().map(|level| {
-        let up_to = LEVELS.iter().position(|known| *known == level).map(|rank| &LEVELS[..=rank]);
-        serde_json::to_string(up_to.unwrap_or(&[level])).expect("a list of strings serialises")
-    });
+    let mut values = vec![Value::Int(filter.after.unwrap_or(0)), Value::Int(filter.limit.min(MAX_PAGE).into())];
     let index = if filter.agent.is_some() { "INDEXED BY logs_agent" } else { "NOT INDEXED" };
     // What a removed agent left is not read, though it may not be swept away yet: another may have its name.
-    let which = if filter.agent.is_some() {
-        "agent = ?3 AND id > max(?1, (SELECT coalesce(max(last_log), 0) FROM sweeps WHERE agent = ?3))"
-    } else {
-        "?3 IS NULL AND id > ?1
-         AND NOT EXISTS (SELECT 1 FROM sweeps s WHERE s.agent = logs.agent AND logs.id <= s.last_log)"
-    };
-    let order = if filter.before.is_some() { "DESC" } else { "ASC" };
+    let mut which =
+        "id > ?1 AND NOT EXISTS (SELECT 1 FROM sweeps s WHERE s.agent = logs.agent AND logs.id <= s.last_log)"
+            .to_owned();
+    if let Some(agent) = &filter.agent {
+        values.push(agent.as_str().value());
+        which =
+            "agent = ?3 AND id > ?1 AND id > (SELECT coalesce(max(last_log), 0) FROM sweeps WHERE agent = ?3)".into();
+    }
+    if let Some(level) = &filter.level {
+        // "At or above": everything up to it in the list. A level that is not in the list stands for itself.
+        let rank = LEVELS.iter().position(|known| known == level);
+        let levels = rank.map_or_else(|| vec![level.as_str()], |rank| LEVELS[..=rank].to_vec());
+        let places: Vec<_> = (1..=levels.len()).map(|n| format!("?{}", values.len() + n)).collect();
+        which += &format!(" AND level IN ({})", places.join(", "));
+        values.extend(levels.into_iter().map(|level| Value::Text(level.into())));
+    }
+    let mut order = "ASC";
+    if let Some(before) = filter.before {
+        order = "DESC";
+        values.push(Value::Int(before));
+        which += &format!(" AND id < ?{}", values.len());
+    }
+    if let Some(text) = &filter.text {
+        let text = text.to_ascii_lowercase().replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        values.push(Value::Text(format!("%{text}%").into()));
+        which += &format!(" AND lower(message) LIKE ?{} ESCAPE '\\'", values.len());
+    }
     let mut statement = conn.prepare_cached(&format!(
         "SELECT id, at, received_at, agent, source, level, target, message, fields FROM logs {index}
-         WHERE {which} AND id < ?5 AND (?2 IS NULL OR level IN (SELECT value FROM json_each(?2)))
-         AND (?6 IS NULL OR instr(lower(message), lower(?6)) > 0)
-         ORDER BY id {order} LIMIT ?4"
+         WHERE {which} ORDER BY id {order} LIMIT ?2"
     ))?;
-    let rows = statement.query_map(
-        params![
-            filter.after.unwrap_or(0),
-            levels,
-            filter.agent.as_ref().map(PeerId::as_str),
-            filter.limit.min(MAX_PAGE),
-            filter.before.unwrap_or(i64::MAX),
-            filter.text,
-        ],
-        log_row,
-    )?;
+    let rows = statement.query_map(&values[..], log_row)?;
     page(rows, LogRow::bytes)
 }
 
 /// Rows until they have as many bytes as a page.
-pub(super) fn page<T>(rows: impl Iterator<Item = rusqlite::Result<T>>, size: impl Fn(&T) -> usize) -> Result<Vec<T>> {
+pub(super) fn page<T>(rows: impl Iterator<Item = Result<T>>, size: impl Fn(&T) -> usize) -> Result<Vec<T>> {
     let (mut page, mut bytes) = (Vec::new(), 0);
     for row in rows {
         let row = row?;
@@ -238,16 +246,13 @@ pub(super) fn page<T>(rows: impl Iterator<Item = rusqlite::Result<T>>, size: imp
     Ok(page)
 }
 
-fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
+fn log_row(row: &Row<'_>) -> Result<LogRow> {
     let agent: Option<String> = row.get(3)?;
     Ok(LogRow {
         id: row.get(0)?,
         at: row.get(1)?,
         received_at: time(row, 2)?,
-        agent: match agent {
-            Some(_) => Some(named(row, 3, |text| PeerId::parse(text).ok())?),
-            None => None,
-        },
+        agent: agent.map(|_| peer(row, 3)).transpose()?,
         source: row.get(4)?,
         level: row.get(5)?,
         target: row.get(6)?,
@@ -261,12 +266,12 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
 pub(super) fn prune_snapshots(tx: &mut Tx<'_>, before: Timestamp, from: i64) -> Result<(u64, Option<i64>)> {
     const PIECE: usize = 200;
     let mut statement = tx.conn.prepare_cached(
-        "SELECT s.id, s.received_at, m.latest_snapshot IS s.id FROM snapshots s LEFT JOIN agent_marks m ON m.num = s.agent
+        "SELECT s.id, s.received_at, m.latest_snapshot IS NOT DISTINCT FROM s.id FROM snapshots s LEFT JOIN agent_marks m ON m.num = s.agent
          WHERE s.id > ?1 ORDER BY s.id LIMIT ?2",
     )?;
     let rows: Vec<(i64, i64, bool)> = statement
         .query_map(params![from, PIECE as i64], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     let mut removed = 0;
     for (id, received_at, latest) in &rows {
         match age(*received_at, before) {
@@ -289,7 +294,7 @@ pub(super) fn prune_logs(tx: &mut Tx<'_>, before: Timestamp, from: i64) -> Resul
         tx.conn.prepare_cached("SELECT id, received_at FROM logs NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?2")?;
     let rows: Vec<(i64, i64)> = statement
         .query_map(params![from, PIECE as i64], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     let mut removed = 0;
     for (id, received_at) in &rows {
         match age(*received_at, before) {
@@ -313,7 +318,7 @@ enum Age {
 fn age(received_at: i64, before: Timestamp) -> Age {
     if received_at < before.millis() {
         Age::Old
-    } else if received_at > super::now().millis() {
+    } else if received_at > crate::store::now().millis() {
         Age::NotYet
     } else {
         Age::Young

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use convoke_core::journal::Draft;
-use rusqlite::{Connection, params};
 
-use super::SqliteStore;
 use super::row::time;
 use super::writer::{SMALL, Tx};
+use super::{Connection, SqlStore, params};
 use crate::Result;
 use crate::seal::DataKey;
 use crate::{RoomRow, Rooms};
@@ -19,7 +18,7 @@ fn purpose(room: &str) -> String {
 }
 
 #[async_trait]
-impl Rooms for SqliteStore {
+impl Rooms for SqlStore {
     async fn rooms(&self) -> Result<Vec<RoomRow>> {
         let key = Arc::clone(&self.key);
         self.readers.read(move |conn| all(conn, &key)).await
@@ -47,11 +46,11 @@ impl Rooms for SqliteStore {
     }
 }
 
-fn all(conn: &Connection, key: &DataKey) -> Result<Vec<RoomRow>> {
+pub(super) fn all(conn: &Connection, key: &DataKey) -> Result<Vec<RoomRow>> {
     let mut statement = conn.prepare_cached("SELECT name, body, key, created_at FROM rooms ORDER BY name")?;
     let rows = statement.query_map([], |row| {
         let name: String = row.get(0)?;
-        Ok((name, row.get::<_, String>(1)?, row.get::<_, Vec<u8>>(2)?, time(row, 3)?))
+        Ok((name, row.get::<String>(1)?, row.get::<Vec<u8>>(2)?, time(row, 3)?))
     })?;
     rows.map(|row| {
         let (name, body, sealed, created_at) = row?;
@@ -64,7 +63,9 @@ fn all(conn: &Connection, key: &DataKey) -> Result<Vec<RoomRow>> {
 fn add(tx: &mut Tx<'_>, room: &RoomRow, sealed: &[u8], record: &Draft) -> Result<bool> {
     let added = tx
         .conn
-        .prepare_cached("INSERT OR IGNORE INTO rooms (name, body, key, created_at) VALUES (?1, ?2, ?3, ?4)")?
+        .prepare_cached(
+            "INSERT INTO rooms (name, body, key, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+        )?
         .execute(params![room.name, room.body, sealed, room.created_at.millis()])?;
     if added > 0 {
         tx.append(record)?;
@@ -92,9 +93,9 @@ fn remove(tx: &mut Tx<'_>, name: &str, record: &Draft) -> Result<bool> {
 /// Seals the rooms' keys anew. Answers how many there were.
 pub(super) fn reseal(conn: &Connection, old: &DataKey, new: &DataKey) -> Result<usize> {
     let values: Vec<(String, Vec<u8>)> = conn
-        .prepare("SELECT name, key FROM rooms")?
+        .prepare_cached("SELECT name, key FROM rooms")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<Result<_>>()?;
     for (room, sealed) in &values {
         let value = new.seal(&purpose(room), old.open(&purpose(room), sealed)?.reveal())?;
         conn.execute("UPDATE rooms SET key = ?2 WHERE name = ?1", params![room, value])?;

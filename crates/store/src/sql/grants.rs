@@ -4,15 +4,14 @@ use async_trait::async_trait;
 use convoke_core::id::{GrantId, TokenId};
 use convoke_core::journal::Draft;
 use convoke_core::time::Timestamp;
-use rusqlite::{Connection, params};
 
-use super::SqliteStore;
 use super::row::{peer, time, uuid};
 use super::writer::{SMALL, Tx};
+use super::{Connection, SqlStore, params};
 use crate::{GrantRow, Grants, Result};
 
 #[async_trait]
-impl Grants for SqliteStore {
+impl Grants for SqlStore {
     async fn grants(&self, now: Timestamp) -> Result<Vec<GrantRow>> {
         self.queue.run(SMALL, move |tx| grants(tx.conn, now)).await
     }
@@ -43,7 +42,7 @@ fn grants(conn: &Connection, now: Timestamp) -> Result<Vec<GrantRow>> {
             expires_at: time(row, 6)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 fn put(tx: &mut Tx<'_>, grant: &GrantRow, record: &Draft) -> Result<()> {

@@ -8,11 +8,11 @@ use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 
 use super::writer::{SMALL, Tx};
-use super::{SqliteStore, agents, sonde};
+use super::{SqlStore, agents, sonde};
 use crate::{AgentRow, EnrolOutcome, EnrolToken, Peers, Result, SondeAgentRow, SondeEnrolled, SondeTokenRow};
 
 #[async_trait]
-impl Peers for SqliteStore {
+impl Peers for SqlStore {
     async fn agents(&self) -> Result<Vec<AgentRow>> {
         self.readers.read(agents::all).await
     }

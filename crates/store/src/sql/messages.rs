@@ -9,12 +9,12 @@ use convoke_core::time::Timestamp;
 
 use super::clients::SealedClient;
 use super::writer::{SMALL, Tx};
-use super::{SqliteStore, clients, outbox, people};
+use super::{SqlStore, clients, outbox, people};
 use crate::Result;
 use crate::{ClientRow, MessageFilter, MessageRow, Messages, OutboxRow, OutboxTotal, RuleRow};
 
 #[async_trait]
-impl Messages for SqliteStore {
+impl Messages for SqlStore {
     async fn clients(&self) -> Result<Vec<ClientRow>> {
         let key = Arc::clone(&self.key);
         self.readers.read(move |conn| clients::all(conn, &key)).await

@@ -1,0 +1,159 @@
+//! PostgreSQL: the tables on a server, which several hubs may share. Each has its row in `hubs` and its own chain.
+
+mod data;
+mod error;
+pub(crate) mod schema;
+mod server;
+mod session;
+
+use std::sync::Arc;
+
+use convoke_core::id::HubId;
+use convoke_core::journal::Chain;
+use ed25519_dalek::SigningKey;
+use uuid::Uuid;
+
+use crate::error::StoreError;
+use crate::files::{DirLock, Paths, private_dir};
+use crate::seal::{DataKey, random};
+use crate::sql::readers::Readers;
+use crate::sql::writer::{Guard, Writer};
+use crate::sql::{self, Connection, HUB_KEY, OptionalExtension as _, PUBLIC_KEY, SqlStore, journal, meta, params};
+use crate::{OpenOptions, Result, keys};
+
+pub(crate) use data::ServerData;
+pub use data::{Moved, migrate};
+pub use server::{BadUrl, Server};
+pub(crate) use session::Session;
+
+/// Opens the store on a server, makes what is missing there, and takes the hub's row for this process.
+pub(crate) fn open(options: &OpenOptions, server: &Server, name: &str) -> Result<SqlStore> {
+    let paths = Paths::new(&options.dir);
+    private_dir(&paths.dir)?;
+    let lock = DirLock::take(&paths)?;
+    if paths.db.exists() {
+        tracing::warn!(
+            "the data is on the server {server} (store.url), and {} is not used; `convoke store migrate` moves it there",
+            paths.db.display()
+        );
+    }
+    let conn = server.connect()?;
+    let (key, hub_key, seat) = schema::locked(&conn, || {
+        schema::migrate(&conn)?;
+        let key = match meta(&conn, "key_id")? {
+            Some(key_id) => keys::load(&paths, options.data_key.as_ref(), &key_id)?,
+            None => {
+                let key = keys::first(&paths, options.data_key.as_ref())?;
+                conn.transaction(|conn| sql::put_defaults(conn, &key))?;
+                key
+            }
+        };
+        let hub_key = sql::own_or_new_key(&conn, &key, HUB_KEY, PUBLIC_KEY, options.hub_seed.as_ref())?;
+        let seat = Seat::take(&conn, name)?;
+        Ok((key, hub_key, seat))
+    })?;
+    let signer = signer(&conn, &key, &hub_key, &seat)?;
+    let (chain, signed) = journal::end(&conn, seat.hub_id)?;
+    let hub_id = seat.hub_id;
+    let guard = Box::new(Member { server: server.clone(), seat, lock });
+    let writer = Writer { conn, chain, signed, signer: Arc::new(signer), owed: Vec::new(), guard };
+    let queue = writer.start(options.queue_limit)?;
+    let reading = server.clone();
+    let readers = Readers::new(Arc::new(move || reading.connect()), options.readers);
+    Ok(SqlStore::new(hub_id, paths, Some(server.clone()), key, hub_key, queue, readers))
+}
+
+/// The key that signs this hub's chain: the first hub's is the one that agents know, the others have their own.
+fn signer(conn: &Connection, key: &DataKey, hub_key: &SigningKey, seat: &Seat) -> Result<SigningKey> {
+    let signer = match seat.is_first {
+        true => hub_key.clone(),
+        false => {
+            let name = format!("journal_key:{}", seat.hub_id);
+            sql::own_or_new_key(conn, key, &name, &format!("{name}:public"), None)?
+        }
+    };
+    let public_key = signer.verifying_key().to_bytes();
+    conn.execute("UPDATE hubs SET public_key = ?2 WHERE id = ?1", params![seat.hub_id.to_string(), public_key])?;
+    Ok(signer)
+}
+
+/// The row of a hub, as one process has it. Whoever takes it next raises its epoch, and from then on this one writes nothing.
+#[derive(Debug)]
+struct Seat {
+    hub_id: HubId,
+    epoch: i64,
+    /// Which process it is, by a random number.
+    instance: [u8; 16],
+    is_first: bool,
+}
+
+impl Seat {
+    fn take(conn: &Connection, name: &str) -> Result<Self> {
+        let instance: [u8; 16] = random()?;
+        let id = Uuid::new_v4().to_string();
+        conn.query_row(
+            "INSERT INTO hubs (id, name, epoch, instance, is_first, since)
+             VALUES (?1, ?2, 1, ?3, (SELECT CASE WHEN count(*) = 0 THEN 1 ELSE 0 END FROM hubs), ?4)
+             ON CONFLICT (name) DO UPDATE SET epoch = hubs.epoch + 1, instance = excluded.instance, since = excluded.since
+             RETURNING id, epoch, is_first",
+            params![id, name, instance, crate::store::now().millis()],
+            |row| {
+                let hub_id = row.text(0)?.parse();
+                let hub_id = hub_id.map_err(|_| StoreError::Corrupt("a hub's id is malformed".into()))?;
+                Ok(Self { hub_id, epoch: row.get(1)?, instance, is_first: row.get(2)? })
+            },
+        )
+    }
+
+    /// Makes sure that nothing is written any more by what this process sent over a connection that broke.
+    fn raise(&mut self, conn: &Connection) -> Result<()> {
+        let raise = "UPDATE hubs SET epoch = epoch + 1 WHERE id = ?1 AND instance = ?2 RETURNING epoch";
+        let ours = params![self.hub_id.to_string(), self.instance];
+        match conn.query_row(raise, ours, |row| row.get(0)).optional()? {
+            Some(epoch) => self.epoch = epoch,
+            None => return Err(StoreError::Fenced),
+        }
+        Ok(())
+    }
+}
+
+/// Begins each transaction with the hub's own row, and connects anew when a connection broke.
+struct Member {
+    server: Server,
+    seat: Seat,
+    lock: DirLock,
+}
+
+impl Guard for Member {
+    fn ready(&mut self, conn: &mut Connection) -> Result<Option<(Chain, u64)>> {
+        if conn.is_usable() {
+            return Ok(None);
+        }
+        let new = self.server.connect()?;
+        self.seat.raise(&new)?;
+        // A commit that was not confirmed may have been made.
+        let end = journal::end(&new, self.seat.hub_id)?;
+        *conn = new;
+        tracing::info!(server = %self.server, "connected to the database again");
+        Ok(Some(end))
+    }
+
+    fn begin(&mut self, conn: &Connection) -> Result<()> {
+        let Some(session) = conn.postgres() else { return Err(StoreError::Closed) };
+        session.batch("BEGIN")?;
+        let own = "SELECT epoch FROM hubs WHERE id = ?1 AND epoch = ?2 FOR SHARE";
+        let is_ours = conn.prepare_cached(own)?.exists(params![self.seat.hub_id.to_string(), self.seat.epoch])?;
+        if is_ours { Ok(()) } else { Err(StoreError::Fenced) }
+    }
+
+    fn commit(&mut self, conn: &Connection) -> Result<()> {
+        conn.postgres().map_or(Err(StoreError::Closed), Session::commit)
+    }
+
+    fn after_commit(&mut self, _: &Connection, _: usize) {}
+
+    fn close(self: Box<Self>, conn: Connection) {
+        drop(conn);
+        drop(self.lock);
+    }
+}
