@@ -70,8 +70,8 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "nats-server",
         program: "nats-server",
-        needed_if: "crates/sim/src/rules/nats.rs",
-        why: "`bench --only rules` measures rule messages beside it",
+        needed_if: "crates/bus/tests/bus.rs",
+        why: "the bus between hubs is tested on a real server, and `bench --only rules` measures beside it",
     },
     Package {
         name: "nodejs",
@@ -96,7 +96,7 @@ const PACKAGES: &[Package] = &[
         name: "postgresql",
         program: "psql",
         needed_if: "crates/probes/Cargo.toml",
-        why: "PostgreSQL's probes are tested on a real server",
+        why: "the store and PostgreSQL's probes are tested on a real server",
     },
     Package {
         name: "redis-server",

@@ -23,6 +23,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-files", 2),
     ("convoke-socket", 2),
     ("convoke-api", 3),
+    ("convoke-bus", 3),
     ("convoke-models", 3),
     ("convoke-machine", 3),
     ("convoke-dial", 3),
