@@ -8,7 +8,8 @@ use convoke_core::effect::Effect;
 use convoke_core::grant::Role;
 use convoke_core::guard::AppliesTo;
 use convoke_core::id::{PeerId, Protocol};
-use convoke_core::journal::Kind;
+use convoke_core::journal::{Decision, Kind};
+use convoke_core::time::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// An agent's id.
@@ -96,6 +97,32 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A moment in the past.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Since {
+    Ago(Duration),
+    At(Timestamp),
+}
+
+impl Since {
+    /// The moment, seen from now.
+    pub(crate) fn before(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Ago(ago) => Timestamp::from_millis(
+                now.millis().saturating_sub(i64::try_from(ago.as_millis()).unwrap_or(i64::MAX)),
+            ),
+            Self::At(at) => at,
+        }
+    }
+}
+
+/// A length of time that has gone by, or a moment.
+pub(crate) fn since(text: &str) -> Result<Since, String> {
+    let at = || Timestamp::parse(text).or_else(|| Timestamp::parse(&format!("{text}T00:00:00Z"))).map(Since::At);
+    let parsed = span(text).ok().map(Since::Ago).or_else(at);
+    parsed.ok_or_else(|| "write a length of time, such as 2h or 7d, or a date, such as 2026-06-04".into())
+}
+
 /// A number of seconds above zero.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -132,6 +159,11 @@ pub(crate) fn group() -> impl TypedValueParser<Value = AppliesTo> {
 /// A kind of journal records.
 pub(crate) fn kind() -> impl TypedValueParser<Value = Kind> {
     words(Kind::ALL.map(Kind::name), Kind::parse)
+}
+
+/// The gate's decision.
+pub(crate) fn decision() -> impl TypedValueParser<Value = Decision> {
+    words(Decision::ALL.map(Decision::name), |name| Decision::ALL.into_iter().find(|d| d.name() == name))
 }
 
 /// A protocol.

@@ -1,5 +1,8 @@
 //! `convoke audit`: list, export and verify the journal.
 
+mod list;
+mod story;
+
 use std::fs;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,38 +14,26 @@ use clap::Subcommand;
 use convoke_api::Client;
 use convoke_api::record::{CheckpointQuery, JournalQuery};
 use convoke_core::id::HubId;
-use convoke_core::journal::{Anchor, Checkpoint, Expected, ExportHeader, Kind, Verifier, checkpoint_line};
-use convoke_core::time::Timestamp;
+use convoke_core::journal::{Anchor, Checkpoint, Expected, ExportHeader, Verifier, checkpoint_line};
 use convoke_store::audit::{self, Export, Verdict};
 use convoke_store::{Data, Server};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::pages::{Pages, joined};
+use super::pages::Pages;
 use super::{NO_QUERY, Verb, config, verdict};
 use crate::exit::{Exit, usage};
-use crate::table::{Field, Grid};
-use crate::{connect, local, parse, when};
+use crate::{connect, local, when};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List records, oldest first
-    List {
-        /// Only records about this agent
-        #[arg(long)]
-        agent: Option<String>,
-        /// Only records of this tool
-        #[arg(long)]
-        tool: Option<String>,
-        /// Only records of this kind
-        #[arg(long, value_parser = parse::kind())]
-        kind: Option<Kind>,
-        /// Only records after this one
-        #[arg(long, value_name = "SEQ")]
-        after: Option<u64>,
-        /// Show at most N records
-        #[arg(long, value_name = "N")]
-        limit: Option<u64>,
+    /// List records, newest first
+    List(list::ListArgs),
+    /// Tell the story of one call: who asked, which rule, who agreed, what ran, how it ended; or show one record
+    Show {
+        /// A record's number, or a call's id
+        #[arg(value_name = "SEQ|CALL")]
+        what: story::What,
     },
     /// Write the whole journal to a file that anyone can verify
     Export {
@@ -69,90 +60,14 @@ fn public_key(text: &str) -> Result<[u8; 32], String> {
 
 pub(crate) async fn run(verb: Verb<'_>, command: AuditCommand) -> Result<Exit> {
     match command {
-        AuditCommand::List { agent, tool, kind, after, limit } => {
-            let kind = kind.map(|kind| kind.name().to_owned());
-            let query = JournalQuery { after, agent, tool, kind, ..JournalQuery::default() };
-            list(verb, &query, limit).await
-        }
+        AuditCommand::List(args) => list::run(verb, args).await,
+        AuditCommand::Show { what } => story::run(verb, what).await,
         AuditCommand::Export { file } => export(verb, &file).await,
         AuditCommand::Verify { path, public_key, checkpoint } => {
             let expected = Expected { hub_id: None, keys: public_key, kept: checkpoint };
             verify(verb, path.as_deref(), expected)
         }
     }
-}
-
-/// A record, as far as a table has room for it.
-#[derive(Deserialize)]
-struct Record {
-    seq: u64,
-    at: Timestamp,
-    kind: String,
-    phase: Option<String>,
-    who: Option<String>,
-    door: Option<String>,
-    target: Option<String>,
-    tool: Option<String>,
-    decision: Option<String>,
-    rule: Option<String>,
-    outcome: Option<String>,
-    duration_ms: Option<u64>,
-    detail: Option<Detail>,
-}
-
-#[derive(Deserialize)]
-struct Detail {
-    what: Option<String>,
-}
-
-async fn list(verb: Verb<'_>, query: &JournalQuery, limit: Option<u64>) -> Result<Exit> {
-    let client = verb.client()?;
-    let mut pages = Pages::new(&client, "/api/journal", "records", query, limit)?;
-    if verb.output.json {
-        verb.output.json(&joined("records", &pages.all().await?))?;
-        return Ok(Exit::Done);
-    }
-    // A table for each page: a journal of years does not fit into memory as one.
-    let mut shown = false;
-    while let Some(page) = pages.next().await? {
-        if page.is_empty() {
-            continue;
-        }
-        shown = true;
-        let records = page.iter().map(|record| super::typed(record)).collect::<Result<Vec<Record>>>()?;
-        verb.output.table(&table(&records, when::now()), "")?;
-    }
-    if !shown {
-        verb.output.note("no matching records");
-    }
-    Ok(Exit::Done)
-}
-
-fn table(records: &[Record], now: Timestamp) -> Grid {
-    let head =
-        &["SEQ", "WHEN", "KIND", "PHASE", "WHO", "DOOR", "TARGET", "TOOL", "DECISION", "OUTCOME", "MS", "WHAT"];
-    let mut grid = Grid::new(head);
-    for record in records {
-        let text = |value: &Option<String>| Field::from(value.as_deref().unwrap_or("-"));
-        let state = |value: &Option<String>| Field::state(value.as_deref().unwrap_or("-"));
-        let what = record.detail.as_ref().and_then(|detail| detail.what.clone());
-        let rule = record.rule.as_ref().map(|rule| format!("rule {rule}"));
-        grid.row([
-            record.seq.to_string().into(),
-            when::shown(record.at, now).into(),
-            record.kind.as_str().into(),
-            text(&record.phase),
-            text(&record.who),
-            text(&record.door),
-            text(&record.target),
-            text(&record.tool),
-            state(&record.decision),
-            state(&record.outcome),
-            record.duration_ms.map_or_else(|| "-".into(), |ms| ms.to_string()).into(),
-            text(&what.or(rule)),
-        ]);
-    }
-    grid
 }
 
 async fn export(verb: Verb<'_>, file: &Path) -> Result<Exit> {
@@ -313,20 +228,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_shown_a_line_each() {
-        let text = r#"[
-            {"hub_id":"x","seq":1,"at":"2026-06-04T18:00:00.000Z","kind":"hub","detail":{"what":"started"},"hash":"00"},
-            {"hub_id":"x","seq":2,"at":"2026-06-04T18:01:00.000Z","kind":"call","phase":"outcome","who":"operator",
-             "door":"cli","target":"pc-1","tool":"shell_exec","decision":"blocked","rule":"posix-wipe",
-             "outcome":"blocked","duration_ms":3}]"#;
-        let records: Vec<Record> = serde_json::from_str(text).expect("records");
-        let now = Timestamp::parse("2026-06-04T18:05:00Z").expect("a time");
-        insta::assert_snapshot!(table(&records, now).render_plain());
-    }
-
-    #[test]
     fn an_export_whose_end_is_gone_is_refused() {
-        use convoke_core::journal::{Chain, Draft, shown};
+        use convoke_core::journal::{Chain, Draft, Kind, shown};
+        use convoke_core::time::Timestamp;
         let hub = HubId::new(uuid::Uuid::from_u128(7));
         let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
         let mut chain = Chain::new(hub);

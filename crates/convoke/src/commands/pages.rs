@@ -50,7 +50,9 @@ impl<'a> Pages<'a> {
         }
         match page.remove("next").map(|next| serde_json::from_str::<Value>(next.get())).transpose()? {
             Some(next) if !next.is_null() && self.left != Some(0) => {
-                self.query.insert("after".into(), next);
+                // Backwards where the query is.
+                let is_back = self.query.get("before").is_some_and(|before| !before.is_null());
+                self.query.insert(if is_back { "before" } else { "after" }.into(), next);
             }
             _ => self.ended = true,
         }
