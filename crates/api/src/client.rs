@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use convoke_core::secret::SecretText;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -58,6 +58,14 @@ pub enum ClientError {
         /// Why.
         why: String,
     },
+    /// Something answers there, with TLS where none was expected or the other way round.
+    #[error("the hub at {url} {why}")]
+    OtherScheme {
+        /// What was asked.
+        url: String,
+        /// What to write.
+        why: &'static str,
+    },
     /// Nothing answered.
     #[error("cannot reach the hub at {url}: {why}; start it with `convoke up`")]
     Unreachable {
@@ -83,7 +91,8 @@ const DISTRUST: &str = "invalid peer certificate: ";
 /// What may help, where the authority is unknown.
 fn authority(why: &str) -> &'static str {
     if why.contains("UnknownIssuer") {
-        "; if a private authority signed it, name that one's certificate with SSL_CERT_FILE=ca.pem"
+        "; if a private authority signed it, name that one's certificate with SSL_CERT_FILE=ca.pem; if the hub runs with \
+         --lan, name its public key with CONVOKE_HUB_KEY (`convoke keys show` there)"
     } else if why.contains("CaUsedAsEndEntity") {
         "; it is an authority's own (CA:TRUE), so name this certificate itself with SSL_CERT_FILE=cert.pem"
     } else {
@@ -98,7 +107,12 @@ impl ClientError {
         match why.strip_prefix(DISTRUST) {
             Some(why) => Self::Distrusted { url, why: why.to_owned() },
             // Without a connection nothing was sent; and what speaks no HTTP is no hub.
-            None if why.starts_with(NO_HTTP) => Self::Unreachable { url, why: format!("{why} (https?)") },
+            None if why.starts_with(NO_HTTP) && url.starts_with("http://") => {
+                Self::OtherScheme { url, why: "does not speak plain HTTP; write https:// if it serves TLS" }
+            }
+            None if why.contains(NO_TLS) && url.starts_with("https://") => {
+                Self::OtherScheme { url, why: "does not speak TLS; write http:// instead of https://" }
+            }
             None if error.is_connect() || error.is_builder() => Self::Unreachable { url, why },
             None => Self::Lost { url, why },
         }
@@ -151,6 +165,28 @@ impl Client {
         let status = reply.status().as_u16();
         let bytes = reply.bytes().await.map_err(|why| ClientError::of(&self.base, &why))?;
         Err(self.refusal(status, &bytes))
+    }
+
+    /// GET of a file: its bytes as they arrive.
+    pub async fn download(&self, path: &str) -> Result<Download, ClientError> {
+        let reply = self.reply(self.http.get(format!("{}{path}", self.base))).await?;
+        if reply.status().is_success() {
+            return Ok(Download { url: self.base.clone(), reply });
+        }
+        let status = reply.status().as_u16();
+        let bytes = reply.bytes().await.map_err(|why| ClientError::of(&self.base, &why))?;
+        Err(self.refusal(status, &bytes))
+    }
+
+    /// PUT of a file of that many bytes.
+    pub async fn upload<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+        size: u64,
+    ) -> Result<T, ClientError> {
+        let request = self.http.put(format!("{}{path}", self.base)).header(CONTENT_LENGTH, size);
+        self.send(request.header(CONTENT_TYPE, "application/octet-stream").body(body)).await
     }
 
     fn address<Q: Serialize>(&self, path: &str, query: &Q) -> Result<reqwest::Url, ClientError> {
@@ -219,15 +255,36 @@ impl Client {
     }
 }
 
+/// A file that is being fetched.
+#[derive(Debug)]
+pub struct Download {
+    url: String,
+    reply: reqwest::Response,
+}
+
+impl Download {
+    /// How many bytes it has, where the hub says so.
+    pub fn size(&self) -> Option<u64> {
+        self.reply.content_length()
+    }
+
+    /// The next piece; nothing after the last one.
+    pub async fn next(&mut self) -> Result<Option<bytes::Bytes>, ClientError> {
+        self.reply.chunk().await.map_err(|why| ClientError::of(&self.url, &why))
+    }
+}
+
 #[derive(serde::Deserialize)]
 struct SondeError {
     error: String,
 }
 
-/// The innermost cause: reqwest's own text repeats the address and hides the reason.
 /// How the library begins to say that what answered speaks something else.
 const NO_HTTP: &str = "invalid HTTP";
+/// The same of TLS: it took an answer in plain text for a record.
+const NO_TLS: &str = "InvalidContentType";
 
+/// The innermost cause: reqwest's own text repeats the address and hides the reason.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -6,6 +6,7 @@ pub mod approvals;
 pub mod calls;
 pub mod client;
 pub mod error;
+pub mod files;
 pub mod fleet;
 pub mod inbox;
 mod object;

@@ -267,6 +267,15 @@ pub struct OneTimeLink {
     pub link_expires_at: Timestamp,
 }
 
+/// Open the page as somebody.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenPage {
+    /// As which user; needed where the token has no owner, and then it takes the right to manage users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+}
+
 /// A page of users.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct UserList {

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use crate::files::{self, Files};
 use crate::fit::{TooLarge, fit};
 use crate::policy::{self, Policy};
 use crate::probe::{self, ProbeRequest};
@@ -103,6 +104,7 @@ pub(crate) struct Calls {
     own: Own,
     policy: Policy,
     updater: Updater,
+    files: Files,
     places: Semaphore,
     most: usize,
     /// Calls that wait or run.
@@ -213,7 +215,7 @@ impl Calls {
         (machine, probes): (Machine, Option<Arc<Probes>>),
         own: Own,
         policy: Policy,
-        updater: Updater,
+        (updater, files): (Updater, Files),
         (most, most_waiting): (usize, usize),
         stop: CancellationToken,
     ) -> Self {
@@ -223,6 +225,7 @@ impl Calls {
             own,
             policy,
             updater,
+            files,
             places: Semaphore::new(most),
             most,
             present: AtomicUsize::new(0),
@@ -314,8 +317,17 @@ impl Calls {
         // Its own time is its own: only a longer wait for a place is taken off, since the hub's patience runs meanwhile.
         let waited = arrived.elapsed().saturating_sub(GRACE);
         let left = patience.saturating_sub(waited).max(Duration::from_millis(1));
-        let rules = Some(self.policy.real_paths(below));
-        let call = Call { timeout: Some(left), cancel: self.stop.child_token(), rules };
+        let rules = self.policy.real_paths(below);
+        let cancel = self.stop.child_token();
+        if let Work::Tool(tool, args) = &work
+            && files::is_one(tool)
+        {
+            return tokio::select! {
+                copied = self.files.run(tool, args, rules, left) => Ok(Done::Result(copied?)),
+                () = cancel.cancelled() => refuse(ErrorCode::ExecFailed, "cancelled"),
+            };
+        }
+        let call = Call { timeout: Some(left), cancel, rules: Some(rules) };
         match work {
             Work::Tool(tool, args) if tool == "agent_update" => Ok(Done::Staged(self.updater.stage(&args).await?)),
             Work::Tool(tool, args) => Ok(Done::Result(self.tool(&tool, &args, &call, is_ours).await?)),

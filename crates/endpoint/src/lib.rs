@@ -23,6 +23,7 @@ pub mod address;
 mod calls;
 pub mod config;
 pub mod enrol;
+mod files;
 mod fit;
 mod guard;
 mod link;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant as StdInstant};
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
 use convoke_kenny::frame::{self, Meta, RemoteControl};
 use convoke_kenny::policy::{FEATURE_BELOW, FEATURE_POSIX, PolicyRule, ShellPolicy};
-use convoke_kenny::tools::FEATURE_PROBES;
+use convoke_kenny::tools::{FEATURE_FILES, FEATURE_PROBES};
 use convoke_socket::drive::{Clock, HIGH_WATER, Lost, Machine, Message, drive};
 use convoke_socket::queue::Queue;
 use convoke_socket::{Connection, SocketError, UpgradeError};
@@ -40,9 +40,9 @@ const UNAUTHORIZED: u16 = 4401;
 const GOING_AWAY: u16 = 1001;
 /// What this agent can do beyond its protocol version.
 const FEATURES: &[&str] = if cfg!(windows) {
-    &[FEATURE_POSIX, "remote_control", FEATURE_BELOW]
+    &[FEATURE_POSIX, "remote_control", FEATURE_BELOW, FEATURE_FILES]
 } else {
-    &[FEATURE_POSIX, "shell_exec", "remote_control", FEATURE_BELOW]
+    &[FEATURE_POSIX, "shell_exec", "remote_control", FEATURE_BELOW, FEATURE_FILES]
 };
 
 /// What every tunnel of an agent shares.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::version::ProtocolVersion;
 
-pub use catalogue::TOOLS;
+pub use catalogue::{FILES, TOOLS};
 pub use surface::{contents, guard_surfaces, path_surfaces};
 
 /// What our agents announce in `register.meta.features` when they answer [`PROBE_LIST`] and [`PROBE_RUN`] (our own
@@ -21,6 +21,13 @@ pub const FEATURE_PROBES: &str = "probes";
 pub const PROBE_LIST: &str = "probe_list";
 /// Runs a probe: `{probe, params}` → the answer of the probe. Callers name the probe itself; the hub wraps it.
 pub const PROBE_RUN: &str = "probe_run";
+
+/// What our agents announce when they answer [`FILE_GET`] and [`FILE_PUT`] (our own addition, see [`FILES`]).
+pub const FEATURE_FILES: &str = "files";
+/// Sends a file from the machine: `{path, url}` → `{size, sha256}`.
+pub const FILE_GET: &str = "file_get";
+/// Writes a file on the machine: `{path, url, sha256, size}` → `{size, sha256}`.
+pub const FILE_PUT: &str = "file_put";
 
 /// One tool.
 #[derive(Debug)]
@@ -130,12 +137,45 @@ impl Tool {
 
 /// The tool of that name.
 pub fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS.iter().find(|tool| tool.name == name)
+    TOOLS.iter().chain(FILES).find(|tool| tool.name == name)
 }
 
 /// The effect of a tool. An unknown tool counts as `manage`.
 pub fn effect_of(name: &str) -> Effect {
     find(name).map_or(Effect::Manage, |tool| tool.effect)
+}
+
+/// What is known of a machine, for [`Tool::is_offered_by`].
+#[derive(Clone, Copy, Debug)]
+pub struct Offers<'a> {
+    /// `windows`, `linux`, `macos`; empty while it is not known.
+    pub os: &'a str,
+    /// The version that the agent speaks, where it is known.
+    pub version: Option<ProtocolVersion>,
+    /// Whether it announced `shell_exec`.
+    pub shell_exec: bool,
+}
+
+impl Tool {
+    /// Whether a machine may have the tool. Only what it surely does not have is left out.
+    pub fn is_offered_by(&self, machine: Offers<'_>) -> bool {
+        let is_windows = machine.os == "windows";
+        let has_shell =
+            machine.shell_exec || machine.version.is_some_and(|version| version >= ProtocolVersion::V0_14);
+        match self.name {
+            _ if machine.os.is_empty() => true,
+            "shell_exec" => !is_windows && has_shell,
+            "powershell_exec" => is_windows || !has_shell,
+            "remotehelp_status" => true,
+            name if ["winget_", "remotehelp_", "account_", "webfilter_", "password_policy_"]
+                .iter()
+                .any(|family| name.starts_with(family)) =>
+            {
+                is_windows && machine.version.is_none_or(|version| version >= self.since)
+            }
+            _ => true,
+        }
+    }
 }
 
 /// The default time-out of a tool.
@@ -193,6 +233,22 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), 33, "a name appears twice");
+    }
+
+    #[test]
+    fn a_machine_offers_what_its_system_has() {
+        let names = |os, version, shell_exec| -> Vec<_> {
+            let machine = Offers { os, version, shell_exec };
+            TOOLS.iter().filter(|tool| tool.is_offered_by(machine)).map(|tool| tool.name).collect()
+        };
+        let linux = names("linux", Some(ProtocolVersion::V0_8), true);
+        assert!(linux.contains(&"shell_exec") && linux.contains(&"fs_read") && !linux.contains(&"powershell_exec"));
+        assert!(!linux.iter().any(|name| name.starts_with("winget_") || name.starts_with("account_")), "{linux:?}");
+        let old = names("linux", Some(ProtocolVersion::V0_8), false);
+        assert!(old.contains(&"powershell_exec") && !old.contains(&"shell_exec"));
+        let windows = names("windows", Some(ProtocolVersion::V0_8), false);
+        assert!(windows.contains(&"winget_list") && !windows.contains(&"webfilter_apply"), "{windows:?}");
+        assert_eq!(names("", None, false).len(), TOOLS.len());
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl ToolError {
     }
 
     /// Why a path that the caller named was not opened.
-    pub(crate) fn open(what: impl fmt::Display, error: &OpenError) -> Self {
+    pub fn open(what: impl fmt::Display, error: &OpenError) -> Self {
         match error {
             OpenError::Io(error) => Self::io(what, error),
             OpenError::Refused(refused) => Self::new(ErrorCode::Blocked, refused.to_string()),
@@ -63,7 +63,7 @@ impl ToolError {
     }
 
     /// What the system said about a path or program.
-    pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
+    pub fn io(what: impl fmt::Display, error: &io::Error) -> Self {
         let code = match error.kind() {
             io::ErrorKind::NotFound => ErrorCode::NotFound,
             io::ErrorKind::InvalidInput => ErrorCode::BadArgs,

@@ -10,6 +10,7 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+mod new;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 mod protected;
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 use linux as platform;
 #[cfg(not(target_os = "linux"))]
 use portable as platform;
+
+pub use new::{NewFile, new_file};
 
 /// What would be shown of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +146,37 @@ impl OpenFile {
         Ok((bytes, from == 0))
     }
 }
+
+impl OpenFile {
+    /// Reads all of it, a piece at a time, and gives it back at its beginning with its length. Nothing of it may be shown
+    /// before that: what is protected may stand at its end.
+    pub fn whole(mut self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> Result<(File, u64), OpenError> {
+        let mut buffer = vec![0; protected::OVERLAP + PIECE];
+        let (mut kept, mut length) = (0, 0);
+        loop {
+            let read = match self.file.read(&mut buffer[kept..]) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+                Err(why) => return Err(why.into()),
+            };
+            each(&buffer[kept..kept + read])?;
+            length += read as u64;
+            let end = kept + read;
+            if self.under_rules {
+                protected::check_text(&buffer[..end])?;
+            }
+            // A key may begin in one piece and go on in the next.
+            kept = end.min(protected::OVERLAP);
+            buffer.copy_within(end - kept..end, 0);
+        }
+        self.file.rewind()?;
+        Ok((self.file, length))
+    }
+}
+
+/// How much of a file is read at once.
+const PIECE: usize = 256 * 1024;
 
 impl OpenFolder {
     /// What is in it.

@@ -3,6 +3,8 @@
 pub mod adapter;
 pub mod downloads;
 pub mod enrol_routes;
+pub mod file_routes;
+pub mod files;
 mod live;
 mod logs;
 mod probes;

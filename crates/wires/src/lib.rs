@@ -44,6 +44,7 @@ use prometheus_client::registry::Registry;
 
 use crate::kenny::adapter::KennyAdapter;
 use crate::kenny::downloads::Downloads;
+use crate::kenny::files::Transfers;
 use crate::kenny::tools::{Catalogue, ManyTools};
 use crate::rooms::Rooms;
 use crate::rooms::adapter::RoomAdapter;
@@ -66,6 +67,8 @@ pub struct State {
     pub rooms: Arc<Rooms>,
     /// Short-lived links to agent binaries.
     pub downloads: Arc<Downloads>,
+    /// Files on their way to and from machines.
+    pub transfers: Arc<Transfers>,
     /// Memory for large messages of peers.
     pub receive_budget: Arc<Budget>,
     /// Shares for connections that are still proving who they are, so that strangers do not crowd out those that are in.
@@ -83,6 +86,7 @@ impl State {
             yonexus: Arc::new(Yonexus::load(store, settings).await?),
             rooms: Arc::new(Rooms::load(store, settings).await?),
             downloads: Arc::default(),
+            transfers: Arc::default(),
             receive_budget: Budget::new(settings.hub.max_bytes_arriving),
             handshakes: Shares::new(settings.kenny.max_handshakes),
             enrolments: Arc::default(),
@@ -128,6 +132,8 @@ pub struct Wires {
     pub rooms: Arc<Rooms>,
     /// Short-lived links to agent binaries.
     pub downloads: Arc<Downloads>,
+    /// Files on their way to and from machines.
+    pub transfers: Arc<Transfers>,
     /// Memory for large messages of peers.
     pub receive_budget: Arc<Budget>,
     /// Shares for connections that are still proving who they are.
@@ -139,9 +145,9 @@ pub struct Wires {
 impl Wires {
     /// Of this hub.
     pub fn of(hub: &Hub) -> Self {
-        let State { sonde, yonexus, rooms, downloads, receive_budget, handshakes, enrolments } =
+        let State { sonde, yonexus, rooms, downloads, transfers, receive_budget, handshakes, enrolments } =
             State::clone(&hub.part());
-        Self { hub: hub.clone(), sonde, yonexus, rooms, downloads, receive_budget, handshakes, enrolments }
+        Self { hub: hub.clone(), sonde, yonexus, rooms, downloads, transfers, receive_budget, handshakes, enrolments }
     }
 }
 
@@ -177,7 +183,7 @@ pub fn toolsets() -> Vec<Box<dyn Toolset>> {
 #[rustfmt::skip]
 pub fn open(doors: Doors) -> Doors {
     use Right::{Approve, Call, OwnCredential, Policy, Trust, View, Withdraw};
-    use kenny::{enrol_routes, update_routes};
+    use kenny::{enrol_routes, file_routes, update_routes};
     use sonde::routes as v1;
     use yonexus::{routes as clients, rule_routes as rules};
     let hub = doors.hub().clone();
@@ -194,6 +200,12 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::POST, "/api/agents/{id}/update", Call, update_routes::update)
         .open(Method::GET, "/api/agents/{id}/tools", View, tool_routes::tools)
         .open(Method::GET, "/d/binary/{link}", OwnCredential, update_routes::binary)
+        .open(Method::POST, "/api/agents/{id}/files", View, file_routes::make)
+        .open(Method::GET, "/api/agents/{id}/files/{link}", View, file_routes::state)
+        .open(Method::GET, "/api/agents/{id}/files/{link}/data", View, file_routes::read)
+        .open_for_calls(Method::PUT, "/api/agents/{id}/files/{link}/data", View, file_routes::write)
+        .open(Method::GET, "/d/file/{link}", OwnCredential, file_routes::fetch)
+        .open_for_calls(Method::PUT, "/d/file/{link}", OwnCredential, file_routes::send)
         .open(Method::POST, "/api/v1/enrollment-tokens", Trust, v1::mint)
         .open(Method::GET, "/api/v1/enrollment-tokens", Trust, v1::tokens)
         .open(Method::POST, "/api/v1/probe", Call, v1::probe)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use convoke_api::Client;
 use convoke_api::agents::{Agent, OneAgentQuery};
-use convoke_api::calls::{CallFailure, CallPending, CallReply, CallRequest};
+use convoke_api::calls::{CallFailure, CallPending, CallReply, CallRequest, CallStatus};
 use convoke_core::id::CallId;
 use serde::Deserialize;
 use serde_json::json;
@@ -138,6 +138,15 @@ pub(super) struct Ended {
     pub(super) duration_ms: Option<u64>,
 }
 
+/// How a call ended, in the hub's own JSON and read. Nothing if the person stopped waiting.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) json: Box<RawValue>,
+    pub(super) result: Option<Box<RawValue>>,
+    pub(super) error: Option<CallFailure>,
+    pub(super) duration_ms: Option<u64>,
+}
+
 /// Runs it. With `watched`, a terminal is told that it takes long, and Ctrl-C stops waiting.
 pub(super) async fn run(
     verb: Verb<'_>,
@@ -146,34 +155,57 @@ pub(super) async fn run(
     request: &CallRequest,
     watched: bool,
 ) -> Result<Ended> {
+    let name = clean(&agent.id);
+    let running = |seconds| format!("running on {name}: {seconds} s");
+    match place(verb, client, agent, request, watched.then_some(&running)).await? {
+        None => Ok(Ended { end: End::LeftAlone, json: None, duration_ms: None }),
+        Some(Answered { json, result, error, duration_ms }) => {
+            Ok(Ended { end: end(result.as_deref(), error)?, json: Some(json), duration_ms })
+        }
+    }
+}
+
+/// What a terminal is told after so many seconds.
+pub(super) type Progress<'a> = &'a dyn Fn(u64) -> String;
+
+/// Places a call and waits for its end. With `progress`, a terminal is told how far it is, and Ctrl-C stops waiting.
+pub(super) async fn place(
+    verb: Verb<'_>,
+    client: &Client,
+    agent: &Agent,
+    request: &CallRequest,
+    progress: Option<Progress<'_>>,
+) -> Result<Option<Answered>> {
     let path = format!("/api/agents/{}/call", agent.id);
     let name = clean(&agent.id);
     let asked = client.post::<_, Box<RawValue>>(&path, request);
-    let Some(json) = patiently(watched, &format!("running on {name}"), asked).await else {
+    let Some(json) = patiently(progress, asked).await else {
         verb.output.remark(format_args!(
-            "stopped waiting; the command goes on at {name} until it ends or its time is up: convoke calls list"
+            "stopped waiting; what was asked for goes on at {name} until it ends or its time is up: convoke calls list"
         ));
-        return Ok(Ended { end: End::LeftAlone, json: None, duration_ms: None });
+        return Ok(None);
     };
     let json = json?;
     let Ok(pending) = serde_json::from_str::<CallPending>(json.get()) else {
-        let reply: CallReply = typed(&json)?;
-        let end = end(reply.result.as_deref(), reply.error)?;
-        return Ok(Ended { end, json: Some(json), duration_ms: reply.duration_ms });
+        let CallReply { result, error, duration_ms, .. } = typed(&json)?;
+        return Ok(Some(Answered { json, result, error, duration_ms }));
     };
     let expires = when::relative(pending.approval.expires_at, when::now());
     verb.output.remark(format_args!(
         "{name}: call {} waits for a person: convoke approvals approve {} (expires {expires})",
         pending.call_id, pending.approval.id
     ));
+    if let Some(note) = &pending.approval.note {
+        verb.output.remark(format_args!("note: {}", clean(note)));
+    }
     let waiting = Wait::taken(pending.call_id).answer(verb, client.clone());
-    let Some(answer) = patiently(watched, &format!("waiting for a person to approve {name}"), waiting).await else {
+    let asks = |seconds| format!("waiting for a person to approve {name}: {seconds} s");
+    let Some(answer) = patiently(progress.map(|_| &asks as Progress<'_>), waiting).await else {
         take_back(verb, client, pending.call_id).await?;
-        return Ok(Ended { end: End::LeftAlone, json: None, duration_ms: None });
+        return Ok(None);
     };
-    let (json, status) = answer.map_err(|lost| lost.why)?;
-    let end = end(status.result.as_deref(), status.error)?;
-    Ok(Ended { end, json: Some(json), duration_ms: status.duration_ms })
+    let (json, CallStatus { result, error, duration_ms, .. }) = answer.map_err(|lost| lost.why)?;
+    Ok(Some(Answered { json, result, error, duration_ms }))
 }
 
 fn end(result: Option<&RawValue>, error: Option<CallFailure>) -> Result<End> {
@@ -184,11 +216,9 @@ fn end(result: Option<&RawValue>, error: Option<CallFailure>) -> Result<End> {
     Ok(End::Ran(serde_json::from_str(&text)?))
 }
 
-/// Waits, and tells a terminal how long it has been. Nothing if the person pressed Ctrl-C.
-async fn patiently<T>(watched: bool, what: &str, work: impl Future<Output = T>) -> Option<T> {
-    if !watched {
-        return Some(work.await);
-    }
+/// Waits, and tells a terminal how far it is. Nothing if the person pressed Ctrl-C.
+async fn patiently<T>(progress: Option<Progress<'_>>, work: impl Future<Output = T>) -> Option<T> {
+    let Some(progress) = progress else { return Some(work.await) };
     let shows = std::io::stderr().is_terminal();
     let started = Instant::now();
     let mut work = pin!(work);
@@ -197,9 +227,9 @@ async fn patiently<T>(watched: bool, what: &str, work: impl Future<Output = T>) 
         tokio::select! {
             done = &mut work => break Some(done),
             _ = tokio::signal::ctrl_c() => break None,
-            () = tokio::time::sleep(Duration::from_secs(2)), if shows => {
+            () = tokio::time::sleep(Duration::from_secs(1)), if shows => {
                 shown = true;
-                eprint!("\r\u{1b}[2K{what}: {} s", started.elapsed().as_secs());
+                eprint!("\r\u{1b}[2K{}", progress(started.elapsed().as_secs()));
             }
         }
     };

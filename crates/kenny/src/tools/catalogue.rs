@@ -229,6 +229,39 @@ pub const TOOLS: &[Tool] = &[
     .since(ProtocolVersion::V0_15),
 ];
 
+/// Our own addition, of agents that announce [`super::FEATURE_FILES`]: a file comes and goes over a link that the hub
+/// makes for the call. No tools of the catalogue: only the hub can name such a link.
+pub const FILES: &[Tool] = &[
+    Tool {
+        least_s: 600,
+        ..looks(
+            super::FILE_GET,
+            "Sends a file from the machine over a link of the hub.",
+            &[required("path", Text, "The file."), LINK],
+            "{size, sha256}",
+        )
+    },
+    Tool {
+        least_s: 600,
+        ..changes(
+            super::FILE_PUT,
+            "Writes a file on the machine from a link of the hub. A file of that name is replaced as a whole.",
+            Manage,
+            &[
+                required("path", Text, "The file, with its whole path."),
+                LINK,
+                required("sha256", Text, "The SHA-256 of its contents, in hex."),
+                required("size", Integer(0), "Its size in bytes."),
+            ],
+            "{size, sha256}",
+        )
+        .destroys()
+        .repeats()
+    },
+];
+
+const LINK: Arg = required("url", Text, "The link.");
+
 /// The contract lists `timeout_s` without a question mark, but its servers leave it out where nobody gave it, and so does the hub:
 /// then its own deadline holds, and the agent's command has none.
 const TIMEOUT: Arg = optional("timeout_s", Integer(1), "Seconds until the agent gives up.");

@@ -38,7 +38,7 @@ pub fn guard_surfaces<'a>(tool: &str, args: &'a Value) -> Vec<(Group, Cow<'a, st
             spread(texts(args), &[Group::Powershell])
         }
         "agent_update" => spread(args.get("url").map(texts).unwrap_or_default(), &Group::ALL),
-        "fs_list" | "fs_read" => paths(args.get("path")),
+        "fs_list" | "fs_read" | super::FILE_GET | super::FILE_PUT => paths(args.get("path")),
         "fs_search" => paths(args.get("root")),
         name if name.starts_with("account_") || name == "password_policy_set" => {
             spread(not_secret(name, args), TYPED)
@@ -79,7 +79,7 @@ pub fn path_surfaces(path: &str) -> Vec<(Group, Cow<'_, str>)> {
 /// The files whose contents a call shows, by the names that it gives. One that is no text counts as the empty name.
 pub fn contents<'a>(tool: &str, args: &'a Value) -> Vec<&'a str> {
     match tool {
-        "fs_read" => vec![args.get("path").and_then(Value::as_str).unwrap_or_default()],
+        "fs_read" | super::FILE_GET => vec![args.get("path").and_then(Value::as_str).unwrap_or_default()],
         _ => Vec::new(),
     }
 }
@@ -163,6 +163,7 @@ mod tests {
         assert_eq!(surfaces("fs_list", json!({"path": "/a/b"})), ["path:/a/b", "path:\\a\\b"]);
         assert_eq!(surfaces("fs_search", json!({"root": "C:\\", "pattern": "id_rsa"})), ["path:C:\\"]);
         assert_eq!(surfaces("fs_read", json!({"path": ["/a"]})), ["path:/a", "path:\\a"]);
+        assert_eq!(surfaces("file_put", json!({"path": "/a", "url": "/b"})), ["path:/a", "path:\\a"]);
     }
 
     #[test]

@@ -11,6 +11,9 @@ const BACKUP_MARK: &[u8; 16] = b"convoke-backup\r\n";
 /// How much of a key must follow its heading, so that a text about keys is not taken for one.
 const KEY_START: usize = 16;
 
+/// What must be looked at together with what follows, so that no key is missed between two pieces.
+pub(super) const OVERLAP: usize = 64;
+
 /// Refuses what lies in a hub's data directory. The working directory of its own agent's commands is not part of it.
 pub(super) fn check_place(real: &Path) -> Result<(), Refused> {
     let Some(data) = real.ancestors().find(|folder| is_hub_data(folder)) else { return Ok(()) };

@@ -7,9 +7,10 @@ use convoke_core::call::code;
 use convoke_core::effect::Effect;
 use convoke_core::guard::{AppliesTo, Hit, Surface};
 use convoke_kenny::tools;
-use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use crate::kenny::{downloads, probes};
+use crate::kenny::{downloads, files, probes};
 use convoke_gate::agents::Agent;
 use convoke_gate::calls::{Adapter, Outgoing};
 use convoke_gate::hub::Hub;
@@ -22,7 +23,14 @@ const UPDATE_LINK: &str = "update_link";
 /// Why it is refused.
 const NOT_OURS: &str = "agents are updated only from links that this hub makes, with `convoke agents update`";
 
-/// The tools of the catalogue.
+/// The same for files.
+const FILE_LINK: &str = "file_link";
+
+fn is_file_tool(tool: &str) -> bool {
+    [tools::FILE_GET, tools::FILE_PUT].contains(&tool)
+}
+
+/// The tools of the catalogue, probes, and files.
 #[derive(Debug)]
 pub struct KennyAdapter;
 
@@ -30,6 +38,9 @@ pub struct KennyAdapter;
 impl Adapter for KennyAdapter {
     fn check(&self, target: &Agent, tool: &str) -> Result<(), String> {
         probes::check(target, tool)?;
+        if is_file_tool(tool) && !target.state().has_feature(tools::FEATURE_FILES) {
+            return Err(format!("agent {} copies no files; its program is another one, or too old", target.id));
+        }
         // Frames of other names would only come back as errors.
         let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-' || b == b'.';
         match tool.bytes().all(is_name) {
@@ -58,23 +69,44 @@ impl Adapter for KennyAdapter {
         tools::contents(tool, args).into_iter().map(str::to_owned).collect()
     }
 
-    /// An agent runs what `agent_update` names, as its own user: a caller must not choose the address.
+    /// An agent runs what `agent_update` names, as its own user: a caller must not choose the address. Neither may they
+    /// choose where files go to and come from.
     fn restriction(&self, hub: &Hub, _: &Agent, tool: &str, args: &Value) -> Option<Hit> {
-        let is_foreign = || {
-            let address = args.get("url").and_then(Value::as_str);
-            address.and_then(|address| downloads::read(&Wires::of(hub), address)).is_none()
+        let hub = &Wires::of(hub);
+        let address = args.get("url").and_then(Value::as_str);
+        let (rule, reason) = match tool {
+            "agent_update" if address.and_then(|address| downloads::read(hub, address)).is_none() => {
+                (UPDATE_LINK, NOT_OURS)
+            }
+            tool if is_file_tool(tool) && address.and_then(|address| files::id_of(hub, address)).is_none() => {
+                (FILE_LINK, "files go only over links that this hub makes, with `convoke cp`")
+            }
+            _ => return None,
         };
-        (tool == "agent_update" && is_foreign()).then(|| Hit {
-            rule: UPDATE_LINK.into(),
-            reason: NOT_OURS.into(),
-            builtin: true,
-        })
+        Some(Hit { rule: rule.into(), reason: reason.into(), builtin: true })
+    }
+
+    /// What was copied.
+    fn detail(&self, result: &RawValue) -> Option<Value> {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Copied {
+            size: u64,
+            sha256: String,
+        }
+        // Of a large answer nobody looks for two fields.
+        let result = Some(result.get()).filter(|text| text.len() <= 256)?;
+        let Copied { size, sha256 } = serde_json::from_str(result).ok()?;
+        Some(json!({ "size": size, "sha256": sha256 }))
     }
 
     async fn send(&self, hub: &Hub, call: &Outgoing<'_>) -> Answer {
         let hub = &Wires::of(hub);
         if probes::is_probe(&call.call.tool) {
             return probes::send(hub, call).await;
+        }
+        if is_file_tool(&call.call.tool) {
+            return files::send(hub, call).await;
         }
         // A link to a binary lives from when its call goes out.
         if call.call.tool == "agent_update" {
