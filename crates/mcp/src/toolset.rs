@@ -20,6 +20,7 @@ use super::server::McpCaller;
 use convoke_doors::{ApiError, extract};
 use convoke_gate::calls::Call;
 use convoke_gate::hub::Hub;
+use convoke_gate::operators::Caller;
 use convoke_gate::part::Part;
 
 /// The argument that names an agent.
@@ -28,8 +29,7 @@ pub const AGENT: &str = "agent";
 pub const TIMEOUT: &str = "timeout_s";
 
 /// Said of every tool that does more than look.
-pub const NEEDS_A_PERSON: &str = " Unless the hub's policy says otherwise a person must approve it: the \
-    answer's state is then `waiting`, and `call_status` waits for the outcome.";
+pub const NEEDS_A_PERSON: &str = " Needs a person's approval, unless the hub's policy says otherwise.";
 
 /// What a tool needs.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,9 @@ pub struct Cx<'a> {
 /// The answer of a tool. An error becomes the tool's result.
 pub type Answering<'a> = BoxFuture<'a, Result<CallToolResponse, ApiError>>;
 
+/// How one caller is shown each of some tools.
+pub type Listing<'a> = Box<dyn Fn(&Entry) -> Option<Tool> + Send + 'a>;
+
 /// Tools that somebody brings: the hub itself, or a protocol for its agents.
 pub trait Toolset: Debug + Send + Sync {
     /// The tools, in the order in which they are listed.
@@ -139,6 +142,13 @@ pub trait Toolset: Debug + Send + Sync {
 
     /// Carries out a call of one of them, which the caller may use.
     fn call<'a>(&'a self, cx: Cx<'a>, request: CallToolRequestParams) -> Answering<'a>;
+
+    /// A look at the machines within a caller's reach, and then: each tool as this caller is shown it, or nothing where none
+    /// of the machines has it.
+    fn listing<'a>(&'a self, hub: &'a Hub, caller: &'a Caller) -> Listing<'a> {
+        let _ = (hub, caller);
+        Box::new(|entry| Some(entry.tool.clone()))
+    }
 
     /// Instructions on them for an assistant that connects: sentences, or nothing.
     fn instructions(&self) -> &'static str {
@@ -193,6 +203,13 @@ impl Tools {
     /// The tools a caller may ever use.
     pub fn visible<'a>(&'a self, grant: &'a Grant) -> impl Iterator<Item = &'a Entry> + 'a {
         self.iter().filter(|entry| entry.check(grant).is_ok())
+    }
+
+    /// The tools that a caller is shown: those it may use and that a machine in its reach has.
+    pub(super) fn shown_to(&self, hub: &Hub, caller: &Caller) -> Vec<Tool> {
+        let listings: Vec<_> = self.sets.iter().map(|set| set.listing(hub, caller)).collect();
+        let usable = self.entries.iter().filter(|(_, entry)| entry.check(&caller.token.grant).is_ok());
+        usable.filter_map(|(set, entry)| listings[*set](entry)).collect()
     }
 
     /// Runs a tool of the list.

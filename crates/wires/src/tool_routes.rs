@@ -4,9 +4,7 @@ use axum::extract::State;
 use convoke_api::tools::{ToolList, ToolView};
 use convoke_core::effect::Effect;
 use convoke_core::id::Protocol;
-use convoke_kenny::policy::FEATURE_POSIX;
 use convoke_kenny::tools::{TOOLS, Tool};
-use convoke_kenny::version::ProtocolVersion;
 use convoke_sonde::manifest::{Manifest, ProbeSpec};
 use convoke_sonde::params::{ParamSpec, ParamType};
 use serde_json::{Map, Value, json};
@@ -17,6 +15,7 @@ use convoke_doors::extract::{By, Json, PathOf};
 use convoke_gate::agents::Agent;
 
 use crate::Wires;
+use crate::kenny::tools::offered::about;
 use crate::sonde::registry::SondeAgent;
 
 #[utoipa::path(get, path = "/api/agents/{id}/tools", params(("id" = String, Path)), responses((status = 200, body = ToolList)), tag = "agents")]
@@ -35,15 +34,10 @@ pub async fn tools(
     Ok(Json(ToolList { tools }))
 }
 
-/// The catalogue's tools that an agent has by its protocol version. Our own agents speak the contract's version and tell
-/// that they have a shell beside it.
+/// The catalogue's tools that an agent may have, by its system and its protocol version.
 fn of_kenny(agent: &Agent) -> Vec<ToolView> {
-    let state = agent.state();
-    let version = state.protocol_version.as_deref().and_then(|text| text.parse().ok());
-    let version = version.unwrap_or(ProtocolVersion::V0_8).max(ProtocolVersion::V0_8);
-    let has_shell = state.has_feature(FEATURE_POSIX);
-    let has = |tool: &&Tool| tool.since <= version || (has_shell && tool.since == ProtocolVersion::V0_14);
-    TOOLS.iter().filter(has).map(tool_view).collect()
+    let machine = about(&agent.state());
+    TOOLS.iter().filter(|tool| tool.is_offered_by(machine)).map(tool_view).collect()
 }
 
 fn tool_view(tool: &Tool) -> ToolView {

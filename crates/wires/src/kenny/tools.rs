@@ -1,6 +1,7 @@
 //! The catalogue's tools as MCP tools: each on one agent, and one on many.
 
 mod many;
+pub(crate) mod offered;
 mod shape;
 
 use convoke_core::effect::Effect;
@@ -12,12 +13,14 @@ use serde_json::{Value, json};
 use convoke_doors::ApiError;
 use convoke_doors::agents::in_reach;
 use convoke_gate::hub::Hub;
+use convoke_gate::operators::Caller;
 use convoke_mcp::Sessions;
 use convoke_mcp::call::{self, Wanted, agent_required, seconds};
-use convoke_mcp::toolset::{AGENT, Answering, Cx, NEEDS_A_PERSON, TIMEOUT, Toolset};
+use convoke_mcp::toolset::{AGENT, Answering, Cx, Listing, NEEDS_A_PERSON, TIMEOUT, Toolset};
 use convoke_mcp::{Entry, McpCaller, Need, render, schema};
 
 pub use many::ManyTools;
+use offered::Offered;
 
 /// Where a screenshot has its picture.
 const PICTURE: &str = "image_b64";
@@ -29,6 +32,11 @@ pub struct Catalogue;
 impl Toolset for Catalogue {
     fn tools(&self) -> Vec<Entry> {
         kenny::TOOLS.iter().map(forwarded).collect()
+    }
+
+    fn listing<'a>(&'a self, hub: &'a Hub, caller: &'a Caller) -> Listing<'a> {
+        let offered = Offered::to(hub, caller);
+        Box::new(move |entry| offered.has(entry.name).then(|| entry.tool.clone()))
     }
 
     fn call<'a>(&'a self, cx: Cx<'a>, request: CallToolRequestParams) -> Answering<'a> {
@@ -89,11 +97,10 @@ fn selected(hub: &Hub, asker: &McpCaller, tool: &KennyTool) -> Result<String, Bo
 
 fn forwarded(tool: &'static KennyTool) -> Entry {
     let mut input = tool.input_schema();
-    let agent = "The machine, by its id. Default: the one that `select_agent` chose.";
+    let agent = "Default: the one of `select_agent`.";
     input["properties"][AGENT] = json!({ "type": "string", "description": agent });
     if tool.arg(TIMEOUT).is_none() {
-        let timeout = "Seconds until the hub gives up on the call.";
-        input["properties"][TIMEOUT] = json!({ "type": "integer", "minimum": 1, "description": timeout });
+        input["properties"][TIMEOUT] = json!({ "type": "integer", "minimum": 1 });
     }
     let mut doc = tool.doc.to_owned();
     if tool.effect > Effect::Observe {

@@ -20,14 +20,17 @@ use super::ask::{self, AskError, ProbeAsk};
 use super::diagnose::{self, Whom};
 use super::overview;
 use crate::Wires;
+use crate::kenny::tools::offered::Offered;
 use convoke_doors::ApiError;
 use convoke_gate::calls::Ask;
+use convoke_gate::hub::Hub;
+use convoke_gate::operators::Caller;
 use convoke_mcp::Sessions;
 use convoke_mcp::call::{self, Wanted};
 use convoke_mcp::fleet::{JOURNAL_LIMIT, MAX_JOURNAL_LIMIT, newest_records};
 use convoke_mcp::page::{self, Keep};
 use convoke_mcp::render::{self, Outcome};
-use convoke_mcp::toolset::{Answering, Cx, Shown, Toolset, args, budget, listed};
+use convoke_mcp::toolset::{Answering, Cx, Listing, Shown, Toolset, args, budget, listed};
 use convoke_mcp::{Entry, McpCaller, progress};
 
 /// The tool for one probe.
@@ -40,6 +43,11 @@ pub struct SondeTools;
 impl Toolset for SondeTools {
     fn tools(&self) -> Vec<Entry> {
         list::tools()
+    }
+
+    fn listing<'a>(&'a self, hub: &'a Hub, caller: &'a Caller) -> Listing<'a> {
+        let has_probes = Offered::to(hub, caller).probes;
+        Box::new(move |entry| has_probes.then(|| entry.tool.clone()))
     }
 
     fn call<'a>(&'a self, cx: Cx<'a>, request: CallToolRequestParams) -> Answering<'a> {

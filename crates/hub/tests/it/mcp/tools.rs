@@ -328,3 +328,25 @@ async fn a_client_without_a_session_cancels_by_going_away() {
     })
     .await;
 }
+
+/// Which tools a machine has follows from its system: a small fleet's list is short.
+#[tokio::test]
+async fn only_tools_that_some_machine_in_reach_has_are_listed() {
+    let hub = TestHub::start().await;
+    let _agent = hub.agent("pc").await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let listed = client.ask("tools/list", json!({})).await;
+    let text = listed.result().to_string();
+    assert!(!text.contains("winget_") && !text.contains("account_create"), "{text}");
+    assert!(text.len() < 40 * 1024, "{} bytes", text.len());
+    let names = client.tools().await;
+    assert!(names.contains(&"fs_read".into()) && names.contains(&"list_agents".into()), "{names:?}");
+    assert_eq!(names, client.tools().await, "the order is stable");
+    let mut other = TestAgent::open(&hub, "win", hub.enrol("win").await).await;
+    other.handshake_with(r#""os":"linux""#, r#""os":"windows""#).await.expect("let in");
+    hub.until("/api/agents/win", |agent| agent["online"] == true).await;
+    assert!(client.tools().await.contains(&"winget_list".into()));
+    let lab = hub.token("lab", "operator", json!({ "agents": ["pc"] })).await;
+    let theirs = Mcp::stateless(&hub, &lab).tools().await;
+    assert!(!theirs.contains(&"winget_list".into()) && theirs.contains(&"fs_read".into()), "{theirs:?}");
+}

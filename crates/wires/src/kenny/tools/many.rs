@@ -27,8 +27,10 @@ use convoke_gate::resolve::{By, Unresolved, resolve};
 use convoke_mcp::Sessions;
 use convoke_mcp::call::{Wanted, outcome, place, refusal, seconds};
 use convoke_mcp::render::{self, Outcome};
-use convoke_mcp::toolset::{Answering, Cx, Toolset};
+use convoke_mcp::toolset::{Answering, Cx, Listing, Toolset};
 use convoke_mcp::{AnyOf, Entry, McpCaller, Need, progress, record_out_of_reach, record_refusal, schema};
+
+use super::offered::Offered;
 
 /// Most machines of one request; more are refused, not left out.
 const MAX_TARGETS: usize = 500;
@@ -75,6 +77,20 @@ impl Toolset for ManyTools {
             outcomes(),
             ToolAnnotations::from_raw(None, Some(false), Some(true), Some(false), Some(true)),
         )]
+    }
+
+    /// With the tools that some machine has.
+    fn listing<'a>(&'a self, hub: &'a Hub, caller: &'a Caller) -> Listing<'a> {
+        let offered = Offered::to(hub, caller);
+        let tools: Vec<_> = kenny::TOOLS.iter().map(|tool| tool.name).filter(|name| offered.has(name)).collect();
+        Box::new(move |entry| {
+            let mut shown = entry.tool.clone();
+            if tools.len() < kenny::TOOLS.len() {
+                let schema = Arc::make_mut(&mut shown.input_schema);
+                *schema.get_mut("properties")?.get_mut("tool")?.get_mut("enum")? = json!(tools);
+            }
+            (!tools.is_empty()).then_some(shown)
+        })
     }
 
     fn call<'a>(&'a self, cx: Cx<'a>, request: CallToolRequestParams) -> Answering<'a> {
