@@ -5,6 +5,8 @@
 
 mod roots;
 
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -192,14 +194,19 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         run::shown(add.current_dir(root).args(["component", "add"]).args(&missing.components))
             .context("add these components to the Rust toolchain by hand")?;
     }
+    // What needs no packages is done all the same.
+    let mut installed = Ok(());
     if !missing.packages.is_empty() {
         for package in &missing.packages {
             eprintln!("setup: `{}` is missing: {}", package.program, package.why);
         }
-        let names: Vec<_> = missing.packages.iter().map(|package| package.name).collect();
-        install(&names)?;
+        let names: BTreeSet<_> = missing.packages.iter().map(|package| package.name).collect();
+        installed = install(&names.into_iter().collect::<Vec<_>>());
     }
     for folder in missing.node_packages {
+        if run::find_program("npm").is_none() {
+            continue;
+        }
         eprintln!("setup: fetching the Node packages of {folder}/");
         // No scripts: nothing that is installed here needs to run anything to be there. Not `npm ci`: it refuses a lock
         // without the packages of other platforms, which not every registry offers; this leaves the lock as it is.
@@ -209,50 +216,66 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     if let Some(folder) = &missing.root {
         roots::make(folder)?;
     }
-    Ok(())
+    installed
 }
 
-/// How packages can be installed here.
+/// Who may install packages here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Installer {
-    AsRoot,
-    WithSudo,
+    /// Root: what is missing is installed, and said.
+    Root,
+    /// Somebody at a terminal, who is asked.
+    Asked,
 }
 
 fn install(names: &[&str]) -> Result<()> {
     let has_apt = run::find_program("apt-get").is_some();
     let is_root = run::output(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
-    // `-n`: a build machine must not hang on a question for a password.
-    let has_sudo = !is_root && run::succeeds(Command::new("sudo").args(["-n", "true"]));
-    let installer = choose(has_apt, is_root, has_sudo).map_err(|why| by_hand(why, names))?;
+    let is_asked = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let installer = choose(has_apt, is_root, is_asked).map_err(|why| by_hand(why, names))?;
+    if installer == Installer::Asked && !agrees(names)? {
+        return Err(by_hand("nothing was installed", names));
+    }
     eprintln!("setup: installing {}", names.join(", "));
     run::shown(apt_get(installer).arg("update").arg("-q"))?;
     run::shown(apt_get(installer).args(["install", "-y", "-q", "--no-install-recommends"]).args(names))
 }
 
-fn choose(has_apt: bool, is_root: bool, has_sudo: bool) -> Result<Installer, &'static str> {
-    match (has_apt, is_root, has_sudo) {
+fn agrees(names: &[&str]) -> Result<bool> {
+    eprint!("setup: run `{}` now? [y/N] ", line(names));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn choose(has_apt: bool, is_root: bool, is_asked: bool) -> Result<Installer, &'static str> {
+    match (has_apt, is_root, is_asked) {
         (false, ..) => Err("this is not a Debian system"),
-        (true, true, _) => Ok(Installer::AsRoot),
-        (true, false, true) => Ok(Installer::WithSudo),
-        (true, false, false) => Err("installing packages needs root, or sudo without a password"),
+        (true, true, _) => Ok(Installer::Root),
+        (true, false, true) => Ok(Installer::Asked),
+        (true, false, false) => Err("packages are installed only by root, or when somebody at a terminal agrees"),
     }
 }
 
+/// What somebody would type.
+fn line(names: &[&str]) -> String {
+    format!("sudo apt-get install --no-install-recommends {}", names.join(" "))
+}
+
 fn by_hand(why: &str, names: &[&str]) -> anyhow::Error {
-    anyhow::anyhow!("{why}: please install these by hand (Debian's names): {}", names.join(" "))
+    anyhow::anyhow!("{why}; what is missing (Debian's names):\n  {}", line(names))
 }
 
 fn apt_get(installer: Installer) -> Command {
     match installer {
-        Installer::AsRoot => {
+        Installer::Root => {
             let mut command = Command::new("apt-get");
             command.env("DEBIAN_FRONTEND", "noninteractive");
             command
         }
-        Installer::WithSudo => {
+        Installer::Asked => {
             let mut command = Command::new("sudo");
-            command.args(["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+            command.args(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
             command
         }
     }
@@ -264,9 +287,9 @@ mod tests {
 
     #[test]
     fn where_nothing_can_be_installed_it_says_what_to_do() {
-        assert_eq!(choose(true, true, false), Ok(Installer::AsRoot));
-        assert_eq!(choose(true, false, true), Ok(Installer::WithSudo));
-        let why = choose(true, false, false).expect_err("needs root");
+        assert_eq!(choose(true, true, false), Ok(Installer::Root));
+        assert_eq!(choose(true, false, true), Ok(Installer::Asked));
+        let why = choose(true, false, false).expect_err("nobody agrees");
         let text = by_hand(why, &["g++", "git"]).to_string();
         assert!(text.contains("root") && text.ends_with("g++ git"), "{text}");
         assert!(choose(false, true, false).is_err_and(|why| why.contains("Debian")));
