@@ -4,6 +4,8 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use convoke_api::Client;
 use convoke_core::secret::SecretText;
 use convoke_dial::trust::Trust;
@@ -80,7 +82,20 @@ impl HubLocation {
 /// The hub's address alone, for those who come with something other than a token.
 pub(crate) fn base(global: &Global) -> Result<String> {
     let data = local::data_dir(global.data.as_deref())?;
-    base_of(global, environment("CONVOKE_HUB").as_ref(), Whereabouts::read(&data)?.as_ref(), &data)
+    let here = Whereabouts::read(&data)?;
+    let base = base_of(global, environment("CONVOKE_HUB").as_ref(), here.as_ref(), &data)?;
+    know(here.as_ref(), &base)?;
+    Ok(base)
+}
+
+/// A hub with a certificate of its own is known by its key: that of the hub on this machine, else the one that the
+/// environment names.
+fn know(here: Option<&Whereabouts>, base: &str) -> Result<()> {
+    let own = here.filter(|here| here.http == base).and_then(|here| here.public_key.clone());
+    let Some(key) = own.or_else(|| environment("CONVOKE_HUB_KEY")) else { return Ok(()) };
+    let key = STANDARD.decode(key.trim()).ok().and_then(|bytes| bytes.try_into().ok());
+    convoke_dial::trust::know_hub(key.ok_or_else(|| usage("CONVOKE_HUB_KEY is not a hub's public key"))?);
+    Ok(())
 }
 
 fn base_of(global: &Global, env_hub: Option<&String>, here: Option<&Whereabouts>, data: &Path) -> Result<String> {
@@ -121,6 +136,7 @@ fn choose(
     }
     let here = Whereabouts::read(data)?;
     let base = base_of(global, env_hub.as_ref(), here.as_ref(), data)?;
+    know(here.as_ref(), &base)?;
     let token = match token {
         Some(token) => token,
         // A command that an agent was asked for must not come back as the hub's owner: whoever may ask for commands on the
@@ -172,7 +188,7 @@ mod tests {
     #[track_caller]
     fn check(global: &Global, env_hub: Option<&str>, env_token: Option<&str>, expect: Result<(&str, &str), &str>) {
         let dir = tempfile::tempdir().expect("a directory");
-        let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id() };
+        let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id(), public_key: None };
         let _announced = here.announce(dir.path()).expect("announced");
         let held = std::fs::File::create(convoke_store::Paths::new(dir.path()).lock).expect("a file");
         held.lock().expect("held");

@@ -52,6 +52,9 @@ pub(crate) struct Whereabouts {
     pub(crate) http: String,
     /// Its process.
     pub(crate) pid: u32,
+    /// Its public key, where its certificate is its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) public_key: Option<String>,
 }
 
 impl Whereabouts {
@@ -118,7 +121,7 @@ mod tests {
     fn a_hub_is_found_while_it_is_announced() {
         let dir = tempfile::tempdir().expect("a directory");
         assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None);
-        let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id() };
+        let here = Whereabouts { http: "http://127.0.0.1:1".into(), pid: std::process::id(), public_key: None };
         let announced = here.announce(dir.path()).expect("announced");
         assert_eq!(Whereabouts::read(dir.path()).expect("readable"), None, "nobody holds the directory");
         let held = fs::File::create(Paths::new(dir.path()).lock).expect("a file");

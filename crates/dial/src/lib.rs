@@ -4,6 +4,7 @@
 //! proxies, pins authorities, and holds no buffer while it rests. Whose certificates count is the same for all ([`trust`]).
 
 pub mod backoff;
+pub mod pin;
 pub mod trust;
 
 use std::io;

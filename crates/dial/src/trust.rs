@@ -5,8 +5,9 @@
 //! but whoever named it has said all there is to say. Only what was named counts so, and nothing of the system's store.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::pin;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{VerifierBuilderError, WantsClientCert, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
@@ -23,8 +24,16 @@ const CERT_FILE: &str = "SSL_CERT_FILE";
 /// Certificates that somebody would name by hand. A file with more of them is a store.
 const MAX_NAMED: usize = 16;
 
+/// The hub that this program talks to, where its key is known.
+static HUB_KEY: OnceLock<[u8; 32]> = OnceLock::new();
+
+/// From now on the hub with this key is known by a certificate of its own ([`pin`]): the first that is said holds.
+pub fn know_hub(key: [u8; 32]) {
+    let _ = HUB_KEY.set(key);
+}
+
 /// Whose certificates count for a connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Trust {
     verifier: Arc<Verifier>,
     provider: Arc<CryptoProvider>,
@@ -39,7 +48,8 @@ impl Trust {
         // One that cannot be read is missed by the platform's verifier, too.
         let named = named.and_then(|file| certificates(Path::new(&file)).ok()).unwrap_or_default();
         let named = if named.len() > MAX_NAMED { Vec::new() } else { named };
-        Ok(Self::new(named, Some(vouched), false, provider))
+        let trust = Self::new(named, Some(vouched), false, provider);
+        Ok(HUB_KEY.get().map_or_else(|| trust.clone(), |key| trust.or_hub(*key)))
     }
 
     /// Whom these vouch for, and nobody else: a private hub is not made more trustworthy by every authority that a laptop
@@ -80,8 +90,22 @@ impl Trust {
         any_name: bool,
         provider: Arc<CryptoProvider>,
     ) -> Self {
-        let verifier = Verifier { named, vouched, any_name, provider: Arc::clone(&provider) };
+        let verifier = Verifier { named, vouched, any_name, hub_key: None, provider: Arc::clone(&provider) };
         Self { verifier: Arc::new(verifier), provider }
+    }
+
+    /// And the hub with this key, by a certificate of its own.
+    #[must_use]
+    pub fn or_hub(&self, key: [u8; 32]) -> Self {
+        let Verifier { named, vouched, any_name, provider, .. } = &*self.verifier;
+        let verifier = Verifier {
+            named: named.clone(),
+            vouched: vouched.clone(),
+            any_name: *any_name,
+            hub_key: Some(key),
+            provider: Arc::clone(provider),
+        };
+        Self { verifier: Arc::new(verifier), provider: Arc::clone(&self.provider) }
     }
 
     /// The settings of a connection, but for a certificate of one's own.
@@ -118,6 +142,8 @@ struct Verifier {
     /// Who has authorities' word; nobody where no authority was named.
     vouched: Option<Arc<dyn ServerCertVerifier>>,
     any_name: bool,
+    /// The hub that may show a certificate of its own.
+    hub_key: Option<[u8; 32]>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -130,6 +156,9 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
+        if self.hub_key.is_some_and(|key| pin::is_of_hub(end_entity, &key)) {
+            return Ok(ServerCertVerified::assertion());
+        }
         let vouched = match &self.vouched {
             Some(vouched) => vouched.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now),
             None => Err(CertificateError::UnknownIssuer.into()),

@@ -106,7 +106,7 @@ fn keep(state: &StateDir, identity: &Identity) -> Result<(), StateError> {
 }
 
 async fn present(identity: &Identity, token: &SecretText, key: &SigningKey) -> Result<(), EnrolError> {
-    let dialler = Dialler::new(identity.ca.clone(), DIAL);
+    let dialler = Dialler::new(identity.ca.clone(), DIAL).knowing(&identity.hub_key);
     let url = identity.hub.http(&format!("/api/agents/{}/enroll", identity.id));
     let body = json!({ "public_key": wire_bytes::encode(key.verifying_key().as_bytes()) }).to_string();
     let answer =

@@ -13,6 +13,7 @@ use std::time::Duration;
 use convoke_dial::trust;
 use convoke_kenny::wire_bytes;
 use convoke_socket::upgrade::{Request, Response, UpgradeError, read_head, upgrade};
+use ed25519_dalek::VerifyingKey;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -34,6 +35,8 @@ pub(crate) struct Dialler {
     pub(crate) authority: Option<PathBuf>,
     /// How long each step may take: name and TCP, the proxy, TLS.
     pub(crate) patience: Duration,
+    /// The key of the hub, which may show a certificate of its own.
+    hub_key: Option<[u8; 32]>,
     /// How TLS is made, where it is not by `authority` and without a certificate of our own.
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     proxies: Proxies,
@@ -91,7 +94,12 @@ fn shown(patience: Duration) -> String {
 impl Dialler {
     /// With the proxies that the environment names.
     pub(crate) fn new(authority: Option<PathBuf>, patience: Duration) -> Self {
-        Self { authority, patience, tls: None, proxies: Proxies::from_env() }
+        Self { authority, patience, hub_key: None, tls: None, proxies: Proxies::from_env() }
+    }
+
+    /// One that knows the hub by its key: no authority has to vouch for it then.
+    pub(crate) fn knowing(self, hub_key: &VerifyingKey) -> Self {
+        Self { hub_key: Some(hub_key.to_bytes()), ..self }
     }
 
     /// Connects to the host of `url`.
@@ -109,12 +117,12 @@ impl Dialler {
         if !secure {
             return Ok(Either::Left(tcp));
         }
-        let authority = self.authority.clone();
+        let (authority, hub_key) = (self.authority.clone(), self.hub_key);
         // The platform's store is a directory of files: not on the runtime's thread.
         let config = match &self.tls {
             Some(config) => Arc::clone(config),
             None => {
-                let made = tokio::task::spawn_blocking(move || tls::config(authority.as_deref())).await;
+                let made = tokio::task::spawn_blocking(move || tls::config(authority.as_deref(), hub_key)).await;
                 made.map_err(|why| DialError::Handshake { to: to.clone(), why: why.to_string() })??
             }
         };

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::calls::Calls;
 use crate::config::{Config, ConfigError};
 use crate::enrol::{EnrolError, enrol};
+use crate::files::Files;
 use crate::link::{self, Ended, LinkError, Shared};
 use crate::logs::Forward;
 use crate::net::Dialler;
@@ -173,15 +174,17 @@ impl Runner {
             work_dir: workplace::of(std::env::current_dir().ok().as_deref(), &state),
             ..Options::default()
         });
-        let dialler = Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s"));
+        let dialler =
+            Dialler::new(identity.ca.clone(), settings.seconds("connect_timeout_s")).knowing(&identity.hub_key);
         let updater = Updater::new(&identity, &settings, dialler.clone(), state.clone(), supervision.clone());
+        let files = Files::new(identity.hub.clone(), dialler.clone(), state.path());
         let bounds = (settings.number("max_calls"), settings.number("max_waiting"));
         let own = Own { switch: policy.switch.clone(), logs: logs.clone(), started: Instant::now().into() };
         let calls = Calls::new(
             (machine.clone(), probe::load(&state, &settings)),
             own.clone(),
             policy.clone(),
-            updater.clone(),
+            (updater.clone(), files),
             bounds,
             stop.child_token(),
         );

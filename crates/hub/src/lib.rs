@@ -13,6 +13,7 @@ pub use convoke_mcp as mcp;
 pub use convoke_wires::Wires;
 pub use convoke_wires::sonde::diagnose::read_file as read_runbook;
 pub use routes::doors;
+pub use serve::own::lan_address;
 pub use start::{
     HubOptions, OPERATOR_TOKEN_SECRET, Running, StartError, check_seed, check_settings, note_token_shown, start,
 };

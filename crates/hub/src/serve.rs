@@ -1,5 +1,6 @@
 //! The listener: accepts connections, within a bound, plain or TLS, and serves HTTP/1.1 on them.
 
+pub(crate) mod own;
 mod tls;
 
 use std::convert::Infallible;

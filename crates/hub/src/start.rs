@@ -73,9 +73,12 @@ pub enum StartError {
     /// TLS.
     #[error("TLS: {0}")]
     Tls(io::Error),
+    /// A certificate of the hub's own.
+    #[error("tls.own: {0}")]
+    OwnTls(#[from] serve::own::OwnError),
     /// Plain HTTP for everyone.
     #[error(
-        "other machines can reach {0}, and tokens would cross the network unencrypted; set tls.cert and tls.key, or allow it with --insecure-listen"
+        "other machines can reach {0}, and tokens would cross the network unencrypted; use --lan, set tls.cert and tls.key, or allow it with --insecure-listen"
     )]
     Insecure(SocketAddr),
     /// The listener for Sonde agents.
@@ -119,8 +122,9 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     }
     let address = settings.hub.listen;
     let acceptor = acceptor(&settings)?;
-    check_reach(&settings, acceptor.is_some())?;
-    if acceptor.is_none() && !address.ip().is_loopback() {
+    let has_tls = acceptor.is_some() || settings.tls.own;
+    check_reach(&settings, has_tls)?;
+    if !has_tls && !address.ip().is_loopback() {
         tracing::warn!(%address, "other machines reach this hub without TLS (hub.insecure_listen): the network can read tokens and answers");
     }
     hub_seed.as_ref().map_or(Ok(()), check_seed)?;
@@ -137,6 +141,15 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     // Bound before anything is announced, after the store is locked: two hubs on one directory never both listen.
     let listener = TcpListener::bind(address).await.map_err(|why| StartError::Listen { address, why })?;
     let listen = listener.local_addr().map_err(|why| StartError::Listen { address, why })?;
+
+    let acceptor = match acceptor {
+        None if settings.tls.own => {
+            let public = settings.hub.public_url.as_deref().and_then(host_of);
+            let names = serve::own::names(listen.ip(), public.as_deref());
+            Some(serve::own::acceptor(&*store, &key, &names, &data).await?)
+        }
+        given => given,
+    };
 
     let first_token = first_token(&*store, operator_token).await?;
     let digest_key = match store.secret(DIGEST_KEY_SECRET).await? {
@@ -244,7 +257,7 @@ pub fn check_settings(settings: &Settings) -> Vec<StartError> {
         found.extend(acceptor(settings).err());
     }
     // Of a certificate that is no good it is said already.
-    found.extend(check_reach(settings, settings.tls.cert.is_some()).err());
+    found.extend(check_reach(settings, settings.tls.cert.is_some() || settings.tls.own).err());
     found.extend(server(settings).err());
     found
 }
@@ -271,6 +284,12 @@ fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, StartError> {
         (Some(cert), Some(key)) => serve::tls(cert, key).map(Some).map_err(StartError::Tls),
         _ => Ok(None),
     }
+}
+
+/// The host in an address.
+fn host_of(url: &str) -> Option<String> {
+    let url = url.parse::<axum::http::Uri>().ok()?;
+    url.host().map(|host| host.trim_matches(['[', ']']).to_owned())
 }
 
 /// Whether other machines would reach a hub that serves in the clear.

@@ -1,5 +1,6 @@
 //! The server's settings: where they come from, and `convoke hub --check-config`.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -31,7 +32,28 @@ impl Config {
     /// Reads flags, environment and file.
     pub(super) fn read(global: &Global, args: &ServeArgs) -> Result<Self> {
         let (data, sources) = sources(global, args)?;
-        let settings = Settings::resolve(&sources).map_err(|why| usage(why.to_string()))?;
+        let mut sources = sources;
+        let resolve = |sources: &Sources| Settings::resolve(sources).map_err(|why| usage(why.to_string()));
+        let mut settings = resolve(&sources)?;
+        if args.lan {
+            // What somebody said holds; what nobody said is meant for the network.
+            let said = |name: &str| sources.flags.iter().any(|(said, _)| said == name);
+            if !said("hub.listen") && settings.hub.listen.ip().is_loopback() {
+                sources.flags.push(("hub.listen".into(), format!("0.0.0.0:{}", settings.hub.listen.port())));
+                settings = resolve(&sources)?;
+            }
+            let listen = settings.hub.listen;
+            if settings.hub.public_url.is_none()
+                && listen.ip().is_unspecified()
+                && listen.port() != 0
+                && let Some(address) = convoke_hub::lan_address()
+            {
+                sources
+                    .flags
+                    .push(("hub.public_url".into(), format!("https://{}", SocketAddr::new(address, listen.port()))));
+                settings = resolve(&sources)?;
+            }
+        }
         Ok(Self { data, settings })
     }
 
@@ -105,6 +127,7 @@ fn sources(global: &Global, args: &ServeArgs) -> Result<(PathBuf, Sources)> {
         |name: &str, value: Option<&str>| flags.extend(value.map(|value| (name.to_owned(), value.to_owned())));
     flag("hub.listen", args.listen.as_deref());
     flag("hub.insecure_listen", args.insecure_listen.then_some("true"));
+    flag("tls.own", args.lan.then_some("true"));
     flag("tls.cert", args.tls_cert.as_deref());
     flag("tls.key", args.tls_key.as_deref());
     // A variable that is not UTF-8 is none of ours.

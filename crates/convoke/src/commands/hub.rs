@@ -37,6 +37,9 @@ pub(crate) struct ServeArgs {
     /// Set one setting; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse::assignment)]
     pub(super) set: Vec<(String, String)>,
+    /// Serve the local network: listen on every address, with a certificate of the hub's own that agents know by its key
+    #[arg(long, conflicts_with_all = ["insecure_listen", "tls_cert"])]
+    pub(super) lan: bool,
     /// Allow HTTP without TLS on an address that other machines can reach
     #[arg(long)]
     pub(super) insecure_listen: bool,
@@ -122,7 +125,9 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
             () = signals.next() => return Ok(Exit::Done),
         };
         let running = started.map_err(|why| refused(why, &data))?;
-        let here = Whereabouts { http: reachable_here(&running.hub), pid: std::process::id() };
+        let own_tls = running.hub.settings.tls.own && running.hub.settings.tls.cert.is_none();
+        let public_key = own_tls.then(|| running.hub.public_key());
+        let here = Whereabouts { http: reachable_here(&running.hub), pid: std::process::id(), public_key };
         let announced = here.announce(&data)?;
         let token = token(&running, reveal_token).await?;
         let told = tell(verb, &running, &data, token.as_ref(), announce)?;
@@ -185,6 +190,11 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
 fn refused(why: StartError, data: &Path) -> anyhow::Error {
     match why {
         StartError::Insecure(_) | StartError::Tls(_) | StartError::Key(_) => usage(why.to_string()),
+        StartError::Listen { address, why } if why.kind() == std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
+            "cannot listen on {address}: another program, perhaps another hub, has that port; choose one with --listen, \
+             such as --listen {}:0 for any that is free",
+            address.ip()
+        ),
         StartError::Store(_) => {
             anyhow::Error::new(why).context(format!("cannot open the data directory {}", data.display()))
         }

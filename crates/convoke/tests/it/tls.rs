@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
+use crate::endpoint::{Endpoint, until_online};
 use crate::support::{Done, Hub, Server, convoke};
 
 /// Longer than anything here takes on a busy machine; only a failure waits for it.
@@ -79,4 +80,49 @@ fn the_local_agent_reaches_it_too() {
     }
     up.signal("TERM");
     assert!(up.end().success());
+}
+
+/// `--lan` makes a certificate that agents know by the hub's key, which `enroll-token` prints.
+#[test]
+fn a_hub_on_the_lan_is_known_by_its_key() {
+    let hub = Hub::start_with(&["--lan"]);
+    assert!(hub.http().starts_with("https://"), "{}", hub.http());
+    // On the hub's own machine nothing has to be named.
+    hub.run(&["status"]).ok().says("https://");
+    let endpoint = Endpoint::at(&hub, "agent");
+    let invited = hub.run(&["enroll-token", "pc-1"]).ok().says("--hub-key").says(hub.http());
+    assert!(invited.stdout.contains("https://"));
+    endpoint.enrol(&hub, "pc-1");
+    let mut agent = endpoint.run(&[]);
+    until_online(&hub, "pc-1");
+    hub.run(&["exec", "pc-1", "--", "echo", "hello"]).ok().says("hello");
+    let (there, here) = (hub.beside("there"), hub.beside("here"));
+    std::fs::write(&there, "over TLS").expect("written");
+    hub.run(&["cp", &format!("pc-1:{}", there.display()), &here.display().to_string()]).ok();
+    assert_eq!(std::fs::read(&here).expect("reads"), b"over TLS");
+
+    // From another machine: by the key, and by nothing else.
+    let token = hub.run(&["tokens", "create", "anna", "--role", "viewer"]).ok().stdout.trim().to_owned();
+    hub.run_as(&token, &["agents", "list"]).code(1).notes("not trusted");
+    let key = hub.ready["kenny_public_key"].as_str().expect("a key").to_owned();
+    let with = |key: &str| {
+        let mut verb = convoke(["agents", "list"]);
+        verb.env("CONVOKE_HUB", hub.http()).env("CONVOKE_TOKEN", &token).env("CONVOKE_HUB_KEY", key);
+        Done::of(&mut verb)
+    };
+    with(&key).ok().says("pc-1");
+    with("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").code(1).notes("not trusted");
+    with("nonsense").code(2).notes("CONVOKE_HUB_KEY");
+    let other = Endpoint::at(&hub, "other");
+    let invited = hub.run(&["enroll-token", "pc-2", "--json"]).ok().json();
+    let token = invited["token"].as_str().expect("a token");
+    let wrong = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+    let args = ["enroll", "--id", "pc-2", "--hub-key", wrong, "--hub", hub.http(), "--token", token];
+    Done::of(&mut other.verb(&args)).code(1).notes("certificate");
+
+    let cert = std::fs::read(hub.data().join("tls-cert.pem")).expect("is there");
+    agent.signal("TERM");
+    assert!(agent.end().success());
+    let hub = hub.restart(&["--lan"]);
+    assert_eq!(std::fs::read(hub.data().join("tls-cert.pem")).expect("is there"), cert, "the same after a restart");
 }

@@ -1,10 +1,11 @@
-//! Single HTTP requests over a [`Dialler`]'s connections: enrolment, and downloads of updates.
+//! Single HTTP requests over a [`Dialler`]'s connections: enrolment, downloads, and files that are sent.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::channel::Channel;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
@@ -126,6 +127,33 @@ impl Dialler {
         self.bounded(url, patience, exchange).await
     }
 
+    /// Puts so many bytes that come through `body`, and reads an answer of at most `limit` bytes.
+    pub(crate) async fn upload(
+        &self,
+        url: &Url,
+        (body, size): (Channel<Bytes>, u64),
+        limit: u64,
+        patience: Duration,
+    ) -> Result<Answer, HttpError> {
+        let exchange = async {
+            let mut request = Request::new(body);
+            *request.method_mut() = Method::PUT;
+            let headers = request.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+            headers.insert(header::CONTENT_LENGTH, size.into());
+            let response = self.exchange(url, request).await?;
+            let status = response.status().as_u16();
+            let mut kept = Vec::new();
+            drain(url, response, limit, |chunk| {
+                kept.extend_from_slice(chunk);
+                Ok(())
+            })
+            .await?;
+            Ok(Answer { status, body: kept })
+        };
+        self.bounded(url, patience, exchange).await
+    }
+
     async fn bounded<T>(
         &self,
         url: &Url,
@@ -136,7 +164,11 @@ impl Dialler {
         outcome.unwrap_or_else(|_| Err(HttpError::TimedOut { host: host(url), patience }))
     }
 
-    async fn exchange(&self, url: &Url, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, HttpError> {
+    async fn exchange<B>(&self, url: &Url, mut request: Request<B>) -> Result<Response<Incoming>, HttpError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let broken = |why: hyper::Error| HttpError::Broken { host: host(url), why: why.to_string() };
         let io = self.dial(url).await?;
         let (mut sender, connection) =

@@ -26,13 +26,14 @@ pub enum TlsError {
     Name(String),
 }
 
-/// The settings of a connection. With `authority`, only certificates that it vouches for count, and that very one; the
+/// The settings of a connection. The hub with `hub_key` may show a certificate of its own. With `authority`, only certificates that it vouches for count, and that very one; the
 /// platform's store does not.
-pub(crate) fn config(authority: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
+pub(crate) fn config(authority: Option<&Path>, hub_key: Option<[u8; 32]>) -> Result<Arc<ClientConfig>, TlsError> {
     let trust = match authority {
         Some(path) => named(path)?,
         None => Trust::platform().map_err(TlsError::Platform)?,
     };
+    let trust = hub_key.map_or_else(|| trust.clone(), |key| trust.or_hub(key));
     let mut config = trust.config().map_err(TlsError::Platform)?;
     // One connection for weeks: nothing to resume, and no memory to keep for it.
     config.resumption = rustls::client::Resumption::disabled();
@@ -60,11 +61,11 @@ mod tests {
     fn a_file_without_a_certificate_is_told() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("ca.pem");
-        assert!(config(Some(&path)).expect_err("missing").to_string().contains("ca.pem"));
+        assert!(config(Some(&path), None).expect_err("missing").to_string().contains("ca.pem"));
         std::fs::write(&path, "nothing here").expect("writes");
-        assert!(config(Some(&path)).expect_err("empty").to_string().contains("no certificate"));
+        assert!(config(Some(&path), None).expect_err("empty").to_string().contains("no certificate"));
         let key = rcgen::generate_simple_self_signed(vec!["hub.example".into()]).expect("a certificate");
         std::fs::write(&path, key.cert.pem()).expect("writes");
-        assert!(config(Some(&path)).is_ok());
+        assert!(config(Some(&path), None).is_ok());
     }
 }

@@ -161,6 +161,7 @@ settings! {
     tls: TlsSettings {
         cert: Option<PathBuf> = path(), "", "The certificate chain for TLS (PEM).";
         key: Option<PathBuf> = path(), "", "The certificate's private key (PEM).";
+        own: bool = flag(), "false", "Without tls.cert: serve TLS with a certificate of the hub's own, which agents know by the hub's public key.";
     }
     tokens: TokenSettings {
         calls_per_minute: u32 = number(0, 1_000_000), "0", "Calls a minute of one token without a limit in its scopes; 0 for no limit.";

@@ -40,18 +40,24 @@ pub(crate) fn tls(cert: &Path, key: &Path) -> io::Result<TlsAcceptor> {
     }
     let key_der =
         PrivateKeyDer::from_pem_slice(&key_text).map_err(|why| named(key, &in_words(&why, "private key")))?;
+    accept_with(chain, key_der).map_err(|why| match why {
+        rustls::Error::InconsistentKeys(_) => {
+            named(cert, &format!("it does not belong to the key in {}", key.display()))
+        }
+        other => named(cert, &other),
+    })
+}
+
+/// Serves TLS with this certificate.
+pub(super) fn accept_with(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<TlsAcceptor, rustls::Error> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
+        .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, key_der)
-        .map_err(|why| match why {
-            rustls::Error::InconsistentKeys(_) => {
-                named(cert, &format!("it does not belong to the key in {}", key.display()))
-            }
-            other => named(cert, &other),
-        })?;
+        .with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
