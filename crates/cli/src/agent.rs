@@ -151,6 +151,10 @@ pub struct IdentityArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Here --hub is the address of the agent's hub, and --token the one-time token that `convoke enroll-token ID` \
+prints there, with the whole command line:\n\n  convoke agent enroll --hub URL --id ID --token TOKEN --hub-key KEY"
+)]
 struct EnrollArgs {
     /// Enrol at this Sonde hub, instead of or in addition to a kenny hub
     #[arg(long, value_name = "URL")]

@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use convoke_cli::agent;
 
 use crate::commands::{
-    agents, approvals, audit, backup, call, calls, client, clients, completions, enrol, exec, fleet_file, hub, keys,
-    logs, mcp, policy, probe, room, rpc, rules, shell, store, tokens, users,
+    agents, approvals, audit, backup, call, calls, client, clients, completions, cp, enrol, exec, fleet_file, hub,
+    keys, logs, mcp, open, policy, probe, room, rpc, rules, shell, store, tokens, tools, users,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -55,11 +55,17 @@ pub(crate) enum Command {
     EnrollToken(enrol::EnrolArgs),
     /// Show the hub, its machines, what waits for a person, the journal and the disk
     Status,
+    /// Print a link that opens the page, signed in as the token's owner
+    Open(open::OpenArgs),
     /// Run a command on a machine, or on many; ends with the command's own exit code
     Exec(exec::ExecArgs),
     /// Type commands for a machine, line by line; each is a call of its own
     Shell(shell::ShellArgs),
-    /// Call a tool of an agent
+    /// List the tools and probes of a machine
+    Tools(tools::ToolsArgs),
+    /// Copy a file from a machine or to one
+    Cp(cp::CpArgs),
+    /// Call a tool of a machine
     Call(call::CallArgs),
     /// Show calls, and cancel waiting ones
     #[command(subcommand)]
@@ -216,10 +222,15 @@ mod tests {
             "convoke enroll-token pc-1",
             "convoke call pc-1 fs_list --args {} --timeout 2.5 --idempotency-key k --wait",
             "convoke status --json",
+            "convoke open --user anna",
             "convoke exec pc-1 -- uptime",
             "convoke exec pc-1 --timeout 5 -- ls -l --json",
             "convoke exec --query tag:lab --yes -- uptime",
             "convoke shell pc-1",
+            "convoke tools pc-1 --name fs_",
+            "convoke cp pc-1:/var/log/syslog .",
+            "convoke cp report.txt pc-1:/tmp/ --timeout 60 --json",
+            "convoke cp pc-1:C:\\x -",
             "convoke call pc-1 fs_list path=/tmp --wait",
             "convoke calls list --state waiting --agent pc-1 --limit 5",
             "convoke calls show 0190f3a0-0000-7000-8000-000000000001 --wait",
@@ -235,6 +246,9 @@ mod tests {
             "convoke policy confirm add --id x --effects manage --second-person",
             "convoke policy confirm remove x",
             "convoke audit list --agent pc-1 --tool fs_list --kind call --after 3 --limit 10",
+            "convoke audit list --since 2h --who anna --target pc-1 --decision denied --order oldest",
+            "convoke audit show 12",
+            "convoke audit show 0190f3a0-0000-7000-8000-000000000001 --json",
             "convoke audit export -",
             "convoke audit verify",
             "convoke tokens list",

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod approvals;
+mod approvers;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod call;
@@ -10,6 +11,7 @@ pub(crate) mod client;
 pub(crate) mod clients;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod cp;
 pub(crate) mod enrol;
 pub(crate) mod exec;
 pub(crate) mod fleet;
@@ -19,6 +21,7 @@ pub(crate) mod keys;
 mod local_agent;
 pub(crate) mod logs;
 pub(crate) mod mcp;
+pub(crate) mod open;
 mod pages;
 pub(crate) mod policy;
 pub(crate) mod probe;
@@ -33,6 +36,7 @@ pub(crate) mod shell;
 pub(crate) mod status;
 pub(crate) mod store;
 pub(crate) mod tokens;
+pub(crate) mod tools;
 pub(crate) mod users;
 mod verdict;
 
@@ -114,7 +118,10 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::EnrollToken(args) => against_a_hub(enrol::run(verb, args)),
         Command::Call(args) => against_a_hub(call::run(verb, args)),
         Command::Status => against_a_hub(status::run(verb)),
+        Command::Open(args) => against_a_hub(open::run(verb, args)),
         Command::Exec(args) => against_a_hub(exec::run(verb, args)),
+        Command::Tools(args) => against_a_hub(tools::run(verb, args)),
+        Command::Cp(args) => against_a_hub(cp::run(verb, args)),
         Command::Shell(args) => against_a_hub(shell::run(verb, args)),
         Command::Calls(command) => against_a_hub(calls::run(verb, command)),
         Command::Approvals(command) => against_a_hub(approvals::run(verb, command)),

@@ -4,6 +4,7 @@
 mod args;
 mod bench;
 mod commands;
+mod complete;
 mod connect;
 mod local;
 mod logging;
@@ -34,6 +35,8 @@ use mimalloc as _;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // A shell asks what may stand here.
+    clap_complete::CompleteEnv::with_factory(commands::completions::visible).bin("convoke").complete();
     let args = arguments(std::env::args_os());
     // Before the command line is understood: that alone takes some megabytes.
     if args.get(1).is_some_and(|verb| verb == "rpc") {
@@ -64,7 +67,9 @@ fn show_error(output: &Output, error: &anyhow::Error) {
         Some(ClientError::Refused { body, .. }) if output.json => {
             output.note(serde_json::to_string(body).unwrap_or_default());
         }
-        Some(ClientError::Unreachable { .. }) => output.error_as("unreachable", error),
+        Some(ClientError::Unreachable { .. } | ClientError::OtherScheme { .. }) => {
+            output.error_as("unreachable", error)
+        }
         Some(ClientError::Lost { .. }) => output.error_as("lost", error),
         Some(ClientError::Distrusted { .. }) => output.error_as("distrusted", error),
         Some(ClientError::NotAHub { .. }) => output.error_as("not_a_hub", error),

@@ -80,7 +80,7 @@ pub struct Approval {
 pub enum ApprovalError {
     /// The decider is the asker.
     #[error(
-        "who asked for a call can never approve it, and whose they are only in a signed-in session, for an assistant"
+        "who asked for a call can never approve it; the owner of an assistant approves its calls signed in, on the page"
     )]
     OwnCall,
     /// The decider is the asker's owner, and has not shown just now that it is them.

@@ -54,6 +54,12 @@ pub fn uuid() -> Uuid {
     uuid::Builder::from_random_bytes(random()).into_uuid()
 }
 
+/// A new id that begins with the time, for what is listed by when it was made.
+pub fn dated_uuid() -> Uuid {
+    let millis = u64::try_from(now().millis()).unwrap_or_default();
+    uuid::Builder::from_unix_timestamp_millis(millis, &random()).into_uuid()
+}
+
 /// A new token of 256 random bits. The prefix tells people and secret scanners what it is.
 pub fn token(prefix: &str) -> SecretText {
     SecretText::new(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(random::<32>())))

@@ -3,6 +3,7 @@
 
 pub mod attempts;
 pub mod codes;
+pub mod openings;
 pub mod passkeys;
 pub mod passwords;
 
@@ -191,6 +192,8 @@ pub struct People {
     pub passwords: passwords::Passwords,
     /// Slows guessing.
     pub attempts: attempts::Attempts,
+    /// Links that open the page.
+    pub openings: openings::Openings,
     /// What browsers are asked to show a passkey for.
     pub challenges: passkeys::Challenges,
     /// One-time codes.
@@ -217,6 +220,7 @@ impl Default for People {
             turn: tokio::sync::Mutex::default(),
             passwords: passwords::Passwords::default(),
             attempts: attempts::Attempts::default(),
+            openings: openings::Openings::default(),
             challenges: passkeys::Challenges::default(),
             codes: codes::Codes::default(),
         }

@@ -143,14 +143,16 @@ pub async fn decide(
             record_refusal(&hub, &caller, "an approval out of reach", None).await;
             Err(ApiError::forbidden(&missing))
         }
-        Err(DecideError::Refused(why @ ApprovalError::OwnCall)) => {
-            let refused = ApiError::new(StatusCode::FORBIDDEN, "own_call", why.to_string());
-            Err(if body.approve {
-                refused
-            } else {
-                refused.hint("use `convoke calls cancel` to cancel your own call")
-            })
-        }
+        Err(DecideError::Refused(why @ ApprovalError::OwnCall)) => Err(if body.approve {
+            ApiError::new(StatusCode::FORBIDDEN, "own_call", why.to_string())
+        } else {
+            ApiError::new(
+                StatusCode::FORBIDDEN,
+                "own_call",
+                "you asked for this call yourself, so you cannot deny it",
+            )
+            .hint("cancel it: `convoke calls list --state waiting`, then `convoke calls cancel CALL`")
+        }),
         Err(DecideError::Refused(ApprovalError::StepUp)) => Err(ApiError::step_up()),
         Err(DecideError::Refused(why)) => Err(ApiError::conflict(why.to_string())),
         Err(DecideError::Store(why)) => Err(why.into()),

@@ -11,6 +11,7 @@ pub mod export;
 pub mod fleet;
 pub mod fleet_history;
 pub mod inbox;
+pub mod open_page;
 pub mod operations;
 pub mod passkeys;
 pub mod policy;
@@ -70,6 +71,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::DELETE, "/api/session", View, session::sign_out)
         .open(Method::POST, "/api/session/step-up", View, session::step_up)
         .open(Method::POST, "/api/session/link", SignIn, session::link)
+        .open(Method::POST, "/api/session/open", View, open_page::open)
         .open(Method::GET, "/api/session/passkey", Public, passkeys::support)
         .open(Method::POST, "/api/session/passkey", SignIn, passkeys::sign_in)
         .open(Method::POST, "/api/session/passkey/challenge", SignIn, passkeys::challenge)

@@ -18,6 +18,7 @@ use convoke_core::id::SessionId;
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::redact;
 use convoke_core::secret::{SecretText, TokenHash};
+use convoke_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use convoke_doors::ApiError;
@@ -129,6 +130,10 @@ pub async fn link(
         ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "this link was used, has expired or was replaced")
             .hint("an admin makes a new one with `convoke users link NAME`; the first one comes with the hub's start")
     };
+    if let Some(id) = people.openings.take(&hash, now) {
+        let user = people.user(id).ok_or_else(unknown)?;
+        return opened(&hub, &headers, from, &user, before.as_ref()).await;
+    }
     let link = hub.store.link(hash, now).await?.ok_or_else(unknown)?;
     let user = match link.user {
         Some(id) => Some(people.user(id).ok_or_else(unknown)?),
@@ -282,6 +287,21 @@ pub async fn open(
     hub.store.put_session(row.clone(), Some(signed_in(user, row.id, how, from))).await?;
     let session = hub.operators.people.admit(&row);
     settle_in(hub, from, user, session, &value, headers, before).await
+}
+
+/// Opens a session for whoever has a token of the user's: what needs a step-up needs a password or passkey first.
+async fn opened(
+    hub: &Hub,
+    headers: &HeaderMap,
+    from: IpAddr,
+    user: &User,
+    before: Option<&Caller>,
+) -> Result<Response<Body>, ApiError> {
+    let NewCookie { value, mut row } = People::sign_in(&arrival(hub, headers, from, Some(user)), clock::now());
+    row.stepped_up_at = Timestamp::from_millis(0);
+    hub.store.put_session(row.clone(), Some(signed_in(Some(user), row.id, "a token", from))).await?;
+    let session = hub.operators.people.admit(&row);
+    settle_in(hub, from, Some(user), session, &value, headers, before).await
 }
 
 /// A new session is in force: the one that the same browser had ends, and the oldest of too many.

@@ -35,7 +35,7 @@ use crate::tokens::{check_scopes, is_name};
 /// How long a user's one-time link is good.
 const LINK: Duration = Duration::from_secs(24 * 3600);
 /// How long the welcome link is good.
-const WELCOME_LINK: Duration = Duration::from_secs(3600);
+pub const WELCOME_LINK: Duration = Duration::from_secs(3600);
 
 #[utoipa::path(get, path = "/api/users", params(UserQuery), responses((status = 200, body = UserList)), tag = "people")]
 /// List users by name.

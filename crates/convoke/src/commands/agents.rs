@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::pages::{Pages, joined};
 use super::{Verb, call, enrol, prompt, typed};
+use crate::complete;
 use crate::exit::Exit;
 use crate::parse::{self, AgentName};
 use crate::show;
@@ -41,13 +42,13 @@ pub(crate) enum AgentsCommand {
     /// Show one agent
     Show {
         /// The agent, by id or name
-        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
         agent: AgentName,
     },
     /// Replace an agent's tags
     Tag {
         /// The agent, by id or name
-        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
         agent: AgentName,
         #[arg(required_unless_present = "clear", conflicts_with = "clear")]
         tags: Vec<String>,
@@ -58,13 +59,13 @@ pub(crate) enum AgentsCommand {
     /// Revoke an agent: close its link and refuse it from now on
     Revoke {
         /// The agent, by id or name
-        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
         agent: AgentName,
     },
     /// Delete an agent with its key, telemetry and logs; the journal stays
     Remove {
         /// The agent, by id or name
-        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
         agent: AgentName,
         /// Do not ask for confirmation
         #[arg(long)]
@@ -73,13 +74,13 @@ pub(crate) enum AgentsCommand {
     /// Create a one-time token that lets an agent bind a new key; the old key is valid until then
     RotateKey {
         /// The agent, by id or name
-        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
         agent: AgentName,
     },
     /// Offer an agent the newest binary for its machine
     Update {
         /// The agent, by id or name
-        #[arg(value_name = "AGENT", value_parser = parse::agent_name)]
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
         agent: AgentName,
     },
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::calls::Wait;
 use super::result::{self, Ended};
 use super::{Verb, typed};
+use crate::complete;
 use crate::exit::{Exit, usage};
 use crate::parse::{self, AgentName};
 use crate::when;
@@ -19,9 +20,10 @@ use crate::when;
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
     /// The agent, by id or name
-    #[arg(value_parser = parse::agent_name)]
+    #[arg(value_parser = parse::agent_name, add = complete::machines())]
     agent: AgentName,
     /// The tool, such as fs_list
+    #[arg(add = complete::tools())]
     tool: String,
     /// The tool's arguments: path=/tmp, count=5, or name:=JSON for what is neither text nor number
     #[arg(value_name = "NAME=VALUE", conflicts_with = "args", value_parser = pair)]
@@ -81,7 +83,9 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
         verb.output.raw_json(&json)?;
         return Ok(if reply.ok { Exit::Done } else { Exit::Failed });
     }
+    let machine = args.agent.to_string();
     let ended = Ended {
+        machine: Some(&machine),
         tool: &args.tool,
         result: reply.result.as_deref(),
         error: reply.error.as_ref(),

@@ -14,6 +14,7 @@ use super::pages::{Pages, joined};
 use super::reach::{PATIENCE, PAUSE, Reach, is_absence};
 use super::result::{self, Ended};
 use super::{Verb, typed};
+use crate::complete;
 use crate::exit::Exit;
 use crate::parse;
 use crate::table::{Field, Grid};
@@ -27,7 +28,7 @@ pub(crate) enum CallsCommand {
         #[arg(long, value_parser = ["waiting", "running", "done"])]
         state: Option<String>,
         /// Only calls of this machine
-        #[arg(long)]
+        #[arg(long, add = complete::machines())]
         agent: Option<String>,
         /// Show at most N calls
         #[arg(long, value_name = "N", default_value_t = 50)]
@@ -178,6 +179,7 @@ pub(super) fn ended(verb: Verb<'_>, json: &RawValue, status: &CallStatus) -> Res
         return Ok(Exit::Done);
     }
     let ended = Ended {
+        machine: status.target.as_deref(),
         tool: status.tool.as_deref().unwrap_or_default(),
         result: status.result.as_deref(),
         error: status.error.as_ref(),
@@ -294,7 +296,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let http = format!("http://{}", listener.local_addr().expect("an address"));
-        let here = Whereabouts { http, pid: std::process::id() }.announce(dir.path()).expect("announced");
+        let here =
+            Whereabouts { http, pid: std::process::id(), public_key: None }.announce(dir.path()).expect("announced");
         let lock = std::fs::File::create(convoke_store::Paths::new(dir.path()).lock).expect("a file");
         lock.lock().expect("held");
         std::thread::spawn(move || {

@@ -61,8 +61,8 @@ pub(super) async fn show(verb: Verb<'_>, client: &Client, json: &RawValue, what:
     }
     match (Reach::of(&about.http), Reach::of(http)) {
         (Reach::ThisMachine, _) => verb.output.note(
-            "note: only this machine can reach this hub. For others, listen on an address of the network with TLS \
-             (--listen, --tls-cert, --tls-key) and set hub.public_url.",
+            "note: only this machine can reach this hub. For others on the local network start it with --lan; elsewhere \
+             listen with TLS (--listen, --tls-cert, --tls-key) and set hub.public_url.",
         ),
         (Reach::Unspecified, Reach::ThisMachine) => verb.output.note(
             "note: on another machine, replace the address with this machine's name; hub.public_url sets it for all commands.",

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::pages::Pages;
 use super::remote::{self, End, Ended, Line};
 use super::{Verb, prompt, typed};
+use crate::complete;
 use crate::exit::{Exit, usage};
 use crate::parse::{self, AgentName};
 use crate::show::{self, clean};
@@ -32,7 +33,7 @@ with 0, 1 when one did not, 255 when one did not run."
 )]
 pub(crate) struct ExecArgs {
     /// The machine
-    #[arg(value_parser = parse::agent_name, required_unless_present = "query", conflicts_with = "query")]
+    #[arg(value_parser = parse::agent_name, add = complete::machines(), required_unless_present = "query", conflicts_with = "query")]
     machine: Option<AgentName>,
     /// Run on every machine that matches, such as 'tag:lab AND NOT os:windows'
     #[arg(long)]
@@ -154,6 +155,7 @@ async fn on_many(verb: Verb<'_>, args: &ExecArgs, line: Line<'_>, timeout: Durat
         output.json(&json!({ "results": rows }))?;
     } else {
         output.table(&table(&ended), "")?;
+        output.note(summary(&ended));
     }
     let codes = ended.iter().map(|(_, ended)| ended.as_ref().map_or(Exit::NOT_REMOTE, |ended| code(&ended.end)));
     Ok(codes
@@ -177,6 +179,19 @@ fn radius(online: &[&Agent], offline: &[&Agent]) -> String {
 
 fn machines(n: usize) -> String {
     if n == 1 { "1 machine".into() } else { format!("{n} machines") }
+}
+
+/// How many ended how.
+fn summary(ended: &[(&Agent, Result<Ended>)]) -> String {
+    let ran = |code: fn(i64) -> bool| {
+        let is_so = |ended: &Result<Ended>| matches!(ended, Ok(Ended { end: End::Ran(ran), .. }) if ran.exit_code.is_some_and(code));
+        ended.iter().filter(|(_, ended)| is_so(ended)).count()
+    };
+    let (well, badly) = (ran(|code| code == 0), ran(|code| code != 0));
+    let not = ended.len() - well - badly;
+    let told = [(well, "ended with 0"), (badly, "ended with another code"), (not, "did not run, or nobody knows")];
+    let told: Vec<_> = told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    told.join(", ")
 }
 
 fn table(ended: &[(&Agent, Result<Ended>)]) -> Grid {

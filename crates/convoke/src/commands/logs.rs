@@ -16,6 +16,7 @@ use super::agents::looked_up;
 use super::pages::{MOST, joined};
 use super::reach::{PATIENCE, PAUSE, Reach};
 use super::{Verb, typed};
+use crate::complete;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::parse::{self, AgentName};
@@ -24,7 +25,7 @@ use crate::show::clean;
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
     /// Only lines of this agent, by id, name, or the unique beginning of either
-    #[arg(long, value_parser = parse::agent_name)]
+    #[arg(long, value_parser = parse::agent_name, add = complete::machines())]
     agent: Option<AgentName>,
     /// Only lines of this level or above
     #[arg(long, value_parser = PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"]))]

@@ -9,7 +9,7 @@ use convoke_core::effect::Effect;
 use convoke_core::guard::{AppliesTo, Rule};
 use serde_json::value::RawValue;
 
-use super::{NO_QUERY, Verb, typed};
+use super::{NO_QUERY, Verb, approvers, typed};
 use crate::exit::Exit;
 use crate::parse;
 use crate::table::{Field, Grid, Tone};
@@ -135,6 +135,18 @@ async fn confirm(verb: Verb<'_>, command: ConfirmCommand) -> Result<Exit> {
         }
         ConfirmCommand::Add(ConfirmArgs { id, tools, effects, agents, tags, callers, doors, second_person }) => {
             let rule = ConfirmRule { id, tools, effects, agents, tags, callers, doors, second_person };
+            let before: ConfirmRules = client.get(RULES, &NO_QUERY).await?;
+            if let Some(before) = before.rules.iter().find(|before| before.id == rule.id)
+                && serde_json::to_value(before).ok() != serde_json::to_value(&rule).ok()
+            {
+                output.remark(format_args!("warning: this replaces rule {} as it was", rule.id));
+            }
+            if has_no_filter(&rule) {
+                output.remark("warning: the rule has no filters: every call of everybody now needs a person, also calls that only look");
+            }
+            if let Some(why) = approvers::persons(&client).await.as_ref().and_then(approvers::too_few) {
+                output.remark(format_args!("warning: {why}"));
+            }
             (client.post(RULES, &rule).await?, format!("calls that match rule {} now need a person", rule.id))
         }
         ConfirmCommand::Remove { id } => {
@@ -147,6 +159,11 @@ async fn confirm(verb: Verb<'_>, command: ConfirmCommand) -> Result<Exit> {
         output.text(&said)?
     }
     Ok(Exit::Done)
+}
+
+fn has_no_filter(rule: &ConfirmRule) -> bool {
+    let ConfirmRule { id: _, second_person: _, tools, effects, agents, tags, callers, doors } = rule;
+    tools.is_none() && effects.is_none() && agents.is_none() && tags.is_none() && callers.is_none() && doors.is_none()
 }
 
 fn deny_rules(rules: &DenyRules) -> Grid {

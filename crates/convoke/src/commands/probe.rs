@@ -10,15 +10,18 @@ use serde_json::{Value, json};
 
 use super::{NO_QUERY, Verb};
 use crate::commands::call::read_args;
+use crate::complete;
 use crate::exit::Exit;
 use crate::show;
 use crate::table::{Field, Grid};
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// The Sonde agent, by name or id
+    /// The machine, by name or id
+    #[arg(add = complete::machines())]
     agent: String,
     /// The probe, such as system.disk.usage
+    #[arg(add = complete::probes())]
     probe: String,
     /// The parameters: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
@@ -68,8 +71,8 @@ pub(crate) enum RunbookCommand {
 pub(crate) struct RunbookArgs {
     /// The runbook, such as system
     category: String,
-    /// The Sonde agent, by name or id
-    #[arg(long, value_name = "AGENT")]
+    /// The machine, by name or id
+    #[arg(long, value_name = "AGENT", add = complete::machines())]
     agent: String,
     /// The parameters: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]

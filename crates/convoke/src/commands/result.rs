@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::remote::Ran;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::show::{self, clean};
@@ -15,6 +16,8 @@ use crate::table::{Field, Grid, Tone};
 /// A call that is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended<'a> {
+    /// The machine, where it is known.
+    pub(super) machine: Option<&'a str>,
     /// What was asked.
     pub(super) tool: &'a str,
     /// What came back.
@@ -23,16 +26,6 @@ pub(super) struct Ended<'a> {
     pub(super) error: Option<&'a CallFailure>,
     /// How long it took.
     pub(super) duration_ms: Option<u64>,
-}
-
-/// A shell's answer.
-#[derive(Deserialize)]
-struct ShellResult {
-    #[serde(default)]
-    stdout: String,
-    #[serde(default)]
-    stderr: String,
-    exit_code: Option<i64>,
 }
 
 /// A directory.
@@ -53,14 +46,21 @@ struct Entry {
 pub(super) fn show(output: &Output, ended: &Ended<'_>) -> Result<Exit> {
     if let Some(failure) = ended.error {
         output.note(format_args!("error: {} ({})", clean(&failure.message), clean(&failure.code)));
+        if failure.code == "unsupported" {
+            let machine = clean(ended.machine.unwrap_or("MACHINE"));
+            output.note(format_args!("  hint: `convoke tools {machine}` lists what it can be asked for"));
+        }
         return Ok(Exit::Failed);
     }
     // JSON may say what no value here can hold. The call was done all the same, and is not to be told as failed.
     let json = &*json::tame(ended.result.map_or("null", RawValue::get));
     match ended.tool {
         "shell_exec" | "powershell_exec" => {
-            if let Ok(shell) = serde_json::from_str::<ShellResult>(json) {
+            if let Ok(shell) = serde_json::from_str::<Ran>(json) {
                 shell_output(output, &shell, ended.duration_ms)?;
+                if let Some(cut) = shell.cut(ended.machine.unwrap_or("MACHINE")) {
+                    output.note(cut);
+                }
                 return Ok(Exit::Done);
             }
         }
@@ -74,11 +74,15 @@ pub(super) fn show(output: &Output, ended: &Ended<'_>) -> Result<Exit> {
     }
     let value: Value = serde_json::from_str(json)?;
     output.text(&show::json(&value))?;
+    if ended.tool == "fs_read" && value["truncated"] == true {
+        let machine = clean(ended.machine.unwrap_or("MACHINE"));
+        output.note(format_args!("the file was cut; to get all of it: convoke cp {machine}:PATH ."));
+    }
     Ok(Exit::Done)
 }
 
 /// As if it had run here: its output and its errors each to their own place, unchanged.
-fn shell_output(output: &Output, shell: &ShellResult, duration_ms: Option<u64>) -> Result<()> {
+fn shell_output(output: &Output, shell: &Ran, duration_ms: Option<u64>) -> Result<()> {
     output.raw(&shell.stdout)?;
     if !shell.stderr.is_empty() {
         output.note(shell.stderr.strip_suffix('\n').unwrap_or(&shell.stderr));
@@ -112,7 +116,7 @@ mod tests {
         for json in [r#"{"a":"\ud800"}"#, "[1e999]", &format!("{}{}", "[".repeat(500), "]".repeat(500))] {
             for tool in ["net_config", "shell_exec"] {
                 let result = RawValue::from_string(json.to_owned()).expect("JSON");
-                let ended = Ended { tool, result: Some(&result), error: None, duration_ms: Some(1) };
+                let ended = Ended { machine: None, tool, result: Some(&result), error: None, duration_ms: Some(1) };
                 assert_eq!(show(&Output::new(false), &ended).expect("shows"), Exit::Done, "{json}");
             }
         }

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::pages::{Pages, joined};
 use super::{NO_QUERY, Verb, prompt, typed};
+use crate::complete;
 use crate::exit::Exit;
 use crate::parse;
 use crate::when;
@@ -28,11 +29,13 @@ pub(crate) enum RoomCommand {
     /// Show a room with its participants, grants and manifest
     Show {
         /// The room
+        #[arg(add = complete::rooms())]
         room: String,
     },
     /// Delete a room; its participants are told
     Remove {
         /// The room
+        #[arg(add = complete::rooms())]
         room: String,
         /// Do not ask for confirmation
         #[arg(long)]
@@ -49,6 +52,7 @@ pub(crate) enum RoomCommand {
     /// Revoke a participant's grant; they stay in the room and perceive nothing
     Revoke {
         /// The room
+        #[arg(add = complete::rooms())]
         room: String,
         /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
@@ -57,6 +61,7 @@ pub(crate) enum RoomCommand {
     /// Remove a participant, and keep them out until they are admitted again
     Kick {
         /// The room
+        #[arg(add = complete::rooms())]
         room: String,
         /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
@@ -65,6 +70,7 @@ pub(crate) enum RoomCommand {
     /// Admit a participant who waits in the lobby or was kicked
     Admit {
         /// The room
+        #[arg(add = complete::rooms())]
         room: String,
         /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
@@ -73,6 +79,7 @@ pub(crate) enum RoomCommand {
     /// Turn away a participant who waits in the lobby
     Deny {
         /// The room
+        #[arg(add = complete::rooms())]
         room: String,
         /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
@@ -106,6 +113,7 @@ pub(crate) struct CreateArgs {
 #[derive(Debug, Args)]
 pub(crate) struct GrantArgs {
     /// The room
+    #[arg(add = complete::rooms())]
     room: String,
     /// The participant's id, from `room show`
     #[arg(allow_hyphen_values = true)]
@@ -127,6 +135,7 @@ pub(crate) struct GrantArgs {
 #[derive(Debug, Args)]
 pub(crate) struct InviteArgs {
     /// The room
+    #[arg(add = complete::rooms())]
     room: String,
     /// The holder's name in the room
     name: String,

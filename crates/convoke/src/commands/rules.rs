@@ -121,6 +121,16 @@ pub(crate) async fn run(verb: Verb<'_>, command: RulesCommand) -> Result<Exit> {
         }
         RulesCommand::Add(args) => {
             let rule = rule(args)?;
+            let before: RuleList = client.get(RULES, &NO_QUERY).await?;
+            if let Some(before) = before.rules.iter().find(|before| before.rule == rule.rule) {
+                let (was, is) = (described(&before.target).0, described(&rule.target).0);
+                if was != is {
+                    output.remark(format_args!(
+                        "warning: rule `{}` went to {was} before; it now goes to {is}",
+                        rule.rule
+                    ));
+                }
+            }
             (client.post(RULES, &rule).await?, format!("rule `{}` is in force", rule.rule))
         }
         RulesCommand::Remove { rule } => {
@@ -185,6 +195,13 @@ pub(crate) async fn messages(verb: Verb<'_>, command: MessagesCommand) -> Result
                 _ => content,
             };
             let keep_s = keep.map(|span| span.as_secs());
+            let known: RuleList = client.get(RULES, &NO_QUERY).await?;
+            if !known.rules.iter().any(|known| known.rule == rule) {
+                output.remark(format_args!(
+                    "warning: this hub has no rule `{rule}`; clients act on the message only if they run with `--on {rule}=…`, \
+                     and what they answer under it is dropped"
+                ));
+            }
             let json: Box<RawValue> =
                 client.post("/api/messages", &SendMessage { rule, content, to, keep_s }).await?;
             if let Ok(waits) = serde_json::from_str::<CallPending>(json.get()) {

@@ -9,6 +9,7 @@ use clap::Args;
 use super::Verb;
 use super::exec::{self, PATIENCE_S};
 use super::remote::{self, Line};
+use crate::complete;
 use crate::exit::Exit;
 use crate::parse::{self, AgentName};
 use crate::show::clean;
@@ -16,7 +17,7 @@ use crate::show::clean;
 #[derive(Debug, Args)]
 pub(crate) struct ShellArgs {
     /// The machine
-    #[arg(value_parser = parse::agent_name)]
+    #[arg(value_parser = parse::agent_name, add = complete::machines())]
     machine: AgentName,
     /// End each command after this time
     #[arg(long, value_name = "SECONDS", value_parser = parse::seconds, default_value_t = PATIENCE_S)]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::pages::Pages;
-use super::{NO_QUERY, Verb, typed};
+use super::{NO_QUERY, Verb, approvers, typed};
 use crate::exit::Exit;
 use crate::show;
 use crate::table::{Field, Grid, Tone};
@@ -50,7 +50,8 @@ pub(crate) async fn run(verb: Verb<'_>) -> Result<Exit> {
         }))?;
         return Ok(Exit::Done);
     }
-    let facts = Facts { hub: typed(&hub)?, fleet: typed(&fleet)?, approvals: approvals.len(), pairings };
+    let lone = approvers::persons(&client).await.as_ref().and_then(approvers::too_few);
+    let facts = Facts { hub: typed(&hub)?, fleet: typed(&fleet)?, approvals: approvals.len(), pairings, lone };
     verb.output.table(&facts.sheet(), "")?;
     Ok(Exit::Done)
 }
@@ -60,11 +61,13 @@ struct Facts {
     fleet: Fleet,
     approvals: usize,
     pairings: usize,
+    /// What is wrong with those who may approve.
+    lone: Option<String>,
 }
 
 impl Facts {
     fn sheet(&self) -> Grid {
-        let Self { hub, fleet, approvals, pairings } = self;
+        let Self { hub, fleet, approvals, pairings, lone } = self;
         let mut grid = Grid::facts();
         grid.fact("hub", format!("{} (version {})", hub.http, hub.version));
         grid.fact("machines", self.machines());
@@ -87,6 +90,7 @@ impl Facts {
         let nothing = || Field::new("nothing", Tone::Dim);
         let waits = if waits.is_empty() { nothing() } else { Field::new(waits.join(", "), Tone::Warn) };
         grid.fact("waits for you", waits);
+        grid.fact_if("approving", lone.as_ref().map(|why| Field::new(why, Tone::Warn)));
         grid.fact_if("journal", hub.journal_seq.map(|seq| format!("{seq} records")));
         let store = match (hub.store_failing, hub.store_bytes) {
             (true, _) => Some(Field::new("the last write failed; is the disk full?", Tone::Bad)),
@@ -128,7 +132,7 @@ mod tests {
             {"agent_id":"pc-1","online":true,"overall":"crit","sections":{}},
             {"agent_id":"pc-2","online":false,"overall":"ok","sections":{}}]}"#;
         let (hub, fleet) = (serde_json::from_str(hub).expect("a hub"), serde_json::from_str(fleet).expect("a fleet"));
-        let facts = Facts { hub, fleet, approvals: 2, pairings: 1 };
+        let facts = Facts { hub, fleet, approvals: 2, pairings: 1, lone: None };
         insta::assert_snapshot!(facts.sheet().render_plain(), @r"
         hub            http://127.0.0.1:7410 (version 0.1.0)
         machines       2, 1 online

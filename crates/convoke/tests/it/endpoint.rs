@@ -50,7 +50,7 @@ impl Endpoint {
     }
 
     #[track_caller]
-    fn run(&self, more: &[&str]) -> Server {
+    pub(crate) fn run(&self, more: &[&str]) -> Server {
         Server::start(self.verb(&["run", "--set", "reconnect_max_s=0.5"]).args(more))
     }
 

@@ -7,6 +7,7 @@ mod support;
 
 mod approvals;
 mod configuration;
+mod cp;
 mod data_0_1_0;
 mod disk;
 mod endpoint;

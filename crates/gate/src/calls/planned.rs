@@ -71,7 +71,8 @@ impl Planned {
         adapter.check(&agent, &tool).map_err(PlaceError::BadArgs)?;
         let timeout = hub.deadlines.of(timeout, value.get("timeout_s"), adapter.least_timeout(&tool));
         let effect = adapter.effect(hub, &agent, &tool);
-        let call = Call::new(CallId::new(clock::uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);
+        let call =
+            Call::new(CallId::new(clock::dated_uuid()), caller.token.id, agent.id.clone(), tool, CallState::Running);
         let planned = Self {
             args_shown: adapter.shown(&args),
             args_digest: hub.digest(args.get().as_bytes()),

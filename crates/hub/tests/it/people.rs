@@ -2,6 +2,7 @@
 
 mod approving;
 mod inbox;
+mod opening;
 mod passkeys;
 mod users;
 

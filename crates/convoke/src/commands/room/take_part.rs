@@ -21,7 +21,7 @@ use convoke_cli::signals::Signals;
 #[derive(Debug, Args)]
 pub(crate) struct TakePart {
     /// The room
-    #[arg(long)]
+    #[arg(long, add = crate::complete::rooms())]
     room: String,
     /// Your name in the room
     #[arg(long)]
