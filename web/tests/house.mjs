@@ -37,6 +37,7 @@ export function snapshot({ memory = 61, disk = 72, summary } = {}) {
 		time_sync: { status: 'ok', summary: 'synchronised', offset_secs: 0.004, synchronized: true },
 		firewall: { status: 'ok', summary: 'nftables filters input' },
 		app_updates: { status: 'ok', summary: '2 packages wait', available: 2 },
+		...(summary ? { ['\u202Eodd_section']: { status: 'warn', summary, ['\u202Efield']: 3, list: [{ name: summary, load: 1 }] } } : {}),
 	};
 }
 

@@ -12,6 +12,8 @@ const ROUTES = [
 	['machines-none', '/machines?q=nothing-has-this', 'Machines'],
 	['machine', '/machines/desk', 'desk'],
 	['machine-section', '/machines/evil?section=disk', 'evil'],
+	['machine-odd-section', `/machines/evil?section=${encodeURIComponent('\u202Eodd_section')}`, 'evil'],
+	['machine-odd-file', `/machines/evil/files?file=${encodeURIComponent('/a\u202Eb')}`, 'evil'],
 	['processes', '/machines/desk/processes', 'desk'],
 	['services', '/machines/evil/services', 'evil'],
 	['logs', '/machines/evil/logs', 'evil'],

@@ -4,8 +4,12 @@
 const HIDDEN =
 	/[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u180E\u200B-\u200F\u2028-\u202E\u2060-\u206F\uFEFF\uFFF9-\uFFFB]|[\u{E0000}-\u{E0FFF}]|[\uD800-\uDFFF]/gu;
 
+const PLAIN = /^[ -~]*$/;
+
 /** The text with every character that cannot be seen made visible. Line ends and tabs stay. */
 export function visible(text: string): string {
+	// Nearly everything is this, and lists show thousands of texts.
+	if (PLAIN.test(text)) return text;
 	return text.replace(/\r\n/g, '\n').replace(HIDDEN, (character) => {
 		const code = character.codePointAt(0) ?? 0;
 		if (code < 0x20) return String.fromCodePoint(0x2400 + code);
@@ -16,7 +20,7 @@ export function visible(text: string): string {
 
 /** The same on one line. */
 export function oneLine(text: string): string {
-	return visible(text).replaceAll('\n', '\u2424').replaceAll('\t', '\u2409');
+	return PLAIN.test(text) ? text : visible(text).replaceAll('\n', '\u2424').replaceAll('\t', '\u2409');
 }
 
 /** A value as a person reads it: text as it is, everything else as JSON. */
