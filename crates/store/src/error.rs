@@ -114,6 +114,11 @@ pub enum StoreError {
     /// The connection broke while something was being committed.
     #[error("the database did not confirm the change: whether it was made is not known")]
     NotConfirmed(#[source] Arc<dyn Error + Send + Sync>),
+    /// Another process has the hub's name.
+    #[error(
+        "another process runs as the hub {0:?} on this database; stop it first, or give this one another name (hub.name)"
+    )]
+    NameInUse(String),
     /// Another process has this hub's name now.
     #[error(
         "another process has taken over this hub's name (hub.name), so this one writes nothing any more; stop one of them"

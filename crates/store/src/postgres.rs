@@ -7,10 +7,13 @@ mod server;
 mod session;
 
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use convoke_core::id::HubId;
 use convoke_core::journal::Chain;
 use ed25519_dalek::SigningKey;
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::error::StoreError;
@@ -38,6 +41,7 @@ pub(crate) fn open(options: &OpenOptions, server: &Server, name: &str) -> Result
         );
     }
     let conn = server.connect()?;
+    wait_for_name(&conn, name)?;
     let (key, hub_key, seat) = schema::locked(&conn, || {
         schema::migrate(&conn)?;
         let key = match meta(&conn, "key_id")? {
@@ -55,12 +59,34 @@ pub(crate) fn open(options: &OpenOptions, server: &Server, name: &str) -> Result
     let signer = signer(&conn, &key, &hub_key, &seat)?;
     let (chain, signed) = journal::end(&conn, seat.hub_id)?;
     let hub_id = seat.hub_id;
-    let guard = Box::new(Member { server: server.clone(), seat, lock });
+    let guard = Box::new(Member { server: server.clone(), name: name.to_owned(), seat, lock });
     let writer = Writer { conn, chain, signed, signer: Arc::new(signer), owed: Vec::new(), guard };
     let queue = writer.start(options.queue_limit)?;
     let reading = server.clone();
     let readers = Readers::new(Arc::new(move || reading.connect()), options.readers);
     Ok(SqlStore::new(hub_id, paths, Some(server.clone()), key, hub_key, queue, readers))
+}
+
+/// How long a start waits for the name: what is left of a hub that was killed goes within a moment.
+const NAME_PATIENCE: Duration = Duration::from_secs(10);
+const NAME_PAUSE: Duration = Duration::from_millis(50);
+
+/// Takes the hub's name for this connection, which keeps it until it ends.
+fn wait_for_name(conn: &Connection, name: &str) -> Result<()> {
+    let begun = Instant::now();
+    while !take_name(conn, name)? {
+        if begun.elapsed() > NAME_PATIENCE {
+            return Err(StoreError::NameInUse(name.to_owned()));
+        }
+        thread::sleep(NAME_PAUSE);
+    }
+    Ok(())
+}
+
+fn take_name(conn: &Connection, name: &str) -> Result<bool> {
+    let hash = Sha256::new().chain_update(b"convoke-hub-name-v1\0").chain_update(name).finalize();
+    let lock = i64::from_be_bytes(std::array::from_fn(|n| hash[n]));
+    conn.query_row("SELECT pg_try_advisory_lock(?1)", [lock], |row| row.get(0))
 }
 
 /// The key that signs this hub's chain: the first hub's is the one that agents know, the others have their own.
@@ -120,6 +146,7 @@ impl Seat {
 /// Begins each transaction with the hub's own row, and connects anew when a connection broke.
 struct Member {
     server: Server,
+    name: String,
     seat: Seat,
     lock: DirLock,
 }
@@ -131,6 +158,8 @@ impl Guard for Member {
         }
         let new = self.server.connect()?;
         self.seat.raise(&new)?;
+        // What is left of the connection that broke may still have it; nobody else can, or there would be another epoch.
+        take_name(&new, &self.name)?;
         // A commit that was not confirmed may have been made.
         let end = journal::end(&new, self.seat.hub_id)?;
         *conn = new;

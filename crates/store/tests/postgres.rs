@@ -108,11 +108,19 @@ mod server {
         assert_eq!(keys.len(), 3, "each signs with its own");
     }
 
-    pub(super) async fn who_takes_a_hubs_name_ends_the_one_before(backend: &PostgresBackend) {
+    pub(super) async fn a_name_is_one_hubs_and_who_takes_it_over_ends_the_one_before(backend: &PostgresBackend) {
         let first = open(backend, "a").expect("opens");
         first.append(record(Kind::Hub)).await.expect("appends");
+        let second = open(backend, "a").map(drop);
+        assert!(matches!(&second, Err(StoreError::NameInUse(name)) if name == "a"), "{second:?}");
+        // As if the first one had been cut off from the server.
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
+                   AND pid <> pg_backend_pid()";
+        server().run(&backend.name(), end);
         let second = open(backend, "a").expect("opens");
         assert_eq!(first.hub_id(), second.hub_id());
+        let broken = first.append(record(Kind::Hub)).await;
+        assert!(broken.is_err(), "{broken:?}");
         let late = first.append(record(Kind::Hub)).await;
         assert!(matches!(late, Err(StoreError::Fenced)), "{late:?}");
         assert_eq!(second.append(record(Kind::Hub)).await.expect("appends"), 2);
@@ -204,7 +212,7 @@ macro_rules! own {
 own!(
     both_engines_have_the_same_tables_and_columns,
     three_hubs_start_at_once_and_have_a_chain_each,
-    who_takes_a_hubs_name_ends_the_one_before,
+    a_name_is_one_hubs_and_who_takes_it_over_ends_the_one_before,
     a_broken_connection_is_made_anew,
     a_newer_schema_is_refused,
     whatever_a_caller_names_is_recorded_and_found,
