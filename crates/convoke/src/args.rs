@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use convoke_cli::agent;
 
 use crate::commands::{
-    agents, approvals, audit, backup, call, calls, client, clients, completions, cp, enrol, exec, fleet_file, hub,
-    keys, logs, mcp, open, policy, probe, room, rpc, rules, shell, store, tokens, tools, users,
+    agents, approvals, audit, backup, call, calls, client, clients, completions, cp, enrol, exec, fleet_file, grants,
+    hub, keys, logs, mcp, open, policy, probe, room, rpc, rules, shell, store, tokens, tools, users,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -106,6 +106,12 @@ pub(crate) enum Command {
     /// List and end the sessions of people who are signed in
     #[command(subcommand)]
     Sessions(users::SessionsCommand),
+    /// Let assistants call a tool on a machine for a while without asking
+    #[command(subcommand)]
+    Grants(grants::GrantsCommand),
+    /// Say where notices go of what waits for a person
+    #[command(subcommand)]
+    Notices(grants::NoticesCommand),
     /// Show log lines of agents
     Logs(logs::LogsArgs),
     /// Show the health of every agent

@@ -16,6 +16,7 @@ pub(crate) mod enrol;
 pub(crate) mod exec;
 pub(crate) mod fleet;
 pub(crate) mod fleet_file;
+pub(crate) mod grants;
 pub(crate) mod hub;
 pub(crate) mod keys;
 mod local_agent;
@@ -136,6 +137,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
         Command::Users(command) => against_a_hub(users::users(verb, command)),
         Command::Sessions(command) => against_a_hub(users::sessions(verb, command)),
+        Command::Grants(command) => against_a_hub(grants::grants(verb, command)),
+        Command::Notices(command) => against_a_hub(grants::notices(verb, command)),
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),
         Command::Apply(args) => against_a_hub(fleet_file::apply(verb, args)),
         Command::Export => against_a_hub(fleet_file::export(verb)),

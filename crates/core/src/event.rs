@@ -298,6 +298,8 @@ pub enum RuleList {
     Confirm,
     /// Rules for messages of clients.
     Message,
+    /// Time-boxed grants.
+    Grant,
 }
 
 /// A rule was put or removed, and this is in force.

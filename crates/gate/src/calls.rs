@@ -30,7 +30,7 @@ pub use adapter::{Adapter, Adapters, Outgoing, Recipient};
 pub use approve::{
     DecideError, check_reach, decide, decide_at_client, expire_due, take_back, view, withdraw, withdraw_of,
 };
-pub use deciders::may_decide;
+pub use deciders::{may_decide, may_decide_as};
 pub use dispatch::withdraw_unsent;
 pub use dispatch::{cancelled, not_any_more, reserve_memory};
 pub use owed::settle as settle_owed;

@@ -28,7 +28,9 @@ use crate::calls::{Adapters, Deadlines, MaxWaiting, Recent};
 use crate::clock;
 use crate::events::Events;
 use crate::fleet::changes::Changes;
+use crate::grants::TimeBoxed;
 use crate::metrics::{Gauges, Metrics};
+use crate::notices::Notices;
 use crate::operators::Operators;
 use crate::part;
 use crate::policy::Policy;
@@ -70,6 +72,10 @@ pub struct HubState {
     pub parts: part::Parts,
     /// What happens, for whoever watches.
     pub events: Arc<Events>,
+    /// Time-boxed grants.
+    pub grants: TimeBoxed,
+    /// Where people's notices go.
+    pub notices: Notices,
     /// How the fleet's health changes.
     pub health: Changes,
     /// Refusals of strangers.
@@ -197,6 +203,8 @@ impl Hub {
             operators,
             policy,
             deadlines,
+            grants: TimeBoxed::default(),
+            notices: Notices::default(),
             health: Changes::default(),
             strangers: Strangers::default(),
             refusals: Refusals::default(),

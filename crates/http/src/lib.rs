@@ -10,7 +10,9 @@ pub mod events;
 pub mod export;
 pub mod fleet;
 pub mod fleet_history;
+pub mod grants;
 pub mod inbox;
+pub mod notices;
 pub mod open_page;
 pub mod operations;
 pub mod passkeys;
@@ -54,6 +56,9 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/approvals", View, approvals::list)
         .open(Method::GET, "/api/approvals/{id}", View, approvals::show)
         .open(Method::POST, "/api/approvals/{id}", Approve, approvals::decide)
+        .open(Method::GET, "/api/grants", View, grants::list)
+        .open(Method::POST, "/api/grants", Approve, grants::give)
+        .open(Method::DELETE, "/api/grants/{id}", View, grants::end)
         .open(Method::GET, "/api/policy/rules", View, policy::deny_rules)
         .open(Method::POST, "/api/policy/rules", Policy, policy::put_deny_rule)
         .open(Method::DELETE, "/api/policy/rules/{rule}", Policy, policy::delete_deny_rule)
@@ -78,6 +83,10 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/sessions", View, session::list)
         .open(Method::DELETE, "/api/sessions/{id}", View, session::end_one)
         .open(Method::GET, "/api/inbox", View, inbox::inbox)
+        .open(Method::GET, "/api/notices", View, notices::list)
+        .open(Method::POST, "/api/notices", View, notices::add)
+        .open(Method::DELETE, "/api/notices/{id}", View, notices::remove)
+        .open(Method::POST, "/api/notices/{id}/test", View, notices::test)
         .open(Method::GET, "/api/users", Users, users::list)
         .open(Method::POST, "/api/users", Users, users::add)
         .open(Method::PATCH, "/api/users/{name}", View, users::change)

@@ -208,6 +208,7 @@ pub async fn remove(
     // In force before it is kept: what is withdrawn waits for no disk.
     people.remove_user(user.principal.id);
     people.attempts.forget(&name);
+    hub.notices.forget(user.principal.id);
     let all: Vec<_> = active.iter().map(|token| token.id).chain([user.principal.id]).collect();
     for &id in &all {
         hub.operators.revoke(id);

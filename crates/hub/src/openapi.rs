@@ -25,6 +25,8 @@ use convoke_doors::extract::json_bytes;
         convoke_http::tokens::list, convoke_http::tokens::mint, convoke_http::tokens::revoke, convoke_http::assistants::pause, convoke_http::record::journal,
         convoke_http::inbox::inbox, convoke_http::session::who, convoke_http::session::sign_in, convoke_http::session::sign_out, convoke_http::session::step_up,
         convoke_http::session::link, convoke_http::open_page::open, convoke_http::session::list, convoke_http::session::end_one,
+        convoke_http::grants::list, convoke_http::grants::give, convoke_http::grants::end, convoke_http::notices::list, convoke_http::notices::add,
+        convoke_http::notices::remove, convoke_http::notices::test,
         convoke_http::fleet_history::history, convoke_http::fleet_history::at, convoke_http::approvals::show, convoke_http::policy_test::test, convoke_http::policy_test::replay,
         convoke_http::export::journal, convoke_http::export::agents,
         convoke_http::passkeys::support, convoke_http::passkeys::sign_in, convoke_http::passkeys::challenge, convoke_http::passkeys::list, convoke_http::passkeys::begin,
@@ -82,7 +84,7 @@ fn sonde_error() -> RefOr<Schema> {
 }
 
 /// What every door may answer besides what it is for, so that no handler has to repeat it.
-const REFUSALS: [(&str, &str); 10] = [
+const REFUSALS: [(&str, &str); 11] = [
     ("400", "A parameter or the body is invalid."),
     ("401", "The token is missing or not valid."),
     ("403", "The token's role or scopes do not include this."),
@@ -92,6 +94,7 @@ const REFUSALS: [(&str, &str); 10] = [
     ("413", "The body is too large."),
     ("421", "The hub does not have the name in `Host`."),
     ("429", "Too many calls, or too many wrong tokens from this address."),
+    ("502", "What it was sent to did not take it."),
     ("503", "The hub is busy, stopping, or cannot write."),
 ];
 
@@ -103,7 +106,7 @@ fn add_refusals(path: &str, operation: &mut Operation) {
             "403" | "421" | "429" | "503" => is_api,
             "404" => path.contains('{'),
             "408" | "413" => has_body,
-            "409" => false,
+            "409" | "502" => false,
             _ => true,
         };
         if may_be && !operation.responses.responses.contains_key(status) {

@@ -185,6 +185,8 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let people = &hub.operators.people;
     people.load(hub.store.users().await?, hub.store.sessions(clock::now()).await?, hub.store.passkeys().await?);
     warn_of_lost_passkeys(&hub);
+    hub.grants.load(hub.store.grants(clock::now()).await?);
+    convoke_gate::notices::load(&hub).await?;
     hub.health.load(hub.store.health_changes(None, clock::now(), clock::now(), u32::MAX).await?);
     for id in hub.store.paused_tokens().await? {
         hub.operators.find(id).iter().for_each(|token| token.pause(true));
@@ -219,6 +221,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         }
     });
     let upkeep = tokio::spawn(upkeep(hub.clone()));
+    hub.tasks.spawn(convoke_gate::notices::run(hub.clone()));
     let clearing = tokio::spawn(clearing(hub.clone()));
     Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, welcome, serving, upkeep, clearing })
 }
@@ -374,6 +377,7 @@ async fn upkeep(hub: Hub) {
         before = now;
         convoke_gate::calls::expire_due(&hub).await;
         convoke_gate::calls::settle_owed(&hub).await;
+        convoke_gate::grants::end_those_over(&hub).await;
         yonexus::tick(&wires).await;
         rooms::tick(&wires).await;
         sessions.tidy(|tokens| hub.operators.in_force(tokens, clock::now()));

@@ -1,6 +1,6 @@
 //! A person's answer, and what follows from it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use convoke_api::approvals::ApprovalView;
@@ -299,6 +299,7 @@ async fn use_approval(
         timeout: Duration::from_millis(row.timeout_ms.unwrap_or(30_000)),
         kept: true,
         approval: Some(approval.id),
+        granted: OnceLock::new(),
     };
     if let Err(why) = approval.consume(&planned.binding(), now) {
         return fail(code::EXPIRED, why.to_string(), Decision::Expired).await;

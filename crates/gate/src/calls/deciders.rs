@@ -31,13 +31,18 @@ pub(super) fn is_anybody(hub: &Hub, planned: &Planned, second_person: bool) -> b
 
 /// Whether it is this caller's to decide on a call that waits.
 pub fn may_decide(hub: &Hub, by: &Caller, approval: &Approval, row: &CallRow) -> bool {
-    let grant = &by.token.grant;
+    may_decide_as(hub, &by.token, by.session.is_some(), approval, row)
+}
+
+/// The same for a principal, signed in or not.
+pub fn may_decide_as(hub: &Hub, by: &Token, signed_in: bool, approval: &Approval, row: &CallRow) -> bool {
+    let grant = &by.grant;
     let asker = hub.operators.find(row.caller);
-    let is_own = row.caller == by.token.id || asker.as_ref().is_some_and(|asker| asker.person() == by.token.person());
+    let is_own = row.caller == by.id || asker.as_ref().is_some_and(|asker| asker.person() == by.person());
     let is_assistants = asker.is_some_and(|asker| asker.grant.is_for_assistant());
-    let own_counts = row.caller != by.token.id && by.session.is_some() && is_assistants && !approval.second_person;
+    let own_counts = row.caller != by.id && signed_in && is_assistants && !approval.second_person;
     grant.check(Right::Approve).is_ok()
         && (!is_own || own_counts)
         && grant.check_scopes(effect_of(hub, row), &row.tool).is_ok()
-        && check_reach(hub, &by.token, row).is_ok()
+        && check_reach(hub, by, row).is_ok()
 }

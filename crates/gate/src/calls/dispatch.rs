@@ -111,7 +111,9 @@ async fn record_outcome(
 fn outcome_record(planned: &Planned, done: &Done, ruling: &Ruling) -> convoke_core::journal::Draft {
     let mut record = planned.record(clock::now(), Phase::Outcome);
     record.decision = ruling.decision.or(record.decision);
-    record.rule.clone_from(&ruling.rule);
+    if ruling.rule.is_some() {
+        record.rule.clone_from(&ruling.rule);
+    }
     record.outcome = Some(done.outcome.clone());
     record.duration_ms = done.duration_ms;
     match done.result.as_ref().and_then(|result| planned.adapter.detail(result)) {

@@ -1,6 +1,6 @@
 //! A call that the gate has read: everything that the decision, the records and the dispatch need.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use convoke_core::approval::Binding;
@@ -11,7 +11,7 @@ use convoke_core::effect::Effect;
 use convoke_core::gate::{self, Consent, Verdict};
 use convoke_core::grant::Missing;
 use convoke_core::guard::{Guard, Hit};
-use convoke_core::id::{ApprovalId, CallId};
+use convoke_core::id::{ApprovalId, CallId, GrantId};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::json;
 use convoke_core::secret::SecretBytes;
@@ -24,6 +24,7 @@ use super::adapter::{Adapter, Recipient};
 use super::{Ask, Call, KEEP, PlaceError};
 use crate::agents::Agent;
 use crate::clock;
+use crate::grants::Wanted;
 use crate::hub::Hub;
 use crate::operators::Token;
 use crate::policy::InForce;
@@ -48,6 +49,8 @@ pub(super) struct Planned {
     /// Kept in the store as well: it has an approval or an idempotency key.
     pub(super) kept: bool,
     pub(super) approval: Option<ApprovalId>,
+    /// The time-boxed grant that stood in for a person's yes, once it was decided on.
+    pub(super) granted: OnceLock<GrantId>,
     /// `api`, or the runbook that asks.
     pub(super) requested_by: Arc<str>,
 }
@@ -86,6 +89,7 @@ impl Planned {
             timeout,
             kept: false,
             approval: None,
+            granted: OnceLock::new(),
             requested_by: requested_by.unwrap_or_else(|| BY_CALLER.into()),
         };
         Ok((planned, value, idempotency_key))
@@ -118,7 +122,7 @@ impl Planned {
                 None if is_long => hit.clone(),
                 None => policy.guard.check(&surfaces),
             };
-            return self.strictest(&policy, &recipients, guard, consent);
+            return self.strictest(hub, &policy, &recipients, guard, consent);
         }
     }
 
@@ -136,6 +140,7 @@ impl Planned {
     /// The strictest verdict for any recipient.
     fn strictest(
         &self,
+        hub: &Hub,
         policy: &InForce,
         recipients: &[Recipient],
         guard: impl Fn() -> Option<Hit>,
@@ -156,6 +161,7 @@ impl Planned {
             };
             match gate::decide_with(&self.token.grant, &guard, &policy.confirm, &facts, consent) {
                 Verdict::Allowed => {}
+                Verdict::Confirm { second_person, .. } if self.is_granted(hub, to, second_person) => {}
                 asks @ Verdict::Confirm { second_person, .. } => match strictest {
                     Verdict::Confirm { second_person: already, .. } if already || !second_person => {}
                     _ => strictest = asks,
@@ -164,6 +170,19 @@ impl Planned {
             }
         }
         strictest
+    }
+
+    /// Whether somebody said yes to this for a while.
+    fn is_granted(&self, hub: &Hub, to: &Recipient, second_person: bool) -> bool {
+        let (tool, effect) = (&*self.call.tool, self.effect);
+        let wanted = Wanted { asker: &self.token, tool, effect, to, second_person };
+        match hub.grants.covers(hub, &wanted) {
+            Some(grant) => {
+                let _ = self.granted.set(grant);
+                true
+            }
+            None => false,
+        }
     }
 
     pub(super) fn binding(&self) -> Binding {
@@ -207,7 +226,9 @@ impl Planned {
         draft.call_id = Some(self.call.id);
         draft.args = Some(self.args_shown.clone());
         draft.args_digest = Some(self.args_digest.clone());
-        draft.decision = Some(if self.approval.is_some() { Decision::Confirmed } else { Decision::Allowed });
+        let is_confirmed = self.approval.is_some() || self.granted.get().is_some();
+        draft.decision = Some(if is_confirmed { Decision::Confirmed } else { Decision::Allowed });
+        draft.rule = self.granted.get().map(|grant| format!("grant:{grant}"));
         draft.approval = self.approval;
         draft
     }

@@ -127,6 +127,9 @@ settings! {
         max_sessions_per_token: usize = number(1, 100_000), "64", "Most MCP sessions of one token; a new one closes the longest unused.";
         session_idle_s: Duration = seconds(10, 7 * DAY_S), "7200", "How long an unused MCP session stays open.";
     }
+    notices: NoticeSettings {
+        allow_hosts: Vec<String> = list(), "", "Hosts (`name` or `name:port`) that notices may go to although they are private or not https.";
+    }
     policy: PolicySettings {
         viewer_paths: Vec<String> = list(), "/var/log,/Library/Logs,C:/Windows/Logs,C:/Windows/System32/LogFiles,C:/inetpub/logs", "Folders below which viewers may read contents (`fs_read`, log probes of agents that cannot check paths themselves); elsewhere that needs the role operator.";
     }

@@ -1,7 +1,9 @@
 //! People: signing in, sessions, users, and whose page a change comes from.
 
 mod approving;
+mod grants;
 mod inbox;
+mod notices;
 mod opening;
 mod passkeys;
 mod users;
