@@ -12,7 +12,7 @@ use crate::{object, words};
 pub struct NewRoom {
     /// Its name; capitals, spaces and the like become hyphens.
     pub name: String,
-    /// `relay` (by default): content goes through the hub. No other value works yet.
+    /// `relay` (by default): content goes through the hub. `mesh`: directly between participants, over WebRTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
     /// Whether anybody may enter. Default: no.

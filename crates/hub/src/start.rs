@@ -87,6 +87,9 @@ pub enum StartError {
     /// The address of the database.
     #[error(transparent)]
     StoreUrl(#[from] BadUrl),
+    /// The socket for mesh rooms.
+    #[error("rooms.udp_listen: {0}")]
+    RoomsUdp(io::Error),
     /// A key from outside that is no key.
     #[error("{0}")]
     Key(&'static str),
@@ -206,6 +209,10 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     yonexus::resume(&wires);
     let router = crate::doors(&hub).router();
     let mutual = sonde::listen::bind(&wires).await.map_err(StartError::SondeTls)?;
+    if let Some(mesh) = rooms::mesh::Mesh::bind(&hub.settings).await.map_err(StartError::RoomsUdp)? {
+        tracing::info!(address = %mesh.public(), "WebRTC of mesh rooms");
+        tokio::spawn(rooms::mesh::run(wires.clone(), mesh));
+    }
     let sonde_tls = mutual.as_ref().map(|(_, _, address)| *address);
     let mutual = mutual.map(|(listener, acceptor, _)| {
         let router = sonde::listen::doors(&wires).router();

@@ -9,10 +9,12 @@
 //! | [`chunk`] | messages that are larger than one piece |
 //! | [`presence`] | the authority's side of presence, in front of [`crate::room::Room`] |
 //! | [`enforce`] | a participant's side: whose content counts, and who is sent what |
+//! | [`participant`] | a participant's side: announcing itself, whom to dial, what happens |
 
 pub mod chunk;
 pub mod enforce;
 pub mod pack;
+pub mod participant;
 pub mod presence;
 
 /// What the broker's ids of rooms begin with.

@@ -58,11 +58,40 @@ pub const MAX_BLOCKED: usize = 1_000;
 /// Participants that were in since the hub started; more are strangers to a locked room.
 const MAX_SEEN: usize = 4_096;
 
+/// How content travels in a room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// Through the hub.
+    #[default]
+    Relay,
+    /// Directly between participants, over WebRTC.
+    Mesh,
+}
+
+impl Transport {
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Relay => "relay",
+            Self::Mesh => "mesh",
+        }
+    }
+
+    /// The one of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Relay, Self::Mesh].into_iter().find(|transport| transport.name() == text)
+    }
+}
+
 /// What is kept of a room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Charter {
     /// Its name.
     pub name: String,
+    /// How content travels.
+    #[serde(default)]
+    pub transport: Transport,
     /// Whether anybody may come in.
     #[serde(default)]
     pub open: bool,

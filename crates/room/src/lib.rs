@@ -1,17 +1,19 @@
 //! A headless participant of a Kibitz room: the socket, the clock and the key file around
-//! [`convoke_kibitz::participant`]. It speaks the relay; another transport would stand beside [`connect`] and leave
-//! [`session`] as it is.
+//! [`convoke_kibitz::participant`]. Over the relay and over the mesh it is the same [`Session`].
 //!
 //! | module | what it is |
 //! | --- | --- |
 //! | [`connect`] | a connection to a room's relay |
+//! | [`mesh`] | a room on the mesh: the broker, UDP and WebRTC |
 //! | [`key`] | an agent's own key in a file |
 //! | [`session`] | taking part: what happens, and saying something |
 
 pub mod connect;
 pub mod key;
+pub mod mesh;
 pub mod session;
 
 pub use connect::{ConnectError, relay_url};
+pub use convoke_kibitz::room::Transport;
 pub use key::{AgentKeyFile, KeyError};
 pub use session::{Config, JoinError, Said, SayError, Session};

@@ -1,5 +1,5 @@
-//! Taking part in a room: what happens comes out of [`Session::next`], and what is said is either handed on or refused
-//! by the time that saying it returns.
+//! Taking part in a room, over the relay or the mesh: what happens comes out of [`Session::next`], and what is said is
+//! either handed on or refused by the time that saying it returns.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -8,9 +8,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use convoke_core::secret::SecretText;
-use convoke_kibitz::frame::Lobby;
+use convoke_kibitz::frame::{Lobby, Member};
+use convoke_kibitz::grant::Grant;
 use convoke_kibitz::key::Signer;
-use convoke_kibitz::participant::{CannotAct, Event, Participant, Profile};
+use convoke_kibitz::participant::{CannotAct, Event, KnownSchema, Participant, Profile};
+use convoke_kibitz::room::Transport;
 use convoke_socket::drive::{Clock, Lost, Machine, Message, Stop, drive};
 use convoke_socket::queue::Queue;
 use convoke_socket::{Connection, SocketError};
@@ -18,6 +20,7 @@ use serde_json::value::RawValue;
 
 use crate::connect::{self, ConnectError, Socket};
 use crate::key::AgentKeyFile;
+use crate::mesh::MeshSession;
 
 pub use convoke_kibitz::participant::Said;
 
@@ -31,8 +34,12 @@ const MAX_WAITING: usize = 1_024;
 /// How to take part.
 #[derive(Debug)]
 pub struct Config {
-    /// The relay's address: see [`crate::relay_url`].
-    pub url: String,
+    /// The hub's address, as a person types it.
+    pub hub: String,
+    /// The room.
+    pub room: String,
+    /// How content travels there.
+    pub transport: Transport,
     /// As whom.
     pub profile: Profile,
     /// An operator's token.
@@ -97,24 +104,161 @@ pub enum SayError {
     Late,
 }
 
-/// Somebody who is in a room.
-pub struct Session {
+/// Somebody who is in a room, whatever the transport.
+#[derive(Debug)]
+pub enum Session {
+    /// Through the hub.
+    Relay(Box<RelaySession>),
+    /// Directly.
+    Mesh(Box<MeshSession>),
+}
+
+impl Session {
+    /// Comes in. With a lobby this waits until a host has decided; `waits` is called when it begins to.
+    pub async fn join(config: Config, waits: impl FnMut()) -> Result<Self, JoinError> {
+        match config.transport {
+            Transport::Relay => RelaySession::join(config, waits).await.map(|session| Self::Relay(Box::new(session))),
+            Transport::Mesh => {
+                let (hub, room) = (config.hub.clone(), config.room.clone());
+                let session = MeshSession::join(&hub, &room, config, waits).await?;
+                Ok(Self::Mesh(Box::new(session)))
+            }
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Option<String> {
+        match self {
+            Self::Relay(session) => session.participant().id().map(Into::into),
+            Self::Mesh(session) => session.id(),
+        }
+    }
+
+    /// The roster.
+    pub fn roster(&self) -> Vec<Member> {
+        match self {
+            Self::Relay(session) => session.participant().roster().to_vec(),
+            Self::Mesh(session) => session.roster(),
+        }
+    }
+
+    /// The latest state of the application.
+    pub fn view(&self) -> Option<Box<RawValue>> {
+        match self {
+            Self::Relay(session) => session.participant().view().map(ToOwned::to_owned),
+            Self::Mesh(session) => session.view(),
+        }
+    }
+
+    /// Every schema published so far.
+    pub fn schemas(&self) -> Vec<KnownSchema> {
+        match self {
+            Self::Relay(session) => session.participant().schemas().to_vec(),
+            Self::Mesh(session) => session.schemas(),
+        }
+    }
+
+    /// The grant of a participant, as the authority says.
+    pub fn grant(&self, id: &str) -> Option<Grant> {
+        match self {
+            Self::Relay(session) => session.participant().grant(id).cloned(),
+            Self::Mesh(session) => session.grant(id),
+        }
+    }
+
+    /// Whether it may say anything now, as far as it knows.
+    pub fn can_act(&self) -> bool {
+        match self {
+            Self::Relay(session) => session.can_act(),
+            Self::Mesh(session) => session.can_act(),
+        }
+    }
+
+    /// What happens next; `Err` with the reason when it is no longer in the room. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Event, String> {
+        match self {
+            Self::Relay(session) => session.next().await,
+            Self::Mesh(session) => session.next().await,
+        }
+    }
+
+    /// A line of the built-in chat.
+    pub async fn chat(&mut self, text: &str) -> Result<(), SayError> {
+        let text = text.to_owned();
+        self.put(move |participant| participant.chat(&text)).await
+    }
+
+    /// An agent's line of chat.
+    pub async fn say(&mut self, text: &str) -> Result<(), SayError> {
+        let text = text.to_owned();
+        self.put(move |participant| participant.say(&text)).await
+    }
+
+    /// A request to the application.
+    pub async fn act(&mut self, action: &RawValue) -> Result<(), SayError> {
+        let action = action.to_owned();
+        self.put(move |participant| participant.act(&action)).await
+    }
+
+    /// The application's state, for agents.
+    pub async fn show(&mut self, view: &RawValue) -> Result<(), SayError> {
+        let view = view.to_owned();
+        self.put(move |participant| participant.show(&view)).await
+    }
+
+    /// The shape of an application's views.
+    pub async fn publish(&mut self, name: &str, version: &str, schema: &RawValue) -> Result<(), SayError> {
+        let (name, version, schema) = (name.to_owned(), version.to_owned(), schema.to_owned());
+        self.put(move |participant| participant.publish(&name, &version, &schema)).await
+    }
+
+    /// Application data, to one participant or to all.
+    pub async fn send(&mut self, data: &RawValue, to: Option<&str>) -> Result<(), SayError> {
+        let (data, to) = (data.to_owned(), to.map(str::to_owned));
+        self.put(move |participant| participant.send(&data, to.as_deref())).await
+    }
+
+    async fn put(
+        &mut self,
+        make: impl FnOnce(&mut Participant) -> Result<(u64, String), CannotAct> + Send + 'static,
+    ) -> Result<(), SayError> {
+        match self {
+            Self::Relay(session) => {
+                let (number, frame) = make(&mut session.seat.participant)?;
+                session.deliver(number, frame).await
+            }
+            Self::Mesh(session) => session.say(make).await,
+        }
+    }
+
+    /// Goes.
+    pub async fn leave(self) {
+        match self {
+            Self::Relay(session) => session.leave().await,
+            Self::Mesh(session) => session.leave().await,
+        }
+    }
+}
+
+/// Somebody who is in a room on the relay.
+pub struct RelaySession {
     socket: Socket,
     clock: Clock,
     seat: Seat,
     pings: u64,
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for RelaySession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("id", &self.participant().id()).finish_non_exhaustive()
+        f.debug_struct("RelaySession").field("id", &self.participant().id()).finish_non_exhaustive()
     }
 }
 
-impl Session {
+impl RelaySession {
     /// Comes in. With a lobby this waits until a host has decided; `waits` is called when it begins to.
-    pub async fn join(config: Config, mut waits: impl FnMut()) -> Result<Self, JoinError> {
-        let Config { url, mut profile, token, key } = config;
+    async fn join(config: Config, mut waits: impl FnMut()) -> Result<Self, JoinError> {
+        let Config { hub, room, mut profile, token, key, .. } = config;
+        let url = connect::relay_url(&hub, &room)?;
         if profile.token.is_none() {
             // Two programs of one person are two participants.
             profile.token = own_token();
@@ -157,17 +301,17 @@ impl Session {
     }
 
     /// What it knows: the roster, grants, the latest view, schemas.
-    pub const fn participant(&self) -> &Participant {
+    const fn participant(&self) -> &Participant {
         &self.seat.participant
     }
 
     /// Whether it may say anything now, as far as it knows.
-    pub fn can_act(&self) -> bool {
+    fn can_act(&self) -> bool {
         self.seat.participant.can_act(unix())
     }
 
     /// What happens next; `Err` with the reason when the connection has ended. Cancel-safe: what was read is kept.
-    pub async fn next(&mut self) -> Result<Event, String> {
+    async fn next(&mut self) -> Result<Event, String> {
         loop {
             if let Some(event) = self.seat.waiting.pop_front() {
                 return Ok(event);
@@ -176,32 +320,8 @@ impl Session {
         }
     }
 
-    /// A line of the built-in chat.
-    pub async fn chat(&mut self, text: &str) -> Result<(), SayError> {
-        let (number, frame) = self.seat.participant.chat(text)?;
-        self.deliver(number, frame).await
-    }
-
-    /// An agent's line of chat.
-    pub async fn say(&mut self, text: &str) -> Result<(), SayError> {
-        let (number, frame) = self.seat.participant.say(text)?;
-        self.deliver(number, frame).await
-    }
-
-    /// A request to the application.
-    pub async fn act(&mut self, action: &RawValue) -> Result<(), SayError> {
-        let (number, frame) = self.seat.participant.act(action)?;
-        self.deliver(number, frame).await
-    }
-
-    /// Application data, to one participant or to all.
-    pub async fn send(&mut self, data: &RawValue, to: Option<&str>) -> Result<(), SayError> {
-        let (number, frame) = self.seat.participant.send(data, to)?;
-        self.deliver(number, frame).await
-    }
-
     /// Goes.
-    pub async fn leave(mut self) {
+    async fn leave(mut self) {
         self.socket.queue_text(&self.seat.participant.leave());
         self.socket.close(1000, "").await;
     }
@@ -317,14 +437,14 @@ impl Seat {
 }
 
 /// A secret of this process's own.
-fn own_token() -> Option<String> {
+pub(crate) fn own_token() -> Option<String> {
     let mut bytes = [0; 16];
     aws_lc_rs::rand::fill(&mut bytes).ok()?;
     Some(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 /// Seconds since 1970.
-fn unix() -> i64 {
+pub(crate) fn unix() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

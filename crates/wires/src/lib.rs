@@ -108,6 +108,7 @@ impl Part for State {
             ("yonexus_pairings", "Pairings under way", clients.pairings().len() as u64),
             ("rooms", "Rooms there are", rooms.count() as u64),
             ("room_participants", "Participants in rooms", rooms.present() as u64),
+            ("room_peers", "Peers connected to the broker of mesh rooms", rooms.peers() as u64),
         ]
     }
 
@@ -182,7 +183,7 @@ pub fn toolsets() -> Vec<Box<dyn Toolset>> {
 /// Opens the protocols' doors, each with the right it needs.
 #[rustfmt::skip]
 pub fn open(doors: Doors) -> Doors {
-    use Right::{Approve, Call, OwnCredential, Policy, Trust, View, Withdraw};
+    use Right::{Approve, Call, OwnCredential, Policy, Public, Trust, View, Withdraw};
     use kenny::{enrol_routes, file_routes, update_routes};
     use sonde::routes as v1;
     use yonexus::{routes as clients, rule_routes as rules};
@@ -194,6 +195,8 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/ws/agent", OwnCredential, upgrades::sonde)
         .open(Method::GET, "/yonexus", OwnCredential, upgrades::yonexus)
         .open_for_participants("/rooms/{room}/ws", upgrades::room)
+        .open_for_participants("/peerjs", upgrades::peerjs)
+        .open(Method::GET, "/peerjs/id", Public, rooms::routes::peer_id)
         .open(Method::POST, "/api/agents/{id}/token", Trust, enrol_routes::mint_token)
         .open(Method::POST, "/api/agents/{id}/enroll", OwnCredential, enrol_routes::enrol)
         .open(Method::POST, "/api/agents/{id}/rotate-key", Trust, enrol_routes::rotate_key)

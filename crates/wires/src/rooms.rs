@@ -1,26 +1,30 @@
-//! Rooms on the relay: `/rooms/<name>/ws`. Drives [`convoke_kibitz::room::Room`] over sockets, keeps what it decides, and
+//! Rooms on the relay (`/rooms/<name>/ws`) and on the mesh (WebRTC, found through the broker at `/peerjs`). Drives [`convoke_kibitz::room::Room`] over sockets, keeps what it decides, and
 //! posts into it what a Yonexus rule sends there.
 //!
 //! | module | what it is |
 //! | --- | --- |
 //! | [`live`] | a room that runs: the authority under a lock, and its connections' queues |
+//! | [`broker`] | `/peerjs`: how PeerJS peers find each other |
+//! | [`mesh`] | the hub as the authority of mesh rooms: the UDP socket and its WebRTC connections |
 //! | `link` | the hub's end of a connection: a bounded queue |
 //! | `serve` | a connection, from its first byte to its last |
 //! | [`manage`] | what operators do: make, grant, kick, invite, keys |
 //! | `sign` | the room's own key, and whose signatures count |
 
 pub mod adapter;
+pub mod broker;
 mod events;
 mod link;
 pub mod live;
 pub mod manage;
+pub mod mesh;
 pub mod routes;
 mod serve;
 mod sign;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use convoke_kibitz::Now;
 use convoke_kibitz::close;
@@ -47,6 +51,11 @@ pub struct Rooms {
     /// The turn of one who makes a room: there may be so many, however many are asked for at once.
     making: tokio::sync::Mutex<()>,
     limits: Limits,
+    /// The broker.
+    signals: Arc<dyn broker::Signals>,
+    /// To the task of the mesh, and its own ends until it starts.
+    sending: tokio::sync::mpsc::Sender<mesh::ToLink>,
+    queues: Mutex<Option<mesh::Queues>>,
     next: AtomicU64,
     /// Failures per address.
     pub throttle: Throttle,
@@ -60,25 +69,62 @@ impl Rooms {
             outside: MAX_OUTSIDE,
             frames_per_second: settings.rooms.frames_per_second,
         };
+        let (signals, heard) = broker::InMemory::new();
+        let (sending, to_send) = mesh::queue();
         let mut all = BTreeMap::new();
         for row in store.rooms().await? {
             let name = row.name.clone();
-            match Self::read(row, limits) {
-                Ok(room) => drop(all.insert(name, Arc::new(room))),
+            match Self::read(row, limits, &sending) {
+                Ok(room) => {
+                    for id in mesh::ids(&room) {
+                        broker::Signals::reserve(&signals, &id);
+                    }
+                    all.insert(name, Arc::new(room));
+                }
                 // Written by another version, or damaged: the others open, and this one is not lost.
                 Err(why) => tracing::error!(room = name, why, "cannot open a stored room"),
             }
         }
         let (all, next, throttle) = (RwLock::new(all), AtomicU64::new(1), Throttle::new(MAX_FAILURES));
-        Ok(Self { all, making: tokio::sync::Mutex::default(), limits, next, throttle })
+        let queues = Mutex::new(Some(mesh::Queues { signals: heard, sending: to_send }));
+        let (signals, making) = (Arc::new(signals), tokio::sync::Mutex::default());
+        Ok(Self { all, making, limits, signals, sending, queues, next, throttle })
     }
 
-    fn read(row: RoomRow, limits: Limits) -> Result<LiveRoom, String> {
+    fn read(
+        row: RoomRow,
+        limits: Limits,
+        sending: &tokio::sync::mpsc::Sender<mesh::ToLink>,
+    ) -> Result<LiveRoom, String> {
         let charter: Charter = serde_json::from_str(&row.body).map_err(|why| why.to_string())?;
         let key = sign::RoomKey::open(&row.key).ok_or("cannot read its key")?;
         // No clock yet: grants are looked at for their end from the first tick on.
         let now = Now { wall: clock::now(), mono: std::time::Duration::ZERO };
-        Ok(LiveRoom::new(charter, key, row.created_at, limits, now))
+        Ok(LiveRoom::new(charter, key, row.created_at, limits, sending, now))
+    }
+
+    /// A number that no connection had.
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The task's ends of the queues; once.
+    fn take_queues(&self) -> Option<mesh::Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The mesh room that one of the hub's own ids at the broker belongs to.
+    fn find_on_mesh(&self, id: &str) -> Option<Arc<LiveRoom>> {
+        if let Some(name) = id.strip_prefix(convoke_kibitz::mesh::ROOM_PREFIX) {
+            return self.find(name).filter(|room| room.is_mesh());
+        }
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        all.values().find(|room| room.mesh_hub().is_some_and(|hub| hub == id)).cloned()
+    }
+
+    /// How many peers the broker has.
+    pub fn peers(&self) -> usize {
+        self.signals.count()
     }
 
     /// A room by its name.
@@ -138,9 +184,9 @@ pub async fn post(hub: &Wires, room: &str, post: Post<'_>) -> Result<usize, NotP
 /// What is due, every second.
 pub async fn tick(hub: &Wires) {
     for room in hub.rooms.list(None) {
-        let ((), after) = room.with(now(hub), |room| room.on_tick(now(hub)));
-        after.settle(hub, &room).await;
+        room.tick(now(hub)).settle(hub, &room).await;
     }
+    hub.rooms.signals.on_tick(hub.mono());
 }
 
 /// The hub stops: closes every connection with that reason.

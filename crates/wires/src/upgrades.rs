@@ -74,6 +74,11 @@ pub async fn room(
             return ApiError::forbidden(&missing).into_response();
         }
     }
+    if room.is_mesh() {
+        return ApiError::conflict(format!("room `{}` is on the mesh, and has no relay", room.name))
+            .hint("join it with `--transport mesh`, or in a browser")
+            .into_response();
+    }
     // An open room takes anybody, for as long as they like: of one address not all that there is.
     let share = match &operator {
         Some(_) => None,
@@ -87,6 +92,18 @@ pub async fn room(
     let guest = crate::rooms::Guest { address, host, operator };
     upgraded(&hub, &mut request, move |hub, io, read| async move {
         crate::rooms::serve(hub, room, io, read, guest).await;
+        drop(share);
+    })
+}
+
+/// `/peerjs`: the broker. A peer needs no credential to find others: whom a room lets in is the room's to say.
+pub async fn peerjs(State(hub): State<Wires>, From(address): From, mut request: Request) -> Response<Body> {
+    let Some(share) = hub.share_for_stranger(address) else {
+        return ApiError::busy("too many connections of this address; connect again later").into_response();
+    };
+    let asked = crate::rooms::broker::Asked::read(request.uri().query().unwrap_or_default());
+    upgraded(&hub, &mut request, move |hub, io, read| async move {
+        crate::rooms::broker::serve(hub, io, read, address, asked).await;
         drop(share);
     })
 }

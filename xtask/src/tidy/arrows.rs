@@ -22,6 +22,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("convoke-ws", 1),
     ("convoke-files", 2),
     ("convoke-socket", 2),
+    ("convoke-rtc", 2),
     ("convoke-api", 3),
     ("convoke-bus", 3),
     ("convoke-models", 3),

@@ -102,7 +102,7 @@ pub(crate) struct CreateArgs {
     /// Let a host decide about guests
     #[arg(long)]
     lobby: bool,
-    /// How content travels; only `relay` (through the hub) works so far
+    /// How content travels: through the hub, or directly between participants (WebRTC)
     #[arg(long, default_value = "relay", value_parser = ["relay", "mesh"])]
     transport: String,
     /// Admit the agent with this key, read-only; repeatable

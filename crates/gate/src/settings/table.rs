@@ -143,6 +143,8 @@ settings! {
         frames_per_second: u32 = number(1, 1_000_000), "50", "Frames accepted from one participant of a room a second; more are dropped, and the sender is told.";
         max_participants: usize = number(1, 10_000), "200", "Most participants in one room; others are told that it is full.";
         max_rooms: usize = number(1, 100_000), "1000", "Most rooms.";
+        udp_listen: Option<String> = text(), "", "UDP address and port for WebRTC in mesh rooms, or `off`. Unset: the address of hub.listen and a free port.";
+        udp_public: Option<String> = text(), "", "Address, with or without a port, under which participants reach rooms.udp_listen, where it is another than that.";
     }
     sonde: SondeSettings {
         cache_s: Duration = seconds(0, 3600), "10", "How long a probe's result is shared with callers of the same probe; 0 runs the probe every time.";

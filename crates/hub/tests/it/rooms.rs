@@ -158,6 +158,28 @@ impl Peer {
 }
 
 #[tokio::test]
+async fn a_mesh_room_has_no_relay_and_its_id_is_the_hubs() {
+    let hub = TestHub::start().await;
+    let made = hub.room(json!({ "name": "lab", "transport": "mesh", "open": true })).await;
+    assert_eq!(made["transport"], "mesh");
+    assert_eq!(hub.knock("lab", None).await.err(), Some(409));
+    hub.room(json!({ "name": "other" })).await;
+    let peer = |id: &str| {
+        let url = hub.http.replace("http://", "ws://");
+        format!("{url}/peerjs?key=peerjs&id={id}&token=t&version=1.5.5")
+    };
+    for (id, kind) in [("anna", "OPEN"), ("kbz-v1-lab", "ID-TAKEN"), ("kbz-v1-other", "ID-TAKEN"), ("", "ERROR")] {
+        let (socket, _) = tokio_tungstenite::connect_async(peer(id)).await.expect("upgrades");
+        let told: Value = serde_json::from_str(&Bare(socket).next().await.expect("a text")).expect("JSON");
+        assert_eq!(told["type"], kind, "{id}");
+    }
+    assert_eq!(hub.request("DELETE", "/api/rooms/other", Some(TOKEN), None).await.status, 200);
+    let (socket, _) = tokio_tungstenite::connect_async(peer("kbz-v1-other")).await.expect("upgrades");
+    let told: Value = serde_json::from_str(&Bare(socket).next().await.expect("a text")).expect("JSON");
+    assert_eq!(told["type"], "OPEN", "free again");
+}
+
+#[tokio::test]
 async fn a_room_is_made_shown_and_removed() {
     let hub = TestHub::start().await;
     let made = hub.room(json!({ "name": "My Lab!", "transport": "relay", "open": true })).await;
@@ -167,7 +189,6 @@ async fn a_room_is_made_shown_and_removed() {
     assert_eq!(hub.post("/api/rooms", json!({ "name": "my lab" })).await.status, 409);
     for (bad, word) in [
         (json!({ "name": "☕" }), "`name`"),
-        (json!({ "name": "x", "transport": "mesh" }), "WebRTC"),
         (json!({ "name": "x", "transport": "pigeon" }), "`relay`"),
         (json!({ "name": "x", "agent_keys": [{ "key": {} }] }), "P-256"),
         (json!({ "name": "x", "agent_keys": [{ "key": Key::new().jwk(), "caps": { "act": ["fly"] } }] }), "fly"),

@@ -151,6 +151,12 @@ impl Presence {
         Some((seat.media.as_deref()?, &seat.fingerprint))
     }
 
+    /// Whether the participant came by a key, and so its media peer must show the certificate that the key was asserted for.
+    pub fn is_bound(&self, conn: Conn) -> bool {
+        let identity = self.seats.get(&conn).and_then(|seat| seat.identity.as_deref());
+        identity.is_some_and(|identity| identity.starts_with("agent-"))
+    }
+
     /// The connection whose media peer this is. Who is not let in yet owns none.
     pub fn conn_of(&self, media: &str) -> Option<Conn> {
         let is_it = |seat: &Seat| seat.identity.is_some() && seat.media.as_deref() == Some(media);

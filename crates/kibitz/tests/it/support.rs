@@ -73,6 +73,7 @@ impl Stage {
         let room_key = Key::new();
         let mut charter = Charter {
             name: "standup".into(),
+            transport: convoke_kibitz::room::Transport::Relay,
             open: false,
             lobby: false,
             locked: false,

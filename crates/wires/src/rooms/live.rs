@@ -11,11 +11,15 @@ use convoke_core::door::Door;
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::time::Timestamp;
 use convoke_kibitz::Now;
-use convoke_kibitz::room::{Act, Arrival, Charter, Conn, Event, Limits, Output, Room};
+use convoke_kibitz::mesh::pack::Value;
+use convoke_kibitz::room::{Act, Arrival, Charter, Conn, Event, Limits, Output, Room, Transport};
+use convoke_rtc::LinkId;
 use convoke_store::StoreError;
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use super::link::RoomLink;
+use super::mesh::{MeshSide, ToLink};
 use super::peer;
 use super::sign::RoomKey;
 use crate::Wires;
@@ -32,6 +36,8 @@ pub struct LiveRoom {
     pub(super) key: RoomKey,
     /// Changes that are kept take turns.
     pub(super) turn: tokio::sync::Mutex<()>,
+    /// The id of the hub's media peer, in a mesh room.
+    hub: Option<String>,
     state: Mutex<State>,
 }
 
@@ -39,6 +45,7 @@ pub struct LiveRoom {
 struct State {
     room: Room,
     links: HashMap<Conn, (Arc<RoomLink>, IpAddr)>,
+    mesh: Option<MeshSide>,
 }
 
 /// What is left to do once the lock is given back.
@@ -50,13 +57,33 @@ pub struct After {
     unverified: Vec<IpAddr>,
     changed: bool,
     slow: u64,
+    lost: u64,
 }
 
 impl LiveRoom {
-    pub(super) fn new(charter: Charter, key: RoomKey, created_at: Timestamp, limits: Limits, now: Now) -> Self {
+    pub(super) fn new(
+        charter: Charter,
+        key: RoomKey,
+        created_at: Timestamp,
+        limits: Limits,
+        sending: &mpsc::Sender<ToLink>,
+        now: Now,
+    ) -> Self {
         let name = charter.name.clone();
-        let state = State { room: Room::new(charter, limits, now), links: HashMap::new() };
-        Self { name, created_at, key, turn: tokio::sync::Mutex::default(), state: Mutex::new(state) }
+        let mesh = (charter.transport == Transport::Mesh).then(|| MeshSide::new(sending.clone(), now.mono));
+        let hub = mesh.as_ref().map(|mesh| mesh.hub().to_owned());
+        let state = State { room: Room::new(charter, limits, now), links: HashMap::new(), mesh };
+        Self { name, created_at, key, turn: tokio::sync::Mutex::default(), hub, state: Mutex::new(state) }
+    }
+
+    /// Whether content goes directly between the participants.
+    pub const fn is_mesh(&self) -> bool {
+        self.hub.is_some()
+    }
+
+    /// The id of the hub's media peer, in a mesh room.
+    pub(super) fn mesh_hub(&self) -> Option<String> {
+        self.hub.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -94,6 +121,40 @@ impl LiveRoom {
         state.perform(now)
     }
 
+    /// Does what is due.
+    pub(super) fn tick(&self, now: Now) -> After {
+        let mut state = self.state();
+        state.room.on_tick(now);
+        state.on_mesh(now, |mesh, room| mesh.on_tick(room, now))
+    }
+
+    /// A presence connection of the mesh opened.
+    pub(super) fn mesh_open(&self, conn: Conn, link: LinkId, certificate: &str, now: Now) -> After {
+        self.state().on_mesh(now, |mesh, room| mesh.open(room, conn, link, certificate, now))
+    }
+
+    /// Something came over a presence connection.
+    pub(super) fn mesh_value(&self, conn: Conn, value: &Value, now: Now) -> After {
+        self.state().on_mesh(now, |mesh, room| mesh.on_value(room, conn, value, now))
+    }
+
+    /// A presence connection is gone.
+    pub(super) fn mesh_gone(&self, conn: Conn, now: Now) -> After {
+        self.state().on_mesh(now, |mesh, room| mesh.gone(room, conn, now))
+    }
+
+    /// A data connection to the hub's media peer opened. False when it is not the participant's.
+    pub(super) fn mesh_content(&self, media: &str, link: LinkId, certificate: &str) -> bool {
+        self.state().mesh.as_mut().is_some_and(|mesh| mesh.content_open(media, link, certificate))
+    }
+
+    /// A data connection to the hub's media peer is gone.
+    pub(super) fn mesh_content_gone(&self, media: &str, link: LinkId) {
+        if let Some(mesh) = &mut self.state().mesh {
+            mesh.content_gone(media, link);
+        }
+    }
+
     /// A connection is gone.
     pub(super) fn gone(&self, conn: Conn, now: Now) -> After {
         let mut state = self.state();
@@ -104,11 +165,19 @@ impl LiveRoom {
 }
 
 impl State {
+    fn on_mesh(&mut self, now: Now, act: impl FnOnce(&mut MeshSide, &mut Room)) -> After {
+        if let Some(mesh) = &mut self.mesh {
+            act(mesh, &mut self.room);
+        }
+        self.perform(now)
+    }
+
     fn perform(&mut self, now: Now) -> After {
         let mut after = After::default();
         loop {
             let outputs = self.room.drain();
             if outputs.is_empty() {
+                after.lost = self.mesh.as_mut().map_or(0, MeshSide::take_lost);
                 return after;
             }
             for output in outputs {
@@ -117,6 +186,10 @@ impl State {
                         // Made into bytes once, however many get it.
                         let frame = Bytes::from(text_frame(&text));
                         for conn in to {
+                            if let Some(mesh) = self.mesh.as_mut().filter(|mesh| mesh.has(conn)) {
+                                mesh.say(conn, &text, now);
+                                continue;
+                            }
                             let Some((link, _)) = self.links.get(&conn) else { continue };
                             if link.push(frame.clone()).is_err() {
                                 after.slow += 1;
@@ -126,6 +199,10 @@ impl State {
                         }
                     }
                     Output::Close(conn, close) => {
+                        if let Some(mesh) = self.mesh.as_mut().filter(|mesh| mesh.has(conn)) {
+                            mesh.close(&mut self.room, conn, now);
+                            continue;
+                        }
                         if let Some((link, _)) = self.links.remove(&conn) {
                             link.close(close);
                         }
@@ -148,9 +225,18 @@ impl After {
         std::mem::take(&mut self.acts)
     }
 
+    /// Whether there is nothing to keep and to record.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { events, acts, unverified, changed, slow, lost } = self;
+        events.is_empty() && acts.is_empty() && unverified.is_empty() && !changed && *slow == 0 && *lost == 0
+    }
+
     /// Keeps and records what there is.
     pub async fn settle(self, hub: &Wires, room: &LiveRoom) {
-        let Self { events, unverified, changed, slow, acts: _ } = self;
+        let Self { events, unverified, changed, slow, lost, acts: _ } = self;
+        if lost > 0 {
+            hub.metrics.dropped("room_mesh_messages", lost);
+        }
         if slow > 0 {
             hub.metrics.dropped("room_slow_participant", slow);
             tracing::info!(room = room.name, slow, "removed participants that do not read their connections");

@@ -13,7 +13,7 @@ use convoke_kibitz::admission::{AgentKey, Invite, MAX_KEYS, Manifest};
 use convoke_kibitz::close;
 use convoke_kibitz::grant::Grant;
 use convoke_kibitz::key::Signer as _;
-use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room};
+use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room, Transport};
 use convoke_store::{RoomRow, StoreError};
 use serde_json::{Value, json};
 
@@ -72,6 +72,8 @@ pub enum RoomError {
 pub struct Plan {
     /// Its name, already in its normal form.
     pub name: String,
+    /// How content travels.
+    pub transport: Transport,
     /// Whether anybody may come in.
     pub open: bool,
     /// Whether a host decides about guests.
@@ -90,7 +92,7 @@ fn record(caller: &Caller, room: &str, detail: &Value) -> Draft {
 
 /// Makes a room. Answers it with an invite whose holder may moderate.
 pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<LiveRoom>, String), RoomError> {
-    let Plan { name, open, lobby, agent_keys } = plan;
+    let Plan { name, transport, open, lobby, agent_keys } = plan;
     check_keys(&agent_keys)?;
     let _turn = hub.rooms.making.lock().await;
     if hub.rooms.find(&name).is_some() {
@@ -103,6 +105,7 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
     let keys: Vec<String> = agent_keys.iter().map(|key| key.key.thumbprint()).collect();
     let charter = Charter {
         name: name.clone(),
+        transport,
         open,
         lobby,
         locked: false,
@@ -115,11 +118,14 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
     let created_at = clock::now();
     let body = serde_json::to_string(&charter).unwrap_or_default();
     let row = RoomRow { name: name.clone(), body, key: kept, created_at };
-    let detail = json!({ "what": "room made", "open": open, "lobby": lobby, "agent_keys": keys });
+    let detail = json!({ "what": "room made", "transport": transport.name(), "open": open, "lobby": lobby, "agent_keys": keys });
     if !hub.store.add_room(row, record(caller, &name, &detail)).await? {
         return Err(RoomError::Exists);
     }
-    let room = Arc::new(LiveRoom::new(charter, key, created_at, hub.rooms.limits, now(hub)));
+    let room = Arc::new(LiveRoom::new(charter, key, created_at, hub.rooms.limits, &hub.rooms.sending, now(hub)));
+    for id in super::mesh::ids(&room) {
+        hub.rooms.signals.reserve(&id);
+    }
     hub.rooms.all.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::clone(&room));
     events::room(hub, &room.name, "room made", None);
     let host = sign_invite(&room, "Host", true, created_at.after(HOST_INVITE_FOR)).ok_or(RoomError::Crypto)?;
@@ -149,6 +155,9 @@ pub async fn remove(hub: &Wires, caller: &Caller, room: &LiveRoom) -> Result<Sto
         return Err(RoomError::Gone);
     }
     hub.rooms.all.write().unwrap_or_else(PoisonError::into_inner).remove(&room.name);
+    for id in super::mesh::ids(room) {
+        hub.rooms.signals.release(&id);
+    }
     let words = "the room was removed";
     let ((), after) = room.with(now(hub), |room| room.close_all("removed", words, close::REMOVED));
     after.settle(hub, room).await;

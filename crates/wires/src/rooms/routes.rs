@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::Response;
+use axum::response::IntoResponse as _;
 use convoke_api::rooms::{
     Admit, AgentKeyView, GrantChange, GrantView, InviteView, Kick, NewAgentKey, NewInvite, NewRoom, ParticipantView,
     RoomAudit, RoomList, RoomQuery, RoomView,
@@ -14,7 +17,7 @@ use convoke_kibitz::admission::{AgentKey, MAX_KEYS, MAX_LABEL};
 use convoke_kibitz::grant::{Capability, Grant, Kind};
 use convoke_kibitz::key::PublicKey;
 use convoke_kibitz::name;
-use convoke_kibitz::room::{Decision, Person};
+use convoke_kibitz::room::{Decision, Person, Transport};
 use serde_json::json;
 
 use crate::Wires;
@@ -105,7 +108,7 @@ fn brief(hub: &Wires, room: &LiveRoom) -> RoomView {
         };
         RoomView {
             name: room.name.clone(),
-            transport: "relay".into(),
+            transport: charter.transport.name().into(),
             open: charter.open,
             lobby: charter.lobby,
             locked: charter.locked,
@@ -171,13 +174,15 @@ pub async fn create(
     By(caller): By,
     Json(body): Json<NewRoom>,
 ) -> Result<Json<RoomView>, ApiError> {
-    match body.transport.as_deref() {
-        None | Some("relay") => {}
-        Some("mesh") => {
-            return Err(ApiError::bad_request("`transport`: this hub supports only the relay, not WebRTC")
-                .hint("leave `transport` out, or say `relay`"));
+    let transport = match body.transport.as_deref() {
+        None => Transport::Relay,
+        Some(text) => {
+            Transport::parse(text).ok_or_else(|| ApiError::bad_request("`transport` is `relay` or `mesh`"))?
         }
-        Some(_) => return Err(ApiError::bad_request("`transport` is `relay`")),
+    };
+    if transport == Transport::Mesh && hub.settings.rooms.udp_listen.as_deref() == Some("off") {
+        return Err(ApiError::bad_request("`transport`: this hub supports only the relay, not WebRTC")
+            .hint("leave `transport` out, or set rooms.udp_listen"));
     }
     let named = name::normal(&body.name)
         .ok_or_else(|| ApiError::bad_request("`name` needs a letter from a to z or a digit"))?;
@@ -190,7 +195,7 @@ pub async fn create(
     }
     let agent_keys = body.agent_keys.into_iter().map(agent_key).collect::<Result<Vec<_>, _>>()?;
     let (open, lobby) = (body.open.unwrap_or(false), body.lobby.unwrap_or(false));
-    let plan = Plan { name: named, open, lobby, agent_keys };
+    let plan = Plan { name: named, transport, open, lobby, agent_keys };
     let (room, host_invite) = manage::create(&hub, &caller, plan).await?;
     Ok(Json(RoomView { host_invite: Some(host_invite), ..whole(&hub, &room) }))
 }
@@ -357,4 +362,9 @@ pub async fn remove_key(
     let room = in_reach(&hub, &caller, &room).await?;
     let stored = manage::remove_key(&hub, &caller, &room, &key).await?;
     stored.answer(&whole(&hub, &room))
+}
+
+/// `/peerjs/id`: an id for a peer that has none. It sorts before the hub's own, so that such peers dial it.
+pub async fn peer_id() -> Response<Body> {
+    uuid::Uuid::new_v4().to_string().into_response()
 }

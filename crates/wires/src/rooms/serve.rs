@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use convoke_core::door::Door;
@@ -47,7 +46,7 @@ pub struct Guest {
 /// Serves one connection.
 pub async fn serve(hub: Wires, room: Arc<LiveRoom>, io: Stream, read: Vec<u8>, guest: Guest) {
     let mut socket = Socket::server(io, &read, 2 * MAX_FRAME_BEFORE);
-    let conn = Conn(hub.rooms.next.fetch_add(1, Ordering::Relaxed));
+    let conn = Conn(hub.rooms.number());
     let link = RoomLink::new();
     let caller = caller(&room, guest.operator.as_ref());
     let arrival = Arrival { challenge: clock::random(), host: guest.host.clone(), certificate: None, caller };

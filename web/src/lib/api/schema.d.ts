@@ -2100,7 +2100,7 @@ export interface components {
             name: string;
             /** @description Whether anybody may enter. Default: no. */
             open?: boolean | null;
-            /** @description `relay` (by default): content goes through the hub. No other value works yet. */
+            /** @description `relay` (by default): content goes through the hub. `mesh`: directly between participants, over WebRTC. */
             transport?: string | null;
         };
         /** @description A one-time link, shown once. */

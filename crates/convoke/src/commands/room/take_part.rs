@@ -1,4 +1,4 @@
-//! `convoke room join`, `observe` and `say`: a headless participant over the relay.
+//! `convoke room join`, `observe` and `say`: a headless participant.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use convoke_core::secret::SecretText;
 use convoke_kibitz::participant::{Event, Profile};
-use convoke_room::{AgentKeyFile, Config, JoinError, Said, SayError, Session, relay_url};
+use convoke_room::{AgentKeyFile, Config, JoinError, Said, SayError, Session, Transport, relay_url};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -26,7 +26,7 @@ pub(crate) struct TakePart {
     /// Your name in the room
     #[arg(long)]
     name: Option<String>,
-    /// How content travels; only `relay` (through the hub) works so far
+    /// How content travels in the room: through the hub, or directly (WebRTC)
     #[arg(long, default_value = "relay", value_parser = ["relay", "mesh"])]
     transport: String,
     /// Enter as an agent, with this key
@@ -57,11 +57,15 @@ pub(crate) struct SayArgs {
 
 /// Comes in as the arguments say.
 async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Session, bool)> {
-    if args.transport == "mesh" {
-        return Err(usage("the WebRTC mesh is not available yet; use --transport relay"));
+    let transport = Transport::parse(&args.transport).unwrap_or_default();
+    let bearer = args.key.is_some() || args.invite.is_some() || args.guest;
+    if transport == Transport::Mesh && !bearer {
+        return Err(usage(
+            "a room on the mesh takes --key, --invite or --guest; operators' tokens count on the relay only",
+        ));
     }
     // Whoever has a key or an invite comes by it; else an operator comes by their token.
-    let (hub, token): (String, Option<SecretText>) = if args.key.is_some() || args.invite.is_some() || args.guest {
+    let (hub, token): (String, Option<SecretText>) = if bearer {
         (connect::base(verb.global)?, None)
     } else {
         let (hub, token) = connect::hub(verb.global)?;
@@ -78,9 +82,9 @@ async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Sessi
         token: None,
         invite: args.invite,
     };
-    let url = relay_url(&hub, &args.room).map_err(|why| usage(why.to_string()))?;
+    relay_url(&hub, &args.room).map_err(|why| usage(why.to_string()))?;
     let output = verb.output;
-    let joined = Session::join(Config { url, profile, token, key }, || {
+    let joined = Session::join(Config { hub, room: args.room.clone(), transport, profile, token, key }, || {
         output.note("waiting in the lobby: a host decides");
     });
     match joined.await {
