@@ -122,7 +122,10 @@ pub async fn enrol(state: &StateDir, enrolment: &Enrolment) -> Result<Saved, Son
             Err(SondeError::Upgrade(_) | SondeError::Key(_)) if own_key.take().is_some() => continue,
             Err(why) => return Err(refusal.map_or_else(|| of_token(why), SondeError::Refused)),
         };
-        match (connection.register(AgentConfig::default(), &register, dialect).await, refusal.take()) {
+        // Where the name is an agent's with a certificate, its key's signature is what proves it.
+        let signer = own_key.as_ref().map(Saved::signer).transpose()?.flatten();
+        let config = AgentConfig { signer, ..AgentConfig::default() };
+        match (connection.register(config, &register, dialect).await, refusal.take()) {
             (Ok((_, Event::Acked(ack))), _) => break ack,
             (Ok((_, Event::Refused(Refused { try_other_shape: true, reason }))), None)
                 if dialect == Dialect::Field =>

@@ -501,8 +501,9 @@ impl Model {
             call.write(Kind::Approval, None, Some(Decision::Denied), Some("denied"));
             told
         };
+        // Another was first: nobody is refused, and nothing is recorded.
         if call.approval != Some(ApprovalState::Pending) {
-            return refuse(call, Decided::NotPending);
+            return Decided::NotPending;
         }
         if now >= call.lapses {
             self.lapse(at);

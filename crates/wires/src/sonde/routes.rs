@@ -252,6 +252,7 @@ pub async fn runbooks(State(hub): State<Wires>, By(caller): By) -> Json<Value> {
 
 #[derive(Debug, Deserialize, Default, utoipa::IntoParams)]
 #[serde(default)]
+#[into_params(parameter_in = Query)]
 pub struct CaQuery {
     /// `pem` for the certificate alone, as a file for programs; `json` by default.
     format: Option<String>,
