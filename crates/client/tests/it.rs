@@ -161,6 +161,7 @@ async fn a_client_that_may_not_pair_ends_when_only_a_person_can_help() {
     let again = Client::new(Config::new(&hub.ws(), hub.state("a"))).start().expect("free");
     assert!(matches!(again.task.await, Ok(Ended::NeedsPairing(why)) if why.contains("pair again")));
     assert!(!hub.state("a").is_paired(), "a secret that is of no use is not kept");
+    assert_eq!(hub.state("a").status().expect("told").state, "pairing_required");
 }
 
 #[tokio::test]

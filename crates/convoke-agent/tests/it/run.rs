@@ -60,3 +60,25 @@ async fn a_service_starts_it_with_words_that_it_takes() {
     agent.stop();
     stage.hub.stop().await.expect("stops");
 }
+
+/// What the original's installers, scripts and unit files say.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_originals_words_are_taken() {
+    let stage = Stage::new(&[]).await;
+    stage.enrol().await;
+    let run = ["run", "--telemetry-interval-secs", "77"];
+    let agent = Agent::start(stage.verb(Path::new(PROGRAM), &run));
+    agent.told("connected");
+    agent.stop();
+    let install = ["install", "--print", "--server", "wss://hub.example/agent/ws", "--agent-id", "pc"];
+    let (code, unit) = stage.ask(&[&install[..], &["--enroll-token", "x", "--server-pubkey", "y"]].concat());
+    assert!(code == Some(0) && unit.contains("ExecStart="), "{unit}");
+    let file = stage.dir.path().join("kenny-agent.setup.json");
+    let file = file.to_str().expect("text");
+    let (code, told) = stage.ask(&["setup", "--file", file]);
+    assert!(code == Some(2) && told.contains(file), "{told}");
+    std::fs::write(file, r#"{"server":"wss://hub.example/agent/ws"}"#).expect("writes");
+    let (code, told) = stage.ask(&["setup", "--file", file]);
+    assert!(code == Some(2) && told.contains("agent_id"), "{told}");
+    stage.hub.stop().await.expect("stops");
+}

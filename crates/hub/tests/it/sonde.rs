@@ -460,7 +460,8 @@ async fn heartbeats_decide_who_is_there() {
     let listed = hub.get("/api/v1/agents").await.body;
     assert_eq!(listed["agents"][0]["status"], "offline");
     let reply = probe(&hub, "web-1", "system.cpu.usage", json!({})).await;
-    assert_eq!(reply.status, 400);
+    let why = reply.body["error"].as_str().unwrap_or_default();
+    assert!(reply.status == 400 && why.contains("agent web-1 (sonde:") && why.contains("is offline"), "{reply:?}");
 }
 
 #[tokio::test]

@@ -34,6 +34,8 @@ pub(super) async fn pair(verb: Verb<'_>, args: PairArgs) -> Result<Exit> {
     let mut given = args.code.map(SecretText::new);
     let mut typed: Option<mpsc::Receiver<SecretText>> = None;
     let mut problem = None;
+    // A code was asked for, so the identifier was allowed.
+    let mut is_asked = false;
     loop {
         let event = tokio::select! {
             event = running.events.recv() => event,
@@ -47,6 +49,7 @@ pub(super) async fn pair(verb: Verb<'_>, args: PairArgs) -> Result<Exit> {
             }
         };
         let Some(event) = event else { break };
+        is_asked |= matches!(event, Event::CodeWanted { .. });
         match event {
             Event::CodeWanted { ttl_seconds, notification: AdminNotification::Sent } => {
                 if let Some(code) = given.take() {
@@ -77,9 +80,12 @@ pub(super) async fn pair(verb: Verb<'_>, args: PairArgs) -> Result<Exit> {
             Event::PairFailed(reason) => {
                 problem = Some(match reason {
                     PairFailure::Expired => "the code has expired or is void; pair again".to_owned(),
+                    PairFailure::IdentifierNotAllowed if is_asked => {
+                        "an operator of the hub denied this pairing, or the identifier is no longer allowed"
+                            .to_owned()
+                    }
                     PairFailure::IdentifierNotAllowed => {
-                        "the hub does not allow this identifier to pair: it is not on its list, belongs to another key, \
-                         or an operator denied the pairing"
+                        "the hub does not allow this identifier to pair: it is not on its list, or has another key"
                             .to_owned()
                     }
                     other => format!("pairing failed at the hub: {other}"),
