@@ -8,7 +8,7 @@ use convoke_api::grants::{GrantList, GrantRequest, GrantView};
 use convoke_core::event::{Event, PolicyEvent, RuleList};
 use convoke_core::grant::Right;
 use convoke_core::id::GrantId;
-use convoke_store::GrantRow;
+use convoke_store::{GrantRow, StoreError};
 use serde_json::{Value, json};
 
 use convoke_doors::ApiError;
@@ -16,6 +16,7 @@ use convoke_doors::agents::in_reach;
 use convoke_doors::error::clip;
 use convoke_doors::extract::{By, Json, PathOf};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::grants::{self, MAX_GRANTS, MAX_TIME};
 use convoke_gate::hub::Hub;
@@ -106,8 +107,13 @@ pub async fn end(
     if !grant.is_some_and(|grant| sees(&hub, &caller, &grant)) {
         return Err(unknown());
     }
-    let ended = grants::end(&hub, id, &caller.token.name, Some(caller.door), "somebody ended it").await?;
-    if ended { Ok(Json(json!({ "ok": true, "id": id }))) } else { Err(unknown()) }
+    let ended = grants::end(&hub, id, &caller.token.name, Some(caller.door), "somebody ended it").await;
+    let stored = match StoreError::owed(ended)? {
+        Some(true) => Stored::Yes,
+        Some(false) => return Err(unknown()),
+        None => Stored::Owed,
+    };
+    stored.answer(&json!({ "ok": true, "id": id }))
 }
 
 fn assistant(hub: &Hub, text: &str) -> Result<std::sync::Arc<Token>, ApiError> {

@@ -39,14 +39,15 @@ fn limit(most: &str) {
 }
 
 /// What looks like a withdrawal and is none.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 7] = [
     // Who asked takes back a call that waits: nobody may do less.
     ("DELETE", "/api/calls/{id}"),
     // These lift a restriction.
     ("DELETE", "/api/policy/rules/{rule}"),
     ("DELETE", "/api/policy/confirm/{id}"),
     ("DELETE", "/api/users/{name}/totp"),
-    // Where messages go.
+    // Where messages and notices go.
+    ("DELETE", "/api/notices/{id}"),
     ("DELETE", "/api/rules/{rule}"),
     // Nothing of it is stored.
     ("DELETE", "/mcp"),
@@ -80,6 +81,7 @@ async fn assert_in_force(hub: &TestHub, token: &str, assistant: &str, cookies: &
     assert_eq!(listed(hub, "/api/users", "users", "name", "emil").await, None);
     assert_eq!(listed(hub, "/api/users", "users", "name", "boris").await.expect("there")["role"], "viewer");
     assert_eq!(hub.get("/api/users/boris/passkeys").await.body["passkeys"], json!([]));
+    assert_eq!(hub.get("/api/grants").await.body["grants"], json!([]));
     assert_eq!(hub.get("/api/agents/pc-1").await.body["trust"], "revoked");
     assert_ne!(hub.get("/api/agents/pc-2").await.body["trust"], "trusted");
     assert_eq!(hub.get("/api/yonexus/clients/client-1").await.body["trust"], "revoked");
@@ -127,6 +129,11 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
     let participant = |at: usize| room["agent_keys"][at]["participant"].as_str().expect("an id").to_owned();
     let key = room["agent_keys"][2]["thumbprint"].as_str().expect("a text");
 
+    let grant = json!({ "assistant": "assistant", "tool": "net_config", "agent": "pc-1", "for_s": 600 });
+    let grant = hub.post("/api/grants", grant).await;
+    assert_eq!(grant.status, 200, "{grant:?}");
+    let grant = format!("/api/grants/{}", grant.body["id"].as_str().expect("an id"));
+
     let full = FullDisk::begin();
     assert_eq!(hub.post("/api/rooms", json!({ "name": "new" })).await.status, 503);
     // Whoever must show who they are first can.
@@ -144,6 +151,8 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
         done.insert((method.to_owned(), door.to_owned()));
     }
     for (method, door, path, body) in [
+        // First: it also ends with the assistant's right.
+        ("DELETE", "/api/grants/{id}", grant, json!({})),
         ("DELETE", "/api/tokens/{id}", token_path, json!({})),
         ("PATCH", "/api/tokens/{id}", assistant_path, json!({ "paused": true })),
         ("PATCH", "/api/users/{name}", "/api/users/boris".into(), json!({ "role": "viewer" })),

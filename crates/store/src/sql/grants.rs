@@ -21,7 +21,7 @@ impl Grants for SqlStore {
     }
 
     async fn end_grant(&self, id: GrantId, record: Draft) -> Result<bool> {
-        self.queue.run(SMALL, move |tx| end(tx, id, &record)).await
+        self.queue.withdraw(SMALL, move |tx| end(tx, id, &record)).await
     }
 }
 
