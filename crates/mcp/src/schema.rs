@@ -12,7 +12,7 @@ pub fn outcome(result: Value) -> Value {
             "state": { "type": "string", "enum": ["done", "failed", "waiting", "running", "refused"] },
             "call_id": { "type": "string" },
             "result": result,
-            "other_result": { "description": "An answer of another shape than `result`: data." },
+            "other_result": {},
             "error": { "type": "object", "properties": { "code": { "type": "string" }, "message": { "type": "string" } },
                 "required": ["code", "message"] },
             "approval": { "type": "object" },

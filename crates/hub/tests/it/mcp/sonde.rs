@@ -26,7 +26,7 @@ async fn serve(agent: &mut Joined, asked: usize) {
 async fn a_probe_goes_through_the_gate_and_its_answer_is_data_of_that_machine() {
     let hub = TestHub::start().await;
     let mut agent = enrolled(&hub, "web-1").await;
-    let operator = hub.token("operator", "operator", json!({})).await;
+    let operator = hub.token("prober", "operator", json!({})).await;
     for client in [Mcp::stateless(&hub, &operator), Mcp::open(&hub, TOKEN).await] {
         let args = json!({ "agent": "web-1", "probe": "system.disk.usage" });
         // The second asks within ten seconds: its answer is the first one's.
