@@ -140,3 +140,39 @@ test('a decision that somebody else makes is on the screen at once', () =>
 		await isLive(page);
 		await until(async () => (await waiting()).length === 0, 'nothing waits');
 	}));
+
+test('with the yes an assistant gets the same for a while, until somebody ends it', () =>
+	inBrowser(async (page) => {
+		const mcp = await assistantAsks('shell_exec', { command: 'uptime' });
+		assert.match(mcp, /approval|person/i);
+		const [asked] = await waiting();
+		await enter(page, hub, 'anna', `/approvals/${asked.id}`);
+		await page.getByLabel(/With the approval/).selectOption('900');
+		await page.getByRole('button', { name: /^Approve/ }).click();
+		await page.getByRole('button', { name: 'Next' }).waitFor();
+		await page.getByRole('heading', { name: 'Granted for a while' }).waitFor();
+		assert.match(await assistantAsks('shell_exec', { command: 'uptime -p' }), /uptime -p: done/);
+		await page.getByRole('button', { name: 'End the grant of shell_exec on desk' }).click();
+		await page.getByRole('heading', { name: 'Granted for a while' }).waitFor({ state: 'hidden' });
+	}));
+
+/** A call of the assistant, through MCP, without waiting for a person. */
+async function assistantAsks(tool, args) {
+	const ask = async (id, method, params, session) => {
+		const response = await fetch(`${hub.http}/mcp`, {
+			method: 'POST',
+			headers: {
+				authorization: `Bearer ${house.assistant}`,
+				'content-type': 'application/json',
+				accept: 'application/json, text/event-stream',
+				...(session ? { 'mcp-session-id': session } : {}),
+			},
+			body: JSON.stringify({ jsonrpc: '2.0', ...(id ? { id } : {}), method, params }),
+		});
+		return { session: response.headers.get('mcp-session-id'), text: await response.text() };
+	};
+	const client = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+	const { session } = await ask(1, 'initialize', client);
+	await ask(0, 'notifications/initialized', {}, session);
+	return (await ask(2, 'tools/call', { name: tool, arguments: { agent: 'desk', ...args } }, session)).text;
+}

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { until } from './agent.mjs';
-import { enter, inBrowser } from './browser.mjs';
+import { enter, inBrowser, isAccessible } from './browser.mjs';
 import { startHouse } from './house.mjs';
 
 let house;
@@ -54,4 +54,19 @@ test('the page can be installed', () =>
 		assert.equal(url, `${hub.http}/manifest.webmanifest`);
 		assert.deepEqual(errors, []);
 		assert.equal(JSON.parse(data).name, 'Convoke');
+	}));
+
+test('a place for notices is added, tried and removed', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/settings/notices');
+		await page.getByText('Nowhere yet').waitFor();
+		await isAccessible(page, 'notices');
+		await page.getByLabel('Or somewhere else').selectOption('ntfy');
+		await page.getByLabel('Address').fill('https://ntfy.example/a-topic');
+		await page.getByLabel('What to call it (optional)').fill('my phone');
+		await page.getByRole('button', { name: 'Add it' }).click();
+		await page.getByText('my phone').waitFor();
+		await page.getByRole('button', { name: 'Remove my phone' }).click();
+		await page.getByRole('button', { name: 'Remove it' }).click();
+		await page.getByText('Nowhere yet').waitFor();
 	}));
