@@ -232,6 +232,8 @@ pub struct NewInvite {
 /// An invite. Whoever has it may enter.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct InviteView {
+    /// Its id, by which it is revoked: the SHA-256 of its text.
+    pub id: String,
     /// The invite.
     pub invite: String,
     /// When it expires.

@@ -227,6 +227,13 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
     within_rate(hub, &ask.caller).await?;
     let (mut planned, args, idempotency_key) = Planned::read(hub, ask)?;
     let verdict = planned.decide(hub, &args, Consent::NotAsked).await;
+    let possible = match &verdict {
+        Verdict::Confirm { .. } => planned
+            .adapter
+            .check_possible(hub, &planned.agent, &planned.call.tool, &args)
+            .map_err(PlaceError::BadArgs),
+        _ => Ok(()),
+    };
     drop(args);
     if !planned.token.is_active(clock::now()) {
         // Many calls may be placed, one after another, for one request.
@@ -241,6 +248,8 @@ async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
     {
         return existing(hub, &planned, row).await.map(Admitted::Placed);
     }
+    // Nor is anybody asked about what cannot be done.
+    possible?;
     // No yes could bring a call to a revoked agent about: nobody is asked.
     if let Verdict::Confirm { rule, second_person } = &verdict
         && planned.agent.state().trust != Trust::Revoked

@@ -7,6 +7,7 @@ mod surface;
 use std::time::Duration;
 
 use convoke_core::effect::Effect;
+use convoke_core::health::Os;
 use serde_json::{Map, Value, json};
 
 use crate::version::ProtocolVersion;
@@ -120,6 +121,32 @@ impl Tool {
     /// The argument of that name.
     pub fn arg(&self, name: &str) -> Option<&'static Arg> {
         self.args.iter().find(|arg| arg.name == name)
+    }
+
+    /// Whether a machine of this system, with an agent of this version, can have the tool. What is not known of it speaks for
+    /// it, and so does an agent of ours, which has tools that its version does not say.
+    pub fn check_machine(&self, os: Os, version: Option<ProtocolVersion>, is_ours: bool) -> Result<(), String> {
+        let name = self.name;
+        let is_windows_only = name.starts_with("winget_") || ["remotehelp_start", "remotehelp_stop"].contains(&name);
+        match os {
+            Os::Linux | Os::Macos if is_windows_only => return Err(format!("`{name}` is only available on Windows")),
+            Os::Linux | Os::Macos
+                if name == "powershell_exec" && !is_ours && version.is_some_and(|v| v >= ProtocolVersion::V0_14) =>
+            {
+                return Err("`powershell_exec` is not available on this system; use `shell_exec`".to_owned());
+            }
+            Os::Windows if name == "shell_exec" => {
+                return Err("`shell_exec` is not available on Windows; use `powershell_exec`".to_owned());
+            }
+            _ => {}
+        }
+        match version {
+            // Older agents on Linux run scripts with sh under another name, and newer ones say that they are newer.
+            Some(has) if has < self.since && !is_ours && name != "shell_exec" => {
+                Err(format!("`{name}` needs an agent of protocol {} or newer; this one speaks {has}", self.since))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A JSON Schema of the arguments.
@@ -307,6 +334,29 @@ mod tests {
         );
         check("net_config", json!([]), Err("args must be an object"));
         check("not_a_tool", json!({"anything": true}), Ok(()));
+    }
+
+    #[test]
+    fn a_tool_that_a_machine_cannot_have_is_told_with_the_right_one() {
+        let check = |tool: &str, os: Os, version: &str, is_ours: bool, expect: Option<&str>| {
+            let told = find(tool).expect("in the catalogue").check_machine(os, version.parse().ok(), is_ours).err();
+            let fits = match (&told, expect) {
+                (None, None) => true,
+                (Some(told), Some(part)) => told.contains(part),
+                _ => false,
+            };
+            assert!(fits, "{tool} {os:?} {version}: {told:?}");
+        };
+        check("winget_install", Os::Linux, "0.8", true, Some("only available on Windows"));
+        check("winget_install", Os::Windows, "0.8", false, None);
+        check("shell_exec", Os::Windows, "0.15", false, Some("use `powershell_exec`"));
+        check("powershell_exec", Os::Linux, "0.15", false, Some("use `shell_exec`"));
+        check("powershell_exec", Os::Linux, "0.8", false, None);
+        check("powershell_exec", Os::Linux, "0.15", true, None);
+        check("account_create", Os::Linux, "0.9", false, Some("protocol 0.15"));
+        check("account_create", Os::Linux, "0.15", false, None);
+        check("account_create", Os::Other, "", false, None);
+        check("shell_exec", Os::Linux, "0.8", false, None);
     }
 
     #[test]

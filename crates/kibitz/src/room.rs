@@ -35,6 +35,7 @@ use crate::key::{PublicKey, Verifier};
 use crate::rate::Rate;
 use crate::{MAX_FRAME_AFTER, MAX_FRAME_BEFORE, Now, RELAY_VERSION};
 
+pub use admit::invite_id;
 pub use moderate::{Decision, NoSuch};
 pub use show::{Person, Standing};
 pub use speak::{NotDelivered, Post, PostError};
@@ -112,10 +113,87 @@ pub struct Charter {
     /// Grants that differ from the default, by participant.
     #[serde(default)]
     pub grants: BTreeMap<String, Grant>,
-    /// The kicked participants.
+    /// The kicked participants, the credentials that they came with, and the invites that were revoked.
     #[serde(default)]
     pub blocked: Vec<String>,
+    /// The credentials of those who were kicked or granted something: with another secret of their own they are another
+    /// participant, and still whoever holds that invite or token.
+    #[serde(default)]
+    pub credentials: BTreeMap<String, Vec<String>>,
 }
+
+impl Charter {
+    /// Keeps out a participant, and whoever comes with the same credentials.
+    pub fn block(&mut self, id: &str, credentials: &[String]) {
+        for name in std::iter::once(id).chain(credentials.iter().map(String::as_str)) {
+            if self.blocked.iter().any(|blocked| blocked == name) {
+                continue;
+            }
+            if self.blocked.len() >= MAX_BLOCKED {
+                self.blocked.remove(0);
+            }
+            self.blocked.push(name.to_owned());
+        }
+        self.remember(id, credentials);
+    }
+
+    /// Lets a participant in again, with what they came with.
+    pub fn unblock(&mut self, id: &str) {
+        let credentials = self.credentials.get(id).cloned().unwrap_or_default();
+        self.blocked.retain(|blocked| blocked != id && !credentials.contains(blocked));
+        self.tidy();
+    }
+
+    /// Sets what a participant may, and whoever comes with the same credentials; with `None` what they have by default.
+    pub fn set_grant(&mut self, id: &str, credentials: &[String], grant: Option<&Grant>) {
+        let known = self.credentials.get(id).cloned().unwrap_or_default();
+        let names: BTreeSet<&str> =
+            std::iter::once(id).chain(credentials.iter().chain(&known).map(String::as_str)).collect();
+        for name in names {
+            match grant {
+                Some(grant) => drop(self.grants.insert(name.to_owned(), grant.clone())),
+                None => drop(self.grants.remove(name)),
+            }
+        }
+        if grant.is_some() {
+            self.remember(id, credentials);
+        }
+        self.tidy();
+    }
+
+    /// Whether any of these is kept out.
+    pub fn is_blocked(&self, id: &str, credentials: &[String]) -> bool {
+        self.blocked.iter().any(|blocked| blocked == id || credentials.contains(blocked))
+    }
+
+    /// The grant that somebody gave a participant, or whoever comes with the same credentials.
+    pub fn granted(&self, id: &str, credentials: &[String]) -> Option<&Grant> {
+        let of_credentials = || credentials.iter().find_map(|name| self.grants.get(name));
+        self.grants.get(id).or_else(of_credentials)
+    }
+
+    fn remember(&mut self, id: &str, credentials: &[String]) {
+        if !credentials.is_empty() {
+            self.credentials.insert(id.to_owned(), credentials.to_vec());
+        }
+    }
+
+    /// Forgets the credentials of those of whom nothing is kept any more.
+    fn tidy(&mut self) {
+        let Self { credentials, grants, blocked, .. } = self;
+        credentials.retain(|id, _| grants.contains_key(id) || blocked.contains(id));
+    }
+}
+
+/// Whether this names a credential, and no participant.
+pub(crate) fn is_credential(name: &str) -> bool {
+    name.starts_with(INVITE) || name.starts_with(TOKEN)
+}
+
+/// What the name of an invite begins with, wherever it is blocked or granted something.
+const INVITE: &str = "invite:";
+/// The same for an operator's token.
+const TOKEN: &str = "token:";
 
 /// How much there may be in one room.
 #[derive(Clone, Copy, Debug)]
@@ -265,6 +343,8 @@ struct Peer {
     noted: Option<Duration>,
     // From here on: what is known once a credential counted.
     id: String,
+    /// What they came with, as far as it can be named: an invite, a token.
+    credentials: Vec<String>,
     name: String,
     name_is_fixed: bool,
     kind: Kind,
@@ -292,6 +372,8 @@ pub struct Room {
     schemas: VecDeque<speak::KeptSchema>,
     audit: VecDeque<AuditLine>,
     seen: BTreeSet<String>,
+    /// The credentials of those who were in since the hub started, as many as are remembered.
+    came_with: BTreeMap<String, Vec<String>>,
     approved: BTreeSet<String>,
     host: Option<String>,
     /// Until when grants were looked at for their end.
@@ -310,6 +392,7 @@ impl Room {
             schemas: VecDeque::new(),
             audit: VecDeque::new(),
             seen: BTreeSet::new(),
+            came_with: BTreeMap::new(),
             approved: BTreeSet::new(),
             host: None,
             swept: now.unix(),
@@ -353,6 +436,7 @@ impl Room {
             told: None,
             noted: None,
             id: String::new(),
+            credentials: Vec::new(),
             name: String::new(),
             name_is_fixed: false,
             kind: Kind::Agent,

@@ -91,6 +91,17 @@ impl Sonde {
         }
     }
 
+    /// Whether an agent can have a probe of this name, as far as is known of it.
+    pub fn check_known(&self, agent: &PeerId, probe: &str) -> Result<(), String> {
+        let Some(sonde) = self.registry.find(agent) else { return Ok(()) };
+        match sonde.lacks(probe) {
+            false => Ok(()),
+            true => Err(format!(
+                "agent {agent} does not have the pack of `{probe}`; `convoke agents show {agent}` lists its packs"
+            )),
+        }
+    }
+
     /// What a probe of an agent may do, as far as anyone says.
     pub fn effect_of(&self, agent: &PeerId, probe: &str) -> Effect {
         self.registry.find(agent).map_or(Effect::Manage, |sonde| sonde.effect_of(probe))

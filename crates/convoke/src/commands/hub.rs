@@ -129,7 +129,12 @@ fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool)
         let public_key = own_tls.then(|| running.hub.public_key());
         let here = Whereabouts { http: reachable_here(&running.hub), pid: std::process::id(), public_key };
         let announced = here.announce(&data)?;
-        let token = token(&running, reveal_token).await?;
+        // Who set it in the environment has it, and what a person is shown stays in a terminal's history and in logs.
+        let is_given = std::env::var_os("CONVOKE_OPERATOR_TOKEN").is_some_and(|value| !value.is_empty());
+        let token = match announce {
+            Announce::Welcome { .. } | Announce::Log if is_given && !reveal_token => None,
+            _ => token(&running, reveal_token).await?,
+        };
         let told = tell(verb, &running, &data, token.as_ref(), announce)?;
         let local = (announce == Announce::Welcome { agent: true })
             .then(|| LocalAgent::start(&running.hub, &data, reachable_here(&running.hub), open_files));

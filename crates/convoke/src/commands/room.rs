@@ -87,6 +87,13 @@ pub(crate) enum RoomCommand {
     },
     /// Create an invite; whoever has it may enter
     Invite(InviteArgs),
+    /// Revoke an invite: nobody enters with it, and whoever did is out at once
+    RevokeInvite {
+        /// The room
+        room: String,
+        /// The invite, or its id
+        invite: String,
+    },
     /// Create agents' keys, and choose which ones a room admits
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -209,8 +216,16 @@ pub(crate) async fn run(verb: Verb<'_>, command: RoomCommand) -> Result<Exit> {
             let body = NewInvite { name: args.name, host: args.host, expires_in_s };
             let json: Box<RawValue> = verb.client()?.post(&format!("{}/invites", path(&args.room)), &body).await?;
             let made: convoke_api::rooms::InviteView = typed(&json)?;
-            verb.output.note(format_args!("valid until {}; whoever has it may enter:", made.expires_at));
+            verb.output.note(format_args!(
+                "valid until {}; whoever has it may enter. To revoke it: convoke room revoke-invite {} {}",
+                made.expires_at, args.room, made.id
+            ));
             (json, made.invite)
+        }
+        RoomCommand::RevokeInvite { room, invite } => {
+            let path = format!("{}/invites/{}", path(&room), parse::segment(&invite));
+            let json: Box<RawValue> = verb.client()?.delete(&path).await?;
+            (json, format!("revoked the invite of room `{room}`"))
         }
     };
     if verb.output.json {

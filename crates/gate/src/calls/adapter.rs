@@ -32,6 +32,13 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// Why the peer could not do this, whoever asked for it: an unknown tool, arguments that do not fit, another system. Asked
+    /// before a person is, in words for the caller.
+    fn check_possible(&self, hub: &Hub, target: &Agent, tool: &str, args: &Value) -> Result<(), String> {
+        let _ = (hub, target, tool, args);
+        Ok(())
+    }
+
     /// What a call of this tool does to the peer.
     fn effect(&self, hub: &Hub, target: &Agent, tool: &str) -> Effect;
 

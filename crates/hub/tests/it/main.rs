@@ -9,6 +9,7 @@ mod enrolment;
 mod events;
 mod handshake;
 mod large_answers;
+mod limits;
 mod log;
 mod mcp;
 mod names;

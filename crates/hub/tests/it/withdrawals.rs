@@ -180,6 +180,12 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
             empty.clone(),
         ),
         ("DELETE", "/api/rooms/{room}/keys/{key}", format!("/api/rooms/lab/keys/{key}"), json!({})),
+        (
+            "DELETE",
+            "/api/rooms/{room}/invites/{invite}",
+            format!("/api/rooms/lab/invites/{}", "0".repeat(64)),
+            json!({}),
+        ),
         ("DELETE", "/api/rooms/{room}", "/api/rooms/gone".into(), json!({})),
     ] {
         let reply = hub.request(method, &path, Some(TOKEN), Some(body)).await;

@@ -1,11 +1,13 @@
 //! Letting somebody in (contract, section 5).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
 
-use super::{Caller, Conn, MAX_SEEN, MAX_WRONG, Output, Peer, Room, Stage, Via};
+use super::{Caller, Conn, INVITE, MAX_SEEN, MAX_WRONG, Output, Peer, Room, Stage, TOKEN, Via};
 use crate::Now;
 use crate::admission::{Invite, MAX_ASSERTION, check_assertion};
 use crate::close;
@@ -25,6 +27,7 @@ const MAX_META: usize = 4_096;
 /// The identity of a participant.
 struct Identity {
     id: String,
+    credentials: Vec<String>,
     name: Option<String>,
     kind: Kind,
     via: Via,
@@ -46,7 +49,7 @@ impl Room {
         let Some(identity) = self.identify(peer, &announce, verifier, now) else {
             return self.unverified(conn, now);
         };
-        if self.charter.blocked.contains(&identity.id) {
+        if self.charter.is_blocked(&identity.id, &identity.credentials) {
             self.send(conn, &FromRelay::Kick);
             self.out.push(Output::Close(conn, close::KICKED));
             return self.forget(conn, "left", now);
@@ -68,8 +71,8 @@ impl Room {
             && !is_replacing
             && !self.approved.contains(&identity.id);
         let Some(peer) = self.peers.get_mut(&conn) else { return };
-        let Identity { id, name, kind, via, is_host, base } = identity;
-        peer.id = id;
+        let Identity { id, credentials, name, kind, via, is_host, base } = identity;
+        (peer.id, peer.credentials) = (id, credentials);
         peer.name_is_fixed = matches!(via, Via::Invite | Via::Operator);
         peer.name = name.unwrap_or_else(|| "guest".into());
         (peer.kind, peer.via, peer.is_host, peer.base) = (kind, via, is_host, base);
@@ -111,6 +114,7 @@ impl Room {
             let key = check_assertion(text, keys, room, &peer.fingerprint, now.unix(), verifier).ok()?;
             return Some(Identity {
                 id: agent_id(room, &key.key.thumbprint()),
+                credentials: Vec::new(),
                 name: said.or_else(|| key.label.as_deref().and_then(clean_name)),
                 kind: Kind::Agent,
                 via: Via::Key,
@@ -122,6 +126,7 @@ impl Room {
             let invite = Invite::check(text, &self.charter.key, room, now.unix(), verifier).ok()?;
             return Some(Identity {
                 id: id("invited", &[room, text, guest]),
+                credentials: invite_names(text),
                 name: clean_name(&invite.name),
                 kind,
                 via: Via::Invite,
@@ -135,6 +140,7 @@ impl Room {
             let base = Grant::default_of(kind);
             return Some(Identity {
                 id: id("operator", &[room, token_id, own]),
+                credentials: vec![format!("{TOKEN}{token_id}")],
                 // Under the token's name, so that the roster says who is responsible; with what they call themselves.
                 name: clean_name(&said.map_or_else(|| name.clone(), |said| format!("{said} ({name})"))),
                 kind,
@@ -145,6 +151,7 @@ impl Room {
         }
         let guest = Identity {
             id: id("guest", &[room, guest]),
+            credentials: Vec::new(),
             name: said,
             kind,
             via: Via::Open,
@@ -181,6 +188,10 @@ impl Room {
         }
         if self.seen.len() < MAX_SEEN {
             self.seen.insert(id.clone());
+            let credentials = self.peers.get(&conn).map(|peer| peer.credentials.clone()).unwrap_or_default();
+            if !credentials.is_empty() {
+                self.came_with.insert(id.clone(), credentials);
+            }
         }
         self.send(conn, &told);
         if waited || self.charter.lobby {
@@ -312,6 +323,36 @@ pub(super) fn clean_name(text: &str) -> Option<String> {
 /// What turns the direction of a line or hides in it: a name with these could look like another's.
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// What an invite is named by: the hash of its text, and that of its twin. Whoever holds a signature on this curve can write
+/// a second one for the same content, and with it another text.
+pub(super) fn invite_names(text: &str) -> Vec<String> {
+    let name = |text: &str| format!("{INVITE}{}", invite_id(text));
+    std::iter::once(name(text)).chain(twin(text).as_deref().map(name)).collect()
+}
+
+/// An invite's id: the SHA-256 of its text, in hex.
+pub fn invite_id(text: &str) -> String {
+    hex::encode(Sha256::digest(text))
+}
+
+/// The same token with the other signature that its content has: `(r, n - s)` for `(r, s)`.
+fn twin(text: &str) -> Option<String> {
+    /// The order of P-256.
+    const N: [u8; 32] = [
+        0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6,
+        0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+    ];
+    let (signed, signature) = text.rsplit_once('.')?;
+    let mut signature: [u8; 64] = URL_SAFE_NO_PAD.decode(signature).ok()?.try_into().ok()?;
+    let mut borrow = 0;
+    for (s, n) in signature[32..].iter_mut().zip(N).rev() {
+        let left = i16::from(n) - i16::from(*s) - borrow;
+        borrow = i16::from(left < 0);
+        *s = u8::try_from(left.rem_euclid(256)).ok()?;
+    }
+    Some(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }
 
 /// The id of the holder of an agent key: the same whenever it comes.

@@ -1,6 +1,6 @@
 //! The actions of hosts and operators: grants, the lobby, the lock, kicking.
 
-use super::{AgentKey, Conn, Event, MAX_BLOCKED, Output, Room, Stage};
+use super::{AgentKey, Conn, Event, Output, Room, Stage};
 use crate::Now;
 use crate::close;
 use crate::frame::{FromRelay, Lobby, Moderation};
@@ -112,7 +112,7 @@ impl Room {
                 if waiting.is_empty() && !was_blocked {
                     return Err(NoSuch);
                 }
-                self.charter.blocked.retain(|blocked| blocked != id);
+                self.charter.unblock(id);
                 // Bounded like those whom a locked room knows; more of them just wait again.
                 if self.approved.len() < super::MAX_SEEN {
                     self.approved.insert(id.to_owned());
@@ -142,21 +142,39 @@ impl Room {
         if !self.knows(id) {
             return Err(NoSuch);
         }
-        if !self.charter.blocked.iter().any(|blocked| blocked == id) {
-            if self.charter.blocked.len() >= MAX_BLOCKED {
-                self.charter.blocked.remove(0);
-            }
-            self.charter.blocked.push(id.to_owned());
-        }
+        let credentials = self.credentials_of(id);
+        self.charter.block(id, &credentials);
         self.approved.remove(id);
         self.note(id, "kicked", String::new(), now);
-        let conns: Vec<Conn> = self.peers.iter().filter(|(_, peer)| peer.id == id).map(|(conn, _)| *conn).collect();
+        self.close_blocked(now);
+        Ok(())
+    }
+
+    /// What a participant came with, if that is known.
+    pub fn credentials_of(&self, id: &str) -> Vec<String> {
+        let here = self.peers.values().find(|peer| peer.id == id).map(|peer| &peer.credentials);
+        here.or_else(|| self.came_with.get(id))
+            .or_else(|| self.charter.credentials.get(id))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Revokes an invite by its id: its holders are out, and nobody comes in with it.
+    pub fn revoke_invite(&mut self, invite: &str, now: Now) {
+        self.charter.block(&format!("{}{invite}", super::INVITE), &[]);
+        self.close_blocked(now);
+    }
+
+    /// Closes the connections of those who are kept out.
+    fn close_blocked(&mut self, now: Now) {
+        let is_out =
+            |peer: &super::Peer| peer.stage != Stage::Fresh && self.charter.is_blocked(&peer.id, &peer.credentials);
+        let conns: Vec<Conn> = self.peers.iter().filter(|(_, peer)| is_out(peer)).map(|(conn, _)| *conn).collect();
         for conn in conns {
             self.send(conn, &FromRelay::Kick);
             self.out.push(Output::Close(conn, close::KICKED));
             self.forget(conn, "left", now);
         }
-        Ok(())
     }
 
     /// Whether this id is somebody: in, waiting, kicked, granted something, or the holder of a key.
@@ -182,10 +200,8 @@ impl Room {
             Some(grant) => grant.named().map(|c| c.name()).collect::<Vec<_>>().join(" "),
             None => "default".into(),
         };
-        match grant {
-            Some(grant) => drop(self.charter.grants.insert(id.to_owned(), grant)),
-            None => drop(self.charter.grants.remove(id)),
-        }
+        let credentials = self.credentials_of(id);
+        self.charter.set_grant(id, &credentials, grant.as_ref());
         self.note(id, "granted", detail, now);
         self.tell_roster(now);
         Ok(())

@@ -66,7 +66,7 @@ struct Caps<'a> {
 impl Room {
     /// The grant in force, with the disclosure.
     pub(super) fn grant_of(&self, peer: &Peer, now: Now) -> Grant {
-        let grant = self.charter.grants.get(&peer.id).unwrap_or(&peer.base);
+        let grant = self.charter.granted(&peer.id, &peer.credentials).unwrap_or(&peer.base);
         let (backend, egress) = &peer.disclosed;
         grant.at(now.unix()).disclosing(backend.as_deref(), *egress)
     }
@@ -127,7 +127,7 @@ impl Room {
             .peers
             .values()
             .filter(|peer| peer.stage == Stage::In)
-            .filter(|peer| lapsed(self.charter.grants.get(&peer.id).unwrap_or(&peer.base)))
+            .filter(|peer| lapsed(self.charter.granted(&peer.id, &peer.credentials).unwrap_or(&peer.base)))
             .map(|peer| peer.id.clone())
             .collect();
         if over.is_empty() {
@@ -157,9 +157,9 @@ impl Room {
                     (_, false) => Standing::In,
                 },
                 is_host: peer.is_host,
-                is_blocked: blocked(&peer.id),
+                is_blocked: self.charter.is_blocked(&peer.id, &peer.credentials),
                 grant: self.grant_of(peer, now),
-                is_explicit: self.charter.grants.contains_key(&peer.id),
+                is_explicit: self.charter.granted(&peer.id, &peer.credentials).is_some(),
             })
             .collect();
         let mut away = |id: &str, name: &str, kind, via, grant: Grant| {
@@ -176,7 +176,8 @@ impl Room {
             let grant = key.caps.clone().unwrap_or_else(|| Grant::default_of(agent));
             away(&id, key.label.as_deref().unwrap_or_default(), agent.name(), "key", grant);
         }
-        for id in self.charter.grants.keys().chain(&self.charter.blocked) {
+        let names = self.charter.grants.keys().chain(&self.charter.blocked);
+        for id in names.filter(|name| !super::is_credential(name)) {
             away(id, "", "", "", Grant::none());
         }
         people

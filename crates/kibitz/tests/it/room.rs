@@ -1,5 +1,7 @@
 //! A room, step by step.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use convoke_kibitz::grant::{Capability, Grant, Kind};
 use convoke_kibitz::room::{Caller, Decision, Limits, Output, Post, PostError};
 use convoke_kibitz::{MAX_FRAME_AFTER, MAX_FRAME_BEFORE};
@@ -175,7 +177,7 @@ fn invites_name_their_holders_and_hosts_moderate() {
     stage.send(host, json!({ "t": "mod", "op": "kick", "target": waiting }));
     assert_eq!(stage.closed.get(&guest), Some(&4403));
     assert!(stage.frames(guest, "kick").len() == 1);
-    assert_eq!(stage.room.charter().blocked, std::slice::from_ref(&waiting));
+    assert_eq!(stage.room.charter().blocked[0], waiting);
     assert!(stage.outputs.contains(&Output::Changed), "what a host changed is kept");
     stage.room.decide(&waiting, Decision::Admit, at(0)).expect("known");
     assert!(stage.room.charter().blocked.is_empty(), "and taken back");
@@ -189,6 +191,66 @@ fn invites_name_their_holders_and_hosts_moderate() {
     let last = stage.invited("Uma", None);
     stage.send(host, json!({ "t": "mod", "op": "lobbyoff" }));
     assert!(stage.id(last).starts_with("invited-"), "whoever waits is let in");
+}
+
+/// The same invite with the other signature that its content has.
+fn twin(invite: &str) -> String {
+    let (signed, signature) = invite.rsplit_once('.').expect("a token");
+    let mut signature = URL_SAFE_NO_PAD.decode(signature).expect("base64");
+    let order = hex::decode("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551").expect("hex");
+    let mut borrow = 0;
+    for (s, n) in signature[32..].iter_mut().zip(order).rev() {
+        let left = i32::from(n) - i32::from(*s) - borrow;
+        (*s, borrow) = (left.rem_euclid(256) as u8, i32::from(left < 0));
+    }
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+#[test]
+fn neither_a_kick_nor_a_grant_is_shed_by_coming_again_as_somebody_else() {
+    let mut stage = Stage::new(|_| {});
+    let invite = stage.invite("Ines", None);
+    let other = twin(&invite);
+    let come = |stage: &mut Stage, invite: &str, own: &str| {
+        let conn = stage.open();
+        stage.send(conn, json!({ "t": "voice", "on": true, "jwt": invite, "token": own }));
+        conn
+    };
+    let first = come(&mut stage, &invite, "a");
+    let id = stage.id(first);
+    stage.room.set_grant(&id, Some(Grant::of([Capability::ReadRoster])), at(0)).expect("there");
+    for (invite, own) in [(&invite, "b"), (&other, "c")] {
+        let again = come(&mut stage, invite, own);
+        assert_ne!(stage.id(again), id, "another participant");
+        stage.say(again, chat("x"));
+        assert_eq!(stage.last(again)["reason"], "send-chat", "with the same grant");
+    }
+    stage.room.kick(&id, at(0)).expect("there");
+    stage.settle();
+    for (invite, own) in [(&invite, "a"), (&invite, "d"), (&other, "e")] {
+        let again = come(&mut stage, invite, own);
+        assert_eq!(stage.closed.get(&again), Some(&4403), "{own}");
+    }
+    let fresh = stage.invite("Ines", None);
+    let back = come(&mut stage, &fresh, "a");
+    stage.id(back);
+    stage.room.revoke_invite(&convoke_kibitz::room::invite_id(&fresh), at(0));
+    stage.settle();
+    assert_eq!(stage.closed.get(&back), Some(&4403), "a revoked invite's holder is out");
+    let late = come(&mut stage, &twin(&fresh), "f");
+    assert_eq!(stage.closed.get(&late), Some(&4403));
+    stage.room.decide(&id, Decision::Admit, at(0)).expect("was kicked");
+    let admitted = come(&mut stage, &invite, "g");
+    stage.id(admitted);
+
+    let operator = Caller::Operator { id: "t1".into(), name: "night shift".into(), host: true, speaks: true };
+    let conn = stage.open_as(operator.clone());
+    stage.send(conn, json!({ "t": "voice", "on": true, "token": "a" }));
+    let id = stage.id(conn);
+    stage.room.kick(&id, at(0)).expect("there");
+    let again = stage.open_as(operator);
+    stage.send(again, json!({ "t": "voice", "on": true, "token": "b" }));
+    assert_eq!(stage.closed.get(&again), Some(&4403), "a token is a token");
 }
 
 #[test]

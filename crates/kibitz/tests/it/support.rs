@@ -82,6 +82,7 @@ impl Stage {
             host_keys: Vec::new(),
             grants: BTreeMap::new(),
             blocked: Vec::new(),
+            credentials: BTreeMap::new(),
         };
         change(&mut charter);
         let room = Room::new(charter, limits, at(0));

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use convoke_core::call::code;
 use convoke_core::effect::Effect;
 use convoke_core::guard::{AppliesTo, Hit, Surface};
+use convoke_kenny::policy::FEATURE_POSIX;
 use convoke_kenny::tools;
+use convoke_kenny::version::ProtocolVersion;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -30,6 +32,18 @@ fn is_file_tool(tool: &str) -> bool {
     [tools::FILE_GET, tools::FILE_PUT].contains(&tool)
 }
 
+/// The names that are nearest to one that no tool has.
+fn instead(tool: &str) -> String {
+    let words = |name: &str| name.split(['_', '-', '.']).map(str::to_owned).collect::<Vec<_>>();
+    let asked = words(&tool.to_ascii_lowercase());
+    let alike = tools::TOOLS.iter().filter(|known| words(known.name).iter().any(|word| asked.contains(word)));
+    let names: Vec<_> = alike.map(|known| format!("`{}`", known.name)).take(4).collect();
+    match names.is_empty() {
+        true => "commands run with `shell_exec`, on Windows with `powershell_exec`".to_owned(),
+        false => format!("there is {}", names.join(", ")),
+    }
+}
+
 /// The tools of the catalogue, probes, and files.
 #[derive(Debug)]
 pub struct KennyAdapter;
@@ -47,6 +61,25 @@ impl Adapter for KennyAdapter {
             true => Ok(()),
             false => Err("`tool` of a kenny agent takes letters, digits, `_` and `-`, as in fs_list".into()),
         }
+    }
+
+    fn check_possible(&self, hub: &Hub, target: &Agent, tool: &str, args: &Value) -> Result<(), String> {
+        if probes::is_probe(tool) {
+            return Wires::of(hub).sonde.check_known(&target.id, tool);
+        }
+        if is_file_tool(tool) {
+            return Ok(());
+        }
+        let Some(known) = tools::find(tool) else {
+            return Err(format!("`{tool}` is not a tool of kenny agents; {}", instead(tool)));
+        };
+        tools::validate_args(tool, args)?;
+        let (os, version, is_ours) = {
+            let state = target.state();
+            let version = state.protocol_version.as_deref().and_then(|text| text.parse::<ProtocolVersion>().ok());
+            (state.os, version, state.has_feature(FEATURE_POSIX))
+        };
+        known.check_machine(os, version, is_ours).map_err(|why| format!("agent {}: {why}", target.id))
     }
 
     fn effect(&self, hub: &Hub, target: &Agent, tool: &str) -> Effect {

@@ -13,7 +13,7 @@ use convoke_kibitz::admission::{AgentKey, Invite, MAX_KEYS, Manifest};
 use convoke_kibitz::close;
 use convoke_kibitz::grant::Grant;
 use convoke_kibitz::key::Signer as _;
-use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room, Transport};
+use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room, Transport, invite_id};
 use convoke_store::{RoomRow, StoreError};
 use serde_json::{Value, json};
 
@@ -114,6 +114,7 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
         host_keys: Vec::new(),
         grants: std::collections::BTreeMap::new(),
         blocked: Vec::new(),
+        credentials: std::collections::BTreeMap::new(),
     };
     let created_at = clock::now();
     let body = serde_json::to_string(&charter).unwrap_or_default();
@@ -227,19 +228,16 @@ pub async fn set_grant(
         return Err(RoomError::NoSuch);
     }
     let draft = record(caller, &room.name, &json!({ "what": "granted", "participant": id, "grant": grant }));
+    let credentials = room.look(|room| room.credentials_of(id));
     let (kept, forced) = (grant.clone(), grant.clone());
     let is_held = |capability| before.grant.named().any(|held| held == capability);
     let takes = grant.is_some_and(|grant| grant.named().all(is_held));
     let order = if takes { Order::ForceFirst } else { Order::KeepFirst };
     let edit = |charter: &mut Charter| {
-        let grants = &mut charter.grants;
-        if kept.is_some() && !grants.contains_key(id) && grants.len() >= MAX_GRANTS {
+        if kept.is_some() && !charter.grants.contains_key(id) && charter.grants.len() >= MAX_GRANTS {
             return Err(RoomError::TooManyGrants);
         }
-        match kept {
-            Some(grant) => drop(grants.insert(id.into(), grant)),
-            None => drop(grants.remove(id)),
-        };
+        charter.set_grant(id, &credentials, kept.as_ref());
         Ok(())
     };
     change(hub, room, order, edit, |room, (), at| _ = room.set_grant(id, forced, at), draft).await
@@ -250,11 +248,10 @@ pub async fn kick(hub: &Wires, caller: &Caller, room: &LiveRoom, id: &str) -> Re
     if !room.look(|room| room.knows(id)) {
         return Err(RoomError::NoSuch);
     }
+    let credentials = room.look(|room| room.credentials_of(id));
     let draft = record(caller, &room.name, &json!({ "what": "kicked", "participant": id }));
     let edit = |charter: &mut Charter| {
-        if !charter.blocked.iter().any(|blocked| blocked == id) {
-            charter.blocked.push(id.to_owned());
-        }
+        charter.block(id, &credentials);
         Ok(())
     };
     change(hub, room, Order::ForceFirst, edit, |room, (), at| _ = room.kick(id, at), draft).await
@@ -279,7 +276,7 @@ pub async fn decide(
     let draft = record(caller, &room.name, &json!({ "what": what, "participant": id }));
     let edit = |charter: &mut Charter| {
         if decision == Decision::Admit {
-            charter.blocked.retain(|blocked| blocked != id);
+            charter.unblock(id);
         }
         Ok(())
     };
@@ -325,9 +322,26 @@ pub async fn invite(
     expires_at: Timestamp,
 ) -> Result<String, RoomError> {
     let signed = sign_invite(room, name, host, expires_at).ok_or(RoomError::Crypto)?;
-    let detail = json!({ "what": "invited", "name": name, "host": host, "expires_at": expires_at });
+    let id = invite_id(&signed);
+    let detail = json!({ "what": "invited", "name": name, "host": host, "expires_at": expires_at, "invite": id });
     hub.store.append(record(caller, &room.name, &detail)).await?;
     Ok(signed)
+}
+
+/// Revokes an invite, by its id or its text: nobody comes in with it, and whoever did is out.
+pub async fn revoke_invite(hub: &Wires, caller: &Caller, room: &LiveRoom, invite: &str) -> Result<Stored, RoomError> {
+    let id = if is_invite_id(invite) { invite.to_owned() } else { invite_id(invite) };
+    let draft = record(caller, &room.name, &json!({ "what": "invite revoked", "invite": id }));
+    let edit = |charter: &mut Charter| {
+        charter.block(&format!("invite:{id}"), &[]);
+        Ok(())
+    };
+    change(hub, room, Order::ForceFirst, edit, |room, (), at| room.revoke_invite(&id, at), draft).await
+}
+
+/// Whether this is an invite's id, and not the invite.
+fn is_invite_id(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
 }
 
 fn sign_invite(room: &LiveRoom, name: &str, host: bool, expires_at: Timestamp) -> Option<String> {

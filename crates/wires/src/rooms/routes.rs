@@ -17,7 +17,7 @@ use convoke_kibitz::admission::{AgentKey, MAX_KEYS, MAX_LABEL};
 use convoke_kibitz::grant::{Capability, Grant, Kind};
 use convoke_kibitz::key::PublicKey;
 use convoke_kibitz::name;
-use convoke_kibitz::room::{Decision, Person, Transport};
+use convoke_kibitz::room::{Decision, Person, Transport, invite_id};
 use serde_json::json;
 
 use crate::Wires;
@@ -336,7 +336,19 @@ pub async fn invite(
     }
     let expires_at = clock::now().after(Duration::from_secs(seconds));
     let invite = manage::invite(&hub, &caller, &room, named, body.host, expires_at).await?;
-    Ok(Json(InviteView { invite, expires_at }))
+    Ok(Json(InviteView { id: invite_id(&invite), invite, expires_at }))
+}
+
+#[utoipa::path(delete, path = "/api/rooms/{room}/invites/{invite}", params(("room" = String, Path), ("invite" = String, Path)), responses((status = 200), (status = 404)), tag = "rooms")]
+/// Revoke an invite, by its id or its text: nobody enters with it, and whoever did is out at once.
+pub async fn revoke_invite(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf((room, invite)): PathOf<(String, String)>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    let stored = manage::revoke_invite(&hub, &caller, &room, &invite).await?;
+    stored.answer(&json!({ "ok": true, "room": room.name }))
 }
 
 #[utoipa::path(post, path = "/api/rooms/{room}/keys", params(("room" = String, Path)), request_body = NewAgentKey, responses((status = 200, body = RoomView), (status = 409)), tag = "rooms")]

@@ -62,6 +62,10 @@ impl Adapter for SondeAdapter {
         }
     }
 
+    fn check_possible(&self, hub: &Hub, target: &Agent, probe: &str, _: &Value) -> Result<(), String> {
+        Wires::of(hub).sonde.check_known(&target.id, probe)
+    }
+
     fn effect(&self, hub: &Hub, target: &Agent, probe: &str) -> Effect {
         let hub = &Wires::of(hub);
         hub.sonde.effect_of(&target.id, probe)

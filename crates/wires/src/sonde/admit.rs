@@ -184,6 +184,9 @@ async fn enrol(
             None => rejected("Unknown token"),
         };
     }
+    if known.is_none() && hub.sonde.registry.has_alike(&register.name) {
+        return rejected("the name looks like that of another agent; choose one that nobody takes for it");
+    }
     // A token that names nobody is for new agents. Otherwise whoever is given one for a machine of their own could become
     // any machine there is. Who proves to be the agent already may enrol anew with any.
     let is_it = match (&known, &arrival.credential) {

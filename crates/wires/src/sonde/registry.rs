@@ -125,6 +125,11 @@ impl SondeAgent {
             || self.state().facts.capabilities.iter().any(|name| name == probe)
     }
 
+    /// Whether it certainly cannot be asked for a probe: one of a built-in pack that it has not loaded.
+    pub fn lacks(&self, probe: &str) -> bool {
+        super::packs::find(probe).is_some() && !self.offers(probe)
+    }
+
     /// What a probe of it may do, as far as anyone says.
     pub fn effect_of(&self, probe: &str) -> Effect {
         let state = self.state();
@@ -301,6 +306,12 @@ impl Registry {
         self.read().by_name.get(name).cloned()
     }
 
+    /// Whether an agent has a name that a person would take for this one.
+    pub fn has_alike(&self, name: &str) -> bool {
+        let asked = folded(name);
+        self.read().by_name.keys().any(|known| folded(known) == asked)
+    }
+
     /// By its API key.
     pub fn of_key(&self, key: &TokenHash) -> Option<Arc<SondeAgent>> {
         self.read().by_key.get(key).cloned()
@@ -388,9 +399,35 @@ impl Known {
     }
 }
 
+/// A name as a person reads it: whatever the case, the kind of dash and of white space, and what cannot be seen.
+fn folded(name: &str) -> String {
+    let seen = name.chars().filter(|c| !c.is_whitespace() && !c.is_control() && !is_invisible(*c));
+    let plain = seen.map(|c| match c {
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' | '_' => '-',
+        // Full-width forms of ASCII.
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        other => other,
+    });
+    plain.flat_map(char::to_lowercase).collect()
+}
+
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_look_alike_are_told() {
+        for alike in ["WEB-1", "web-1 ", "web\u{2011}1", "web\u{2212}1", "w\u{200b}eb-1", "\u{ff37}eb-1", "web_1"] {
+            assert_eq!(folded(alike), "web-1", "{alike:?}");
+        }
+        for other in ["web-2", "web1", "web-11"] {
+            assert_ne!(folded(other), "web-1", "{other:?}");
+        }
+    }
 
     fn put(name: &str, facts: &str) -> Arc<SondeAgent> {
         let id = PeerId::parse("sonde:0b9e4c1e-5a0f-4b57-9d8e-0d1f2a3b4c5d").expect("an id");

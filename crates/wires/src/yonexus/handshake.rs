@@ -216,9 +216,13 @@ impl Handshake<'_> {
         let work = |change: &mut super::clients::Change| {
             let fresh = || room.then(|| PairingCode::new(&clock::random()));
             let outcome = change.record.hello(greeting, at, ttl, fresh);
-            let mut replaced = None;
-            if matches!(outcome, HelloOutcome::Started | HelloOutcome::Waiting | HelloOutcome::Approved) {
-                replaced = change.pairing.link.replace(Arc::clone(link)).filter(|old| old.id != link.id);
+            // A `hello` proves nothing: whoever has read the public key on the way could otherwise take the place of the
+            // client that waits, and be given its secret.
+            let is_held =
+                change.pairing.link.as_ref().is_some_and(|held| held.id != link.id && !held.queue.has_ended());
+            let waits = matches!(outcome, HelloOutcome::Started | HelloOutcome::Waiting | HelloOutcome::Approved);
+            if waits && !is_held {
+                change.pairing.link = Some(Arc::clone(link));
             }
             let mut keep = Keep::No;
             if outcome == HelloOutcome::Started {
@@ -242,14 +246,9 @@ impl Handshake<'_> {
                 let detail = json!({ "what": "paired", "fingerprint": fingerprint(key) });
                 keep = Keep::Yes(Some(record(client, Kind::Pairing, &detail, Some("ok"))));
             }
-            ((outcome, frames, replaced), keep)
+            ((outcome, frames), keep)
         };
-        let (outcome, frames, replaced) = hub.yonexus.clients.change(hub, client, work).await?;
-        if let Some(old) = replaced {
-            let notice = answer::disconnect_notice(&client.identifier, "replaced", at).encode();
-            let _ = old.push(Out::Close(vec![notice], close::REPLACED));
-        }
-        Ok((outcome, frames))
+        hub.yonexus.clients.change(hub, client, work).await
     }
 
     async fn confirm(&mut self, request_id: Option<String>, code: SecretText, key: Option<VerifyingKey>) -> Step {

@@ -20,7 +20,8 @@ pub async fn asked(hub: &TestHub, token: &str, tool: &str) -> String {
         caller: Caller::with_token(Arc::clone(&token), Door::Mcp, IpAddr::V4(Ipv4Addr::LOCALHOST)),
         agent: hub.hub().agents.find("pc").expect("enrolled"),
         tool: tool.into(),
-        args: RawValue::from_string(r#"{"command":"uptime"}"#.into()).expect("JSON"),
+        args: RawValue::from_string(if tool == "shell_exec" { r#"{"command":"uptime"}"# } else { "{}" }.into())
+            .expect("JSON"),
         timeout: None,
         idempotency_key: None,
         requested_by: None,

@@ -149,10 +149,28 @@ async fn a_second_hello_waits_with_the_same_key_and_is_rejected_with_another() {
     second.hello().await;
     assert_eq!(second.next().await["payload"]["nextAction"], "waiting_pair_confirm");
     assert_eq!(second.next().await["type"], "pair_request");
-    assert_eq!(first.next().await["payload"]["reason"], "replaced", "one connection waits for one code");
     assert_eq!(hub.code("client-a").await, code);
     second.confirm(&code).await;
     assert_eq!(second.next().await["type"], "pair_success");
+}
+
+#[tokio::test]
+async fn whoever_has_read_the_public_key_takes_no_waiting_clients_place() {
+    let hub = TestHub::start().await;
+    hub.allow("client-a").await;
+    let mut client = hub.client("client-a").await;
+    client.hello().await;
+    client.next().await;
+    client.next().await;
+    // A `hello` with the same key needs nothing that is secret.
+    let mut thief = hub.client("client-a").await;
+    thief.hello().await;
+    assert_eq!(thief.next().await["payload"]["nextAction"], "waiting_pair_confirm");
+    assert_eq!(thief.next().await["type"], "pair_request");
+    let decided = hub.post("/api/yonexus/pairings/client-a", json!({ "approve": true })).await;
+    assert_eq!(decided.status, 200, "{decided:?}");
+    assert_eq!(client.next().await["type"], "pair_success", "the one that waited has the secret");
+    assert!(thief.heard.iter().all(|frame| !frame.contains("pair_success")));
 }
 
 #[tokio::test]
