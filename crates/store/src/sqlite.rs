@@ -37,6 +37,7 @@ use wal::WalKeeper;
 
 pub(crate) use data_dir::{DataDir, mark_restored, open_dump};
 pub(crate) use schema::CURRENT as CURRENT_SCHEMA;
+pub(crate) use schema::foreign_part;
 
 /// Opens the data directory, makes what is missing, and takes it for this process.
 pub(crate) fn open(options: &OpenOptions) -> Result<SqlStore> {

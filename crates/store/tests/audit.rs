@@ -203,3 +203,18 @@ async fn a_journal_that_grows_is_exported_all_the_same() {
     exported.expect("exports");
     store.close().await.expect("closes");
 }
+
+#[tokio::test]
+async fn what_does_not_belong_into_the_database_is_found() {
+    for (change, told) in [
+        ("CREATE TRIGGER t AFTER INSERT ON tokens BEGIN UPDATE tokens SET role = 'admin'; END", "trigger `t`"),
+        ("CREATE VIEW v AS SELECT * FROM journal", "view `v`"),
+        ("DROP INDEX journal_tool", "`journal_tool` is missing"),
+        ("ALTER TABLE tokens ADD COLUMN more TEXT", "table `tokens`"),
+    ] {
+        let dir = filled().await;
+        db(dir.path()).execute_batch(change).expect("is done");
+        let Verdict::Damaged { why, .. } = verify(dir.path()) else { panic!("{change}: {:?}", verify(dir.path())) };
+        assert!(why.contains(told), "{change}: {why}");
+    }
+}

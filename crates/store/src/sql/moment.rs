@@ -71,6 +71,9 @@ impl<C: Borrow<Connection>> View for Moment<C> {
         if let Connection::Postgres(_) = self.conn() {
             return Ok(None);
         }
+        if let Some(why) = crate::sqlite::foreign_part(self.conn())? {
+            return Ok(Some(why));
+        }
         let found: Result<String> = self.conn().query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
         match found {
             Ok(text) if text == "ok" => Ok(None),

@@ -1,5 +1,6 @@
 //! The database file: how it is opened, and which version its tables have.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::OpenFlags;
@@ -112,6 +113,33 @@ pub(crate) fn version(conn: &Connection) -> Result<u32> {
 /// Brings the database to the current schema.
 pub(crate) fn migrate(conn: &Connection) -> Result<()> {
     migrate_to(conn, CURRENT)
+}
+
+/// What in the database is not of its schema: a trigger that changes records as they come, a table or an index that was
+/// replaced. Names the first.
+pub(crate) fn foreign_part(conn: &Connection) -> Result<Option<String>> {
+    let model = Connection::Sqlite(rusqlite::Connection::open_in_memory()?);
+    migrate_to(&model, version(conn)?)?;
+    let (Some(found), Some(expected)) = (conn.sqlite(), model.sqlite()) else { return Ok(None) };
+    let (found, expected) = (parts(found)?, parts(expected)?);
+    let differs = found.iter().find(|(key, sql)| expected.get(*key) != Some(*sql));
+    if let Some(((kind, name), _)) = differs {
+        let is_known = expected.contains_key(&(kind.clone(), name.clone()));
+        let what = if is_known { "was changed" } else { "does not belong there" };
+        return Ok(Some(format!("the {kind} `{name}` in the database {what}")));
+    }
+    let missing = expected.keys().find(|key| !found.contains_key(*key));
+    Ok(missing.map(|(kind, name)| format!("the {kind} `{name}` is missing from the database")))
+}
+
+/// Tables, indexes, triggers and views by kind and name, each as it was made.
+type Parts = BTreeMap<(String, String), Option<String>>;
+
+fn parts(conn: &rusqlite::Connection) -> Result<Parts> {
+    let sql = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+    let mut statement = conn.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Each step is one transaction with its version, so that a power cut leaves a whole version.
