@@ -2,8 +2,9 @@
 //!
 //! A backup is a dump of the engine (a whole database file) with a manifest after it and, at the very end, the
 //! manifest's SHA-256, its length and a mark. The manifest has the copy's length and hash, so that a damaged file is
-//! found before anything is restored from it. The data key is left out unless a passphrase is given; then it is in the manifest,
-//! sealed under that passphrase.
+//! found before anything is restored from it. What a hash cannot tell is who made the file: the manifest is authenticated under
+//! the data key. The data key is left out unless a passphrase is given; then it is in the manifest, sealed under that
+//! passphrase.
 
 mod key;
 
@@ -11,6 +12,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use convoke_core::id::HubId;
 use convoke_core::journal::{Expected, Summary};
 use convoke_core::secret::{SecretBytes, SecretText};
@@ -28,6 +31,11 @@ use crate::seal::DataKey;
 use crate::store::now;
 use key::WrappedKey;
 
+/// What is wrong with a backup that the data key's holder did not make.
+const FORGED: &str = "its manifest was not made with the data key that it names: somebody changed the backup";
+/// What is wrong with a backup that nobody can have made for certain.
+const UNSIGNED: &str =
+    "it has no proof of who made it: an earlier version of convoke made it, or somebody changed it";
 /// The version of the format.
 const FORMAT: u32 = 1;
 /// The last bytes of a backup.
@@ -57,12 +65,68 @@ pub struct Manifest {
     pub key_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data_key: Option<WrappedKey>,
+    /// Authenticates the rest under the data key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seal: Option<String>,
+}
+
+/// Whether somebody who has the data key made a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authenticity {
+    /// They did.
+    Proven,
+    /// Nobody can tell without the data key that it names.
+    KeyMissing,
+    /// It has no proof: an earlier version made it, or somebody took it away.
+    Unsigned,
 }
 
 impl Manifest {
     /// Whether the data key is in it, under a passphrase.
     pub const fn has_key(&self) -> bool {
         self.data_key.is_some()
+    }
+
+    /// Seals it under the data key.
+    fn sign(&mut self, key: &DataKey) -> Result<()> {
+        self.seal = None;
+        self.seal = Some(STANDARD.encode(key.seal(&self.purpose(), b"")?));
+        Ok(())
+    }
+
+    /// What the seal is for: this very manifest.
+    fn purpose(&self) -> String {
+        let plain = Self { seal: None, ..self.clone() };
+        let bytes = serde_json::to_vec(&plain).expect("plain fields serialise");
+        format!("backup:{}", hex::encode(Sha256::digest(bytes)))
+    }
+
+    /// Whether who made it had this key.
+    fn authenticate(&self, key: Option<&DataKey>, file: &Path) -> Result<Authenticity> {
+        let Some(seal) = &self.seal else { return Ok(Authenticity::Unsigned) };
+        let Some(key) = key.filter(|key| key.id() == self.key_id) else { return Ok(Authenticity::KeyMissing) };
+        let sealed = STANDARD.decode(seal).ok();
+        let opened = sealed.and_then(|sealed| key.open(&self.purpose(), &sealed).ok());
+        opened.map(|_| Authenticity::Proven).ok_or_else(|| bad(file, FORGED))
+    }
+
+    /// The key that it was sealed with, from wherever it can be had: the passphrase, the one given, or a data directory.
+    fn key(
+        &self,
+        passphrase: Option<&SecretText>,
+        given: Option<&SecretBytes>,
+        dir: Option<&Path>,
+    ) -> Result<Option<DataKey>> {
+        if let (Some(wrapped), Some(passphrase)) = (&self.data_key, passphrase) {
+            return wrapped.open(passphrase, &self.key_id).map(Some);
+        }
+        if let Some(given) = given {
+            let key = DataKey::from_bytes(given.reveal(), "CONVOKE_DATA_KEY")?;
+            if key.id() == self.key_id {
+                return Ok(Some(key));
+            }
+        }
+        Ok(dir.and_then(|dir| keys::any_in(&Paths::new(dir), &self.key_id)))
     }
 
     /// Whether this passphrase opens the data key in it. Without one there is nothing to open.
@@ -81,10 +145,18 @@ pub fn create(
 ) -> Result<Manifest> {
     let data = data.into();
     let engine = engine::at(&data)?;
-    let Some(passphrase) = passphrase else { return copy(&*engine, to, None) };
     let key_id = engine.view()?.key_id()?.ok_or_else(|| StoreError::NoData(data.dir.clone()))?;
     let key = keys::peek(&Paths::new(&data.dir), data_key, &key_id)?;
-    copy(&*engine, to, Some((&key, passphrase)))
+    copy(&*engine, to, &key, passphrase)
+}
+
+/// Which backups are restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accept {
+    /// Those that the data key proves, or could.
+    Proven,
+    /// Also those of earlier versions, which nothing proves.
+    Unsigned,
 }
 
 /// A restored data directory.
@@ -92,13 +164,21 @@ pub fn create(
 pub struct Restored {
     /// What the backup said.
     pub manifest: Manifest,
+    /// Whether who made it had the data key.
+    pub authenticity: Authenticity,
     /// Whether `data.key` was restored too. If not, the operator must put it there before the hub starts.
     pub with_key: bool,
 }
 
 /// Puts a backup into `dir`, which must be empty or not there, or hold what an interrupted restore left. The file is checked
 /// before, and the result after.
-pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Result<Restored> {
+pub fn restore(
+    from: &Path,
+    dir: &Path,
+    passphrase: Option<&SecretText>,
+    data_key: Option<&SecretBytes>,
+    accept: Accept,
+) -> Result<Restored> {
     let (manifest, _) = verify(from)?;
     let key = match (&manifest.data_key, passphrase) {
         (Some(wrapped), Some(passphrase)) => Some(wrapped.open(passphrase, &manifest.key_id)?),
@@ -107,6 +187,11 @@ pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Resu
         }
         (_, None) => None,
     };
+    let known = manifest.key(passphrase, data_key, Some(dir))?;
+    let authenticity = manifest.authenticate(known.as_ref(), from)?;
+    if authenticity == Authenticity::Unsigned && accept == Accept::Proven {
+        return Err(bad(from, UNSIGNED));
+    }
     let paths = Paths::new(dir);
     check_free(&paths, &manifest)?;
     private_dir(dir)?;
@@ -130,7 +215,7 @@ pub fn restore(from: &Path, dir: &Path, passphrase: Option<&SecretText>) -> Resu
     }
     fs::rename(partial, &paths.db).map_err(|e| StoreError::io("rename", partial, e))?;
     sync_parent(&paths.db)?;
-    Ok(Restored { manifest, with_key: key.is_some() })
+    Ok(Restored { manifest, with_key: key.is_some(), authenticity })
 }
 
 /// Whether the directory has nothing but what an interrupted restore of this backup can have left. Anything else is
@@ -174,8 +259,25 @@ pub fn verify(file: &Path) -> Result<(Manifest, Summary)> {
     Ok((manifest, summary))
 }
 
+/// Who made a backup, as far as the key tells that can be had: by the passphrase, given, or in the data directory.
+pub fn authenticity(
+    file: &Path,
+    passphrase: Option<&SecretText>,
+    data_key: Option<&SecretBytes>,
+    dir: Option<&Path>,
+) -> Result<Authenticity> {
+    let manifest = read_manifest(file)?;
+    let key = manifest.key(passphrase, data_key, dir)?;
+    manifest.authenticate(key.as_ref(), file)
+}
+
 /// Dumps an engine's data into the new backup `to`, and checks the result.
-pub(crate) fn copy(engine: &dyn Engine, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
+pub(crate) fn copy(
+    engine: &dyn Engine,
+    to: &Path,
+    key: &DataKey,
+    passphrase: Option<&SecretText>,
+) -> Result<Manifest> {
     if to.exists() {
         return Err(StoreError::Exists(to.to_owned()));
     }
@@ -185,7 +287,8 @@ pub(crate) fn copy(engine: &dyn Engine, to: &Path, key: Option<(&DataKey, &Secre
     // What an earlier attempt left behind.
     let _ = fs::remove_file(&partial);
     drop(create_private(&partial)?);
-    let made = write_backup(engine, &partial, key).and_then(|manifest| verify(&partial).map(|_| manifest));
+    let made =
+        write_backup(engine, &partial, key, passphrase).and_then(|manifest| verify(&partial).map(|_| manifest));
     let manifest = match made {
         Ok(manifest) => manifest,
         Err(error) => {
@@ -206,14 +309,17 @@ pub(crate) fn copy(engine: &dyn Engine, to: &Path, key: Option<(&DataKey, &Secre
     Ok(manifest)
 }
 
-fn write_backup(engine: &dyn Engine, to: &Path, key: Option<(&DataKey, &SecretText)>) -> Result<Manifest> {
+fn write_backup(engine: &dyn Engine, to: &Path, key: &DataKey, passphrase: Option<&SecretText>) -> Result<Manifest> {
     engine.dump(to)?;
     let mut file = OpenOptions::new().read(true).write(true).open(to).map_err(|e| StoreError::io("open", to, e))?;
     let io = |e| StoreError::io("write", to, e);
     let (db_bytes, db_sha256) = hash(&mut file, to)?;
     let dump = open_dump(to)?;
     let key_id = dump.key_id()?.ok_or_else(|| StoreError::Corrupt("the key's id is missing".into()))?;
-    let manifest = Manifest {
+    if key.id() != key_id {
+        return Err(StoreError::WrongKey { from: "the hub".into() });
+    }
+    let mut manifest = Manifest {
         convoke_backup: FORMAT,
         created_at: now(),
         hub_id: dump.hub_id()?,
@@ -221,9 +327,11 @@ fn write_backup(engine: &dyn Engine, to: &Path, key: Option<(&DataKey, &SecretTe
         db_bytes,
         db_sha256,
         journal_seq: dump.last_seq()?,
-        data_key: key.map(|(key, passphrase)| WrappedKey::seal(key, passphrase, &key_id)).transpose()?,
+        data_key: passphrase.map(|passphrase| WrappedKey::seal(key, passphrase, &key_id)).transpose()?,
         key_id,
+        seal: None,
     };
+    manifest.sign(key)?;
     drop(dump);
     let manifest_bytes = serde_json::to_vec(&manifest).expect("plain fields serialise");
     let length = u32::try_from(manifest_bytes.len()).expect("a manifest is a few hundred bytes");

@@ -155,6 +155,12 @@ pub(crate) fn peek(paths: &Paths, given: Option<&SecretBytes>, key_id: &str) -> 
     }
 }
 
+/// The key of this id in a directory, in force or replaced.
+pub(crate) fn any_in(paths: &Paths, key_id: &str) -> Option<DataKey> {
+    let files = [paths.key.clone(), paths.next_key.clone(), paths.old_key(key_id)];
+    files.iter().filter_map(|file| read_key(file).ok().flatten()).find(|key| key.id() == key_id)
+}
+
 /// Writes the key as the next one.
 pub(crate) fn write_next(paths: &Paths, key: &DataKey) -> Result<()> {
     remove(&paths.next_key)?;

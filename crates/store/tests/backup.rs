@@ -6,7 +6,9 @@ use std::path::Path;
 use convoke_core::journal::{Draft, Kind};
 use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
+use convoke_store::backup::Authenticity;
 use convoke_store::{Journal as _, OpenOptions, SqlStore, Store as _, StoreError, audit, backup};
+use sha2::{Digest as _, Sha256};
 
 fn record() -> Draft {
     Draft::new(Timestamp::from_millis(0), Kind::Hub)
@@ -38,10 +40,10 @@ async fn a_backup_of_a_running_hub_restores_what_was_there() {
 
     let (_, summary) = backup::verify(&file).expect("whole");
     assert_eq!(summary.last_seq, 20);
-    let wrong = backup::restore(&file, &again, Some(&SecretText::new("wrong")));
+    let wrong = backup::restore(&file, &again, Some(&SecretText::new("wrong")), None, backup::Accept::Proven);
     assert!(matches!(wrong, Err(StoreError::BadPassphrase)), "{wrong:?}");
     assert!(!again.exists(), "and nothing was begun");
-    assert!(backup::restore(&file, &again, Some(&phrase)).expect("restores").with_key);
+    assert!(backup::restore(&file, &again, Some(&phrase), None, backup::Accept::Proven).expect("restores").with_key);
     assert!(audit::verify_dir(&again, Default::default()).expect("reads").is_good());
     let restored = open(&again);
     assert_eq!(restored.hub_key().as_bytes(), store.hub_key().as_bytes());
@@ -58,11 +60,12 @@ async fn without_a_passphrase_the_key_stays_where_it_is() {
     let text = fs::read_to_string(store.paths().key.clone()).expect("reads");
     let bytes = fs::read(&file).expect("reads");
     assert!(!bytes.windows(text.trim().len()).any(|w| w == text.trim().as_bytes()));
-    assert!(!backup::restore(&file, &again, None).expect("restores").with_key);
+    assert!(!backup::restore(&file, &again, None, None, backup::Accept::Proven).expect("restores").with_key);
     assert!(matches!(SqlStore::open(OpenOptions::new(&again)), Err(StoreError::KeyMissing { .. })));
     fs::copy(&store.paths().key, again.join("data.key")).expect("copies");
     open(&again).close().await.expect("closes");
-    let nothing = backup::restore(&file, &dir.path().join("x"), Some(&SecretText::new("p")));
+    let nothing =
+        backup::restore(&file, &dir.path().join("x"), Some(&SecretText::new("p")), None, backup::Accept::Proven);
     assert!(matches!(nothing, Err(StoreError::BadBackup { .. })), "{nothing:?}");
     store.close().await.expect("closes");
 }
@@ -73,7 +76,7 @@ async fn nothing_is_overwritten() {
     let file = dir.path().join("b");
     store.backup(&file).await.expect("copies");
     assert!(matches!(store.backup(&file).await, Err(StoreError::Exists(_))));
-    let taken = backup::restore(&file, &store.paths().dir, None);
+    let taken = backup::restore(&file, &store.paths().dir, None, None, backup::Accept::Proven);
     assert!(matches!(taken, Err(StoreError::NotEmpty { .. })), "{taken:?}");
     let left: Vec<_> = fs::read_dir(dir.path()).expect("lists").map(|e| e.expect("an entry").file_name()).collect();
     assert_eq!(left.len(), 2, "nothing half done lies about: {left:?}");
@@ -94,7 +97,11 @@ async fn a_damaged_backup_is_found_before_anything_is_restored() {
         let mut bad = good.clone();
         bad[at] ^= 4;
         fs::write(&file, &bad).expect("writes");
-        assert!(backup::restore(&file, &again, None).is_err(), "byte {at} of {}", good.len());
+        assert!(
+            backup::restore(&file, &again, None, None, backup::Accept::Proven).is_err(),
+            "byte {at} of {}",
+            good.len()
+        );
         assert!(!again.exists());
     }
     for length in [0, 10, good.len() / 2, good.len() - 1] {
@@ -102,7 +109,7 @@ async fn a_damaged_backup_is_found_before_anything_is_restored() {
         assert!(matches!(backup::verify(&file), Err(StoreError::BadBackup { .. })), "{length} bytes");
     }
     fs::write(&file, &good).expect("writes");
-    backup::restore(&file, &again, None).expect("the good one still does");
+    backup::restore(&file, &again, None, None, backup::Accept::Proven).expect("the good one still does");
 }
 
 #[tokio::test]
@@ -132,7 +139,10 @@ async fn an_interrupted_restore_is_no_place_to_begin_anew_and_can_be_run_again()
         }
         let begun = SqlStore::open(OpenOptions::new(&again)).map(drop);
         let Err(StoreError::HalfRestored(_)) = begun else { panic!("{n}: {begun:?}") };
-        assert!(backup::restore(&file, &again, Some(&phrase)).expect("goes on").with_key, "{n}");
+        assert!(
+            backup::restore(&file, &again, Some(&phrase), None, backup::Accept::Proven).expect("goes on").with_key,
+            "{n}"
+        );
         let restored = open(&again);
         assert_eq!(restored.hub_id(), store.hub_id());
         restored.close().await.expect("closes");
@@ -152,10 +162,58 @@ async fn a_restore_goes_on_over_nothing_that_is_not_its_own() {
         fs::write(again.join("hub.db.restoring"), "half").expect("writes");
         // Another key than the backup's, which is a key all the same.
         fs::write(again.join(name), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n").expect("writes");
-        let taken = backup::restore(&file, &again, None);
+        let taken = backup::restore(&file, &again, None, None, backup::Accept::Proven);
         let told = taken.expect_err("is somebody's").to_string();
         let why = if name.starts_with("data.key") { "not the data key" } else { "is not empty" };
         assert!(told.contains(name) && told.contains(why), "{name}: {told}");
         assert_eq!(fs::read_to_string(again.join("hub.db.restoring")).expect("is there"), "half", "{name}");
     }
+}
+
+/// A backup with an admin more in it and all hashes made anew, as whoever can write to the file makes it.
+fn forge(file: &Path, forged: &Path, change: impl Fn(&mut serde_json::Value)) {
+    let bytes = fs::read(file).expect("reads");
+    let tail = bytes.len() - (32 + 4 + 16);
+    let size = u32::from_be_bytes(bytes[tail + 32..tail + 36].try_into().expect("four")) as usize;
+    let mut manifest: serde_json::Value = serde_json::from_slice(&bytes[tail - size..tail]).expect("JSON");
+    fs::write(forged, &bytes[..tail - size]).expect("writes");
+    let conn = rusqlite::Connection::open(forged).expect("opens");
+    let add =
+        "INSERT INTO tokens (id, name, hash, role, scopes, created_at) VALUES (?1, 'eve', ?2, 'admin', '{}', 0)";
+    conn.execute(add, (&[7_u8; 16][..], &[8_u8; 32][..])).expect("adds");
+    drop(conn);
+    let mut whole = fs::read(forged).expect("reads");
+    manifest["db_bytes"] = whole.len().into();
+    manifest["db_sha256"] = hex::encode(Sha256::digest(&whole)).into();
+    change(&mut manifest);
+    let manifest = manifest.to_string();
+    whole.extend_from_slice(manifest.as_bytes());
+    whole.extend_from_slice(&Sha256::digest(&manifest));
+    whole.extend_from_slice(&u32::try_from(manifest.len()).expect("small").to_be_bytes());
+    whole.extend_from_slice(&bytes[tail + 36..]);
+    fs::write(forged, whole).expect("writes");
+}
+
+#[tokio::test]
+async fn a_forged_backup_is_told_by_the_data_key() {
+    let (dir, store) = running().await;
+    let (file, forged, again) = (dir.path().join("b"), dir.path().join("forged"), dir.path().join("again"));
+    store.backup(&file).await.expect("copies");
+    store.close().await.expect("closes");
+    let data = dir.path().join("data");
+    let made = |file: &Path, dir: Option<&Path>| backup::authenticity(file, None, None, dir);
+    assert_eq!(made(&file, Some(&data)).expect("reads"), Authenticity::Proven);
+    assert_eq!(made(&file, None).expect("reads"), Authenticity::KeyMissing);
+
+    forge(&file, &forged, |_| {});
+    backup::verify(&forged).expect("its hashes fit");
+    let told = made(&forged, Some(&data)).expect_err("the key tells");
+    assert!(told.to_string().contains("somebody changed"), "{told}");
+    fs::create_dir(&again).expect("makes");
+    fs::copy(data.join("data.key"), again.join("data.key")).expect("copies");
+    assert!(backup::restore(&forged, &again, None, None, backup::Accept::Proven).is_err());
+    forge(&file, &forged, |manifest| drop(manifest.as_object_mut().expect("an object").remove("seal")));
+    assert_eq!(made(&forged, Some(&data)).expect("reads"), Authenticity::Unsigned);
+    assert!(backup::restore(&forged, &again, None, None, backup::Accept::Proven).is_err());
+    backup::restore(&file, &again, None, None, backup::Accept::Proven).expect("the true one");
 }

@@ -258,7 +258,8 @@ async fn a_backup_from_before_a_rotation_opens_with_the_key_that_was_kept() {
         assert_eq!(fs::metadata(&kept).expect("there").permissions().mode() & 0o777, 0o600);
     }
     let restored = dir.path().join("restored");
-    convoke_store::backup::restore(&file, &restored, None).expect("restores");
+    convoke_store::backup::restore(&file, &restored, None, None, convoke_store::backup::Accept::Proven)
+        .expect("restores");
     fs::copy(&kept, restored.join("data.key")).expect("copies");
     let store = open(&restored, None).expect("opens with the old key");
     check(&store).await;

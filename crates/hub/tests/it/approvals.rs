@@ -436,7 +436,7 @@ async fn restore(hub: &mut TestHub) {
     backup::create(hub.data(), &file, Some(&phrase), None).expect("copies");
     hub.stop().await;
     clear(hub.data());
-    backup::restore(&file, hub.data(), Some(&phrase)).expect("restores");
+    backup::restore(&file, hub.data(), Some(&phrase), None, backup::Accept::Proven).expect("restores");
     hub.restart(&[]).await;
 }
 

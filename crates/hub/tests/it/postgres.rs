@@ -85,7 +85,7 @@ async fn a_hub_runs_whole_on_postgresql() {
         let (data, file, restored) = (data.clone(), file.clone(), restored.clone());
         move || {
             backup::create(data, &file, Some(&phrase), None).expect("backs up");
-            backup::restore(&file, &restored, Some(&phrase)).expect("restores");
+            backup::restore(&file, &restored, Some(&phrase), None, backup::Accept::Proven).expect("restores");
             good(&restored);
         }
     })

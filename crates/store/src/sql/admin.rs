@@ -104,8 +104,9 @@ impl Store for SqlStore {
 
     async fn backup(&self, to: &Path) -> Result<()> {
         let (data, to) = (Data { dir: self.paths.dir.clone(), server: self.server.clone() }, to.to_owned());
+        let key = SecretBytes::new(*self.key.bytes());
         // Its own connection: it reads for as long as the copy takes.
-        tokio::task::spawn_blocking(move || backup::create(data, &to, None, None).map(drop))
+        tokio::task::spawn_blocking(move || backup::create(data, &to, None, Some(&key)).map(drop))
             .await
             .map_err(|_| StoreError::Closed)?
     }
