@@ -479,6 +479,7 @@ async fn prune(hub: &Hub) {
     let retention = Retention {
         telemetry_before: before(hub.settings.retention.telemetry_days),
         logs_before: before(hub.settings.retention.logs_days),
+        bytes_per_agent: Some(hub.settings.retention.agent_mb).filter(|mb| *mb > 0).map(|mb| mb << 20),
     };
     match hub.store.prune(retention, now).await {
         Ok(pruned) => tracing::debug!(?pruned, "deleted old telemetry and logs"),

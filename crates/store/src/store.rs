@@ -32,6 +32,8 @@ pub struct Retention {
     pub telemetry_before: Option<Timestamp>,
     /// Log lines received before this go.
     pub logs_before: Option<Timestamp>,
+    /// Of one agent's snapshots and of its log lines so many bytes stay each; the oldest go.
+    pub bytes_per_agent: Option<u64>,
 }
 
 /// What a round of pruning removed.

@@ -134,6 +134,7 @@ settings! {
         viewer_paths: Vec<String> = list(), "/var/log,/Library/Logs,C:/Windows/Logs,C:/Windows/System32/LogFiles,C:/inetpub/logs", "Folders below which viewers may read contents (`fs_read`, log probes of agents that cannot check paths themselves); elsewhere that needs the role operator.";
     }
     retention: RetentionSettings {
+        agent_mb: u64 = number(0, 1_000_000), "1024", "Megabytes of snapshots, and as many of log lines, kept of each agent; the oldest go. 0 keeps them all.";
         logs_days: u64 = number(0, 36_500), "30", "Days log lines are kept; 0 keeps them for ever.";
         messages_days: u64 = number(0, 36_500), "30", "Days messages are kept in the inbox; 0 keeps them for ever.";
         telemetry_days: u64 = number(0, 36_500), "30", "Days snapshots are kept; 0 keeps them for ever. Each agent's latest stays.";

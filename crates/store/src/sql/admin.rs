@@ -10,10 +10,14 @@ use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
 use tokio::sync::oneshot;
 
+use super::telemetry::Bulk;
 use super::writer::{Op, SMALL};
 use super::{SqlStore, calls, health, people, telemetry};
 use crate::engine::Data;
 use crate::{Disk, Pruned, Result, Retention, Store, StoreError, StoreStats, backup};
+
+/// Rows that one change removes.
+const PIECE: usize = 200;
 
 #[async_trait]
 impl Store for SqlStore {
@@ -91,6 +95,19 @@ impl Store for SqlStore {
                     self.queue.run(SMALL, move |tx| telemetry::prune_logs(tx, before, from)).await?;
                 pruned.logs += removed;
                 next = more;
+            }
+        }
+        if let Some(most) = retention.bytes_per_agent {
+            for which in [Bulk::Snapshots, Bulk::Logs] {
+                let over = self.readers.read(move |conn| telemetry::beyond(conn, which, most)).await?;
+                for piece in over.chunks(PIECE) {
+                    let piece = piece.to_vec();
+                    let removed = self.queue.run(SMALL, move |tx| telemetry::remove(tx, which, &piece)).await?;
+                    match which {
+                        Bulk::Snapshots => pruned.snapshots += removed,
+                        Bulk::Logs => pruned.logs += removed,
+                    }
+                }
             }
         }
         let mut more = true;

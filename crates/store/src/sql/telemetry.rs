@@ -307,6 +307,57 @@ pub(super) fn prune_logs(tx: &mut Tx<'_>, before: Timestamp, from: i64) -> Resul
     Ok((removed, more))
 }
 
+/// What agents send most of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bulk {
+    Snapshots,
+    Logs,
+}
+
+impl Bulk {
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Snapshots => "snapshots",
+            Self::Logs => "logs",
+        }
+    }
+
+    /// The size of a row, which the engine knows without reading its texts.
+    const fn size(self) -> &'static str {
+        match self {
+            Self::Snapshots => "octet_length(body) + octet_length(health)",
+            Self::Logs => "octet_length(message) + octet_length(target) + coalesce(octet_length(fields), 0)",
+        }
+    }
+}
+
+/// The rows that are older than the newest `most` bytes of their agent, oldest first; not its newest one.
+pub(super) fn beyond(conn: &Connection, which: Bulk, most: u64) -> Result<Vec<i64>> {
+    /// Most rows of one round.
+    const ROUND: i64 = 100_000;
+    let (table, size) = (which.table(), which.size());
+    let mut statement = conn.prepare_cached(&format!(
+        "WITH large AS (SELECT agent FROM {table} GROUP BY agent HAVING sum({size}) > ?1)
+         SELECT id FROM (
+             SELECT id, sum({size}) OVER newest AS total, row_number() OVER newest AS place
+             FROM {table} WHERE agent IN (SELECT agent FROM large)
+             WINDOW newest AS (PARTITION BY agent ORDER BY id DESC)
+         ) counted WHERE total > ?1 AND place > 1 ORDER BY id LIMIT ?2"
+    ))?;
+    let rows = statement.query_map(params![i64::try_from(most).unwrap_or(i64::MAX), ROUND], |row| row.get(0))?;
+    rows.collect()
+}
+
+/// Removes these rows.
+pub(super) fn remove(tx: &mut Tx<'_>, which: Bulk, ids: &[i64]) -> Result<u64> {
+    let mut statement = tx.conn.prepare_cached(&format!("DELETE FROM {} WHERE id = ?1", which.table()))?;
+    let mut removed = 0;
+    for id in ids {
+        removed += statement.execute([id])? as u64;
+    }
+    Ok(removed)
+}
+
 enum Age {
     Old,
     /// Rows are in order of arrival, so that what comes after it is young too.

@@ -37,7 +37,8 @@ macro_rules! for_backend {
             telemetry: the_latest_snapshot_and_the_history, unknown_agents_are_left_out, last_seen_and_meta_are_kept,
                 what_was_committed_is_told_in_order_with_the_ids_of_lines,
                 logs_page_and_filter, pruning_keeps_each_agents_latest_snapshot,
-                pruning_passes_by_what_a_clock_that_ran_ahead_left, pruning_takes_old_logs_only;
+                pruning_passes_by_what_a_clock_that_ran_ahead_left, pruning_takes_old_logs_only,
+                pruning_bounds_each_agents_bytes;
             operators: a_token_name_is_used_once, tokens_are_revoked_once_and_remember_their_use,
                 rules_keep_their_order, a_new_store_has_the_default_confirm_rule, secrets_are_kept;
             accounts: users_survive_a_restart_with_their_secrets, a_name_is_one_users_or_tokens,

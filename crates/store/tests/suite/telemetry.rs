@@ -139,7 +139,7 @@ pub(crate) async fn pruning_keeps_each_agents_latest_snapshot(backend: &impl Bac
     for n in 0..500 {
         keep(&*store, "busy", n).await;
     }
-    let retention = Retention { telemetry_before: Some(at(490)), logs_before: None };
+    let retention = Retention { telemetry_before: Some(at(490)), ..Retention::default() };
     let pruned = store.prune(retention, at(0)).await.expect("prunes");
     assert_eq!(pruned.snapshots, 1 + 490);
     assert_eq!(store.snapshots(&peer("old"), None, 10).await.expect("reads").len(), 1);
@@ -157,7 +157,7 @@ pub(crate) async fn pruning_passes_by_what_a_clock_that_ran_ahead_left(backend: 
     }
     let lines = [ahead, 1, 2, 3].map(|millis| line(Some("pc-1"), "info", millis)).into();
     store.enqueue(Lossy::Logs(lines)).await.expect("takes");
-    let retention = Retention { telemetry_before: Some(at(10)), logs_before: Some(at(10)) };
+    let retention = Retention { telemetry_before: Some(at(10)), logs_before: Some(at(10)), ..Retention::default() };
     let pruned = store.prune(retention, at(0)).await.expect("prunes");
     assert_eq!((pruned.snapshots, pruned.logs), (2, 3), "all but the latest snapshot, and all lines");
 }
@@ -166,14 +166,14 @@ pub(crate) async fn pruning_takes_old_logs_only(backend: &impl Backend) {
     let store = backend.open();
     let lines = (0..1_200).map(|n| line(Some("pc-1"), "info", n)).collect();
     store.enqueue(Lossy::Logs(lines)).await.expect("takes");
-    let retention = Retention { telemetry_before: None, logs_before: Some(at(1_100)) };
+    let retention = Retention { logs_before: Some(at(1_100)), ..Retention::default() };
     assert_eq!(store.prune(retention, at(0)).await.expect("prunes").logs, 1_100);
     let all = LogFilter { limit: 10_000, ..LogFilter::default() };
     let left = store.logs(all.clone()).await.expect("reads");
     assert_eq!((left.len(), left[0].message.as_str()), (100, "line 1100"));
     let last = left.last().expect("some").id;
     // Even when all are gone, an id does not come back: readers page by it.
-    let retention = Retention { telemetry_before: None, logs_before: Some(at(100_000)) };
+    let retention = Retention { logs_before: Some(at(100_000)), ..Retention::default() };
     store.prune(retention, at(0)).await.expect("prunes");
     store.enqueue(Lossy::Logs(vec![line(None, "info", 1)])).await.expect("takes");
     settle(&*store).await;
@@ -195,4 +195,25 @@ pub(crate) async fn what_was_committed_is_told_in_order_with_the_ids_of_lines(ba
     assert_eq!(ids(&lines), ids(&kept), "they can be read under these by now");
     let Some(Lossy::Snapshot(snapshot)) = heard.recv().await else { panic!("then the snapshot") };
     assert!(snapshot.body.is_empty() && store.latest_snapshot(&peer("pc-1")).await.expect("reads").is_some());
+}
+
+pub(crate) async fn pruning_bounds_each_agents_bytes(backend: &impl Backend) {
+    let store = backend.open();
+    mint(&*store, "pc-1", "t", false).await;
+    mint(&*store, "pc-2", "u", false).await;
+    for n in 1..=10 {
+        let large =
+            SnapshotRow { body: format!("\"{}\"", "x".repeat(998)), health: String::new(), ..snapshot("pc-1", n) };
+        store.enqueue(Lossy::Snapshot(large)).await.expect("takes");
+    }
+    keep(&*store, "pc-2", 1).await;
+    settle(&*store).await;
+    let retention = Retention { bytes_per_agent: Some(3_500), ..Retention::default() };
+    assert_eq!(store.prune(retention, at(20)).await.expect("prunes").snapshots, 7);
+    let left = store.snapshots(&peer("pc-1"), None, 100).await.expect("reads");
+    assert_eq!(left.iter().map(|s| s.received_at).collect::<Vec<_>>(), [10, 9, 8].map(at), "the newest stay");
+    assert_eq!(store.snapshots(&peer("pc-2"), None, 100).await.expect("reads").len(), 1);
+    let retention = Retention { bytes_per_agent: Some(1), ..Retention::default() };
+    store.prune(retention, at(20)).await.expect("prunes");
+    assert_eq!(store.snapshots(&peer("pc-1"), None, 100).await.expect("reads").len(), 1, "and its latest always");
 }
