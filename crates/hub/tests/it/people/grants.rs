@@ -11,11 +11,12 @@ async fn goes_out(hub: &TestHub, tool: &str, command: &str) -> bool {
     use convoke_core::door::Door;
     use convoke_gate::calls::{self, Ask, Placed};
     let token = hub.hub().operators.named("claude").expect("a token");
+    let args = if command.is_empty() { json!({}) } else { json!({ "command": command }) };
     let ask = Ask {
         caller: convoke_gate::operators::Caller::with_token(token, Door::Mcp, std::net::Ipv4Addr::LOCALHOST.into()),
         agent: hub.hub().agents.find("pc").expect("enrolled"),
         tool: tool.into(),
-        args: serde_json::value::to_raw_value(&json!({ "command": command })).expect("JSON"),
+        args: serde_json::value::to_raw_value(&args).expect("JSON"),
         timeout: None,
         idempotency_key: None,
         requested_by: None,
