@@ -19,6 +19,10 @@ test('telemetry and log lines are on the screen as they come', () =>
 		await enter(page, hub, 'anna', '/machines/desk?section=memory');
 		await page.getByText('61% used').first().waitFor();
 		await page.getByRole('img', { name: /memory: percent used/ }).waitFor();
+		await page.getByRole('button', { name: '30 days' }).click();
+		await page.getByText('one value in 2.5 h').waitFor();
+		await page.getByRole('img', { name: /Verdicts since/ }).waitFor();
+		await page.getByRole('button', { name: '24 hours' }).click();
 		house.desk.telemetry(snapshot({ memory: 97 }));
 		await page.getByText('97% used').first().waitFor();
 		await page.getByRole('button', { name: /critical.*memory/i }).waitFor();

@@ -1,6 +1,9 @@
 // Probes and runbooks, clients and their rules, rooms.
 
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { until } from './agent.mjs';
 import { enter, inBrowser, isAccessible, visit } from './browser.mjs';
@@ -9,12 +12,33 @@ import { startHouse } from './house.mjs';
 let house;
 let hub;
 
+/** A runbook that finds the same on every machine. */
+const RUNBOOK = `category = "census"
+description = "How large a machine is"
+
+[[steps]]
+probe = "system.cpu.usage"
+
+[[thresholds]]
+probe = "system.cpu.usage"
+path = "cpuCount"
+op = ">="
+levels = [{ severity = "warning", value = 1 }]
+title = "It has {cpuCount} processors"
+remediation = "Use them."
+`;
+const folder = mkdtempSync(join(tmpdir(), 'convoke-runbooks-'));
+
 before(async () => {
-	house = await startHouse({ isReal: true });
+	writeFileSync(join(folder, 'census.toml'), RUNBOOK);
+	house = await startHouse({ isReal: true, settings: [`sonde.runbook_dir=${folder}`] });
 	hub = house.hub;
 	await until(async () => (await hub.api('GET', '/api/agents/this-machine/tools')).tools.some(({ probe }) => probe), 'its probes are known');
 });
-after(() => house?.stop());
+after(async () => {
+	await house?.stop();
+	rmSync(folder, { recursive: true, force: true });
+});
 
 test('a probe is run where a query says, and held against last time', () =>
 	inBrowser(async (page) => {
@@ -41,6 +65,41 @@ test('a runbook shows its findings and what each probe gave', () =>
 		await page.getByText('1 of 1 done').waitFor();
 		await page.getByText(/probes succeeded|not found|lacks|failed/).first().waitFor();
 	}));
+
+test('what a runbook found is on Home, with the run behind it, and held against the last one in another browser', async () => {
+	const run = async (page) => {
+		await page.getByRole('combobox', { name: 'Runbook' }).selectOption('census');
+		await page.getByRole('button', { name: 'Run on 1 machine' }).click();
+		await page.getByText('1 of 1 done').waitFor();
+	};
+	await inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/probes?q=id%3Athis-*');
+		await run(page);
+		assert.equal(await page.getByText('last time').count(), 0);
+		await visit(page, '/');
+		await page.getByRole('link', { name: /It has \d+ processors on this-machine/ }).click();
+		await page.getByRole('heading', { name: 'Census on this-machine' }).waitFor();
+		await page.getByText('Use them.').waitFor();
+		await page.getByText('system.cpu.usage').click();
+		await page.getByRole('region', { name: 'what system.cpu.usage gave' }).waitFor();
+		await isAccessible(page, 'a run');
+	});
+	await inBrowser(async (page) => {
+		await enter(page, hub, 'ben', '/probes?q=id%3Athis-*');
+		await run(page);
+		await page.getByText(/(as|different from) last time/).waitFor();
+		await page.getByRole('listitem').filter({ hasText: 'this-machine' }).last().locator('summary').click();
+		await page.getByRole('link', { name: 'This run, and those before it' }).click();
+		await page.getByText(/the run before,/).waitFor();
+		assert.equal(await page.getByRole('heading', { name: 'Runs that are kept' }).locator('..').getByRole('listitem').count(), 2);
+	});
+	await inBrowser(async (page) => {
+		await enter(page, hub, 'vera', '/');
+		await page.getByRole('link', { name: /It has \d+ processors on this-machine/ }).click();
+		await page.getByText(/is shown to whoever asked for the run/).waitFor();
+		assert.equal(await page.getByText('system.cpu.usage').count(), 0);
+	});
+});
 
 test('a client is allowed, a rule made and tried out', () =>
 	inBrowser(async (page) => {

@@ -48,6 +48,7 @@ const ROUTES = [
 	['tokens', '/settings/tokens', 'Settings'],
 	['add-machine', '/settings/add-machine', 'Settings'],
 	['connect', '/settings/assistants', 'Settings'],
+	['notices', '/settings/notices', 'Settings'],
 	['hub', '/settings/hub', 'Settings'],
 	['nowhere', '/no/such/page', 'There is no such page'],
 ];

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { joinMachine } from './agent.mjs';
 import { enter, inBrowser, isAccessible, isLive, PASSWORD, visit } from './browser.mjs';
@@ -140,9 +141,40 @@ function codeOf(secret) {
 	return String((hash.readUInt32BE(hash[19] & 15) & 0x7fffffff) % 1_000_000).padStart(6, '0');
 }
 
+test('a backup is made now, downloaded, and noted', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/settings/hub');
+		await page.getByText(/^Last made.*never$/).waitFor();
+		await page.getByRole('button', { name: 'Make a backup now…' }).click();
+		await page.getByLabel('Passphrase (optional)').fill('correct horse');
+		await isAccessible(page, 'the question before a backup');
+		const coming = page.waitForEvent('download');
+		await page.getByRole('button', { name: 'Make and download it' }).click();
+		const file = await coming;
+		assert.match(file.suggestedFilename(), /^convoke-\d{4}-\d\d-\d\d\.backup$/);
+		const end = readFileSync(await file.path()).subarray(-16).toString();
+		assert.equal(end, 'convoke-backup\r\n');
+		await page.getByText(/^Last made.*by anna$/).waitFor();
+	}));
+
+test('a browser that gets no notices any more says so', () =>
+	inBrowser(async (page) => {
+		await enter(page, hub, 'anna', '/settings/notices');
+		await page.getByRole('heading', { name: 'Where you are told' }).waitFor();
+		assert.equal(await page.getByText('This browser gets no notices any more.').count(), 0);
+		await page.evaluate(() => localStorage.setItem('notices-here', `anna ${crypto.randomUUID()}`));
+		await visit(page, '/settings');
+		await visit(page, '/settings/notices');
+		await page.getByText('This browser gets no notices any more.').waitFor();
+		await isAccessible(page, 'notices that have ended');
+		await page.getByRole('button', { name: 'Leave it so' }).click();
+		await page.getByText('This browser gets no notices any more.').waitFor({ state: 'hidden' });
+	}));
+
 test('what is kept and what is set is shown to admins, and to others what is theirs', () =>
 	inBrowser(async (page) => {
 		await enter(page, hub, 'anna', '/settings/hub');
+		await page.getByRole('region', { name: 'Lines for convoke.toml' }).getByText(/telemetry_days = 30/).waitFor();
 		await page.getByLabel('Search settings').fill('retention');
 		await page.getByRole('cell', { name: 'retention.telemetry_days' }).waitFor();
 		await page.getByRole('button', { name: 'Sign out' }).click();

@@ -88,6 +88,45 @@ pub struct History {
     pub next: Option<String>,
 }
 
+/// How one section of an agent was over time.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SectionHistory {
+    /// For how many seconds a sample stands.
+    pub step_s: u64,
+    /// From the oldest on; none for a time without a snapshot.
+    pub samples: Vec<SectionSample>,
+    /// There were too many snapshots to look at: the older ones are missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// A section at one time.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SectionSample {
+    /// When the hub received it.
+    #[schema(value_type = words::Time)]
+    pub at: Timestamp,
+    /// The worst that it was in this step.
+    #[schema(value_type = words::Health)]
+    pub status: String,
+    /// What the agent sent of it last in this step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub payload: Option<Box<RawValue>>,
+}
+
+/// A query for a section's history.
+#[derive(Clone, Debug, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SectionHistoryQuery {
+    /// Which section.
+    pub section: String,
+    /// How many hours back (1 to 720, which is 30 days; 24 by default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours: Option<u32>,
+}
+
 /// How the fleet's health was over time.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FleetHistory {

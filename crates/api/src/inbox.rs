@@ -20,7 +20,7 @@ pub struct Inbox {
     /// Agents that are not what they were when they enrolled.
     pub attestation: Vec<Waiting>,
     /// Sections of an agent's health that are not well (`detail`: `agent`, `section`, `status`, `before`), and what runbooks
-    /// found within a day (`agent`, `runbook`, `status`, `titles`); the worst first.
+    /// found within a day (`agent`, `runbook`, `status`, `titles`, `run`: its id); the worst first.
     pub findings: Vec<Waiting>,
     /// There is more than is listed here.
     pub more: bool,

@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod approvals;
+pub mod backup;
 pub mod calls;
 pub mod client;
 pub mod error;
@@ -17,6 +18,7 @@ pub mod people;
 pub mod policy;
 pub mod record;
 pub mod rooms;
+pub mod runs;
 pub mod settings;
 mod stream;
 pub mod tokens;

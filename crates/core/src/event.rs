@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::approval::ApprovalState;
 use crate::call::CallState;
 use crate::health::Status;
-use crate::id::{ApprovalId, CallId, PeerId, TokenId};
+use crate::id::{ApprovalId, CallId, PeerId, RunId, TokenId};
 use crate::peer::{Liveness, Trust};
 use crate::time::Timestamp;
 
@@ -369,6 +369,9 @@ pub struct FindingEvent {
     /// What it was before, of a section that was known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Status>,
+    /// The run that found it, of a runbook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     /// When.
     pub at: Timestamp,
 }

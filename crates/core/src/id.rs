@@ -229,6 +229,10 @@ uuid_id!(
     ChannelId
 );
 uuid_id!(
+    /// One run of a runbook on an agent.
+    RunId
+);
+uuid_id!(
     /// A hub: the owner of one journal chain.
     HubId
 );

@@ -2,8 +2,15 @@
 //! end, brackets by the thousand. One such value must not make a page unreadable on which it is only one of many.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
+
+/// One member of a JSON object, as its exact text.
+pub fn member(object: &str, name: &str) -> Option<Box<RawValue>> {
+    let mut map: BTreeMap<String, Box<RawValue>> = serde_json::from_str(object).ok()?;
+    map.remove(name)
+}
 
 /// Deepest nesting of what is kept and shown: parsers commonly take 100 to 128, and there is something around it.
 pub const MAX_DEPTH: usize = 64;

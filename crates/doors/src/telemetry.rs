@@ -2,7 +2,7 @@
 
 use convoke_api::fleet::Snapshot;
 use convoke_core::id::PeerId;
-use convoke_core::json;
+use convoke_core::json::{self, member};
 use convoke_gate::fleet;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
@@ -24,12 +24,6 @@ async fn latest(hub: &Hub, caller: &Caller, text: &str) -> Result<(PeerId, Snaps
 /// What an agent wrote, for any program to read.
 pub fn raw(text: String) -> Result<Box<RawValue>, ApiError> {
     RawValue::from_string(text).map(json::tamed).map_err(|_| ApiError::internal())
-}
-
-/// One member of a JSON object, as its exact text.
-pub fn member(object: &str, name: &str) -> Option<Box<RawValue>> {
-    let mut map: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_str(object).ok()?;
-    map.remove(name)
 }
 
 /// The latest telemetry of an agent within a caller's reach.

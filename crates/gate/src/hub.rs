@@ -18,6 +18,7 @@ use convoke_store::Store;
 use ed25519_dalek::SigningKey;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -92,6 +93,8 @@ pub struct HubState {
     pub stopping: CancellationToken,
     /// Calls and what must be finished before the store closes.
     pub tasks: TaskTracker,
+    /// The turn of one who makes a backup.
+    pub backups: Arc<Semaphore>,
     /// Open connections.
     pub connections: AtomicUsize,
     /// Where it listens.
@@ -212,6 +215,7 @@ impl Hub {
             budgets: Budgets::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            backups: Arc::new(Semaphore::new(1)),
             connections: AtomicUsize::new(0),
             listen,
             tls,

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use convoke_core::approval::ApprovalState;
-use convoke_core::event::{Event, FindingSource, PairingState};
+use convoke_core::event::{Event, FindingSource, PairingState, UserEvent};
 use convoke_core::grant::Right;
 use convoke_core::health::Status;
 use convoke_core::id::{ChannelId, TokenId};
+use convoke_core::journal::{Draft, Kind};
 use convoke_core::redact::clean_text;
 use convoke_core::secret::SecretBytes;
 use convoke_core::time::Timestamp;
@@ -161,6 +162,9 @@ pub enum Failed {
     /// It is refused there.
     #[error("the answer was {0}")]
     Status(u16),
+    /// The browser, or whoever uses it, has ended its subscription.
+    #[error("its push service does not know this browser any more, so it was removed")]
+    Gone,
     /// A subscription that is no good.
     #[error(transparent)]
     Push(#[from] push::BadSubscription),
@@ -315,7 +319,10 @@ async fn about(hub: &Hub, event: &Event) {
                 handle: format!("finding:{}:{}:{}", finding.agent, finding.subject, finding.at.millis()),
                 title: format!("{} needs a look", finding.agent),
                 text: format!("{}: {} {what}", finding.agent, clean_text(&finding.subject)),
-                url: format!("{}/machines/{}", hub.page_url(), finding.agent),
+                url: match finding.run {
+                    Some(run) => format!("{}/probes/runs/{run}", hub.page_url()),
+                    None => format!("{}/machines/{}", hub.page_url(), finding.agent),
+                },
             };
             tell(hub, &notice, |user| is_visible(hub, user, event)).await;
         }
@@ -381,6 +388,9 @@ async fn send(hub: &Hub, channel: &Channel, notice: &Notice) {
 pub async fn try_once(hub: &Hub, channel: &Channel, notice: &Notice) -> Result<(), Failed> {
     let outcome = tokio::time::timeout(PATIENCE, deliver(hub, &channel.target, notice)).await;
     let outcome = outcome.unwrap_or_else(|_| Err(Failed::NoAnswer("it took too long".into())));
+    if matches!(outcome, Err(Failed::Gone)) {
+        forget_gone(hub, channel).await;
+    }
     let mut health = channel.health.lock().unwrap_or_else(PoisonError::into_inner);
     health.at = Some(clock::now());
     match &outcome {
@@ -391,6 +401,25 @@ pub async fn try_once(hub: &Hub, channel: &Channel, notice: &Notice) -> Result<(
         }
     }
     outcome
+}
+
+/// Removes a browser that its push service knows no longer: nothing sent there would ever arrive.
+async fn forget_gone(hub: &Hub, channel: &Channel) {
+    let user = hub.operators.people.user(channel.row.user).map(|user| user.principal.name.clone());
+    let what = "notices ended";
+    let mut record = Draft::new(clock::now(), Kind::User).detail(&json!({
+        "what": what, "user": user, "channel": channel.row.id, "kind": channel.row.kind, "name": channel.row.name,
+    }));
+    record.who = Some("hub".into());
+    if let Err(why) = hub.store.remove_channel(channel.row.id, record).await {
+        tracing::error!(%why, channel = %channel.row.id, "cannot remove a notice channel that is gone");
+        return;
+    }
+    // Only now: this ends the task that may be waiting here.
+    hub.notices.remove(channel.row.id);
+    if let Some(user) = user {
+        hub.events.publish(Event::User(UserEvent { user, what: what.into() }));
+    }
 }
 
 async fn deliver(hub: &Hub, target: &Target, notice: &Notice) -> Result<(), Failed> {
@@ -435,7 +464,12 @@ async fn deliver(hub: &Hub, target: &Target, notice: &Notice) -> Result<(), Fail
         }
     };
     let answer = request.send().await.map_err(|why| Failed::NoAnswer(without_address(&why)))?;
-    if answer.status().is_success() { Ok(()) } else { Err(Failed::Status(answer.status().as_u16())) }
+    match answer.status().as_u16() {
+        200..=299 => Ok(()),
+        // RFC 8030, section 7.3: the subscription has ended.
+        404 | 410 if matches!(target, Target::Push(_)) => Err(Failed::Gone),
+        status => Err(Failed::Status(status)),
+    }
 }
 
 /// A header takes nothing else.

@@ -8,14 +8,14 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::Response;
 use convoke_api::fleet::{Fleet, FleetQuery, History, HistoryEntry, HistoryQuery, Snapshot, SnapshotQuery};
-use convoke_core::json;
+use convoke_core::json::{self, member};
 use convoke_core::time::Timestamp;
 use convoke_store::{Before, PAGE_BYTES, SnapshotRow};
 use hyper::body::Frame;
 
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, json_bytes, limit};
-use convoke_doors::telemetry::{latest_health, latest_snapshot, member, only, raw};
+use convoke_doors::telemetry::{latest_health, latest_snapshot, only, raw};
 use convoke_gate::fleet;
 use convoke_gate::hub::Hub;
 

@@ -96,7 +96,7 @@ pub async fn at(
     let rows = hub.store.health_changes(None, at, at, u32::MAX).await?;
     let mut overall = Overall::Unknown;
     let mut agents = Vec::new();
-    for row in rows.iter().filter(|row| sees(&hub, &caller, &row.agent)) {
+    for row in rows.iter().filter(|row| sees_agent(&hub, &caller, &row.agent)) {
         overall = overall.max(row.overall);
         let sections: BTreeMap<String, String> = serde_json::from_str(&row.sections).unwrap_or_default();
         let overall = row.overall.name().into();
@@ -105,7 +105,8 @@ pub async fn at(
     Ok(Json(FleetAt { at, overall: overall.name().into(), agents }))
 }
 
-fn sees(hub: &Hub, caller: &Caller, agent: &PeerId) -> bool {
+/// Whether an agent, there or no longer, is within reach.
+pub(crate) fn sees_agent(hub: &Hub, caller: &Caller, agent: &PeerId) -> bool {
     let tags = hub.agents.find(agent.as_str()).map(|agent| Arc::clone(&agent.state().tags)).unwrap_or_default();
     caller.token.grant.scopes.reaches(agent.as_str(), &tags)
 }

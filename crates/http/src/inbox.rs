@@ -16,6 +16,9 @@ use convoke_gate::calls;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
+use convoke_store::RunFilter;
+
+use crate::fleet_history::sees_agent;
 
 /// Most of each kind that are listed.
 const MOST: usize = 100;
@@ -25,7 +28,7 @@ const LOOKED_AT: u32 = 1000;
 #[utoipa::path(get, path = "/api/inbox", responses((status = 200, body = Inbox)), tag = "people")]
 /// List everything that waits for whoever asks: approvals, pairings, lobbies, attestation changes, findings.
 pub async fn inbox(State(hub): State<Hub>, By(caller): By) -> Result<Json<Inbox>, ApiError> {
-    let mut inbox = Inbox { findings: findings(&hub, &caller), ..Inbox::default() };
+    let mut inbox = Inbox { findings: findings(&hub, &caller).await?, ..Inbox::default() };
     if caller.token.grant.check(Right::Approve).is_ok() {
         let rows = hub.store.approvals(Some(ApprovalState::Pending), None, LOOKED_AT).await?;
         let decidable = rows.iter().filter(|(approval, row)| calls::may_decide(&hub, &caller, approval, row));
@@ -44,8 +47,8 @@ pub async fn inbox(State(hub): State<Hub>, By(caller): By) -> Result<Json<Inbox>
     Ok(Json(inbox))
 }
 
-/// The sections that are not well of agents within reach.
-fn findings(hub: &Hub, caller: &Caller) -> Vec<Waiting> {
+/// The sections that are not well of agents within reach, and what runbooks found there.
+async fn findings(hub: &Hub, caller: &Caller) -> Result<Vec<Waiting>, ApiError> {
     let mut found = Vec::new();
     for agent in hub.agents.list(None).iter() {
         let state = agent.state();
@@ -64,16 +67,17 @@ fn findings(hub: &Hub, caller: &Caller) -> Vec<Waiting> {
         }));
     }
     let day_ago = Timestamp::from_millis(clock::now().millis() - 86_400_000);
-    for run in hub.health.runs(day_ago) {
-        let tags = hub.agents.find(run.agent.as_str()).map(|agent| agent.state().tags.to_vec()).unwrap_or_default();
-        if caller.token.grant.scopes.reaches(run.agent.as_str(), &tags) {
+    let filter = RunFilter { since: Some(day_ago), unwell: true, limit: u32::MAX, ..RunFilter::default() };
+    for run in hub.store.runs(filter).await? {
+        if sees_agent(hub, caller, &run.agent) {
             let detail = json!({
                 "agent": run.agent.as_str(), "runbook": run.runbook, "status": run.status.name(), "titles": run.titles,
+                "run": run.id,
             });
             let id = run.agent.to_string();
             found.push((run.status, Waiting { id, subject: run.runbook, at: Some(run.at), until: None, detail }));
         }
     }
     found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.id.cmp(&other.id)));
-    found.into_iter().map(|(_, waiting)| waiting).collect()
+    Ok(found.into_iter().map(|(_, waiting)| waiting).collect())
 }

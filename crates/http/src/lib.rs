@@ -5,6 +5,7 @@
 pub mod agents;
 pub mod approvals;
 pub mod assistants;
+pub mod backup;
 pub mod calls;
 pub mod events;
 pub mod export;
@@ -19,6 +20,8 @@ pub mod passkeys;
 pub mod policy;
 pub mod policy_test;
 pub mod record;
+pub mod runs;
+pub mod section_history;
 pub mod session;
 pub mod tokens;
 pub mod totp;
@@ -38,6 +41,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/metrics", View, operations::metrics)
         .open(Method::GET, "/api/hub", View, operations::about)
         .open(Method::GET, "/api/settings", Policy, operations::settings)
+        .open(Method::POST, "/api/backup", Policy, backup::make)
         .open(Method::GET, "/api/agents", View, agents::list)
         .open(Method::GET, "/api/agents/{id}", View, agents::show)
         .open(Method::PATCH, "/api/agents/{id}", Trust, agents::patch)
@@ -46,10 +50,13 @@ pub fn open(doors: Doors) -> Doors {
         .open_for_calls(Method::POST, calls::PATH, Call, calls::call)
         .open(Method::GET, "/api/agents/{id}/snapshot", View, fleet::snapshot)
         .open(Method::GET, "/api/agents/{id}/snapshots", View, fleet::history)
+        .open(Method::GET, "/api/agents/{id}/history", View, section_history::history)
         .open(Method::GET, "/api/agents/{id}/health", View, fleet::health)
         .open(Method::GET, "/api/fleet", View, fleet::overview)
         .open(Method::GET, "/api/fleet/history", View, fleet_history::history)
         .open(Method::GET, "/api/fleet/at", View, fleet_history::at)
+        .open(Method::GET, "/api/runs", View, runs::list)
+        .open(Method::GET, "/api/runs/{id}", View, runs::show)
         .open(Method::GET, "/api/calls", View, calls::list)
         .open(Method::GET, "/api/calls/{id}", View, calls::show)
         .open(Method::DELETE, "/api/calls/{id}", View, calls::take_back)

@@ -23,6 +23,7 @@ pub(crate) mod readers;
 pub(crate) mod reseal;
 mod rooms;
 mod row;
+mod runs;
 mod sonde;
 mod statement;
 mod store;

@@ -11,11 +11,12 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use convoke_core::id::HubId;
-use convoke_core::secret::SecretBytes;
+use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
 
+use crate::backup::Manifest;
 use crate::{
-    Accounts, Calls, Grants, Health, Journal, Messages, Notices, Peers, People, Rooms, StoreError, Telemetry,
+    Accounts, Calls, Grants, Health, Journal, Messages, Notices, Peers, People, Rooms, Runs, StoreError, Telemetry,
 };
 
 /// Shorthand for what every method answers.
@@ -28,7 +29,7 @@ pub const PAGE_BYTES: usize = 1 << 20;
 /// How long things are kept. `None` keeps them for ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Retention {
-    /// Snapshots received before this go, except each agent's latest; and the health of then, but for what still held.
+    /// Snapshots received before this go, except each agent's latest; the health of then, but for what still held; and runs of runbooks.
     pub telemetry_before: Option<Timestamp>,
     /// Log lines received before this go.
     pub logs_before: Option<Timestamp>,
@@ -80,7 +81,7 @@ pub struct Disk {
 /// Everything the hub keeps, and the store itself.
 #[async_trait]
 pub trait Store:
-    Journal + Peers + Calls + People + Accounts + Grants + Notices + Rooms + Messages + Telemetry + Health + Debug
+    Journal + Peers + Calls + People + Accounts + Grants + Notices + Rooms + Messages + Telemetry + Health + Runs + Debug
 {
     /// The hub's id: made when the data directory was.
     fn hub_id(&self) -> HubId;
@@ -100,8 +101,8 @@ pub trait Store:
     }
     /// Removes what has been kept long enough; never the journal. In pieces, like [`Peers::sweep`](crate::Peers::sweep).
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned>;
-    /// Copies the whole store, while it is in use, to a new file.
-    async fn backup(&self, to: &Path) -> Result<()>;
+    /// Copies the whole store, while it is in use, to a new file; with a passphrase, the data key too.
+    async fn backup(&self, to: &Path, passphrase: Option<SecretText>) -> Result<Manifest>;
 }
 
 /// The time, for what nobody passed one in for.

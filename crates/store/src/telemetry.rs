@@ -36,6 +36,30 @@ pub enum Before {
     Snapshot(i64),
 }
 
+/// Which snapshots stand for a time: the last one of each step.
+#[derive(Clone, Debug)]
+pub struct SampleFilter {
+    /// Whose.
+    pub agent: PeerId,
+    /// Which section of them.
+    pub section: String,
+    /// From when on.
+    pub from: Timestamp,
+    /// How long a step is, in milliseconds.
+    pub step_ms: i64,
+}
+
+/// One section of a snapshot that stands for a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleRow {
+    /// When it came.
+    pub at: Timestamp,
+    /// What the hub judged of it, JSON text.
+    pub health: Option<String>,
+    /// What the agent sent of it, exact JSON text.
+    pub body: Option<String>,
+}
+
 /// A log line, from an agent or from the hub about it.
 #[derive(Clone, Debug)]
 pub struct LogRow {
@@ -135,6 +159,9 @@ pub trait Telemetry: Send + Sync {
     async fn latest_snapshot(&self, agent: &PeerId) -> Result<Option<SnapshotRow>>;
     /// Snapshots, newest first, from `before` on.
     async fn snapshots(&self, agent: &PeerId, before: Option<Before>, limit: u32) -> Result<Vec<SnapshotRow>>;
+    /// The last snapshot of each step of time, oldest first; and whether there were more snapshots than are looked at, so
+    /// that the older ones are missing.
+    async fn samples(&self, filter: SampleFilter) -> Result<(Vec<SampleRow>, bool)>;
     /// Log lines in order of arrival.
     async fn logs(&self, filter: LogFilter) -> Result<Vec<LogRow>>;
     /// Takes what may be lost with the last moment.

@@ -56,7 +56,7 @@ async fn a_backup_of_a_running_hub_restores_what_was_there() {
 async fn without_a_passphrase_the_key_stays_where_it_is() {
     let (dir, store) = running().await;
     let (file, again) = (dir.path().join("b"), dir.path().join("again"));
-    store.backup(&file).await.expect("copies");
+    store.backup(&file, None).await.expect("copies");
     let text = fs::read_to_string(store.paths().key.clone()).expect("reads");
     let bytes = fs::read(&file).expect("reads");
     assert!(!bytes.windows(text.trim().len()).any(|w| w == text.trim().as_bytes()));
@@ -74,8 +74,8 @@ async fn without_a_passphrase_the_key_stays_where_it_is() {
 async fn nothing_is_overwritten() {
     let (dir, store) = running().await;
     let file = dir.path().join("b");
-    store.backup(&file).await.expect("copies");
-    assert!(matches!(store.backup(&file).await, Err(StoreError::Exists(_))));
+    store.backup(&file, None).await.expect("copies");
+    assert!(matches!(store.backup(&file, None).await, Err(StoreError::Exists(_))));
     let taken = backup::restore(&file, &store.paths().dir, None, None, backup::Accept::Proven);
     assert!(matches!(taken, Err(StoreError::NotEmpty { .. })), "{taken:?}");
     let left: Vec<_> = fs::read_dir(dir.path()).expect("lists").map(|e| e.expect("an entry").file_name()).collect();
@@ -89,7 +89,7 @@ async fn nothing_is_overwritten() {
 async fn a_damaged_backup_is_found_before_anything_is_restored() {
     let (dir, store) = running().await;
     let (file, again) = (dir.path().join("b"), dir.path().join("again"));
-    store.backup(&file).await.expect("copies");
+    store.backup(&file, None).await.expect("copies");
     store.close().await.expect("closes");
     let good = fs::read(&file).expect("reads");
     let step = good.len() / 23;
@@ -154,7 +154,7 @@ async fn an_interrupted_restore_is_no_place_to_begin_anew_and_can_be_run_again()
 async fn a_restore_goes_on_over_nothing_that_is_not_its_own() {
     let (dir, store) = running().await;
     let file = dir.path().join("b");
-    store.backup(&file).await.expect("copies");
+    store.backup(&file, None).await.expect("copies");
     store.close().await.expect("closes");
     for (n, name) in ["notes.txt", "data.key", "data.key.new", "hub.db"].into_iter().enumerate() {
         let again = dir.path().join(format!("again-{n}"));
@@ -198,7 +198,7 @@ fn forge(file: &Path, forged: &Path, change: impl Fn(&mut serde_json::Value)) {
 async fn a_forged_backup_is_told_by_the_data_key() {
     let (dir, store) = running().await;
     let (file, forged, again) = (dir.path().join("b"), dir.path().join("forged"), dir.path().join("again"));
-    store.backup(&file).await.expect("copies");
+    store.backup(&file, None).await.expect("copies");
     store.close().await.expect("closes");
     let data = dir.path().join("data");
     let made = |file: &Path, dir: Option<&Path>| backup::authenticity(file, None, None, dir);

@@ -21,9 +21,22 @@ export interface Waiting {
 	decide?: (yes: boolean) => Promise<unknown>;
 }
 
+/** What a runbook found within a day, the last time it ran there. */
+export interface Found {
+	/** The run's id. */
+	run: string;
+	machine: string;
+	runbook: string;
+	status: string;
+	titles: string[];
+	at?: string;
+}
+
 const KINDS = new Set(['reset', 'approval', 'pairing', 'agent', 'room', 'finding', 'client']);
 
 class Inbox extends Resource<Waiting[]> {
+	/** What runbooks found: worth a look, but nothing that waits for a decision. */
+	found = $state.raw<Found[]>();
 	readonly approvals = $derived(this.#count((item) => item.kind === 'approval'));
 	readonly others = $derived(this.#count((item) => item.kind !== 'approval'));
 
@@ -46,12 +59,13 @@ class Inbox extends Resource<Waiting[]> {
 }
 
 async function load(): Promise<Waiting[]> {
-	const inbox = await ask(api.GET('/api/inbox'));
+	const read = await ask(api.GET('/api/inbox'));
+	inbox.found = read.findings.filter((one) => 'run' in detail(one)).map(ofRun);
 	return [
-		...inbox.approvals.map(ofApproval),
-		...inbox.pairings.map(ofPairing),
-		...inbox.lobby.map(ofLobby),
-		...inbox.attestation.map(ofAttestation),
+		...read.approvals.map(ofApproval),
+		...read.pairings.map(ofPairing),
+		...read.lobby.map(ofLobby),
+		...read.attestation.map(ofAttestation),
 	];
 }
 
@@ -104,6 +118,18 @@ function ofAttestation(one: One): Waiting {
 		kind: 'attestation',
 		what: 'is not what it was when it enrolled',
 		href: `/machines/${encodeURIComponent(agent)}/manage`,
+	};
+}
+
+function ofRun(one: One): Found {
+	const { run, agent, runbook, status, titles } = detail(one);
+	return {
+		run: text(run),
+		machine: text(agent),
+		runbook: text(runbook),
+		status: text(status),
+		titles: Array.isArray(titles) ? titles.map(text) : [],
+		at: one.at ?? undefined,
 	};
 }
 

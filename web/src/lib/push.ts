@@ -32,6 +32,20 @@ export async function subscribe(vapidKey: string): Promise<PushSubscriptionJSON>
 	return subscription.toJSON();
 }
 
+const HERE = 'notices-here';
+
+/** Which of a person's channels is this browser, as far as it was added here. */
+export function channelHere(user: string): string | undefined {
+	const [whose, channel] = (localStorage.getItem(HERE) ?? '').split(' ');
+	return whose === encodeURIComponent(user) ? channel : undefined;
+}
+
+/** Remembers it, or forgets it. */
+export function rememberHere(user: string, channel: string | undefined): void {
+	if (channel === undefined) localStorage.removeItem(HERE);
+	else localStorage.setItem(HERE, `${encodeURIComponent(user)} ${channel}`);
+}
+
 /** A notice that was clicked leads to its place in a page that is open already. */
 export function followNotices(): void {
 	if (!('serviceWorker' in navigator)) return;

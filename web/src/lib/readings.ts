@@ -54,6 +54,11 @@ export function titled(section: string): string {
 	return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** The runbook `disk-full-runbook` as `Disk full`. */
+export function runbookName(id: string): string {
+	return titled(id.replace(/-runbook$/, '').replaceAll('-', '_'));
+}
+
 /** The field of a section that says most: a percentage before everything else. */
 export function mainField(fields: string[]): string {
 	return fields.find((field) => /percent/.test(field)) ?? fields.find((field) => unitOf(field) !== '') ?? fields[0] ?? '';

@@ -1,4 +1,4 @@
-//! How the fleet's health changes: which sections are not well and since when, what is kept of that, and what runbooks found.
+//! How the fleet's health changes: which sections are not well and since when, and what is kept of that.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,6 @@ use serde::{Deserialize, Serialize};
 const KEPT_EVERY_MS: i64 = 60_000;
 /// Most sections of one agent that are remembered as not well.
 const MAX_SECTIONS: usize = 200;
-/// Most results of runbooks that are remembered; past it the oldest go first.
-const MAX_RUNS: usize = 2_000;
 
 /// A section that is not well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,26 +28,10 @@ pub struct Unwell {
     pub before: Option<Status>,
 }
 
-/// What a runbook found on a machine the last time it ran there.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// Where.
-    pub agent: PeerId,
-    /// Which runbook.
-    pub runbook: String,
-    /// The worst of it.
-    pub status: Status,
-    /// In one line each.
-    pub titles: Vec<String>,
-    /// When.
-    pub at: Timestamp,
-}
-
 /// What is known of all agents.
 #[derive(Debug, Default)]
 pub struct Changes {
     agents: Mutex<HashMap<PeerId, Known>>,
-    runs: Mutex<Vec<Run>>,
 }
 
 #[derive(Debug, Default)]
@@ -118,29 +100,9 @@ impl Changes {
         self.agents().get(agent)?.unwell.get(section).cloned()
     }
 
-    /// A runbook ran on a machine. It replaces what the same one found there before; nothing is left of one that found
-    /// nothing.
-    pub fn ran(&self, agent: &PeerId, runbook: &str, found: Option<(Status, Vec<String>)>, at: Timestamp) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.retain(|run| run.agent != *agent || run.runbook != runbook);
-        if let Some((status, titles)) = found {
-            if runs.len() >= MAX_RUNS {
-                runs.remove(0);
-            }
-            runs.push(Run { agent: agent.clone(), runbook: runbook.to_owned(), status, titles, at });
-        }
-    }
-
-    /// What runbooks found since a time.
-    pub fn runs(&self, since: Timestamp) -> Vec<Run> {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.iter().filter(|run| run.at >= since).cloned().collect()
-    }
-
     /// An agent was removed.
     pub fn forget(&self, agent: &PeerId) {
         self.agents().remove(agent);
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).retain(|run| run.agent != *agent);
     }
 }
 
@@ -170,6 +132,7 @@ impl Known {
                     subject: section.clone(),
                     status,
                     before: was,
+                    run: None,
                     at: now,
                 });
             }

@@ -28,6 +28,33 @@ async fn health_readiness_and_metrics() {
 }
 
 #[tokio::test]
+async fn a_backup_is_made_and_handed_out_whole() {
+    let hub = TestHub::start().await;
+    hub.enrol("pc").await;
+    let ask = async |body: serde_json::Value| {
+        let request = hub.http_client.post(format!("{}/api/backup", hub.http)).bearer_auth(TOKEN).json(&body);
+        request.send().await.expect("answers")
+    };
+    assert_eq!(ask(json!({ "passphrase": "short" })).await.status(), 400);
+    let reply = ask(json!({ "passphrase": "correct horse" })).await;
+    assert_eq!(reply.status(), 200);
+    let bytes = reply.bytes().await.expect("the file");
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("b");
+    std::fs::write(&file, &bytes).expect("writes");
+    let (manifest, summary) = convoke_store::backup::verify(&file).expect("whole");
+    assert!(manifest.has_key());
+    manifest.check_passphrase(&convoke_core::secret::SecretText::new("correct horse")).expect("it opens");
+    let records = hub.journal("kind=hub").await;
+    let record = records.last().expect("a record");
+    assert_eq!((&record["detail"]["what"], &record["who"]), (&json!("backup made"), &json!("operator")), "{record}");
+    assert_eq!(record["detail"]["journal_seq"], json!(summary.last_seq));
+    assert!(!hub.hub().data.join("backup.tmp").exists(), "nothing is left of it");
+    let viewer = hub.token("viewer", "viewer", json!({})).await;
+    assert_eq!(hub.request("POST", "/api/backup", Some(&viewer), Some(json!({}))).await.status, 403);
+}
+
+#[tokio::test]
 async fn metrics_come_in_the_format_that_is_asked_for() {
     let hub = TestHub::start().await;
     for (accept, kind, counter, ends) in [

@@ -140,6 +140,24 @@ async fn a_runbook_finds_a_machine_by_its_name_and_looks_at_each_of_a_list() {
         ["east: 95 % of the processors are in use", "west: 95 % of the processors are in use"]
     );
     assert!(reply.body["probes"]["nutanix.hosts.list:west"].is_object(), "{reply:?}");
+    // What they gave is kept, and can be held against the one before.
+    let runs = hub.get("/api/runs?agent=prism").await.body["runs"].clone();
+    let of = |n: usize| (runs[n]["runbook"].clone(), runs[n]["status"].clone(), runs[n]["titles"][0].clone());
+    let capacity = json!("nutanix-capacity-planning-runbook");
+    let east = json!("east: 95 % of the processors are in use");
+    assert_eq!(of(0), (capacity, json!("warn"), east), "{runs}");
+    let health = format!("/api/runs/{}", runs[1]["id"].as_str().expect("an id"));
+    let kept = hub.get(&health).await.body;
+    assert_eq!((&kept["run"]["status"], &kept["before"]), (&json!("crit"), &Value::Null), "{kept}");
+    assert_eq!(kept["result"]["probes"]["nutanix.vm.stats"]["data"], json!({ "cpuUsagePct": 91 }), "{kept}");
+    let inbox = hub.get("/api/inbox").await.body;
+    assert_eq!(inbox["findings"][0]["detail"]["run"], kept["run"]["id"], "{inbox}");
+    let viewer = hub.token("viewer", "viewer", json!({})).await;
+    let seen = hub.request("GET", &health, Some(&viewer), None).await.body;
+    assert_eq!((&seen["result"], &seen["run"]["status"]), (&Value::Null, &json!("crit")), "not what was read for it");
+    let distant = hub.token("distant", "operator", json!({ "agents": ["elsewhere"] })).await;
+    assert_eq!(hub.request("GET", &health, Some(&distant), None).await.status, 404);
+    assert_eq!(hub.request("GET", "/api/runs", Some(&distant), None).await.body["runs"], json!([]));
     let nobody = run(json!({ "category": "nutanix-vm-health" })).await;
     assert!(nobody.body["error"].as_str().is_some_and(|e| e.contains("one of vm_id, vm_name")), "{nobody:?}");
     let (reply, _) = tokio::join!(

@@ -54,7 +54,15 @@ async fn the_fleets_health_is_known_over_time_and_what_turned_worse_is_told() {
         let seen = hub.request("GET", path, Some(&elsewhere), None).await.body.to_string();
         assert!(!seen.contains("\"crit\":1") && !seen.contains("pc"), "{path} {seen}");
     }
-    // A chart has one section of many snapshots.
+    // A chart has one section, thinned out.
+    let chart = hub.get("/api/agents/pc/history?section=disk&hours=24").await.body;
+    assert_eq!((&chart["step_s"], chart["samples"].as_array().map(Vec::len)), (&json!(300), Some(1)), "{chart}");
+    assert_eq!(
+        (&chart["samples"][0]["status"], &chart["samples"][0]["payload"]["summary"]),
+        (&json!("crit"), &json!("full"))
+    );
+    assert_eq!(hub.get("/api/agents/pc/history?section=disk&hours=721").await.status, 400);
+    assert_eq!(hub.get("/api/agents/pc/history").await.status, 400);
     let disk = hub.get("/api/agents/pc/snapshots?section=disk").await.body;
     assert_eq!(disk["snapshots"][0]["payload"]["summary"], "full");
     assert_eq!(hub.get("/api/agents/pc/snapshots").await.body["snapshots"][0]["payload"], json!(null));

@@ -6,8 +6,11 @@ use crate::sql::{Connection, OptionalExtension as _};
 use crate::sqlite::schema::CURRENT;
 
 /// The steps, each with the version it leads to. The first one makes what SQLite's steps up to there do.
-const MIGRATIONS: &[(u32, &str)] =
-    &[(9, include_str!("migrations/0009_base.sql")), (10, include_str!("migrations/0010_watching.sql"))];
+const MIGRATIONS: &[(u32, &str)] = &[
+    (9, include_str!("migrations/0009_base.sql")),
+    (10, include_str!("migrations/0010_watching.sql")),
+    (11, include_str!("migrations/0011_runs.sql")),
+];
 
 /// Names the lock under which tables are changed: "convoke" in ASCII.
 const LOCK: i64 = 0x0063_6f6e_766f_6b65;

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use async_trait::async_trait;
 use convoke_core::id::HubId;
-use convoke_core::secret::SecretBytes;
+use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_core::time::Timestamp;
 use tokio::sync::oneshot;
 
 use super::telemetry::Bulk;
 use super::writer::{Op, SMALL};
-use super::{SqlStore, calls, health, people, telemetry};
+use super::{SqlStore, calls, health, people, runs, telemetry};
+use crate::backup::Manifest;
 use crate::engine::Data;
 use crate::{Disk, Pruned, Result, Retention, Store, StoreError, StoreStats, backup};
 
@@ -87,6 +88,12 @@ impl Store for SqlStore {
                 (removed, more) = self.queue.run(SMALL, move |tx| health::prune(tx, before)).await?;
                 pruned.other += removed;
             }
+            more = true;
+            while more {
+                let removed;
+                (removed, more) = self.queue.run(SMALL, move |tx| runs::prune(tx, before)).await?;
+                pruned.other += removed;
+            }
         }
         if let Some(before) = retention.logs_before {
             let mut next = Some(0);
@@ -119,11 +126,11 @@ impl Store for SqlStore {
         Ok(pruned)
     }
 
-    async fn backup(&self, to: &Path) -> Result<()> {
+    async fn backup(&self, to: &Path, passphrase: Option<SecretText>) -> Result<Manifest> {
         let (data, to) = (Data { dir: self.paths.dir.clone(), server: self.server.clone() }, to.to_owned());
         let key = SecretBytes::new(*self.key.bytes());
         // Its own connection: it reads for as long as the copy takes.
-        tokio::task::spawn_blocking(move || backup::create(data, &to, None, Some(&key)).map(drop))
+        tokio::task::spawn_blocking(move || backup::create(data, &to, passphrase.as_ref(), Some(&key)))
             .await
             .map_err(|_| StoreError::Closed)?
     }

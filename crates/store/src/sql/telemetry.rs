@@ -2,12 +2,15 @@
 
 use async_trait::async_trait;
 use convoke_core::id::PeerId;
+use convoke_core::json;
 use convoke_core::time::Timestamp;
 
 use super::row::{peer, time};
 use super::writer::{Op, Tx};
 use super::{Connection, OptionalExtension as _, Param as _, Row, SqlStore, Value, params};
-use crate::{Before, LogFilter, LogRow, Lossy, Observer, PAGE_BYTES, Result, SnapshotRow, Telemetry};
+use crate::{
+    Before, LogFilter, LogRow, Lossy, Observer, PAGE_BYTES, Result, SampleFilter, SampleRow, SnapshotRow, Telemetry,
+};
 
 #[async_trait]
 impl Telemetry for SqlStore {
@@ -23,6 +26,10 @@ impl Telemetry for SqlStore {
     async fn snapshots(&self, agent: &PeerId, before: Option<Before>, limit: u32) -> Result<Vec<SnapshotRow>> {
         let agent = agent.clone();
         self.readers.read(move |conn| snapshots(conn, &agent, before, limit)).await
+    }
+
+    async fn samples(&self, filter: SampleFilter) -> Result<(Vec<SampleRow>, bool)> {
+        self.readers.read(move |conn| samples(conn, &filter)).await
     }
 
     async fn logs(&self, filter: LogFilter) -> Result<Vec<LogRow>> {
@@ -190,6 +197,39 @@ pub(super) fn snapshots(
         }
     }
     Ok(snapshots)
+}
+
+/// Most snapshots of an agent that are passed by on the way to the beginning of a time.
+const MAX_PASSED: usize = 200_000;
+
+/// The last snapshot of each step, oldest first; and whether the way back was too long.
+fn samples(conn: &Connection, filter: &SampleFilter) -> Result<(Vec<SampleRow>, bool)> {
+    let Some((num, mut next)) = marks(conn, &filter.agent)? else { return Ok((Vec::new(), false)) };
+    let mut place =
+        conn.prepare_cached("SELECT previous, received_at FROM snapshots WHERE id = ?1 AND agent = ?2")?;
+    let mut whole = conn.prepare_cached("SELECT health, body FROM snapshots WHERE id = ?1")?;
+    let member = |object: &str| json::member(object, &filter.section).map(|part| part.get().to_owned());
+    let (mut samples, mut last_step, mut passed) = (Vec::new(), None, 0);
+    while let Some(id) = next {
+        passed += 1;
+        let at: Option<(Option<i64>, i64)> =
+            place.query_row([id, num], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((previous, received_at)) = at.filter(|(_, at)| *at >= filter.from.millis()) else { break };
+        if passed > MAX_PASSED {
+            samples.reverse();
+            return Ok((samples, true));
+        }
+        next = previous;
+        let step = (received_at - filter.from.millis()).div_euclid(filter.step_ms.max(1));
+        if last_step.replace(step) == Some(step) {
+            continue;
+        }
+        let (health, body): (String, String) = whole.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let at = Timestamp::from_millis(received_at);
+        samples.push(SampleRow { at, health: member(&health), body: member(&body) });
+    }
+    samples.reverse();
+    Ok((samples, false))
 }
 
 /// Log lines in order of arrival.

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_owners.sql"),
     include_str!("migrations/0009_people.sql"),
     include_str!("migrations/0010_watching.sql"),
+    include_str!("migrations/0011_runs.sql"),
 ];
 
 /// The schema this program writes.

@@ -45,7 +45,7 @@ macro_rules! for_backend {
                 a_changed_password_ends_sessions_and_links, a_removed_user_takes_all_along,
                 a_link_is_used_once_and_in_time, a_new_link_voids_the_old, a_cookie_is_changed_in_place,
                 a_passkey_has_one_user, a_token_is_paused_and_goes_on;
-            watching: health_is_known_of_each_moment, a_grant_lasts_until_it_lapses_or_ends,
+            watching: health_is_known_of_each_moment, the_latest_runs_of_each_runbook_stay, one_snapshot_stands_for_a_step, a_grant_lasts_until_it_lapses_or_ends,
                 a_notice_is_claimed_once_per_channel;
             sonde: a_sonde_agent_survives_a_restart, a_sonde_token_is_used_once_and_in_time,
                 a_sonde_name_has_one_holder, a_removed_sonde_agent_frees_its_name;

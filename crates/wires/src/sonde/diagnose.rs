@@ -9,6 +9,7 @@ use convoke_core::door::Door;
 use convoke_core::effect::Effect;
 use convoke_core::event::{Event, FindingEvent, FindingSource};
 use convoke_core::health::Status;
+use convoke_core::id::RunId;
 use convoke_sonde::builtin;
 use convoke_sonde::runbook::{self, Finding, Outcome, Planned, Runbook, Severity};
 use futures_util::StreamExt as _;
@@ -22,6 +23,7 @@ use crate::Wires;
 use convoke_gate::calls::{self, CancelUnlessDone, PlaceError};
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
+use convoke_store::RunRow;
 
 /// Most files that are read from a folder of runbooks.
 const MAX_FILES: usize = 256;
@@ -282,8 +284,9 @@ pub(super) async fn run(
         return Err(first.unwrap_or(PlaceError::Busy("no probe could be run").into()));
     }
     let findings = judge(runbook, told, &values, &results);
-    tell(hub, sonde, &id, &findings);
-    Ok(report(runbook, &sonde.name, &results, findings, started.elapsed()))
+    let diagnosis = report(runbook, &sonde.name, &results, findings, started.elapsed());
+    keep(hub, caller, sonde, &id, &diagnosis).await;
+    Ok(diagnosis)
 }
 
 struct Ran {
@@ -391,18 +394,36 @@ impl Ran {
     }
 }
 
-/// Whoever watches learns what a runbook found that needs a look.
-fn tell(hub: &Wires, sonde: &SondeAgent, runbook: &str, findings: &[Finding]) {
+/// Keeps a run, to be held against the next one, and tells whoever watches what it found that needs a look.
+async fn keep(hub: &Wires, caller: &Caller, sonde: &SondeAgent, runbook: &str, diagnosis: &Diagnosis) {
     let status = |finding: &Finding| match finding.severity {
         Severity::Critical => Some(Status::Crit),
         Severity::Warning => Some(Status::Warn),
         _ => None,
     };
     let at = clock::now();
-    let grave: Vec<_> = findings.iter().filter(|finding| status(finding).is_some()).collect();
+    let grave: Vec<_> = diagnosis.findings.iter().filter(|finding| status(finding).is_some()).collect();
     let worst = grave.iter().filter_map(|finding| status(finding)).max();
-    let titles = grave.iter().take(MAX_TITLES).map(|finding| finding.title.clone()).collect();
-    hub.health.ran(&sonde.id, runbook, worst.map(|status| (status, titles)), at);
+    let run = RunRow {
+        id: RunId::new(clock::uuid()),
+        agent: sonde.id.clone(),
+        runbook: runbook.to_owned(),
+        caller: caller.token.id,
+        at,
+        status: worst.unwrap_or(Status::Ok),
+        titles: grave.iter().take(MAX_TITLES).map(|finding| finding.title.clone()).collect(),
+        summary: diagnosis.shown["meta"]["summaryText"].as_str().unwrap_or_default().to_owned(),
+    };
+    let id = run.id;
+    let mut result = diagnosis.shown.to_string();
+    if result.len() > MAX_KEPT {
+        let (meta, findings) = (&diagnosis.shown["meta"], &diagnosis.shown["findings"]);
+        result = json!({ "meta": meta, "findings": findings, "probes": {}, "truncated": true }).to_string();
+    }
+    // Whoever asked has their answer whether or not it can be kept.
+    if let Err(why) = hub.store.put_run(run, result).await {
+        tracing::error!(%why, agent = %sonde.id, runbook, "cannot keep the run of a runbook");
+    }
     if let Some(status) = worst {
         hub.events.publish(Event::Finding(FindingEvent {
             agent: sonde.id.clone(),
@@ -410,11 +431,14 @@ fn tell(hub: &Wires, sonde: &SondeAgent, runbook: &str, findings: &[Finding]) {
             subject: runbook.to_owned(),
             status,
             before: None,
+            run: Some(id),
             at,
         }));
     }
 }
 
+/// Longest result of a run that is kept whole; of a longer one what the probes gave is left out.
+const MAX_KEPT: usize = 128 * 1024;
 /// Most findings of one run that are shown as waiting for a person.
 const MAX_TITLES: usize = 10;
 

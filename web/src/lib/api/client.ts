@@ -79,10 +79,11 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
 }
 
 /** What a door answers with as a file. */
-export async function download(path: string): Promise<Blob> {
+export async function download(path: string, { method = 'GET', body }: { method?: string; body?: unknown } = {}): Promise<Blob> {
 	const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
+	if (body !== undefined) headers['content-type'] = 'application/json';
 	return ask<Blob>(
-		fetch(path, { headers }).then(async (response) =>
+		fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }).then(async (response) =>
 			response.ok ? { data: await response.blob(), response } : { error: parse(await response.text()), response },
 		),
 	);

@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest';
-import { compare, type Result, worstFirst } from './runs';
+import { compare, dataOf, worstFirst } from './runs';
 
-const result = (data: unknown): Result => ({ state: 'ok', summary: '', findings: [], data });
+test('what a probe gave is held against the one before, of the same and nothing else', () => {
+	expect(compare('disk', 'a', { used: 1 }).had).toBe(false);
+	expect(compare('disk', 'b', { used: 2 }).had).toBe(false);
+	expect(compare('disk', 'a', { used: 1 })).toMatchObject({ had: true, isSame: true });
+	expect(compare('disk', 'a', { used: 3 })).toEqual({ had: true, isSame: false, was: { used: 1 } });
+	expect(compare('load', 'a', { used: 3 }).had).toBe(false);
+});
 
-test('a run is held against the one before, of the same and nothing else', () => {
-	expect(compare('disk', 'a', result({ used: 1 }))).toBeUndefined();
-	expect(compare('disk', 'b', result({ used: 2 }))).toBeUndefined();
-	expect(compare('disk', 'a', result({ used: 1 }))?.isSame).toBe(true);
-	expect(compare('disk', 'a', result({ used: 3 }))).toEqual({ isSame: false, was: { used: 1 } });
-	expect(compare('load', 'a', result({ used: 3 }))).toBeUndefined();
+test('a run is what each probe gave, or why it gave nothing', () => {
+	const probes = { a: { status: 'ok', data: 1 }, b: { status: 'error', error: 'away' }, c: { status: 'skipped', reason: 'no' }, d: { status: 'timeout' } };
+	expect(dataOf({ probes })).toEqual({ a: 1, b: 'away', c: 'no', d: 'timeout' });
 });
 
 test('the worst findings stand first', () => {

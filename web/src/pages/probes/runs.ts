@@ -19,6 +19,8 @@ export interface Result {
 	data?: unknown;
 	ms?: number;
 	approval?: string;
+	/** The id of the runbook, of a run of one. */
+	runbook?: string;
 }
 
 export interface Runbook {
@@ -29,8 +31,8 @@ export interface Runbook {
 	one_of?: string[];
 }
 
-interface Diagnosis {
-	meta: { summaryText: string; durationMs: number };
+export interface Diagnosis {
+	meta: { summaryText: string; durationMs: number; runbookId: string };
 	probes: Record<string, { status: string; data?: unknown; error?: string; reason?: string }>;
 	findings: Finding[];
 }
@@ -55,26 +57,85 @@ export async function runProbe(machine: string, probe: string, args: Args): Prom
 
 export async function runRunbook(machine: string, category: string): Promise<Result> {
 	try {
-		const { meta, probes, findings } = await send<Diagnosis>('POST', '/api/v1/diagnose', { agent: machine, category });
-		const data = Object.fromEntries(
-			Object.entries(probes).map(([name, { status, data, error, reason }]) => [name, data ?? error ?? reason ?? status]),
-		);
-		return { state: 'ok', summary: meta.summaryText, findings, data, ms: meta.durationMs };
+		const diagnosis = await send<Diagnosis>('POST', '/api/v1/diagnose', { agent: machine, category });
+		const { meta, findings } = diagnosis;
+		return { state: 'ok', summary: meta.summaryText, findings, data: dataOf(diagnosis), ms: meta.durationMs, runbook: meta.runbookId };
 	} catch (why) {
 		return { state: 'failed', summary: asFailure(why).message, findings: [] };
 	}
 }
 
-/** What was found last, by what was run and where; for as long as the page is open. */
+/** What each probe of a run gave: its data, or why there is none. */
+export function dataOf({ probes }: Pick<Diagnosis, 'probes'>): Record<string, unknown> {
+	return Object.fromEntries(
+		Object.entries(probes).map(([name, { status, data, error, reason }]) => [name, data ?? error ?? reason ?? status]),
+	);
+}
+
+/** A run of a runbook that the hub kept. */
+export interface Run {
+	id: string;
+	agent: string;
+	runbook: string;
+	who?: string;
+	at: string;
+	status: string;
+	titles: string[];
+	summary: string;
+}
+
+export interface ShownRun {
+	run: Run;
+	/** Absent for who may not read it. */
+	result?: Diagnosis & { truncated?: boolean };
+	/** The one before it. */
+	before?: string;
+}
+
+export const oneRun = (id: string) => send<ShownRun>('GET', `/api/runs/${encodeURIComponent(id)}`);
+
+/** The runs of a runbook on a machine that the hub kept, newest first. */
+export async function runsOf(machine: string, runbook: string, limit: number): Promise<Run[]> {
+	const query = new URLSearchParams({ agent: machine, runbook, limit: String(limit) });
+	return (await send<{ runs: Run[] }>('GET', `/api/runs?${query}`)).runs;
+}
+
+/** How a result differs from the one before. */
+export interface Compared {
+	/** Whether there was one before. */
+	had: boolean;
+	isSame: boolean;
+	was: unknown;
+	/** When that was, of a run that the hub kept. */
+	at?: string;
+	/** The run, where the hub kept it. */
+	run?: string;
+}
+
+/** What probes gave last, by what was run and where; for as long as the page is open. */
 const before = new Map<string, unknown>();
 
-/** Keeps a result, and says whether it is the same as the one before; undefined the first time. */
-export function compare(what: string, machine: string, result: Result): { isSame: boolean; was: unknown } | undefined {
+/** Keeps what a probe gave, and holds it against the one before. */
+export function compare(what: string, machine: string, data: unknown): Compared {
 	const key = `${what} ${machine}`;
 	const had = before.has(key);
 	const was = before.get(key);
-	before.set(key, result.data);
-	return had ? { isSame: JSON.stringify(was) === JSON.stringify(result.data), was } : undefined;
+	before.set(key, data);
+	return { had, isSame: isSame(was, data), was };
+}
+
+/** Holds a run that just ended against the one that the hub kept before, from whichever browser it was run. */
+export async function compareRun(machine: string, result: Result): Promise<Compared | undefined> {
+	if (!result.runbook) return undefined;
+	const [run, earlier] = await runsOf(machine, result.runbook, 2);
+	const kept = earlier && (await oneRun(earlier.id)).result;
+	if (!kept || kept.truncated) return run && { had: false, isSame: true, was: undefined, run: run.id };
+	const was = dataOf(kept);
+	return { had: true, isSame: isSame(was, result.data), was, at: earlier.at, run: run?.id };
+}
+
+export function isSame(a: unknown, b: unknown): boolean {
+	return JSON.stringify(a) === JSON.stringify(b);
 }
 
 const RANK = ['critical', 'error', 'warning', 'info', 'ok'];

@@ -200,6 +200,34 @@ async fn a_browser_is_told_by_web_push() {
 }
 
 #[tokio::test]
+async fn a_browser_that_its_push_service_forgot_is_removed() {
+    let hub = TestHub::with(&[("notices.allow_hosts", "127.0.0.1")]).await;
+    let _pc = hub.agent("pc").await.echo();
+    let (mut anna, _) = anna(&hub).await;
+    let own = PrivateKey::generate(&ECDH_P256).expect("a key");
+    let public = BASE64.encode(own.compute_public_key().expect("public").as_ref());
+    let auth: [u8; 16] = convoke_gate::clock::random();
+    for status in ["404 Not Found", "410 Gone"] {
+        let (push, mut at_push) = server(status).await;
+        let keys = json!({ "p256dh": public, "auth": BASE64.encode(auth) });
+        let subscription = json!({ "endpoint": format!("{push}/send/x"), "keys": keys });
+        let id = add(&mut anna, json!({ "kind": "push", "name": "laptop", "subscription": subscription })).await;
+        asked(&hub, "claude", "shell_exec").await;
+        at_push.recv().await.expect("tried");
+        let ended =
+            |page: &Value| page["records"].to_string().contains(&id) && page.to_string().contains("notices ended");
+        hub.until("/api/journal?kind=user&limit=1000", ended).await;
+        hub.until("/api/notices?user=anna", |list| list["channels"] == json!([])).await;
+    }
+    // Another kind of place may be back tomorrow.
+    let (hook, mut at_hook) = server("410 Gone").await;
+    let id = add(&mut anna, json!({ "kind": "webhook", "url": hook })).await;
+    assert_eq!(anna.post(&format!("/api/notices/{id}/test"), json!({})).await.status, 502);
+    at_hook.recv().await.expect("tried");
+    assert_eq!(anna.get("/api/notices").await.body["channels"][0]["failures"], 1);
+}
+
+#[tokio::test]
 async fn notices_go_to_no_private_address_and_follow_no_redirect() {
     let hub = TestHub::start().await;
     let mut anna = signed_in(&hub, "anna", "admin", json!({ "approve": true })).await;
