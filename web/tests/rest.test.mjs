@@ -228,6 +228,21 @@ test('anything is gone to by a few letters', () =>
 		await page.getByLabel('Search the messages').waitFor();
 		assert.equal(new URL(page.url()).pathname, '/machines/desk/logs');
 		await page.keyboard.press('Control+k');
+		await box.fill('desk fs_se');
+		await page.getByRole('option', { name: /desk fs_search/ }).click();
+		await page.getByLabel('pattern').waitFor();
+		for (const [text, option] of [['standup', /standup/], ['claude', /claude.*Assistant/], ['runbook cen', /Runbook census/], ['backup', /Make a backup/], ['confirm', /Confirm rules/]]) {
+			await page.keyboard.press('Control+k');
+			await box.fill(text);
+			await page.getByRole('option', { name: option }).waitFor();
+			await page.keyboard.press('Escape');
+		}
+		await page.keyboard.press('Control+k');
+		await box.fill('dark');
+		await page.getByRole('option', { name: /Dark colours/ }).waitFor();
+		await page.keyboard.press('Enter');
+		await page.waitForFunction(() => document.documentElement.dataset.theme === 'dark');
+		await page.keyboard.press('Control+k');
 		await box.fill('tok');
 		await page.keyboard.press('Escape');
 		await box.waitFor({ state: 'hidden' });

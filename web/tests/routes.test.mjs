@@ -27,6 +27,8 @@ const ROUTES = [
 	['approvals-all', '/approvals?state=all', 'Approvals'],
 	['approval', 'approval', 'Approvals'],
 	['journal', '/journal', 'Journal'],
+	['calls', '/calls', 'Calls'],
+	['logs-all', '/logs', 'Logs of all machines'],
 	['story', 'story', 'shell_exec on evil'],
 	['verify', '/journal/verify', 'Verify the journal'],
 	['probes', '/probes?way=probe', 'Probes and runbooks'],

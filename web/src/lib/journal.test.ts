@@ -5,8 +5,10 @@ const base: JournalRecord = { hub_id: 'h', seq: 1, at: '2026-01-01T00:00:00Z', k
 
 test('a record says in one line what it is about', () => {
 	expect(told({ ...base, tool: 'fs_list', target: 'pc-1' })).toBe('fs_list on pc-1');
-	expect(told({ ...base, kind: 'trust', target: 'pc-1', detail: { what: 'revoked' } })).toBe('revoked · pc-1');
-	expect(told({ ...base, kind: 'hub' })).toBe('hub');
+	expect(told({ ...base, kind: 'trust', target: 'pc-1', detail: { what: 'revoked' } })).toBe('Machine pc-1: revoked');
+	expect(told({ ...base, kind: 'hub' })).toBe('Hub');
+	expect(told({ ...base, kind: 'user', detail: { what: 'added', user: 'anna' } })).toBe('User anna: added');
+	expect(told({ ...base, kind: 'auth', target: 'pc-1' })).toBe('pc-1: signed in');
 });
 
 test('refusals are told from outcomes', () => {

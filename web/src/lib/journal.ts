@@ -92,11 +92,31 @@ export function isRefusal(record: JournalRecord): boolean {
 	return record.decision === 'denied' || record.decision === 'blocked' || record.decision === 'rejected' || record.kind === 'refusal';
 }
 
+/** What a record is about, by its kind. */
+const NOUNS: Record<string, string> = {
+	approval: 'Approval',
+	auth: '',
+	enrol: 'Machine',
+	grant: 'Grant',
+	hub: 'Hub',
+	pairing: 'Client',
+	policy: 'Policy',
+	refusal: 'Refused',
+	token: 'Token',
+	trust: 'Machine',
+	user: 'User',
+};
+/** Where its record names what it is about. */
+const NAMES = ['user', 'token', 'name', 'room', 'participant', 'identifier'];
+
 /** What a record says, in one line. */
 export function told(record: JournalRecord): string {
-	const what = typeof record.detail?.what === 'string' ? record.detail.what : undefined;
 	if (record.tool) return `${record.tool}${record.target ? ` on ${record.target}` : ''}`;
-	return [what ?? record.kind, record.target].filter(Boolean).join(' · ');
+	const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+	const name = record.target ?? NAMES.map((key) => text(record.detail?.[key])).find((one) => one !== undefined) ?? record.rule;
+	const what = text(record.detail?.what) ?? (record.kind === 'auth' ? 'signed in' : undefined);
+	const about = [NOUNS[record.kind] ?? record.kind, name].filter(Boolean).join(' ');
+	return what ? `${about}: ${what}` : about;
 }
 
 /** The badge that a record ends with: what was decided, or how it went. */

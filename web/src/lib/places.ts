@@ -2,8 +2,11 @@
 
 export interface Place {
 	title: string;
-	href: string;
 	hint: string;
+	/** Where it is; an action, if absent. */
+	href?: string;
+	/** What it does. */
+	run?: () => void;
 }
 
 /** The places that fit best: those whose words begin with what was written before those that only contain it. */

@@ -44,18 +44,24 @@ export interface Principal {
 export const EFFECTS = ['observe', 'interact', 'manage'] as const;
 export type Effect = (typeof EFFECTS)[number];
 
+/** The doors that a principal can come through: a session is good on the page and in rooms, a token where its scopes say. */
+function doorsOf({ kind, scopes }: Principal): readonly string[] {
+	if (kind === 'user') return ['page', 'room'];
+	return scopes.doors ?? ['http', 'mcp', 'cli', 'room'];
+}
+
 /** What a principal may do with calls of an effect: not at all, with a person's yes (sometimes), or freely. */
 export function may(principal: Principal, effect: Effect, rules: ConfirmRule[]): 'no' | 'asks' | 'may ask' | 'yes' {
 	if (principal.role === 'viewer' && effect !== 'observe') return 'no';
 	if (principal.scopes.effects && !principal.scopes.effects.includes(effect)) return 'no';
-	const door = principal.kind === 'assistant' ? 'mcp' : undefined;
+	const doors = doorsOf(principal);
 	const about = rules.filter(
 		(rule) =>
 			(!rule.effects || rule.effects.includes(effect)) &&
 			fits(rule.callers, principal.name) &&
-			(!rule.doors || door === undefined || rule.doors.includes(door)),
+			(!rule.doors || rule.doors.some((door: string) => doors.includes(door))),
 	);
-	const isAlways = (rule: ConfirmRule) => !rule.tools && !rule.agents && !rule.tags && (!rule.doors || door !== undefined);
+	const isAlways = (rule: ConfirmRule) => !rule.tools && !rule.agents && !rule.tags && (!rule.doors || doors.every((door) => rule.doors?.some((one: string) => one === door)));
 	if (about.some(isAlways)) return 'asks';
 	return about.length > 0 ? 'may ask' : 'yes';
 }
