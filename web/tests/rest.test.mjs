@@ -80,7 +80,7 @@ test('what a runbook found is on Home, with the run behind it, and held against 
 		await page.getByRole('link', { name: /It has \d+ processors on this-machine/ }).click();
 		await page.getByRole('heading', { name: 'Census on this-machine' }).waitFor();
 		await page.getByText('Use them.').waitFor();
-		await page.getByText('system.cpu.usage').click();
+		await page.getByText('system.cpu.usage', { exact: true }).click();
 		await page.getByRole('region', { name: 'what system.cpu.usage gave' }).waitFor();
 		await isAccessible(page, 'a run');
 	});

@@ -157,6 +157,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How one section of an agent was: at most 288 samples over the hours asked for, each the last of its step. */
+        get: operations["get_api_agents_id_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{id}/revoke": {
         parameters: {
             query?: never;
@@ -305,6 +322,23 @@ export interface paths {
         put?: never;
         /** Approve or deny someone else's call. */
         post: operations["post_api_approvals_id"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/backup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a backup of the hub while it runs, and download it. One at a time. */
+        post: operations["post_api_backup"];
         delete?: never;
         options?: never;
         head?: never;
@@ -946,6 +980,40 @@ export interface paths {
         put?: never;
         /** Show where a message of this rule would go. Nothing is sent. */
         post: operations["post_api_rules_rule_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List runs of runbooks, newest first. */
+        get: operations["get_api_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One run of a runbook, with what each probe gave. */
+        get: operations["get_api_runs_id"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1727,6 +1795,14 @@ export interface components {
             /** @description The tool. */
             tool: string;
         };
+        /** @description What goes into a backup. */
+        BackupRequest: {
+            /**
+             * @description Includes the data key, sealed under this passphrase (at least 8 characters). Without it the key must be kept
+             *     elsewhere.
+             */
+            passphrase?: string | null;
+        };
         /** @description Why a call did not succeed. */
         CallFailure: {
             /** @description The agent's code, or the hub's: `offline`, `timeout`, `disconnected`, `too_large`, `busy`, `blocked`, … */
@@ -2212,7 +2288,7 @@ export interface components {
             attestation: components["schemas"]["Waiting"][];
             /**
              * @description Sections of an agent's health that are not well (`detail`: `agent`, `section`, `status`, `before`), and what runbooks
-             *     found within a day (`agent`, `runbook`, `status`, `titles`); the worst first.
+             *     found within a day (`agent`, `runbook`, `status`, `titles`, `run`: its id); the worst first.
              */
             findings: components["schemas"]["Waiting"][];
             /** @description People who wait in the lobby of a room. */
@@ -2704,6 +2780,44 @@ export interface components {
             online: string[];
             target?: components["schemas"]["Target"] | null;
         };
+        /** @description Runs of runbooks. The latest five of each on each agent are kept. */
+        RunList: {
+            /** @description Pass as `after` for the next page; absent on the last one. */
+            next?: string | null;
+            /** @description Newest first. */
+            runs: components["schemas"]["RunView"][];
+        };
+        /** @description One run with what it gave. */
+        RunShown: {
+            /** @description The run of the same runbook there before this one. */
+            before?: string | null;
+            /**
+             * @description What `POST /api/v1/diagnose` answered then. Absent for who may not read all that was read for it: viewers, and
+             *     tokens for some tools only, unless they asked for it themselves.
+             */
+            result?: Record<string, never> | null;
+            /** @description The run. */
+            run: components["schemas"]["RunView"];
+        };
+        /** @description One run of a runbook on an agent. */
+        RunView: {
+            /** @description Where. */
+            agent: string;
+            /** @description When it ended. */
+            at: components["schemas"]["Time"];
+            /** @description Its id. */
+            id: string;
+            /** @description Which runbook. */
+            runbook: string;
+            /** @description The worst of what it found. */
+            status: components["schemas"]["Health"];
+            /** @description In a sentence. */
+            summary: string;
+            /** @description What it found that needs a look, in one line each. */
+            titles: string[];
+            /** @description Who asked for it; absent where nobody has that id any more. */
+            who?: string | null;
+        };
         /** @description The scopes of a token; an absent list narrows nothing. */
         Scopes: {
             /** @description Agents by id, globs allowed. */
@@ -2730,6 +2844,27 @@ export interface components {
             tools?: string[] | null;
         };
         Secret: string;
+        /** @description How one section of an agent was over time. */
+        SectionHistory: {
+            /** @description From the oldest on; none for a time without a snapshot. */
+            samples: components["schemas"]["SectionSample"][];
+            /**
+             * Format: int64
+             * @description For how many seconds a sample stands.
+             */
+            step_s: number;
+            /** @description There were too many snapshots to look at: the older ones are missing. */
+            truncated?: boolean;
+        };
+        /** @description A section at one time. */
+        SectionSample: {
+            /** @description When the hub received it. */
+            at: components["schemas"]["Time"];
+            /** @description What the agent sent of it last in this step. */
+            payload?: Record<string, never> | null;
+            /** @description The worst that it was in this step. */
+            status: components["schemas"]["Health"];
+        };
         /** @description A message to clients. */
         SendMessage: {
             /** @description The content. */
@@ -4230,6 +4365,96 @@ export interface operations {
             };
         };
     };
+    get_api_agents_id_history: {
+        parameters: {
+            query: {
+                /** @description How many hours back (1 to 720, which is 30 days; 24 by default). */
+                hours?: number;
+                /** @description Which section. */
+                section: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SectionHistory"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     post_api_agents_id_revoke: {
         parameters: {
             query?: never;
@@ -5131,6 +5356,120 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    post_api_backup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BackupRequest"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It conflicts with the present state. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description As asked. */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
                 };
             };
         };
@@ -9263,6 +9602,174 @@ export interface operations {
             };
             /** @description The body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_runs: {
+        parameters: {
+            query?: {
+                /** @description Only those before this run: a run's id, or `next` of the previous page. */
+                after?: string;
+                /** @description Only on this agent. */
+                agent?: string;
+                /** @description Most runs to return (1 to 1000; 100 by default). */
+                limit?: number;
+                /** @description Only of this runbook, by its id. */
+                runbook?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunList"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_runs_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunShown"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
