@@ -1,6 +1,9 @@
 // A machine's page: every part of it, live.
 
 import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { enter, inBrowser, isHarmless, picture, visit } from './browser.mjs';
 import { HOSTILE, snapshot, startHouse } from './house.mjs';
@@ -37,6 +40,31 @@ test('telemetry and log lines are on the screen as they come', () =>
 		house.desk.log('info', 'PAPER is back');
 		await page.getByText('PAPER is back').waitFor();
 		assert.equal(await page.getByText('nothing to see').count(), 0);
+	}));
+
+test('a file is copied to a machine and back', () =>
+	inBrowser(async (page) => {
+		const folder = mkdtempSync(join(tmpdir(), 'convoke-copy-'));
+		try {
+			const there = `/machines/this-machine/files?path=${encodeURIComponent(folder)}`;
+			await enter(page, hub, 'anna', there);
+			await page.getByText('This folder is empty').waitFor();
+			await page.getByLabel('Put a file of yours here').setInputFiles({ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('hello, machine\n') });
+			await page.getByRole('button', { name: 'Upload it' }).click();
+			await page.getByRole('link', { name: 'note.txt' }).click();
+			assert.equal(readFileSync(join(folder, 'note.txt'), 'utf8'), 'hello, machine\n');
+			await page.getByText('hello, machine').waitFor();
+			const coming = page.waitForEvent('download');
+			await page.getByRole('button', { name: 'Download it' }).click();
+			const file = await coming;
+			assert.equal(file.suggestedFilename(), 'note.txt');
+			assert.equal(readFileSync(await file.path(), 'utf8'), 'hello, machine\n');
+			await visit(page, `/machines/this-machine/files?path=%2Fetc&file=${encodeURIComponent('/etc/shadow')}`);
+			await page.getByRole('button', { name: 'Download it' }).click();
+			await page.getByRole('alert').first().waitFor();
+		} finally {
+			rmSync(folder, { recursive: true, force: true });
+		}
 	}));
 
 test('processes, services, files and the screen', () =>

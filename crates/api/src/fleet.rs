@@ -116,12 +116,13 @@ pub struct SectionSample {
 }
 
 /// A query for a section's history.
-#[derive(Clone, Debug, Serialize, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct SectionHistoryQuery {
-    /// Which section.
-    pub section: String,
+    /// Which section; it must be named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
     /// How many hours back (1 to 720, which is 30 days; 24 by default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hours: Option<u32>,

@@ -34,6 +34,7 @@ pub async fn history(
     QueryOf(query): QueryOf<SectionHistoryQuery>,
 ) -> Result<Json<SectionHistory>, ApiError> {
     let agent = in_reach(&hub, &caller, &id).await?.id.clone();
+    let section = query.section.ok_or_else(|| ApiError::bad_request("`section` is missing"))?;
     let hours = query.hours.unwrap_or(24);
     if !(1..=MAX_HOURS).contains(&hours) {
         return Err(ApiError::bad_request(format!("`hours` must be from 1 to {MAX_HOURS}")));
@@ -43,8 +44,8 @@ pub async fn history(
     // On whole steps, so that a chart that is read anew does not waver; the last one is not over.
     let from = Timestamp::from_millis((now.millis().div_euclid(step_ms) + 1 - SAMPLES) * step_ms);
     let changes = hub.store.health_changes(Some(&agent), from, now, MAX_CHANGES).await?;
-    let changes: Vec<_> = changes.iter().map(|row| (row.at.millis(), status_of(row, &query.section))).collect();
-    let filter = SampleFilter { agent, section: query.section, from, step_ms };
+    let changes: Vec<_> = changes.iter().map(|row| (row.at.millis(), status_of(row, &section))).collect();
+    let filter = SampleFilter { agent, section, from, step_ms };
     let (rows, truncated) = hub.store.samples(filter).await?;
     let samples =
         rows.into_iter().map(|row| sample(row, &changes, from.millis(), step_ms)).collect::<Result<_, _>>()?;

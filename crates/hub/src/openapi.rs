@@ -84,7 +84,7 @@ fn sonde_error() -> RefOr<Schema> {
 }
 
 /// What every door may answer besides what it is for, so that no handler has to repeat it.
-const REFUSALS: [(&str, &str); 11] = [
+const REFUSALS: [(&str, &str); 12] = [
     ("400", "A parameter or the body is invalid."),
     ("401", "The token is missing or not valid."),
     ("403", "The token's role or scopes do not include this."),
@@ -96,6 +96,7 @@ const REFUSALS: [(&str, &str); 11] = [
     ("429", "Too many calls, or too many wrong tokens from this address."),
     ("502", "What it was sent to did not take it."),
     ("503", "The hub is busy, stopping, or cannot write."),
+    ("507", "The disk has not enough space for it."),
 ];
 
 fn add_refusals(path: &str, operation: &mut Operation) {
@@ -106,7 +107,7 @@ fn add_refusals(path: &str, operation: &mut Operation) {
             "403" | "421" | "429" | "503" => is_api,
             "404" => path.contains('{'),
             "408" | "413" => has_body,
-            "409" | "502" => false,
+            "409" | "502" | "507" => false,
             _ => true,
         };
         if may_be && !operation.responses.responses.contains_key(status) {

@@ -145,7 +145,7 @@ async fn a_runbook_finds_a_machine_by_its_name_and_looks_at_each_of_a_list() {
     let of = |n: usize| (runs[n]["runbook"].clone(), runs[n]["status"].clone(), runs[n]["titles"][0].clone());
     let capacity = json!("nutanix-capacity-planning-runbook");
     let east = json!("east: 95 % of the processors are in use");
-    assert_eq!(of(0), (capacity, json!("warn"), east), "{runs}");
+    assert_eq!(of(0), (capacity, json!("crit"), east), "{runs}");
     let health = format!("/api/runs/{}", runs[1]["id"].as_str().expect("an id"));
     let kept = hub.get(&health).await.body;
     assert_eq!((&kept["run"]["status"], &kept["before"]), (&json!("crit"), &Value::Null), "{kept}");

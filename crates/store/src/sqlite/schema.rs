@@ -283,8 +283,17 @@ mod tests {
     }
 
     #[test]
+    fn step_11_adds_runs_and_keeps_the_agents() {
+        check(
+            11,
+            "INSERT INTO agents (id, trust, created_at) VALUES ('pc', 'trusted', 1);",
+            "SELECT (SELECT count(*) FROM agents) = 1 AND count(*) = 1 FROM sqlite_schema WHERE name = 'runs'",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 10, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 11, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

@@ -89,6 +89,17 @@ export async function download(path: string, { method = 'GET', body }: { method?
 	);
 }
 
+/** Gives a door a file. */
+export async function upload(path: string, file: Blob): Promise<unknown> {
+	const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
+	return ask<unknown>(
+		fetch(path, { method: 'PUT', headers, body: file }).then(async (response) => {
+			const parsed = parse(await response.text());
+			return response.ok ? { data: parsed, response } : { error: parsed, response };
+		}),
+	);
+}
+
 function parse(text: string): unknown {
 	try {
 		return JSON.parse(text);
