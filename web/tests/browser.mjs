@@ -25,15 +25,48 @@ export const PASSWORD = 'correct horse battery';
 /** Where pictures of the pages are left. */
 export const PICTURES = process.env.PAGE_PICTURES ?? join(import.meta.dirname, '../../target/page');
 
+const PROGRAM = { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS };
+/** A browser that nobody needs for so long is closed. */
+const IDLE_MS = 300;
+
+let browser;
+let users = 0;
+
+/** A window with an empty profile, in the one browser of this process. */
+async function ownWindow(options) {
+	users += 1;
+	browser ??= chromium.launch(PROGRAM);
+	const context = await (await browser).newContext(options);
+	const close = async () => {
+		await context.close();
+		users -= 1;
+		setTimeout(async () => {
+			if (users > 0) return;
+			const idle = browser;
+			browser = undefined;
+			await (await idle)?.close();
+		}, IDLE_MS);
+	};
+	return { context, close };
+}
+
+/** A browser of its own, for what there is not in a window that forgets everything: push. */
+async function ownBrowser(options) {
+	const profile = mkdtempSync(join(tmpdir(), 'convoke-chromium-'));
+	const context = await chromium.launchPersistentContext(profile, { ...PROGRAM, ...options });
+	const close = async () => {
+		await context.close();
+		rmSync(profile, { recursive: true, force: true });
+	};
+	return { context, close };
+}
+
 /**
  * Does something in a browser with an empty profile. Fails on any breach of the page's policy, any uncaught error, and
  * any request that left the hub.
  */
-export async function inBrowser(body, { width = 1280, height = 800, colorScheme = 'light', hasTouch = false } = {}) {
-	const profile = mkdtempSync(join(tmpdir(), 'convoke-chromium-'));
-	const context = await chromium.launchPersistentContext(profile, {
-		executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-		args: FLAGS,
+export async function inBrowser(body, { width = 1280, height = 800, colorScheme = 'light', hasTouch = false, isOwn = false } = {}) {
+	const { context, close } = await (isOwn ? ownBrowser : ownWindow)({
 		viewport: { width, height },
 		colorScheme,
 		hasTouch,
@@ -51,8 +84,7 @@ export async function inBrowser(body, { width = 1280, height = 800, colorScheme 
 		await picture(context.pages()[0], 'failed').catch(() => {});
 		throw why;
 	} finally {
-		await context.close();
-		rmSync(profile, { recursive: true, force: true });
+		await close();
 	}
 }
 

@@ -44,7 +44,7 @@ test('a pushed notice is shown once for each thing, with its words as text', () 
 		await deliver('no JSON at all');
 		await until(async () => (await shown()).length === 2, 'what is no notice is shown as nothing more than that');
 		assert.deepEqual((await shown()).find(({ tag }) => tag === 'notice'), { title: 'Convoke', body: '', tag: 'notice', url: '/' });
-	}));
+	}, { isOwn: true }));
 
 test('the page can be installed', () =>
 	inBrowser(async (page, context) => {

@@ -1,5 +1,5 @@
-// Runs the browser tests: every file here whose name ends in `.test.mjs`, one after the other, each against a hub of its
-// own. Arguments choose files by a part of their name.
+// Runs the browser tests: every file here whose name ends in `.test.mjs`, two at a time, each against a hub and in a
+// browser of its own. Arguments choose files by a part of their name.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -18,7 +18,7 @@ if (files.length === 0) {
 }
 const seconds = Number(process.env.PAGE_TESTS_MOST_S ?? 900);
 // Machines of the tests' own speak WebSocket, which Node 20 has behind a flag and later ones without.
-const args = ['--experimental-websocket', '--test', '--test-concurrency=1', '--test-timeout=120000', '--test-reporter=spec', ...files];
+const args = ['--experimental-websocket', '--test', '--test-concurrency=2', '--test-timeout=120000', '--test-reporter=spec', ...files];
 const run = spawnSync(process.execPath, args, { stdio: 'inherit', timeout: seconds * 1000 });
 if (run.error) console.error(`the tests did not end within ${seconds} s`);
 process.exit(run.status ?? 1);

@@ -9,6 +9,7 @@ test('a record says in one line what it is about', () => {
 	expect(told({ ...base, kind: 'hub' })).toBe('Hub');
 	expect(told({ ...base, kind: 'user', detail: { what: 'added', user: 'anna' } })).toBe('User anna: added');
 	expect(told({ ...base, kind: 'auth', target: 'pc-1' })).toBe('pc-1: signed in');
+	expect(told({ ...base, kind: 'auth', who: 'anna', detail: { what: 'signed in' } })).toBe('anna: signed in');
 });
 
 test('refusals are told from outcomes', () => {

@@ -113,7 +113,7 @@ const NAMES = ['user', 'token', 'name', 'room', 'participant', 'identifier'];
 export function told(record: JournalRecord): string {
 	if (record.tool) return `${record.tool}${record.target ? ` on ${record.target}` : ''}`;
 	const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
-	const name = record.target ?? NAMES.map((key) => text(record.detail?.[key])).find((one) => one !== undefined) ?? record.rule;
+	const name = record.target ?? NAMES.map((key) => text(record.detail?.[key])).find((one) => one !== undefined) ?? record.rule ?? (record.kind === 'auth' ? record.who : undefined);
 	const what = text(record.detail?.what) ?? (record.kind === 'auth' ? 'signed in' : undefined);
 	const about = [NOUNS[record.kind] ?? record.kind, name].filter(Boolean).join(' ');
 	return what ? `${about}: ${what}` : about;

@@ -151,7 +151,7 @@ async fn a_runbook_finds_a_machine_by_its_name_and_looks_at_each_of_a_list() {
     assert_eq!((&kept["run"]["status"], &kept["before"]), (&json!("crit"), &Value::Null), "{kept}");
     assert_eq!(kept["result"]["probes"]["nutanix.vm.stats"]["data"], json!({ "cpuUsagePct": 91 }), "{kept}");
     let inbox = hub.get("/api/inbox").await.body;
-    assert_eq!(inbox["findings"][0]["detail"]["run"], kept["run"]["id"], "{inbox}");
+    assert_eq!(inbox["findings"][1]["detail"]["run"], kept["run"]["id"], "{inbox}");
     let viewer = hub.token("viewer", "viewer", json!({})).await;
     let seen = hub.request("GET", &health, Some(&viewer), None).await.body;
     assert_eq!((&seen["result"], &seen["run"]["status"]), (&Value::Null, &json!("crit")), "not what was read for it");
