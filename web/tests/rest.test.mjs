@@ -117,9 +117,9 @@ test('a client is allowed, a rule made and tried out', () =>
 		await page.getByRole('textbox', { name: 'Message' }).fill('on');
 		await page.getByRole('button', { name: 'Try it' }).click();
 		await page.getByText('It goes to lamp').waitFor();
-		await page.getByRole('button', { name: 'Remove the rule light' }).click();
+		await page.getByRole('button', { name: 'Remove light' }).click();
 		await page.getByRole('button', { name: 'Remove it' }).click();
-		await page.getByRole('button', { name: 'Remove the rule light' }).waitFor({ state: 'detached' });
+		await page.getByRole('button', { name: 'Remove light' }).waitFor({ state: 'detached' });
 	}));
 
 test('a room is made, somebody invited, and the room removed', () =>

@@ -78,6 +78,10 @@ async fn findings(hub: &Hub, caller: &Caller) -> Result<Vec<Waiting>, ApiError> 
             found.push((run.status, Waiting { id, subject: run.runbook, at: Some(run.at), until: None, detail }));
         }
     }
-    found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.id.cmp(&other.id)));
+    // What a person had looked for stands before what every machine tells, and is not cut off with the end of the list.
+    let is_section = |waiting: &Waiting| waiting.detail.get("section").is_some();
+    found.sort_by_cached_key(|(status, waiting)| {
+        (std::cmp::Reverse(*status), is_section(waiting), waiting.id.clone())
+    });
     Ok(found.into_iter().map(|(_, waiting)| waiting).collect())
 }
