@@ -4367,11 +4367,11 @@ export interface operations {
     };
     get_api_agents_id_history: {
         parameters: {
-            query: {
+            query?: {
                 /** @description How many hours back (1 to 720, which is 30 days; 24 by default). */
                 hours?: number;
-                /** @description Which section. */
-                section: string;
+                /** @description Which section; it must be named. */
+                section?: string;
             };
             header?: never;
             path: {
@@ -5463,13 +5463,13 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description As asked. */
+            /** @description The disk has not enough space for it. */
             507: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };
