@@ -33,6 +33,7 @@ mod result;
 pub(crate) mod room;
 pub(crate) mod rpc;
 pub(crate) mod rules;
+mod scope_args;
 pub(crate) mod shell;
 pub(crate) mod status;
 pub(crate) mod store;

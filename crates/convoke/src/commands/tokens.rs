@@ -7,13 +7,13 @@ use clap::{Args, Subcommand};
 use convoke_api::Client;
 use convoke_api::tokens::{TokenMinted, TokenQuery, TokenRequest, TokenView};
 use convoke_core::door::Door;
-use convoke_core::effect::Effect;
 use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::TokenId;
 use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 
 use super::pages::{Pages, joined};
+use super::scope_args::{ScopeArgs, given};
 use super::{Verb, typed};
 use crate::exit::Exit;
 use crate::parse;
@@ -50,24 +50,11 @@ pub(crate) struct CreateArgs {
     /// The user it belongs to; none of their tokens may approve what another of them asks for
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
-    /// Only calls with these effects
-    #[arg(long, value_delimiter = ',', value_parser = parse::effect())]
-    effects: Option<Vec<Effect>>,
-    /// Only these tools; `*` is a wild card
-    #[arg(long, value_delimiter = ',')]
-    tools: Option<Vec<String>>,
-    /// Only these agents; `*` is a wild card
-    #[arg(long, value_delimiter = ',')]
-    agents: Option<Vec<String>>,
-    /// Only agents with one of these tags; `*` is a wild card
-    #[arg(long, value_delimiter = ',')]
-    tags: Option<Vec<String>>,
+    #[command(flatten)]
+    may: ScopeArgs,
     /// Only these doors
     #[arg(long, value_delimiter = ',', value_parser = parse::door())]
     doors: Option<Vec<Door>>,
-    /// Allow it to approve others' calls that wait for a person
-    #[arg(long)]
-    approve: bool,
     /// Most calls in a minute [default: the hub's setting]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     calls_per_minute: Option<u32>,
@@ -81,19 +68,14 @@ pub(crate) struct CreateArgs {
 
 impl From<CreateArgs> for TokenRequest {
     fn from(args: CreateArgs) -> Self {
-        let CreateArgs { name, role, owner, effects, tools, agents, tags, expires, .. } = args;
+        let CreateArgs { name, role, owner, may, expires, .. } = args;
         let scopes = Scopes {
-            effects,
-            tools,
-            agents,
-            tags,
             doors: if args.for_assistant { Some(vec![Door::Mcp]) } else { args.doors },
-            approve: args.approve.then_some(true),
             calls_per_minute: args.calls_per_minute,
             concurrent_calls: args.concurrent_calls,
+            ..may.into()
         };
-        let scopes = (scopes != Scopes::default()).then_some(scopes);
-        Self { name, role, owner, scopes, expires_in_s: expires.map(|span| span.as_secs()) }
+        Self { name, role, owner, scopes: given(scopes), expires_in_s: expires.map(|span| span.as_secs()) }
     }
 }
 

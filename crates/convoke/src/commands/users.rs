@@ -1,11 +1,10 @@
 //! `convoke users` and `convoke sessions`: the people who sign in to the page.
 
 use anyhow::{Result, bail};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use convoke_api::people::{
     OneTimeLink, Secret, SessionQuery, SessionView, UserAdded, UserChange, UserQuery, UserRequest, UserView,
 };
-use convoke_core::effect::Effect;
 use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::SessionId;
 use convoke_core::time::Timestamp;
@@ -13,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::pages::{Pages, joined};
 use super::prompt;
+use super::scope_args::{ScopeArgs, given};
 use super::{Verb, typed};
 use crate::exit::Exit;
 use crate::parse;
@@ -32,7 +32,7 @@ pub(crate) enum UsersCommand {
         /// Their name; no user or token may have the same
         name: String,
         #[command(flatten)]
-        may: MayArgs,
+        may: ScopeArgs,
         /// viewer: only looks; operator: also calls; admin: also changes policy, users, tokens and trust
         #[arg(long, value_parser = parse::role())]
         role: Role,
@@ -45,7 +45,7 @@ pub(crate) enum UsersCommand {
         /// Which user
         name: String,
         #[command(flatten)]
-        may: MayArgs,
+        may: ScopeArgs,
         /// Another role
         #[arg(long, value_parser = parse::role())]
         role: Option<Role>,
@@ -66,34 +66,6 @@ pub(crate) enum UsersCommand {
         #[arg(long)]
         yes: bool,
     },
-}
-
-/// What narrows a user's role.
-#[derive(Debug, Args)]
-pub(crate) struct MayArgs {
-    /// Only calls with these effects
-    #[arg(long, value_delimiter = ',', value_parser = parse::effect())]
-    effects: Option<Vec<Effect>>,
-    /// Only these tools; `*` is a wild card
-    #[arg(long, value_delimiter = ',')]
-    tools: Option<Vec<String>>,
-    /// Only these agents; `*` is a wild card
-    #[arg(long, value_delimiter = ',')]
-    agents: Option<Vec<String>>,
-    /// Only agents with one of these tags; `*` is a wild card
-    #[arg(long, value_delimiter = ',')]
-    tags: Option<Vec<String>>,
-    /// Allow them to approve others' calls that wait for a person
-    #[arg(long)]
-    approve: bool,
-}
-
-impl MayArgs {
-    fn scopes(self) -> Option<Scopes> {
-        let Self { effects, tools, agents, tags, approve } = self;
-        let scopes = Scopes { effects, tools, agents, tags, approve: approve.then_some(true), ..Scopes::default() };
-        (scopes != Scopes::default()).then_some(scopes)
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -129,7 +101,7 @@ pub(crate) async fn users(verb: Verb<'_>, command: UsersCommand) -> Result<Exit>
         }
         UsersCommand::Add { name, may, role, password } => {
             let password = if password { Some(Secret(prompt::passphrase(true)?)) } else { None };
-            let request = UserRequest { name, role, scopes: may.scopes(), password };
+            let request = UserRequest { name, role, scopes: given(may.into()), password };
             let json: Box<RawValue> = client.post(USERS, &request).await?;
             if output.json {
                 output.raw_json(&json)?;
@@ -143,7 +115,7 @@ pub(crate) async fn users(verb: Verb<'_>, command: UsersCommand) -> Result<Exit>
             }
         }
         UsersCommand::Change { name, may, role, no_scopes } => {
-            let scopes = may.scopes().or_else(|| no_scopes.then(Scopes::default));
+            let scopes = given(may.into()).or_else(|| no_scopes.then(Scopes::default));
             if role.is_none() && scopes.is_none() {
                 bail!("nothing to change: give --role, scopes or --no-scopes");
             }
