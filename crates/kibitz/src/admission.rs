@@ -229,6 +229,9 @@ pub struct Invite {
     /// `host`: its holder may moderate. Programs of the field do not look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// A pass: its holder is this operator of the hub, and may what the hub says they may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
 }
 
 impl Invite {

@@ -9,6 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 
+use crate::room::Caller;
+
 /// Longest token that is looked at (invites, manifests of small rooms).
 pub const MAX_TOKEN: usize = 8_192;
 
@@ -24,6 +26,12 @@ pub trait Signer: Send + Sync {
 pub trait Verifier: Send + Sync {
     /// Whether this is the key holder's signature over these bytes.
     fn verify(&self, key: &PublicKey, bytes: &[u8], signature: &[u8; 64]) -> bool;
+
+    /// What the operator that a pass names may do in a room now. `None`: they are no operator any more.
+    fn operator(&self, room: &str, operator: &str) -> Option<Caller> {
+        let _ = (room, operator);
+        None
+    }
 }
 
 /// An EC P-256 public key. Whether its numbers are a point on the curve is the verifier's to see: under one that is not,

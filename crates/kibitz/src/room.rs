@@ -351,6 +351,8 @@ struct Peer {
     via: Via,
     is_host: bool,
     base: Grant,
+    /// The operator by whose pass they came, and what they might then.
+    pass: Option<(String, Caller)>,
     /// In the roster, and so within hearing.
     present: bool,
     /// Announced itself before it was let in.
@@ -443,6 +445,7 @@ impl Room {
             via: Via::Open,
             is_host: false,
             base: Grant::none(),
+            pass: None,
             present: false,
             announced: false,
             cam: false,

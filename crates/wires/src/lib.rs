@@ -243,6 +243,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::POST, "/api/rooms/{room}/kick", Withdraw, rooms::routes::kick)
         .open(Method::POST, "/api/rooms/{room}/admit", Trust, rooms::routes::admit)
         .open(Method::POST, "/api/rooms/{room}/invites", Trust, rooms::routes::invite)
+        .open(Method::POST, "/api/rooms/{room}/pass", View, rooms::routes::pass)
         .open(Method::DELETE, "/api/rooms/{room}/invites/{invite}", Withdraw, rooms::routes::revoke_invite)
         .open(Method::POST, "/api/rooms/{room}/keys", Trust, rooms::routes::add_key)
         .open(Method::DELETE, "/api/rooms/{room}/keys/{key}", Withdraw, rooms::routes::remove_key)

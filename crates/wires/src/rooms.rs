@@ -184,7 +184,7 @@ pub async fn post(hub: &Wires, room: &str, post: Post<'_>) -> Result<usize, NotP
 /// What is due, every second.
 pub async fn tick(hub: &Wires) {
     for room in hub.rooms.list(None) {
-        room.tick(now(hub)).settle(hub, &room).await;
+        room.tick(&sign::Desk(hub), now(hub)).settle(hub, &room).await;
     }
     hub.rooms.signals.on_tick(hub.mono());
 }

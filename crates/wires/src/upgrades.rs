@@ -46,7 +46,7 @@ pub async fn yonexus(State(hub): State<Wires>, From(address): From, mut request:
     })
 }
 
-/// `/rooms/<name>/ws`: the relay of a room. An operator's token counts here, and so do an agent's key and an invite on the
+/// `/rooms/<name>/ws`: the relay of a room. An operator's token or session counts here, and so do an agent's key and an invite on the
 /// socket itself; an open room takes anybody.
 pub async fn room(
     State(hub): State<Wires>,
@@ -67,13 +67,19 @@ pub async fn room(
         hub.rooms.throttle.failed(address, clock::now());
         return crate::rooms::routes::no_room(&name).into_response();
     };
-    if let Some(operator) = &operator {
-        let target = crate::rooms::peer(&room.name);
-        if let Err(missing) = operator.token.grant.check_reach::<String>(&target, &[]) {
-            record_refusal(&hub, operator, "a room out of reach", Some(&target)).await;
-            return ApiError::forbidden(&missing).into_response();
-        }
-    }
+    let target = crate::rooms::peer(&room.name);
+    let operator = match operator {
+        Some(operator) => match operator.token.grant.check_reach::<String>(&target, &[]) {
+            Ok(()) => Some(operator),
+            // A browser sends the cookie whether or not it helps: what is open to a stranger, or to an invite, is open to them.
+            Err(_) if operator.session.is_some() => None,
+            Err(missing) => {
+                record_refusal(&hub, &operator, "a room out of reach", Some(&target)).await;
+                return ApiError::forbidden(&missing).into_response();
+            }
+        },
+        None => None,
+    };
     if room.is_mesh() {
         return ApiError::conflict(format!("room `{}` is on the mesh, and has no relay", room.name))
             .hint("join it with `--transport mesh`, or in a browser")

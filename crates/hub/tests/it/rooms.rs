@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
+use crate::people::{add_user, signed_in};
 use crate::support::{Bare, PATIENCE, TOKEN, TestHub};
 
 pub struct Key(EcdsaKeyPair);
@@ -52,10 +53,16 @@ impl TestHub {
 
     /// A connection that has said nothing, or the status of the refusal.
     async fn knock(&self, room: &str, token: Option<&str>) -> Result<Peer, u16> {
+        let bearer = token.map(|token| ("authorization", format!("Bearer {token}")));
+        self.knock_with(room, bearer.as_slice()).await
+    }
+
+    /// The same with these headers.
+    async fn knock_with(&self, room: &str, headers: &[(&'static str, String)]) -> Result<Peer, u16> {
         let url = format!("{}/rooms/{room}/ws", self.http.replace("http://", "ws://"));
         let mut request = url.into_client_request().expect("a request");
-        if let Some(token) = token {
-            request.headers_mut().insert("authorization", format!("Bearer {token}").parse().expect("a header"));
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().expect("a header"));
         }
         let socket = match tokio_tungstenite::connect_async(request).await {
             Ok((socket, _)) => Bare(socket),
@@ -339,6 +346,73 @@ async fn operators_come_by_their_token_within_its_rights() {
     hub.request("DELETE", &format!("/api/tokens/{}", id.as_str().expect("an id")), Some(TOKEN), None).await;
     assert_eq!(looks.until(|frame| frame["t"] == "error").await["code"], "revoked");
     assert_eq!(looks.socket.closed().await, Some(4401));
+}
+
+#[tokio::test]
+async fn who_is_signed_in_comes_as_an_operator_from_the_hubs_own_page_alone() {
+    let hub = TestHub::start().await;
+    hub.room(json!({ "name": "ops" })).await;
+    hub.room(json!({ "name": "plaza", "open": true })).await;
+    let mut browser = signed_in(&hub, "anna", "admin", json!({})).await;
+    let cookie = ("cookie", browser.cookie.clone().expect("a cookie"));
+    let origin = ("origin", hub.http.clone());
+    let site = |site: &str| ("sec-fetch-site", site.to_owned());
+    for foreign in [vec![], vec![site("cross-site"), origin.clone()], vec![("origin", "http://127.0.0.1:9".into())]] {
+        let headers = [vec![cookie.clone()], foreign].concat();
+        assert_eq!(hub.knock_with("ops", &headers).await.err(), Some(403), "{headers:?}");
+    }
+    let enter = async |room: &str, headers: &[(&'static str, String)]| {
+        let mut peer = hub.knock_with(room, headers).await.expect("upgrades");
+        peer.send(json!({ "t": "voice", "on": true })).await;
+        peer.entered().await;
+        peer
+    };
+    let own = [cookie.clone(), site("same-origin"), origin.clone()];
+    let mut anna = enter("ops", &own).await;
+    assert!(anna.id.starts_with("operator-"));
+    let by_origin = enter("ops", &[cookie, origin]).await;
+    assert_eq!(by_origin.id, anna.id, "the same person");
+    assert_eq!(anna.until(|frame| frame["t"] == "error").await["code"], "replaced");
+    let mut anna = enter("ops", &own).await;
+    let shown = hub.get("/api/rooms/ops").await.body["participants"][0].clone();
+    assert_eq!((&shown["name"], &shown["via"], &shown["host"]), (&json!("anna"), &json!("operator"), &json!(true)));
+
+    // Out of their reach they are what anybody is.
+    add_user(&hub, "ben", "operator", json!({ "agents": ["room:other"] })).await;
+    let mut other = crate::people::Browser::new(&hub);
+    other.sign_in("ben").await;
+    let bens = [("cookie", other.cookie.clone().expect("a cookie")), site("same-origin")];
+    assert!(enter("plaza", &bens).await.id.starts_with("guest-"));
+    let mut outside = hub.knock_with("ops", &bens).await.expect("upgrades");
+    outside.send(json!({ "t": "voice", "on": true })).await;
+    assert_eq!(outside.frame().await["status"], "unverified");
+    assert_eq!(other.post("/api/rooms/ops/pass", json!({})).await.status, 403);
+
+    // A pass: the same operator, without the cookie, and out when they sign out.
+    let pass = browser.post("/api/rooms/ops/pass", json!({})).await;
+    assert_eq!(pass.status, 200, "{pass:?}");
+    let voice = json!({ "t": "voice", "on": true, "jwt": pass.body["invite"], "token": "another of hers" });
+    let mut by_pass = hub.knock("ops", None).await.expect("upgrades");
+    by_pass.send(voice.clone()).await;
+    by_pass.entered().await;
+    assert!(by_pass.id.starts_with("operator-") && by_pass.id != anna.id);
+    let kicked = hub.post("/api/rooms/ops/kick", json!({ "participant": by_pass.id })).await;
+    assert_eq!(kicked.status, 200);
+    assert_eq!(anna.socket.closed().await, Some(4403), "a kick is the person's, however they came");
+    let back = json!({ "participant": by_pass.id, "admit": true });
+    assert_eq!(hub.post("/api/rooms/ops/admit", back).await.status, 200);
+    let mut anna = enter("ops", &own).await;
+    let mut by_pass = hub.knock("ops", None).await.expect("upgrades");
+    by_pass.send(voice.clone()).await;
+    by_pass.entered().await;
+    assert_eq!(browser.ask("DELETE", "/api/session", None).await.status, 200);
+    for peer in [&mut anna, &mut by_pass] {
+        assert_eq!(peer.until(|frame| frame["t"] == "error").await["code"], "revoked");
+        assert_eq!(peer.socket.closed().await, Some(4401));
+    }
+    let mut late = hub.knock("ops", None).await.expect("upgrades");
+    late.send(voice).await;
+    assert_eq!(late.frame().await["status"], "unverified");
 }
 
 #[tokio::test]

@@ -33,6 +33,8 @@ struct Identity {
     via: Via,
     is_host: bool,
     base: Grant,
+    /// The operator whose pass it is, and what they might when it was shown.
+    pass: Option<(String, Caller)>,
 }
 
 impl Room {
@@ -71,7 +73,8 @@ impl Room {
             && !is_replacing
             && !self.approved.contains(&identity.id);
         let Some(peer) = self.peers.get_mut(&conn) else { return };
-        let Identity { id, credentials, name, kind, via, is_host, base } = identity;
+        let Identity { id, credentials, name, kind, via, is_host, base, pass } = identity;
+        peer.pass = pass;
         (peer.id, peer.credentials) = (id, credentials);
         peer.name_is_fixed = matches!(via, Via::Invite | Via::Operator);
         peer.name = name.unwrap_or_else(|| "guest".into());
@@ -120,10 +123,18 @@ impl Room {
                 via: Via::Key,
                 is_host: false,
                 base: key.caps.clone().unwrap_or_else(|| Grant::default_of(Kind::Agent)),
+                pass: None,
             });
         }
         if let Some(text) = announce.jwt.as_deref() {
             let invite = Invite::check(text, &self.charter.key, room, now.unix(), verifier).ok()?;
+            if let Some(operator) = &invite.operator {
+                let caller = verifier.operator(room, operator)?;
+                let mut identity = self.operator(&caller, token, said, kind)?;
+                identity.credentials.extend(invite_names(text));
+                identity.pass = Some((operator.clone(), caller));
+                return Some(identity);
+            }
             return Some(Identity {
                 id: id("invited", &[room, text, guest]),
                 credentials: invite_names(text),
@@ -132,22 +143,11 @@ impl Room {
                 via: Via::Invite,
                 is_host: invite.is_host() && kind == Kind::Human,
                 base: Grant::default_of(kind),
+                pass: None,
             });
         }
-        if let Caller::Operator { id: token_id, name, host, speaks } = &peer.caller {
-            // One operator may have several programs in a room: each is told from the others by its own secret.
-            let own = token.unwrap_or_default();
-            let base = Grant::default_of(kind);
-            return Some(Identity {
-                id: id("operator", &[room, token_id, own]),
-                credentials: vec![format!("{TOKEN}{token_id}")],
-                // Under the token's name, so that the roster says who is responsible; with what they call themselves.
-                name: clean_name(&said.map_or_else(|| name.clone(), |said| format!("{said} ({name})"))),
-                kind,
-                via: Via::Operator,
-                is_host: *host && kind == Kind::Human,
-                base: if *speaks { base } else { base.intersect(&Grant::onlooker()) },
-            });
+        if let Some(operator) = self.operator(&peer.caller, token, said.clone(), kind) {
+            return Some(operator);
         }
         let guest = Identity {
             id: id("guest", &[room, guest]),
@@ -157,8 +157,43 @@ impl Room {
             via: Via::Open,
             is_host: false,
             base: Grant::default_of(kind),
+            pass: None,
         };
         self.charter.open.then_some(guest)
+    }
+
+    /// An operator of the hub.
+    fn operator(&self, caller: &Caller, token: Option<&str>, said: Option<String>, kind: Kind) -> Option<Identity> {
+        let Caller::Operator { id: token_id, name, host, speaks } = caller else { return None };
+        // One operator may have several programs in a room: each is told from the others by its own secret.
+        let own = token.unwrap_or_default();
+        let base = Grant::default_of(kind);
+        Some(Identity {
+            id: id("operator", &[&self.charter.name, token_id, own]),
+            credentials: vec![format!("{TOKEN}{token_id}")],
+            // Under the token's name, so that the roster says who is responsible; with what they call themselves.
+            name: clean_name(&said.map_or_else(|| name.clone(), |said| format!("{said} ({name})"))),
+            kind,
+            via: Via::Operator,
+            is_host: *host && kind == Kind::Human,
+            base: if *speaks { base } else { base.intersect(&Grant::onlooker()) },
+            pass: None,
+        })
+    }
+
+    /// Puts out who came by a pass and is not that operator any more, or may something else now.
+    pub fn check_passes(&mut self, verifier: &dyn Verifier, now: Now) {
+        let room = &self.charter.name;
+        let is_void = |peer: &Peer| {
+            let pass = peer.pass.as_ref().filter(|_| peer.stage != Stage::Fresh);
+            pass.is_some_and(|(operator, caller)| verifier.operator(room, operator).as_ref() != Some(caller))
+        };
+        let void: Vec<Conn> = self.peers.iter().filter(|(_, peer)| is_void(peer)).map(|(conn, _)| *conn).collect();
+        for conn in void {
+            self.error(conn, "revoked", "the participant's token is no longer valid");
+            self.out.push(Output::Close(conn, close::UNVERIFIED));
+            self.forget(conn, "left", now);
+        }
     }
 
     fn unverified(&mut self, conn: Conn, now: Now) {

@@ -202,6 +202,7 @@ fn who_is_kicked_stays_out_and_a_locked_room_lets_nobody_new_in() {
         room: "standup".into(),
         exp: START + 100,
         role: Some("host".into()),
+        operator: None,
     };
     let invite = invite.sign(&mesh.room_key).expect("signed");
     mesh.voice(host, "host", json!({ "jwt": invite }));

@@ -176,7 +176,8 @@ impl Stage {
 
     pub fn invite(&self, name: &str, role: Option<&str>) -> String {
         let exp = START + 3600;
-        let invite = Invite { name: name.into(), room: "standup".into(), exp, role: role.map(Into::into) };
+        let invite =
+            Invite { name: name.into(), room: "standup".into(), exp, role: role.map(Into::into), operator: None };
         invite.sign(&self.room_key).expect("signed")
     }
 

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use super::link::RoomLink;
 use super::mesh::{MeshSide, ToLink};
 use super::peer;
-use super::sign::RoomKey;
+use super::sign::{Desk, RoomKey};
 use crate::Wires;
 use crate::ws::text_frame;
 use convoke_gate::clock;
@@ -122,9 +122,10 @@ impl LiveRoom {
     }
 
     /// Does what is due.
-    pub(super) fn tick(&self, now: Now) -> After {
+    pub(super) fn tick(&self, desk: &Desk<'_>, now: Now) -> After {
         let mut state = self.state();
         state.room.on_tick(now);
+        state.room.check_passes(desk, now);
         state.on_mesh(now, |mesh, room| mesh.on_tick(room, now))
     }
 
@@ -134,8 +135,8 @@ impl LiveRoom {
     }
 
     /// Something came over a presence connection.
-    pub(super) fn mesh_value(&self, conn: Conn, value: &Value, now: Now) -> After {
-        self.state().on_mesh(now, |mesh, room| mesh.on_value(room, conn, value, now))
+    pub(super) fn mesh_value(&self, conn: Conn, value: &Value, desk: &Desk<'_>, now: Now) -> After {
+        self.state().on_mesh(now, |mesh, room| mesh.on_value(room, conn, value, desk, now))
     }
 
     /// A presence connection is gone.

@@ -17,7 +17,7 @@ use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room, Transpor
 use convoke_store::{RoomRow, StoreError};
 use serde_json::{Value, json};
 
-use super::sign::{RoomKey, is_point};
+use super::sign::{RoomKey, is_point, name_in_pass};
 use super::{LiveRoom, events, now, peer};
 use crate::Wires;
 use convoke_doors::withdrawn::Stored;
@@ -28,6 +28,9 @@ use convoke_gate::operators::Caller;
 const MANIFEST_FOR: Duration = Duration::from_secs(30 * 86_400);
 /// How long a host's first invite is good for.
 const HOST_INVITE_FOR: Duration = Duration::from_secs(7 * 86_400);
+
+/// How long a pass lets somebody in.
+const PASS_FOR: Duration = Duration::from_secs(600);
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
@@ -328,6 +331,15 @@ pub async fn invite(
     Ok(signed)
 }
 
+/// A pass: an invite of the operator's own, for as long as they are one and for a few minutes to enter with.
+pub fn pass(room: &LiveRoom, caller: &Caller) -> Result<(String, Timestamp), RoomError> {
+    let expires_at = clock::now().after(PASS_FOR);
+    let exp = expires_at.millis().div_euclid(1000);
+    let (name, operator) = (caller.token.name.clone(), Some(name_in_pass(caller)));
+    let invite = Invite { name, room: room.name.clone(), exp, role: None, operator };
+    Ok((invite.sign(&room.key).ok_or(RoomError::Crypto)?, expires_at))
+}
+
 /// Revokes an invite, by its id or its text: nobody comes in with it, and whoever did is out.
 pub async fn revoke_invite(hub: &Wires, caller: &Caller, room: &LiveRoom, invite: &str) -> Result<Stored, RoomError> {
     let id = if is_invite_id(invite) { invite.to_owned() } else { invite_id(invite) };
@@ -346,7 +358,8 @@ fn is_invite_id(text: &str) -> bool {
 
 fn sign_invite(room: &LiveRoom, name: &str, host: bool, expires_at: Timestamp) -> Option<String> {
     let exp = expires_at.millis().div_euclid(1000);
-    let invite = Invite { name: name.into(), room: room.name.clone(), exp, role: host.then(|| "host".into()) };
+    let invite =
+        Invite { name: name.into(), room: room.name.clone(), exp, role: host.then(|| "host".into()), operator: None };
     invite.sign(&room.key)
 }
 

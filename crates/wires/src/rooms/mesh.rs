@@ -20,6 +20,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
 use super::live::After;
+use super::sign::Desk;
 use super::{LiveRoom, now};
 use crate::Wires;
 use convoke_gate::clock;
@@ -115,8 +116,8 @@ impl MeshSide {
         self.presence.open(room, conn, certificate, arrival, now);
     }
 
-    pub(super) fn on_value(&mut self, room: &mut Room, conn: Conn, value: &Value, now: Now) {
-        self.presence.on_value(room, conn, value, &super::sign::Ecdsa, now);
+    pub(super) fn on_value(&mut self, room: &mut Room, conn: Conn, value: &Value, desk: &Desk<'_>, now: Now) {
+        self.presence.on_value(room, conn, value, desk, now);
     }
 
     pub(super) fn gone(&mut self, room: &mut Room, conn: Conn, now: Now) {
@@ -327,7 +328,7 @@ impl Task {
                 Event::Message(link, value) => {
                     if let Some(Whose::Presence(room, conn)) = self.whose.get(&link) {
                         let room = Arc::clone(room);
-                        let after = room.mesh_value(*conn, &value, at);
+                        let after = room.mesh_value(*conn, &value, &Desk(&hub), at);
                         record(&hub, room, after);
                     }
                 }

@@ -339,6 +339,18 @@ pub async fn invite(
     Ok(Json(InviteView { id: invite_id(&invite), invite, expires_at }))
 }
 
+#[utoipa::path(post, path = "/api/rooms/{room}/pass", params(("room" = String, Path)), responses((status = 200, body = InviteView), (status = 404)), tag = "rooms")]
+/// Get a pass: an invite of the caller's own, for ten minutes, with which they enter under their rights, also on the mesh.
+pub async fn pass(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+) -> Result<Json<InviteView>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    let (invite, expires_at) = manage::pass(&room, &caller)?;
+    Ok(Json(InviteView { id: invite_id(&invite), invite, expires_at }))
+}
+
 #[utoipa::path(delete, path = "/api/rooms/{room}/invites/{invite}", params(("room" = String, Path), ("invite" = String, Path)), responses((status = 200), (status = 404)), tag = "rooms")]
 /// Revoke an invite, by its id or its text: nobody enters with it, and whoever did is out at once.
 pub async fn revoke_invite(

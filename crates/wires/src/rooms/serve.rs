@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::door::Door;
-use convoke_core::effect::Effect;
 use convoke_core::grant::{Grant, Role, Scopes};
 use convoke_kibitz::MAX_FRAME_BEFORE;
 use convoke_kibitz::close::{self, Close};
@@ -16,7 +15,7 @@ use convoke_socket::drive::{Lost, Machine, Message, drive};
 
 use super::adapter::{ACT, act};
 use super::link::{Out, RoomLink};
-use super::sign::Ecdsa;
+use super::sign::{Desk, operator_in};
 use super::{LiveRoom, now, peer};
 use crate::Wires;
 use crate::ws::{Connection, NO_MEMORY, Socket, Stream};
@@ -29,8 +28,6 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENT: Duration = Duration::from_secs(60);
 /// How often silence, a stuck close and the operator's token are looked at.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// The name under which an operator's speaking in a room is allowed: `scopes.tools` may name it.
-const SAY: &str = "room_say";
 
 /// Who knocks, as the door saw them.
 #[derive(Debug)]
@@ -48,7 +45,8 @@ pub async fn serve(hub: Wires, room: Arc<LiveRoom>, io: Stream, read: Vec<u8>, g
     let mut socket = Socket::server(io, &read, 2 * MAX_FRAME_BEFORE);
     let conn = Conn(hub.rooms.number());
     let link = RoomLink::new();
-    let caller = caller(&room, guest.operator.as_ref());
+    let caller = guest.operator.as_ref();
+    let caller = caller.map_or(RoomCaller::Stranger, |operator| operator_in(&room.name, &operator.token));
     let arrival = Arrival { challenge: clock::random(), host: guest.host.clone(), certificate: None, caller };
     let at = now(&hub);
     room.add(conn, &link, guest.address, arrival, at).settle(&hub, &room).await;
@@ -71,19 +69,6 @@ pub async fn serve(hub: Wires, room: Arc<LiveRoom>, io: Stream, read: Vec<u8>, g
     room.gone(conn, now(&hub)).settle(&hub, &room).await;
     if let Some(close) = close {
         Box::pin(socket.close(close.code, close.reason)).await;
-    }
-}
-
-/// What an operator may in a room by their token: looking is everyone's, speaking needs what an `interact` call needs,
-/// moderating is an admin's.
-fn caller(room: &LiveRoom, operator: Option<&Caller>) -> RoomCaller {
-    let Some(operator) = operator else { return RoomCaller::Stranger };
-    let grant = &operator.token.grant;
-    RoomCaller::Operator {
-        id: operator.token.id.to_string(),
-        name: operator.token.name.clone(),
-        host: grant.role == Role::Admin,
-        speaks: grant.check_call::<String>(Effect::Interact, SAY, &peer(&room.name), &[]).is_ok(),
     }
 }
 
@@ -141,7 +126,7 @@ impl Machine for Participant<'_> {
         self.heard = mono;
         let (room, conn, at) = (self.room, self.conn, now(self.hub));
         let mut after = match message {
-            Message::Text(text) => room.with(at, |room| room.on_text(conn, &text, &Ecdsa, at)).1,
+            Message::Text(text) => room.with(at, |room| room.on_text(conn, &text, &Desk(self.hub), at)).1,
             Message::Binary(_) => room.with(at, |room| room.on_binary(conn, at)).1,
             Message::Pong(_) => return ControlFlow::Continue(()),
             Message::Skipped(_) => {

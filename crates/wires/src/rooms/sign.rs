@@ -1,11 +1,21 @@
-//! ECDSA P-256, as rooms and agents use it.
+//! ECDSA P-256, as rooms and agents use it, and what a room asks its hub about who wants in.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
 };
+use convoke_core::door::Door;
+use convoke_core::effect::Effect;
+use convoke_core::grant::Role;
+use convoke_core::id::{SessionId, TokenId};
 use convoke_core::secret::SecretBytes;
+use convoke_gate::clock;
+use convoke_gate::operators::{Caller, Token};
 use convoke_kibitz::key::{PublicKey, Signer, Verifier};
+use convoke_kibitz::room::Caller as RoomCaller;
+
+use super::peer;
+use crate::Wires;
 
 /// A room's own key: it signs invites and the manifest.
 pub(super) struct RoomKey {
@@ -45,13 +55,49 @@ impl Signer for RoomKey {
     }
 }
 
-/// Whose signatures count: whatever the library says.
+/// What a room asks its hub about whoever wants in.
 #[derive(Debug)]
-pub(super) struct Ecdsa;
+pub(super) struct Desk<'a>(pub(super) &'a Wires);
 
-impl Verifier for Ecdsa {
+impl Verifier for Desk<'_> {
     fn verify(&self, key: &PublicKey, bytes: &[u8], signature: &[u8; 64]) -> bool {
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.sec1()).verify(bytes, signature).is_ok()
+    }
+
+    fn operator(&self, room: &str, operator: &str) -> Option<RoomCaller> {
+        let Self(hub) = self;
+        let (token, session) = operator.split_once('/').map_or((operator, None), |(token, s)| (token, Some(s)));
+        let (token, now) = (hub.operators.find(token.parse::<TokenId>().ok()?)?, clock::now());
+        if let Some(session) = session {
+            let session = hub.operators.people.session(session.parse::<SessionId>().ok()?, now)?;
+            session.user().filter(|user| *user == token.id)?;
+        }
+        let enters = token.is_active(now)
+            && token.grant.check_door(Door::Room).is_ok()
+            && token.grant.check_reach::<String>(&peer(room), &[]).is_ok();
+        enters.then(|| operator_in(room, &token))
+    }
+}
+
+/// How a pass names its operator: by the token, or by user and session, and ends with either.
+pub(super) fn name_in_pass(caller: &Caller) -> String {
+    match &caller.session {
+        Some(session) => format!("{}/{}", caller.token.id, session.id),
+        None => caller.token.id.to_string(),
+    }
+}
+
+/// The name under which an operator's speaking in a room is allowed: `scopes.tools` may name it.
+const SAY: &str = "room_say";
+
+/// What an operator may in a room by their token: looking is everyone's, speaking needs what an `interact` call needs,
+/// moderating is an admin's.
+pub(super) fn operator_in(room: &str, token: &Token) -> RoomCaller {
+    RoomCaller::Operator {
+        id: token.id.to_string(),
+        name: token.name.clone(),
+        host: token.grant.role == Role::Admin,
+        speaks: token.grant.check_call::<String>(Effect::Interact, SAY, &peer(room), &[]).is_ok(),
     }
 }
 
