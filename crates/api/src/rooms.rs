@@ -174,6 +174,17 @@ impl std::fmt::Debug for RoomView {
     }
 }
 
+/// What somebody who wants to enter a room has to know.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RoomDoor {
+    /// Its name.
+    pub name: String,
+    /// `relay` or `mesh`.
+    pub transport: String,
+    /// Whether anybody may enter; otherwise a credential is needed.
+    pub open: bool,
+}
+
 /// A page of rooms.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RoomList {

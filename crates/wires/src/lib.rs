@@ -238,6 +238,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/rooms", View, rooms::routes::list)
         .open(Method::POST, "/api/rooms", Trust, rooms::routes::create)
         .open(Method::GET, "/api/rooms/{room}", View, rooms::routes::show)
+        .open(Method::GET, "/api/rooms/{room}/door", Public, rooms::routes::door)
         .open(Method::DELETE, "/api/rooms/{room}", Withdraw, rooms::routes::remove)
         .open(Method::PATCH, "/api/rooms/{room}/grants/{participant}", Trust, rooms::routes::grant)
         .open(Method::POST, "/api/rooms/{room}/kick", Withdraw, rooms::routes::kick)

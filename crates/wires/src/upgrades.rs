@@ -57,15 +57,9 @@ pub async fn room(
 ) -> Response<Body> {
     // What an agent asserts is bound to the host it dialled, which the doors' check has found to be one of this hub's.
     let host = origin::host(&request).unwrap_or_default().to_ascii_lowercase();
-    let found = convoke_kibitz::name::normal(&name).and_then(|name| hub.rooms.find(&name));
-    let Some(room) = found else {
-        hub.strangers.refused(address, Door::Room);
-        // Only who names no room is slowed: others at this address have a good invite.
-        if let Some(seconds) = hub.rooms.throttle.blocked_for(address, clock::now()) {
-            return ApiError::throttled(seconds).into_response();
-        }
-        hub.rooms.throttle.failed(address, clock::now());
-        return crate::rooms::routes::no_room(&name).into_response();
+    let room = match crate::rooms::routes::at_door(&hub, address, &name) {
+        Ok(room) => room,
+        Err(refused) => return refused.into_response(),
     };
     let target = crate::rooms::peer(&room.name);
     let operator = match operator {

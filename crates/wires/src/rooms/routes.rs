@@ -1,5 +1,6 @@
 //! Rooms over HTTP.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use axum::http::Response;
 use axum::response::IntoResponse as _;
 use convoke_api::rooms::{
     Admit, AgentKeyView, GrantChange, GrantView, InviteView, Kick, NewAgentKey, NewInvite, NewRoom, ParticipantView,
-    RoomAudit, RoomList, RoomQuery, RoomView,
+    RoomAudit, RoomDoor, RoomList, RoomQuery, RoomView,
 };
 use convoke_api::yonexus::Target;
+use convoke_core::door::Door;
 use convoke_core::time::Timestamp;
 use convoke_kibitz::admission::{AgentKey, MAX_KEYS, MAX_LABEL};
 use convoke_kibitz::grant::{Capability, Grant, Kind};
@@ -237,6 +239,33 @@ pub async fn show(
     PathOf(room): PathOf<String>,
 ) -> Result<Json<RoomView>, ApiError> {
     Ok(Json(whole(&hub, &*in_reach(&hub, &caller, &room).await?)))
+}
+
+#[utoipa::path(get, path = "/api/rooms/{room}/door", params(("room" = String, Path)), responses((status = 200, body = RoomDoor), (status = 404)), tag = "rooms")]
+/// Show how a room is entered. Whoever has its name may ask, as they may knock.
+pub async fn door(
+    State(hub): State<Wires>,
+    convoke_doors::From(address): convoke_doors::From,
+    PathOf(room): PathOf<String>,
+) -> Result<Json<RoomDoor>, ApiError> {
+    let room = at_door(&hub, address, &room)?;
+    let transport = if room.is_mesh() { Transport::Mesh } else { Transport::Relay };
+    let open = room.look(|room| room.charter().open);
+    Ok(Json(RoomDoor { name: room.name.clone(), transport: transport.name().into(), open }))
+}
+
+/// The room that somebody without a credential names. Only who names none is slowed: others at their address have a good
+/// invite.
+pub fn at_door(hub: &Wires, address: IpAddr, named: &str) -> Result<Arc<LiveRoom>, ApiError> {
+    let found = name::normal(named).and_then(|name| hub.rooms.find(&name));
+    found.ok_or_else(|| {
+        hub.strangers.refused(address, Door::Room);
+        if let Some(seconds) = hub.rooms.throttle.blocked_for(address, clock::now()) {
+            return ApiError::throttled(seconds);
+        }
+        hub.rooms.throttle.failed(address, clock::now());
+        no_room(named)
+    })
 }
 
 #[utoipa::path(delete, path = "/api/rooms/{room}", params(("room" = String, Path)), responses((status = 200), (status = 404)), tag = "rooms")]
