@@ -185,7 +185,8 @@ impl HostCommand {
             return Err(Refused::Connection);
         }
         in_time(written.iat, now, MAX_COMMAND_AGE_S)?;
-        let op = Moderation::parse(&written.op).ok_or(Refused::Malformed)?;
+        // Grants are not among the commands of the field's hosts: they come over a connection that proved who it is.
+        let op = Moderation::parse(&written.op).filter(|op| *op != Moderation::Grant).ok_or(Refused::Malformed)?;
         Ok(Self { op, target: written.target, jti: written.jti.filter(|jti| !jti.is_empty() && jti.len() <= 64) })
     }
 }

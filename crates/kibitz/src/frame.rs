@@ -9,7 +9,10 @@ mod encode;
 pub use decode::{Malformed, exercise, from_participant, from_relay};
 pub(crate) use encode::from as encode_from;
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::grant::Grant;
 
 /// The facts that a participant sends when it knocks or announces itself.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +52,8 @@ pub enum Moderation {
     Reset,
     /// Remove somebody.
     Kick,
+    /// Set what somebody may.
+    Grant,
 }
 
 impl Moderation {
@@ -63,6 +68,7 @@ impl Moderation {
         Self::Unlock,
         Self::Reset,
         Self::Kick,
+        Self::Grant,
     ];
 
     /// As it is spelled on the wire.
@@ -77,6 +83,7 @@ impl Moderation {
             Self::Unlock => "unlock",
             Self::Reset => "reset",
             Self::Kick => "kick",
+            Self::Grant => "grant",
         }
     }
 
@@ -110,6 +117,8 @@ pub enum FromParticipant<'a> {
         op: Moderation,
         /// To whom.
         target: Option<String>,
+        /// For `grant`: what they may from now on; absent, what they may by default.
+        grant: Option<Grant>,
     },
     /// Content, for one participant or for all.
     To {
@@ -173,6 +182,32 @@ pub struct Member {
     pub meta: Option<Box<RawValue>>,
 }
 
+/// Somebody who waits at the door, as hosts are told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Knocker {
+    /// Their id, for `admit` and `deny`.
+    pub id: String,
+    /// What they call themselves.
+    pub name: String,
+    /// `human` or `agent`.
+    pub kind: String,
+}
+
+/// A line of the room's log, as hosts are told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// About whom: the authority's own id, also on the mesh.
+    pub id: String,
+    /// Their name; empty if they were gone.
+    pub name: String,
+    /// What happened: `blocked`, `granted`, `joined`, …
+    pub kind: String,
+    /// More.
+    pub detail: String,
+}
+
 /// What the relay sends.
 #[derive(Clone, Debug)]
 pub enum FromRelay {
@@ -219,6 +254,16 @@ pub enum FromRelay {
         id: String,
         /// The content.
         payload: Box<RawValue>,
+    },
+    /// The participant may moderate, and these wait at the door. Only hosts are told.
+    Host {
+        /// Who waits.
+        waiting: Vec<Knocker>,
+    },
+    /// Lines of the room's log, oldest first. Only hosts are told.
+    Log {
+        /// The lines.
+        lines: Vec<LogLine>,
     },
     /// Content was not handed on.
     Refused {

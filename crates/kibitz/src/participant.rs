@@ -225,7 +225,7 @@ impl Participant {
                 self.room_host = host;
                 vec![Event::Roster]
             }
-            FromRelay::Ping => Vec::new(),
+            FromRelay::Ping | FromRelay::Host { .. } | FromRelay::Log { .. } => Vec::new(),
             FromRelay::Kick => vec![Event::Kicked],
             FromRelay::Reset => vec![Event::Reset],
             FromRelay::From { id, payload } => self.on_content(&id, &payload).into_iter().collect(),

@@ -16,6 +16,7 @@
 //!   one stays one.
 
 mod admit;
+mod host;
 mod moderate;
 mod show;
 mod speak;
@@ -295,6 +296,8 @@ pub struct AuditLine {
     pub at: Timestamp,
     /// About whom.
     pub participant: String,
+    /// Their name; empty if they were gone.
+    pub name: String,
     /// `blocked`, `granted`, `expired`, `joined`, `left`, `kicked`.
     pub kind: &'static str,
     /// The content.
@@ -378,6 +381,7 @@ pub struct Room {
     came_with: BTreeMap<String, Vec<String>>,
     approved: BTreeSet<String>,
     host: Option<String>,
+    desk: host::Desk,
     /// Until when grants were looked at for their end.
     swept: i64,
     out: Vec<Output>,
@@ -397,6 +401,7 @@ impl Room {
             came_with: BTreeMap::new(),
             approved: BTreeSet::new(),
             host: None,
+            desk: host::Desk::default(),
             swept: now.unix(),
             out: Vec::new(),
         }
@@ -409,6 +414,7 @@ impl Room {
 
     /// What there is to do. Everything else adds to it.
     pub fn drain(&mut self) -> Vec<Output> {
+        self.tell_hosts();
         std::mem::take(&mut self.out)
     }
 
@@ -512,7 +518,7 @@ impl Room {
             FromParticipant::To { .. } | FromParticipant::Mod { .. } if !is_in => {
                 self.error(conn, "not_admitted", "knock first: nobody hears who is not in");
             }
-            FromParticipant::Mod { op, target } => self.moderate(conn, op, target.as_deref(), now),
+            FromParticipant::Mod { op, target, grant } => self.moderate(conn, op, target.as_deref(), grant, now),
             FromParticipant::To { id, reference, payload } => {
                 self.speak(conn, id.as_deref(), reference, payload, now);
             }
@@ -603,6 +609,7 @@ impl Room {
     /// Takes a connection out of everything. The others are told.
     fn forget(&mut self, conn: Conn, what: &'static str, now: Now) {
         let Some(peer) = self.peers.remove(&conn) else { return };
+        self.desk.door_changed |= peer.stage == Stage::Waiting;
         if peer.stage != Stage::In || self.inside.get(&peer.id) != Some(&conn) {
             return;
         }
@@ -627,7 +634,10 @@ impl Room {
         if self.audit.len() == MAX_AUDIT {
             self.audit.pop_front();
         }
-        self.audit.push_back(AuditLine { at: now.wall, participant: participant.into(), kind, detail });
+        let here = self.peers.values().find(|peer| peer.id == participant).map(|peer| peer.name.clone());
+        let name = here.or_else(|| matches!(kind, "joined" | "left").then(|| detail.clone())).unwrap_or_default();
+        self.audit.push_back(AuditLine { at: now.wall, participant: participant.into(), name, kind, detail });
+        self.desk.fresh_lines += 1;
     }
 
     fn record(&mut self, what: &'static str, peer: &Peer, by: Option<String>, detail: Option<String>) {

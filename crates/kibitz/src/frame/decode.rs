@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Announce, FromParticipant, FromRelay, Lobby, Member, Moderation};
+use super::{Announce, FromParticipant, FromRelay, Knocker, Lobby, LogLine, Member, Moderation};
+use crate::grant::Grant;
 
 /// Longest part of a stranger's text that is repeated.
 const MAX_SHOWN: usize = 40;
@@ -78,6 +79,8 @@ struct Read<'a> {
     #[serde(default)]
     target: Option<String>,
     #[serde(default)]
+    grant: Option<Grant>,
+    #[serde(default)]
     id: Option<String>,
     #[serde(default, rename = "ref")]
     reference: Option<u64>,
@@ -100,7 +103,8 @@ pub fn from_participant(text: &str) -> Result<FromParticipant<'_>, Malformed> {
         "mod" => {
             let op = read.op.ok_or(Malformed::Missing { frame: "mod", field: "op" })?;
             let unknown = || Malformed::Word { frame: "mod", field: "op", value: shown(&op) };
-            FromParticipant::Mod { op: Moderation::parse(&op).ok_or_else(unknown)?, target: read.target }
+            let op = Moderation::parse(&op).ok_or_else(unknown)?;
+            FromParticipant::Mod { op, target: read.target, grant: read.grant }
         }
         "to" => {
             let payload = read.payload.ok_or(Malformed::Missing { frame: "to", field: "payload" })?;
@@ -163,6 +167,10 @@ struct ReadRelay<'a> {
     #[serde(default, borrow)]
     payload: Option<&'a RawValue>,
     #[serde(default)]
+    waiting: Option<Vec<Knocker>>,
+    #[serde(default)]
+    lines: Option<Vec<LogLine>>,
+    #[serde(default)]
     what: Option<String>,
     #[serde(default)]
     reason: Option<String>,
@@ -218,6 +226,10 @@ pub fn from_relay(text: &str) -> Result<FromRelay, Malformed> {
             id: need("from", "id", read.id)?,
             payload: read.payload.ok_or(Malformed::Missing { frame: "from", field: "payload" })?.to_owned(),
         },
+        "host" => {
+            FromRelay::Host { waiting: read.waiting.ok_or(Malformed::Missing { frame: "host", field: "waiting" })? }
+        }
+        "log" => FromRelay::Log { lines: read.lines.ok_or(Malformed::Missing { frame: "log", field: "lines" })? },
         "refused" => FromRelay::Refused {
             what: read.what.unwrap_or_default(),
             reason: need("refused", "reason", read.reason)?,

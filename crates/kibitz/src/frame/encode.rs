@@ -1,5 +1,6 @@
 //! Frames to text: exactly the keys that they have, in one order.
 
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{Announce, FromParticipant, FromRelay, Member};
@@ -64,6 +65,11 @@ fn announced(object: Object, announce: &Announce) -> Object {
         .maybe_json("meta", announce.meta.as_deref())
 }
 
+/// Texts, numbers and flags under fixed names: nothing that could fail to be written.
+fn written(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
 impl FromParticipant<'_> {
     /// As it travels.
     pub fn encode(&self) -> String {
@@ -74,8 +80,12 @@ impl FromParticipant<'_> {
             }
             Self::Ping => Object::frame("ping").end(),
             Self::Leave => Object::frame("leave").end(),
-            Self::Mod { op, target } => {
-                Object::frame("mod").text("op", op.name()).maybe("target", target.as_deref()).end()
+            Self::Mod { op, target, grant } => {
+                let object = Object::frame("mod").text("op", op.name()).maybe("target", target.as_deref());
+                match grant {
+                    Some(grant) => object.json("grant", &written(grant)).end(),
+                    None => object.end(),
+                }
             }
             Self::To { id, reference, payload } => {
                 let object = Object::frame("to").maybe("id", id.as_deref());
@@ -122,6 +132,8 @@ impl FromRelay {
             Self::Kick => Object::frame("kick").end(),
             Self::Reset => Object::frame("reset").end(),
             Self::From { id, payload } => from(id, payload.get()),
+            Self::Host { waiting } => Object::frame("host").json("waiting", &written(waiting)).end(),
+            Self::Log { lines } => Object::frame("log").json("lines", &written(lines)).end(),
             Self::Refused { what, reason, message, reference } => {
                 let object = Object::frame("refused").text("what", what).text("reason", reason);
                 let object = object.text("message", message);

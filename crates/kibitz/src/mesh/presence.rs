@@ -55,7 +55,7 @@ pub enum FromPeer {
     /// A host's command, with a signature of its own.
     Signed(String),
     /// A host's command on a connection that has proved who it is, as on the relay.
-    Mod(Moderation, Option<String>),
+    Mod(Moderation, Option<String>, Option<Grant>),
 }
 
 /// Reads one message of the presence channel, not in pieces. `None`: nothing that presence knows.
@@ -81,7 +81,7 @@ pub fn read_value(value: &Value) -> Option<FromPeer> {
         FromParticipant::Voice { on, cam, announce } => FromPeer::Voice { on, cam, announce, media },
         FromParticipant::Ping => FromPeer::Ping,
         FromParticipant::Leave => FromPeer::Leave,
-        FromParticipant::Mod { op, target } => FromPeer::Mod(op, target),
+        FromParticipant::Mod { op, target, grant } => FromPeer::Mod(op, target, grant),
         FromParticipant::To { .. } => return None,
     })
 }
@@ -197,9 +197,9 @@ impl Presence {
             FromPeer::Ping => says(FromParticipant::Ping, room),
             FromPeer::Leave => says(FromParticipant::Leave, room),
             FromPeer::Signed(token) => self.command(room, conn, &token, verifier, now),
-            FromPeer::Mod(op, target) => {
+            FromPeer::Mod(op, target, grant) => {
                 let target = target.map(|target| self.identity(&target).unwrap_or(target));
-                says(FromParticipant::Mod { op, target }, room);
+                says(FromParticipant::Mod { op, target, grant }, room);
             }
             FromPeer::Knock(announce) => {
                 if holds_credential(room, &announce) {
@@ -283,7 +283,11 @@ impl Presence {
                 }
                 Vec::new()
             }
-            FromRelay::Lobby(_) | FromRelay::Reset | FromRelay::Ping => {
+            FromRelay::Lobby(_)
+            | FromRelay::Reset
+            | FromRelay::Ping
+            | FromRelay::Host { .. }
+            | FromRelay::Log { .. } => {
                 Value::from_text(text).map_or_else(Vec::new, presence)
             }
             FromRelay::Kick => {

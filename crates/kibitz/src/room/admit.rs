@@ -85,6 +85,7 @@ impl Room {
         take_announcement(peer, announce);
         if waits {
             peer.stage = Stage::Waiting;
+            self.desk.door_changed = true;
             return self.send(conn, &FromRelay::Lobby(Lobby::Waiting));
         }
         self.enter(conn, now);
@@ -97,6 +98,7 @@ impl Room {
             (peer.announced, peer.cam) = (on, cam);
         }
         take_announcement(peer, announce);
+        self.desk.door_changed = true;
         self.send(conn, &FromRelay::Lobby(Lobby::Waiting));
     }
 
@@ -212,6 +214,7 @@ impl Room {
         let Some(peer) = self.peers.get_mut(&conn) else { return };
         let waited = peer.stage == Stage::Waiting;
         peer.stage = Stage::In;
+        self.desk.door_changed |= waited;
         let id = peer.id.clone();
         let told = FromRelay::Id { id: id.clone(), name: peer.name.clone(), kind: peer.kind.name().into() };
         let announced = peer.announced;
@@ -270,6 +273,9 @@ impl Room {
     fn appear(&mut self, conn: Conn, now: Now) {
         let Some(peer) = self.peers.get_mut(&conn) else { return };
         peer.present = true;
+        if peer.is_host {
+            self.desk.newcomers.push(conn);
+        }
         self.tell_roster(now);
         self.replay_schemas(conn, now);
     }

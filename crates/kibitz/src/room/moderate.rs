@@ -1,6 +1,6 @@
 //! The actions of hosts and operators: grants, the lobby, the lock, kicking.
 
-use super::{AgentKey, Conn, Event, Output, Room, Stage};
+use super::{AgentKey, Conn, Event, MAX_GRANTS, Output, Room, Stage};
 use crate::Now;
 use crate::close;
 use crate::frame::{FromRelay, Lobby, Moderation};
@@ -22,12 +22,22 @@ pub enum Decision {
 
 impl Room {
     /// A host's command.
-    pub(super) fn moderate(&mut self, conn: Conn, op: Moderation, target: Option<&str>, now: Now) {
+    pub(super) fn moderate(
+        &mut self,
+        conn: Conn,
+        op: Moderation,
+        target: Option<&str>,
+        grant: Option<Grant>,
+        now: Now,
+    ) {
         let Some(peer) = self.peers.get(&conn) else { return };
         if !peer.is_host {
             return self.refuse(conn, op.name(), "host", "only a host of the room may do this", None);
         }
         let by = peer.id.clone();
+        if op == Moderation::Grant {
+            return self.grant_by(conn, &by, target.unwrap_or_default(), grant, now);
+        }
         if self.command(op, target, &by, now).is_err() {
             self.refuse(conn, op.name(), "unknown", "there is nobody of this id", None);
         }
@@ -40,7 +50,7 @@ impl Room {
             (Moderation::Admit, Some(target)) => self.decide(target, Decision::Admit, now),
             (Moderation::Deny, Some(target)) => self.decide(target, Decision::Deny, now),
             (Moderation::Kick, Some(target)) => self.kick(target, now),
-            (Moderation::Admit | Moderation::Deny | Moderation::Kick, None) => Err(NoSuch),
+            (Moderation::Admit | Moderation::Deny | Moderation::Kick, None) | (Moderation::Grant, _) => Err(NoSuch),
             (Moderation::Claim, _) => {
                 self.host = Some(by.clone());
                 self.tell_roster(now);
@@ -68,17 +78,41 @@ impl Room {
                 Ok(())
             }
         }?;
+        self.did(op, target.unwrap_or_default(), by, None);
+        Ok(())
+    }
+
+    /// A host sets what somebody may. Nobody sets it for themselves: who took it from a host meant it.
+    fn grant_by(&mut self, conn: Conn, by: &str, target: &str, grant: Option<Grant>, now: Now) {
+        if target == by {
+            return self.refuse(conn, "grant", "self", "nobody changes their own grant", None);
+        }
+        let (grants, is_new) = (&self.charter.grants, !self.charter.grants.contains_key(target));
+        if grant.is_some() && is_new && grants.len() >= MAX_GRANTS {
+            return self.refuse(conn, "grant", "full", "the room keeps no more grants: reset others first", None);
+        }
+        // Without a disclosure: that is the participant's own to make.
+        let grant = grant.map(|grant| Grant::of(grant.named()).until(grant.expires_at));
+        let named = |grant: &Grant| grant.named().map(|c| c.name()).collect::<Vec<_>>().join(" ");
+        let detail = grant.as_ref().map_or_else(|| "default".into(), named);
+        if self.set_grant(target, grant, now).is_err() {
+            return self.refuse(conn, "grant", "unknown", "there is nobody of this id", None);
+        }
+        self.did(Moderation::Grant, target, by.to_owned(), Some(detail));
+    }
+
+    /// Keeps and records what a host did.
+    fn did(&mut self, op: Moderation, target: &str, by: String, detail: Option<String>) {
         self.out.push(Output::Changed);
         let event = Event {
             what: op.name(),
-            participant: target.unwrap_or_default().into(),
+            participant: target.into(),
             name: String::new(),
             via: "host",
             by: Some(by),
-            detail: None,
+            detail,
         };
         self.out.push(Output::Record(event));
-        Ok(())
     }
 
     /// Turns the lobby on or off. Those who are in stay in; off lets in who waits.
@@ -127,6 +161,7 @@ impl Room {
                     return Err(NoSuch);
                 }
                 self.note(id, "denied", String::new(), now);
+                self.desk.door_changed = true;
                 for conn in waiting {
                     self.send(conn, &FromRelay::Lobby(Lobby::Denied));
                     self.out.push(Output::Close(conn, close::KICKED));

@@ -193,6 +193,57 @@ fn invites_name_their_holders_and_hosts_moderate() {
     assert!(stage.id(last).starts_with("invited-"), "whoever waits is let in");
 }
 
+#[test]
+fn a_host_is_told_who_waits_and_what_happens_and_grants_to_others() {
+    let mut stage = Stage::new(|charter| (charter.open, charter.lobby) = (true, true));
+    let early = stage.guest("Early");
+    let host = stage.invited("Hana", Some("host"));
+    let waiting = |stage: &Stage| stage.frames(host, "host").pop().expect("a host is told")["waiting"].clone();
+    let kinds = |stage: &Stage| -> Vec<Value> {
+        let logs = stage.frames(host, "log").into_iter();
+        logs.flat_map(|log| log["lines"].as_array().cloned().unwrap_or_default()).map(|line| line["kind"].clone()).collect()
+    };
+    assert_eq!(waiting(&stage)[0]["name"], "Early");
+    assert_eq!(kinds(&stage), ["joined"]);
+    let agent = stage.open();
+    stage.send(agent, json!({ "t": "voice", "on": true, "name": "bot", "meta": { "role": "agent" } }));
+    assert_eq!((&waiting(&stage)[1]["name"], &waiting(&stage)[1]["kind"]), (&json!("bot"), &json!("agent")));
+    let told = stage.frames(host, "host").len();
+    stage.send(agent, json!({ "t": "voice", "on": true, "name": "bot", "meta": { "role": "agent" } }));
+    assert_eq!(stage.frames(host, "host").len(), told, "only what is new is told");
+    for one in [early, agent] {
+        let id = waiting(&stage)[0]["id"].clone();
+        stage.send(host, json!({ "t": "mod", "op": "admit", "target": id }));
+        assert_eq!(stage.id(one), id);
+    }
+    assert_eq!(waiting(&stage), json!([]));
+    stage.say(agent, chat("x"));
+    assert_eq!(stage.last(host)["lines"][0]["kind"], "blocked");
+    assert_eq!(stage.last(host)["lines"][0]["name"], "bot");
+    assert!(stage.frames(early, "host").is_empty() && stage.frames(early, "log").is_empty(), "others are not told");
+
+    let grant = |stage: &mut Stage, by: u64, target: String, grant: Value| {
+        stage.send(by, json!({ "t": "mod", "op": "grant", "target": target, "grant": grant }));
+    };
+    let wider = json!({ "perceive": ["read-chat"], "act": ["send-chat"], "backend": "Other" });
+    let (agents, hosts) = (stage.id(agent), stage.id(host));
+    grant(&mut stage, early, agents.clone(), wider.clone());
+    assert_eq!(stage.last(early)["reason"], "host");
+    grant(&mut stage, host, agents.clone(), wider.clone());
+    stage.say(agent, chat("thanks"));
+    assert_eq!(stage.content(early), [chat("thanks")]);
+    let kept = &stage.room.charter().grants[&agents];
+    assert_eq!(*kept, Grant::of([Capability::ReadChat, Capability::SendChat]), "no disclosure of a host's making");
+    let recorded = stage.outputs.iter().filter(|o| matches!(o, Output::Record(e) if e.what == "grant")).count();
+    assert_eq!(recorded, 1);
+    grant(&mut stage, host, agents.clone(), Value::Null);
+    assert!(stage.room.charter().grants.is_empty(), "back to the default");
+    grant(&mut stage, host, "nobody".into(), wider.clone());
+    assert_eq!(stage.last(host)["reason"], "unknown");
+    grant(&mut stage, host, hosts, wider);
+    assert_eq!(stage.last(host)["reason"], "self");
+}
+
 /// The same invite with the other signature that its content has.
 fn twin(invite: &str) -> String {
     let (signed, signature) = invite.rsplit_once('.').expect("a token");
