@@ -30,6 +30,8 @@ pub enum Envelope {
     View,
     /// A request of an agent to the application.
     Act,
+    /// What became of such a request.
+    Acted,
     /// Another word: application data like any other.
     Other,
 }
@@ -305,6 +307,7 @@ fn envelope(data: &RawValue) -> Result<Option<Envelope>, BadContent> {
         "chat" => Envelope::Chat,
         "view" => Envelope::View,
         "act" => Envelope::Act,
+        "acted" => Envelope::Acted,
         _ => Envelope::Other,
     }))
 }
@@ -343,9 +346,24 @@ pub fn say(text: &str) -> String {
     serde_json::json!({ "__kib_agent": "chat", "text": text }).to_string()
 }
 
-/// An agent's request to the application as application data. `action` is JSON.
-pub fn act(action: &RawValue) -> String {
-    format!(r#"{{"__kib_agent":"act","action":{action}}}"#)
+/// An agent's request to the application as application data. `action` is JSON. With an `id` it is answered.
+pub fn act(action: &RawValue, id: Option<&str>) -> String {
+    let id = id.map(|id| format!(r#","id":{}"#, json_text(id))).unwrap_or_default();
+    format!(r#"{{"__kib_agent":"act","action":{action}{id}}}"#)
+}
+
+/// What became of the request with this id, as application data: the result, which is JSON, or why it failed.
+pub fn acted(id: &str, outcome: Result<Option<&RawValue>, &str>) -> String {
+    let id = json_text(id);
+    match outcome {
+        Ok(None) => format!(r#"{{"__kib_agent":"acted","id":{id},"ok":true}}"#),
+        Ok(Some(result)) => format!(r#"{{"__kib_agent":"acted","id":{id},"ok":true,"result":{result}}}"#),
+        Err(why) => format!(r#"{{"__kib_agent":"acted","id":{id},"ok":false,"error":{}}}"#, json_text(why)),
+    }
+}
+
+fn json_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// An application's snapshot for agents as application data. `view` is JSON.

@@ -16,6 +16,7 @@
 //! | [`frame`] | the frames of the relay, both directions |
 //! | [`room`] | the authority: admission, roster, grants, and who hears what |
 //! | [`participant`] | a participant's end: roster, view, schemas, and what it may do (contract, section 7) |
+//! | [`transcript`] | what happened in a room since an agent's last look |
 //! | [`rate`] | how much one participant may say, and the agents' own cooldown |
 //! | [`close`] | WebSocket close codes |
 //! | [`mesh`] | data channels between participants: their serialisation, presence, and who is held to what |
@@ -39,6 +40,7 @@ pub mod participant;
 pub mod rate;
 pub mod room;
 pub mod signal;
+pub mod transcript;
 
 /// The version of the relay's frames, told in its first one.
 pub const RELAY_VERSION: u32 = 1;

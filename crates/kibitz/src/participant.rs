@@ -14,8 +14,9 @@ use crate::grant::{Capability, Grant};
 use crate::key::Signer;
 use crate::room::HUB;
 
-/// Schemas that are remembered; beyond it the oldest goes.
+/// Schemas that are remembered, and their bytes; beyond either the oldest goes.
 const MAX_SCHEMAS: usize = 200;
+const MAX_SCHEMA_BYTES: usize = 4 * 1024 * 1024;
 
 /// How somebody wants to take part.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +59,25 @@ pub enum Event {
     Chat(Said),
     /// The application's state changed.
     View,
-    /// Application data that is no envelope, or a request of an agent to the application.
+    /// An agent asks the application for an action.
+    Act {
+        /// Who asks.
+        from: String,
+        /// Its id, if an answer is wanted.
+        id: Option<String>,
+        /// What for.
+        action: Box<RawValue>,
+    },
+    /// What became of an action that was asked for.
+    Acted {
+        /// Who says so.
+        from: String,
+        /// The id of the request.
+        id: String,
+        /// The result, if there is one, or why it failed.
+        outcome: Result<Option<Box<RawValue>>, String>,
+    },
+    /// Application data that is no envelope.
     Data {
         /// From whom.
         from: String,
@@ -194,6 +213,11 @@ impl Participant {
         &self.schemas
     }
 
+    /// Whether it never says anything, whatever the grant.
+    pub const fn is_read_only(&self) -> bool {
+        self.profile.read_only
+    }
+
     /// Whether it may say anything at that time (seconds since 1970), as far as it knows.
     pub fn can_act(&self, now: i64) -> bool {
         let granted = self.id.as_ref().and_then(|id| self.grants.get(id));
@@ -309,10 +333,10 @@ impl Participant {
                 let SchemaRead { name, version, schema } = serde_json::from_str(text).ok()?;
                 let known = KnownSchema { from: from.into(), name, version, schema };
                 self.schemas.retain(|s| s.from != known.from || s.name != known.name);
-                if self.schemas.len() == MAX_SCHEMAS {
+                self.schemas.push(known.clone());
+                while self.schemas.len() > MAX_SCHEMAS || bytes(&self.schemas) > MAX_SCHEMA_BYTES {
                     self.schemas.remove(0);
                 }
-                self.schemas.push(known.clone());
                 Some(Event::Schema(known))
             }
             _ => None,
@@ -326,6 +350,11 @@ impl Participant {
             kind: Option<Value>,
             text: Option<String>,
             view: Option<Box<RawValue>>,
+            action: Option<Box<RawValue>>,
+            id: Option<Value>,
+            ok: Option<bool>,
+            result: Option<Box<RawValue>>,
+            error: Option<Value>,
         }
         let envelope = serde_json::from_str::<Envelope>(data.get()).ok();
         let kind = envelope.as_ref().and_then(|e| e.kind.as_ref()).and_then(Value::as_str);
@@ -342,6 +371,16 @@ impl Participant {
                 self.view = Some(view.clone());
                 Some(Event::View)
             }
+            (Some("act"), Some(Envelope { action: Some(action), id, .. })) => {
+                let id = id.as_ref().and_then(Value::as_str).map(Into::into);
+                Some(Event::Act { from: from.into(), id, action: action.clone() })
+            }
+            (Some("acted"), Some(Envelope { id: Some(Value::String(id)), ok: Some(ok), result, error, .. })) => {
+                let words = |error: &Value| error.as_str().map_or_else(|| error.to_string(), Into::into);
+                let failed = || Err(error.as_ref().map_or_else(String::new, words));
+                let outcome = if *ok { Ok(result.clone()) } else { failed() };
+                Some(Event::Acted { from: from.into(), id: id.clone(), outcome })
+            }
             _ => Some(Event::Data { from: from.into(), data }),
         }
     }
@@ -357,9 +396,19 @@ impl Participant {
         self.to(None, &format!(r#"{{"k":"app","data":{}}}"#, content::say(text)))
     }
 
-    /// A request to the application.
-    pub fn act(&mut self, action: &RawValue) -> Result<(u64, String), CannotAct> {
-        self.to(None, &format!(r#"{{"k":"app","data":{}}}"#, content::act(action)))
+    /// A request to the application: of one participant, or of all. With an `id` it is answered.
+    pub fn act(&mut self, action: &RawValue, id: Option<&str>, to: Option<&str>) -> Result<(u64, String), CannotAct> {
+        self.to(to, &format!(r#"{{"k":"app","data":{}}}"#, content::act(action, id)))
+    }
+
+    /// What became of a request, for who made it.
+    pub fn acted(
+        &mut self,
+        to: &str,
+        id: &str,
+        outcome: Result<Option<&RawValue>, &str>,
+    ) -> Result<(u64, String), CannotAct> {
+        self.to(Some(to), &format!(r#"{{"k":"app","data":{}}}"#, content::acted(id, outcome)))
     }
 
     /// The application's state, for agents.
@@ -398,4 +447,8 @@ impl Participant {
         let frame = FromParticipant::To { id, reference: Some(self.next), payload: &payload };
         Ok((self.next, frame.encode()))
     }
+}
+
+fn bytes(schemas: &[KnownSchema]) -> usize {
+    schemas.iter().map(|known| known.schema.get().len()).sum()
 }

@@ -14,7 +14,8 @@ use convoke_kibitz::key::Signer;
 use convoke_kibitz::mesh::participant::{Do, MeshParticipant, NotSaid};
 use convoke_kibitz::mesh::room_peer;
 use convoke_kibitz::name::normal;
-use convoke_kibitz::participant::{CannotAct, Event, KnownSchema, Participant};
+use convoke_kibitz::participant::{Event, KnownSchema, Participant};
+use convoke_kibitz::room::HUB;
 use convoke_kibitz::signal::{MAX_MESSAGE, Message as Signal};
 use convoke_rtc::{Config as Rtc, Endpoint, Event as Happened, LinkId};
 use convoke_socket::Connection;
@@ -25,7 +26,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::session::{Config, JoinError, SayError, own_token, unix};
+use crate::session::{Config, JoinError, SayError, Utterance, own_token, unix};
 
 /// How long a room may take to let somebody in; in the lobby there is no limit, since a person decides.
 const JOIN_PATIENCE: Duration = Duration::from_secs(15);
@@ -41,11 +42,8 @@ const MAX_WAITING: usize = 1_024;
 const MAX_DATAGRAM: usize = 2_048;
 const BURST: usize = 64;
 
-/// What a participant says, made once it is known who it is.
-type Make = Box<dyn FnOnce(&mut Participant) -> Result<(u64, String), CannotAct> + Send>;
-
 enum Command {
-    Say(Make, oneshot::Sender<Result<(), SayError>>),
+    Say(Utterance, oneshot::Sender<Result<(), SayError>>),
     Leave(oneshot::Sender<()>),
 }
 
@@ -153,6 +151,14 @@ impl MeshSession {
         self.lock().can_act(unix())
     }
 
+    pub(crate) fn own_grant(&self) -> Option<Grant> {
+        self.lock().own_grant(unix())
+    }
+
+    pub(crate) fn has_hub(&self) -> bool {
+        self.lock().has_hub()
+    }
+
     /// How many of the others in the roster it is connected to, and how many there are.
     pub fn connections(&self) -> (usize, usize) {
         self.lock().connections()
@@ -170,13 +176,10 @@ impl MeshSession {
     }
 
     /// Says something; returns once it is sent to everyone who may hear it.
-    pub(crate) async fn say(
-        &mut self,
-        make: impl FnOnce(&mut Participant) -> Result<(u64, String), CannotAct> + Send + 'static,
-    ) -> Result<(), SayError> {
+    pub(crate) async fn utter(&mut self, what: Utterance) -> Result<(), SayError> {
         let (answer, answered) = oneshot::channel();
         let lost = || SayError::Lost("no longer in the room".into());
-        self.commands.send(Command::Say(Box::new(make), answer)).await.map_err(|_| lost())?;
+        self.commands.send(Command::Say(what, answer)).await.map_err(|_| lost())?;
         answered.await.map_err(|_| lost())?
     }
 
@@ -348,8 +351,9 @@ impl Task {
     /// Something the program asks for. Answers whom to tell once it has left.
     fn on_command(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
         match command {
-            Command::Say(make, answer) => {
-                let said = self.lock().say(make, unix());
+            Command::Say(what, answer) => {
+                let hub = self.lock().has_hub().then_some(HUB);
+                let said = self.lock().say(|participant| what.written(participant, hub), unix());
                 let told = match said {
                     Ok((_, todo)) => {
                         self.perform(todo);

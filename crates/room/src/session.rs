@@ -104,6 +104,71 @@ pub enum SayError {
     Late,
 }
 
+/// Something that a participant says.
+#[derive(Clone, Debug)]
+pub enum Utterance {
+    /// A line of the built-in chat.
+    Chat(String),
+    /// An agent's line of chat.
+    Say(String),
+    /// A request to the application.
+    Act {
+        /// What for.
+        action: Box<RawValue>,
+        /// Its id, if an answer is wanted.
+        id: Option<String>,
+    },
+    /// What became of a request to this application.
+    Acted {
+        /// Who asked.
+        to: String,
+        /// The id of the request.
+        id: String,
+        /// The result, if there is one, or why it failed.
+        outcome: Result<Option<Box<RawValue>>, String>,
+    },
+    /// The application's state, for agents.
+    View(Box<RawValue>),
+    /// The shape of an application's views.
+    Schema {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: String,
+        /// The schema.
+        schema: Box<RawValue>,
+    },
+    /// Application data, to one participant or to all.
+    Data {
+        /// The data.
+        data: Box<RawValue>,
+        /// To whom alone.
+        to: Option<String>,
+    },
+}
+
+impl Utterance {
+    /// As a frame, with its number. Actions go to `hub` alone where there is one.
+    pub(crate) fn written(
+        &self,
+        participant: &mut Participant,
+        hub: Option<&str>,
+    ) -> Result<(u64, String), CannotAct> {
+        match self {
+            Self::Chat(text) => participant.chat(text),
+            Self::Say(text) => participant.say(text),
+            Self::Act { action, id } => participant.act(action, id.as_deref(), hub),
+            Self::Acted { to, id, outcome } => {
+                let outcome = outcome.as_ref().map(Option::as_deref).map_err(String::as_str);
+                participant.acted(to, id, outcome)
+            }
+            Self::View(view) => participant.show(view),
+            Self::Schema { name, version, schema } => participant.publish(name, version, schema),
+            Self::Data { data, to } => participant.send(data, to.as_deref()),
+        }
+    }
+}
+
 /// Somebody who is in a room, whatever the transport.
 #[derive(Debug)]
 pub enum Session {
@@ -166,6 +231,16 @@ impl Session {
         }
     }
 
+    /// Its own grant.
+    pub(crate) fn own_grant(&self) -> Option<Grant> {
+        match self {
+            Self::Relay(session) => {
+                session.participant().id().and_then(|id| session.participant().grant(id)).cloned()
+            }
+            Self::Mesh(session) => session.own_grant(),
+        }
+    }
+
     /// Whether it may say anything now, as far as it knows.
     pub fn can_act(&self) -> bool {
         match self {
@@ -182,52 +257,63 @@ impl Session {
         }
     }
 
+    /// Whether the authority takes actions to the applications and answers for them, as a hub does.
+    pub fn has_hub(&self) -> bool {
+        match self {
+            Self::Relay(_) => true,
+            Self::Mesh(session) => session.has_hub(),
+        }
+    }
+
     /// A line of the built-in chat.
     pub async fn chat(&mut self, text: &str) -> Result<(), SayError> {
-        let text = text.to_owned();
-        self.put(move |participant| participant.chat(&text)).await
+        self.utter(Utterance::Chat(text.into())).await.map(drop)
     }
 
     /// An agent's line of chat.
     pub async fn say(&mut self, text: &str) -> Result<(), SayError> {
-        let text = text.to_owned();
-        self.put(move |participant| participant.say(&text)).await
+        self.utter(Utterance::Say(text.into())).await.map(drop)
     }
 
-    /// A request to the application.
+    /// A request to the application, without waiting for what becomes of it; [`crate::Agent::act`] waits.
     pub async fn act(&mut self, action: &RawValue) -> Result<(), SayError> {
-        let action = action.to_owned();
-        self.put(move |participant| participant.act(&action)).await
+        self.utter(Utterance::Act { action: action.to_owned(), id: None }).await.map(drop)
+    }
+
+    /// What became of a request to this application ([`Event::Act`]).
+    pub async fn acted(
+        &mut self,
+        to: &str,
+        id: &str,
+        outcome: Result<Option<Box<RawValue>>, String>,
+    ) -> Result<(), SayError> {
+        self.utter(Utterance::Acted { to: to.into(), id: id.into(), outcome }).await.map(drop)
     }
 
     /// The application's state, for agents.
     pub async fn show(&mut self, view: &RawValue) -> Result<(), SayError> {
-        let view = view.to_owned();
-        self.put(move |participant| participant.show(&view)).await
+        self.utter(Utterance::View(view.to_owned())).await.map(drop)
     }
 
     /// The shape of an application's views.
     pub async fn publish(&mut self, name: &str, version: &str, schema: &RawValue) -> Result<(), SayError> {
-        let (name, version, schema) = (name.to_owned(), version.to_owned(), schema.to_owned());
-        self.put(move |participant| participant.publish(&name, &version, &schema)).await
+        let (name, version, schema) = (name.into(), version.into(), schema.to_owned());
+        self.utter(Utterance::Schema { name, version, schema }).await.map(drop)
     }
 
     /// Application data, to one participant or to all.
     pub async fn send(&mut self, data: &RawValue, to: Option<&str>) -> Result<(), SayError> {
-        let (data, to) = (data.to_owned(), to.map(str::to_owned));
-        self.put(move |participant| participant.send(&data, to.as_deref())).await
+        self.utter(Utterance::Data { data: data.to_owned(), to: to.map(Into::into) }).await.map(drop)
     }
 
-    async fn put(
-        &mut self,
-        make: impl FnOnce(&mut Participant) -> Result<(u64, String), CannotAct> + Send + 'static,
-    ) -> Result<(), SayError> {
+    /// Says something. Answers the number by which a later refusal names it, where there is one.
+    pub(crate) async fn utter(&mut self, what: Utterance) -> Result<Option<u64>, SayError> {
         match self {
             Self::Relay(session) => {
-                let (number, frame) = make(&mut session.seat.participant)?;
-                session.deliver(number, frame).await
+                let (number, frame) = what.written(&mut session.seat.participant, None)?;
+                session.deliver(number, frame).await.map(|()| Some(number))
             }
-            Self::Mesh(session) => session.say(make).await,
+            Self::Mesh(session) => session.utter(what).await.map(|()| None),
         }
     }
 

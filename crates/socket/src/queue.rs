@@ -226,6 +226,19 @@ impl<T: Item> Queue<T> {
         .await
     }
 
+    /// Waits until there is an item, or nothing more will come. For one task. Cancel-safe.
+    pub async fn ready(&self) {
+        poll_fn(|cx| {
+            let mut state = self.state();
+            if state.ended || !state.items.is_empty() || !state.notices.is_empty() {
+                return Poll::Ready(());
+            }
+            state.reader = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// The next item, if there is one.
     pub fn pop(&self) -> Option<T> {
         let mut state = self.state();

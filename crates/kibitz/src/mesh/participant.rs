@@ -12,7 +12,7 @@ use super::enforce::{Arrived, Enforcer};
 use super::pack::Value;
 use crate::admission::assert;
 use crate::frame::{FromParticipant, FromRelay, Lobby, from_participant};
-use crate::grant::Capability;
+use crate::grant::{Capability, Grant};
 use crate::key::Signer;
 use crate::participant::{CannotAct, Event, Participant, Profile};
 use crate::room::HUB;
@@ -131,7 +131,19 @@ impl MeshParticipant {
 
     /// Whether it may say anything now.
     pub fn can_act(&self, now: i64) -> bool {
-        self.joined && self.inner.can_act(now) && self.enforcer.may(Capability::SendChat, now)
+        self.joined && !self.inner.is_read_only() && self.enforcer.may(Capability::SendChat, now)
+    }
+
+    /// Its own grant, once it is in.
+    pub fn own_grant(&self, now: i64) -> Option<Grant> {
+        self.joined.then(|| self.enforcer.grant(&self.me, now))
+    }
+
+    /// Whether the authority is a hub, which takes actions to the applications and answers for them.
+    pub fn has_hub(&self) -> bool {
+        let host = self.enforcer.members().iter().find(|member| member.id == self.enforcer.host());
+        let meta = host.and_then(|host| serde_json::from_str::<Json>(host.meta.as_deref()?.get()).ok());
+        meta.is_some_and(|meta| meta["hub"] == true)
     }
 
     /// How many of the others in the roster it is connected to, and how many there are.
@@ -279,6 +291,8 @@ impl MeshParticipant {
         if let Some(missing) = needed.into_iter().find(|capability| !self.enforcer.may(*capability, now)) {
             return Err(NotSaid::NotGranted(missing));
         }
+        // The relay's name for the authority.
+        let id = id.map(|id| if id == HUB { self.enforcer.host().to_owned() } else { id });
         let hearers = match id {
             None => self.enforcer.hearers(now),
             Some(id) if !self.enforcer.members().iter().any(|member| member.id == id) => {
