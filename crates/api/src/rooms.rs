@@ -90,7 +90,7 @@ pub struct ParticipantView {
     pub name: String,
     /// `human` or `agent`; empty if unknown.
     pub kind: String,
-    /// How they entered: `key`, `invite`, `operator`, `open`.
+    /// How they entered: `key`, `invite`, `operator`, `issuer`, `credit`, `open`.
     pub via: String,
     /// `present`, `in` (not in the roster), `waiting` or `away`.
     pub state: String,
@@ -98,7 +98,16 @@ pub struct ParticipantView {
     pub host: bool,
     /// Whether they were kicked.
     pub kicked: bool,
-    /// The grant.
+    /// `paused` (perceives nothing but who is there, and does nothing) or `silenced` (perceives only); absent if they are not held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
+    /// What the agent says that it is doing: `listening`, `thinking`, `speaking`, `working`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<String>,
+    /// Whether they are in a mesh room over the relay: the hub speaks for them, and can read what they hear and say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bridged: bool,
+    /// The grant, whether or not they are held back.
     pub grant: GrantView,
 }
 
@@ -122,7 +131,7 @@ pub struct RoomAudit {
     pub at: Timestamp,
     /// The participant.
     pub participant: String,
-    /// `joined`, `left`, `blocked`, `granted`, `expired`, `admitted`, `denied`, `kicked`.
+    /// `joined`, `left`, `blocked`, `granted`, `expired`, `admitted`, `denied`, `kicked`, `paused`, `silenced`, `resumed`, `agent`, `lapsed`.
     pub kind: String,
     /// The details.
     pub detail: String,
@@ -148,6 +157,9 @@ pub struct RoomView {
     pub relay: String,
     /// The number of participants in the roster.
     pub present: usize,
+    /// The agent that has the floor, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<String>,
     /// Its agents' keys.
     pub agent_keys: Vec<AgentKeyView>,
     /// All known participants, present ones first; only when one room is requested.
@@ -162,6 +174,9 @@ pub struct RoomView {
     /// The signed list of agent keys, if there are any; only when one room is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
+    /// Standing policies and credits; only when one room is requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<Admission>,
     /// The host's invite: its holder may enter and moderate. Only in the answer that created the room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_invite: Option<String>,
@@ -216,6 +231,78 @@ pub struct Kick {
     pub participant: String,
 }
 
+/// A change of how a participant is treated. Exactly one field.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParticipantChange {
+    /// `paused`: they perceive nothing but who is there, and do nothing. `silenced`: they perceive, and say and do nothing. `none`: they go
+    /// on, with the grant that they have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
+    /// `true`: they are an agent, whatever they say of themselves. There is no way back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent: bool,
+}
+
+/// Who may enter besides the holders of keys and invites, and what agents pay with. It replaces what there was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Admission {
+    /// Standing policies: an agent for whom one of these issuers vouches enters without a step of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issuers: Vec<Issuer>,
+    /// If present, agents must bring a credit, and a new one before it runs out. Operators' agents need none.
+    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
+    pub credits: Option<Credits>,
+}
+
+/// A standing policy. Give `jwks_uri` or `jwks`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Issuer {
+    /// The issuer, as `iss` of its tokens has it.
+    pub issuer: String,
+    /// The https address at which it publishes its keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_uri: Option<String>,
+    /// Its keys, as a JWK set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub jwks: Option<serde_json::Value>,
+    /// For whom its tokens must be made (`aud`).
+    pub audience: String,
+    /// What claims must be, `sub` among them: exact, or with one `*` at the end.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub claims: std::collections::BTreeMap<String, String>,
+    /// Whether a token must be bound to the connection by its `nonce`. One that has a `nonce` is held to it in any case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bound: bool,
+    /// The grant of its agents. Default: to read.
+    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
+    pub caps: Option<GrantChange>,
+    /// A label for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// What agents pay with: JWTs (RS256) of these issuers, for this room. Give `jwks_uri` or `jwks`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Credits {
+    /// Whose credits count.
+    pub issuers: Vec<String>,
+    /// The https address at which the keys are published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_uri: Option<String>,
+    /// The keys, as a JWK set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub jwks: Option<serde_json::Value>,
+    /// What the claim `k` must be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
 /// A decision about a waiting participant.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -235,6 +322,9 @@ pub struct NewInvite {
     /// Whether its holder may moderate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host: bool,
+    /// Whether its holder is an agent, whatever they say of themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent: bool,
     /// How long it is valid; a day by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,

@@ -38,7 +38,7 @@ use convoke_doors::extract::json_bytes;
         convoke_wires::yonexus::routes::decide, convoke_wires::yonexus::rule_routes::list, convoke_wires::yonexus::rule_routes::put, convoke_wires::yonexus::rule_routes::delete, convoke_wires::yonexus::rule_routes::test,
         convoke_wires::yonexus::rule_routes::inbox, convoke_wires::yonexus::rule_routes::send,
         convoke_wires::rooms::routes::list, convoke_wires::rooms::routes::create, convoke_wires::rooms::routes::show, convoke_wires::rooms::routes::door, convoke_wires::rooms::routes::remove, convoke_wires::rooms::routes::grant,
-        convoke_wires::rooms::routes::kick, convoke_wires::rooms::routes::admit, convoke_wires::rooms::routes::invite, convoke_wires::rooms::routes::pass, convoke_wires::rooms::routes::revoke_invite, convoke_wires::rooms::routes::add_key, convoke_wires::rooms::routes::remove_key,
+        convoke_wires::rooms::routes::kick, convoke_wires::rooms::routes::admit, convoke_wires::rooms::routes::invite, convoke_wires::rooms::routes::pass, convoke_wires::rooms::routes::change, convoke_wires::rooms::routes::set_admission, convoke_wires::rooms::routes::revoke_invite, convoke_wires::rooms::routes::add_key, convoke_wires::rooms::routes::remove_key,
         convoke_wires::sonde::routes::mint, convoke_wires::sonde::routes::tokens, convoke_wires::sonde::routes::probe, convoke_wires::sonde::routes::diagnose,
         convoke_wires::sonde::routes::health_check, convoke_wires::sonde::routes::agents, convoke_wires::sonde::routes::agent, convoke_wires::sonde::routes::packs, convoke_wires::sonde::routes::capabilities,
         convoke_wires::sonde::routes::runbooks, convoke_wires::sonde::routes::ca, convoke_wires::sonde::routes::accept,

@@ -227,7 +227,7 @@ pub struct Invite {
     pub room: String,
     /// Seconds since 1970 from which on it is worth nothing.
     pub exp: i64,
-    /// `host`: its holder may moderate. Programs of the field do not look at it.
+    /// `host`: its holder may moderate. `agent`: its holder is an agent. Programs of the field do not look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// A pass: its holder is this operator of the hub, and may what the hub says they may.
@@ -239,6 +239,11 @@ impl Invite {
     /// Whether its holder may moderate.
     pub fn is_host(&self) -> bool {
         self.role.as_deref() == Some("host")
+    }
+
+    /// Whether its holder is an agent, whatever they say.
+    pub fn is_agent(&self) -> bool {
+        self.role.as_deref() == Some("agent")
     }
 
     /// As it is handed out.

@@ -223,6 +223,7 @@ impl<'a> Content<'a> {
         match self {
             Self::Chat(_) => "chat",
             Self::App { envelope: Some(Envelope::Act), .. } => "act",
+            Self::App { envelope: Some(Envelope::Acted), .. } => "acted",
             Self::App { envelope: Some(Envelope::View), .. } => "view",
             Self::App { .. } => "app",
             Self::Pay(_) => "pay",

@@ -9,10 +9,15 @@ mod encode;
 pub use decode::{Malformed, exercise, from_participant, from_relay};
 pub(crate) use encode::from as encode_from;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::grant::Grant;
+
+/// The reason of a `kick` by which nobody is kept out.
+const LAPSED: &str = "lapsed";
 
 /// The facts that a participant sends when it knocks or announces itself.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +32,8 @@ pub struct Announce {
     pub jwt: Option<String>,
     /// An agent's assertion of its key.
     pub agent_assertion: Option<String>,
+    /// What an agent pays with, where the room asks for that.
+    pub agent_credit: Option<String>,
     /// What else it tells everyone: `role`, `backend`, `egress`, … Opaque but for these.
     pub meta: Option<Box<RawValue>>,
 }
@@ -52,8 +59,16 @@ pub enum Moderation {
     Reset,
     /// Remove somebody.
     Kick,
-    /// Set what somebody may.
+    /// Change somebody's grant.
     Grant,
+    /// Let an agent perceive nothing but who is there, and do nothing, until it is resumed.
+    Pause,
+    /// Let an agent say and do nothing until it is resumed.
+    Silence,
+    /// Take back a pause or a silence.
+    Resume,
+    /// Say that somebody is an agent, whatever they say.
+    Agent,
 }
 
 impl Moderation {
@@ -69,6 +84,10 @@ impl Moderation {
         Self::Reset,
         Self::Kick,
         Self::Grant,
+        Self::Pause,
+        Self::Silence,
+        Self::Resume,
+        Self::Agent,
     ];
 
     /// As it is spelled on the wire.
@@ -84,6 +103,10 @@ impl Moderation {
             Self::Reset => "reset",
             Self::Kick => "kick",
             Self::Grant => "grant",
+            Self::Pause => "pause",
+            Self::Silence => "silence",
+            Self::Resume => "resume",
+            Self::Agent => "agent",
         }
     }
 
@@ -119,6 +142,11 @@ pub enum FromParticipant<'a> {
         target: Option<String>,
         /// For `grant`: what they may from now on; absent, what they may by default.
         grant: Option<Grant>,
+    },
+    /// An agent asks for the floor, or gives it back.
+    Floor {
+        /// Whether it wants it.
+        on: bool,
     },
     /// Content, for one participant or for all.
     To {
@@ -241,11 +269,15 @@ pub enum FromRelay {
         host: String,
         /// Whether nobody new is let in.
         locked: bool,
+        /// The agent that has the floor.
+        floor: Option<String>,
     },
     /// A sign of life.
     Ping,
     /// The participant was removed.
     Kick,
+    /// What an agent came with has run out: it may come again with more.
+    Lapsed,
     /// Clear what was said.
     Reset,
     /// Content.
@@ -259,6 +291,8 @@ pub enum FromRelay {
     Host {
         /// Who waits.
         waiting: Vec<Knocker>,
+        /// Everybody's grant, without what a pause, a silence or the floor takes away now.
+        grants: BTreeMap<String, Grant>,
     },
     /// Lines of the room's log, oldest first. Only hosts are told.
     Log {

@@ -163,12 +163,56 @@ impl Grant {
         Self { bits: self.bits & allowed.bits, backend: self.backend.clone(), egress: self.egress, expires_at }
     }
 
+    /// The same without these.
+    #[must_use]
+    pub fn without(mut self, capabilities: &[Capability]) -> Self {
+        self.bits &= !Self::of(capabilities.iter().copied()).bits;
+        self
+    }
+
     /// With what a participant discloses about itself. Naming a model means that what is perceived leaves the room.
     #[must_use]
     pub fn disclosing(mut self, backend: Option<&str>, egress: bool) -> Self {
         self.backend = backend.map(|text| text.chars().filter(|c| !c.is_control()).take(MAX_BACKEND).collect());
         self.egress = egress || self.backend.is_some();
         self
+    }
+}
+
+/// How a host holds an agent back, until it is resumed. What it was granted stays, and is in force again then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hold {
+    /// It perceives nothing but who is there, and does nothing. On the mesh its connections stay, so that it is back at once.
+    Paused,
+    /// It perceives, and says and does nothing.
+    Silenced,
+}
+
+impl Hold {
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Silenced => "silenced",
+        }
+    }
+
+    /// The one of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Paused, Self::Silenced].into_iter().find(|hold| hold.name() == text)
+    }
+
+    /// What is left of a grant.
+    #[must_use]
+    pub fn of(self, grant: Grant) -> Grant {
+        match self {
+            Self::Paused => {
+                let all_but = |capability: &&Capability| **capability != Capability::ReadRoster;
+                grant.without(&Capability::ALL.iter().filter(all_but).copied().collect::<Vec<_>>())
+            }
+            Self::Silenced => grant.without(&[Capability::SendChat, Capability::Speak, Capability::Act]),
+        }
     }
 }
 

@@ -4,11 +4,14 @@
 //!
 //! Private keys live with the runtimes; here are only the two questions that are asked of them.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 
+use crate::credential::Jwks;
 use crate::room::Caller;
 
 /// Longest token that is looked at (invites, manifests of small rooms).
@@ -26,6 +29,18 @@ pub trait Signer: Send + Sync {
 pub trait Verifier: Send + Sync {
     /// Whether this is the key holder's signature over these bytes.
     fn verify(&self, key: &PublicKey, bytes: &[u8], signature: &[u8; 64]) -> bool;
+
+    /// Whether this is the signature (RSASSA-PKCS1-v1_5 with SHA-256) over these bytes. The numbers are big-endian.
+    fn verify_rsa(&self, modulus: &[u8], exponent: &[u8], bytes: &[u8], signature: &[u8]) -> bool {
+        let _ = (modulus, exponent, bytes, signature);
+        false
+    }
+
+    /// The keys that an issuer published at this address. `None`: they are not known yet, or not any more; ask again.
+    fn published(&self, address: &str) -> Option<Arc<Jwks>> {
+        let _ = address;
+        None
+    }
 
     /// What the operator that a pass names may do in a room now. `None`: they are no operator any more.
     fn operator(&self, room: &str, operator: &str) -> Option<Caller> {

@@ -250,7 +250,7 @@ impl Participant {
                 vec![Event::Roster]
             }
             FromRelay::Ping | FromRelay::Host { .. } | FromRelay::Log { .. } => Vec::new(),
-            FromRelay::Kick => vec![Event::Kicked],
+            FromRelay::Kick | FromRelay::Lapsed => vec![Event::Kicked],
             FromRelay::Reset => vec![Event::Reset],
             FromRelay::From { id, payload } => self.on_content(&id, &payload).into_iter().collect(),
             FromRelay::Refused { what, reason, message, reference } => {
@@ -281,6 +281,7 @@ impl Participant {
             token: token.clone(),
             jwt: invite.clone(),
             agent_assertion,
+            agent_credit: None,
             meta: (!meta.is_empty()).then(|| to_raw_value(&Value::Object(meta)).ok()).flatten(),
         };
         FromParticipant::Voice { on: true, cam: false, announce: Box::new(announce) }.encode()

@@ -15,11 +15,14 @@
 //! * **A kind is never widened.** Who came by an agent's key is an agent whatever it says, and who once said that it is
 //!   one stays one.
 
+mod act;
 mod admit;
+mod agents;
 mod host;
 mod moderate;
 mod show;
 mod speak;
+mod standing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -30,16 +33,20 @@ use serde_json::value::RawValue;
 
 use crate::admission::{AgentKey, challenge_text, relay_fingerprint};
 use crate::close::{self, Close};
+use crate::credential::{CreditPolicy, IssuerPolicy};
 use crate::frame::{Announce, FromParticipant, FromRelay, from_participant};
-use crate::grant::{Grant, Kind};
+use crate::grant::{Grant, Hold, Kind};
 use crate::key::{PublicKey, Verifier};
 use crate::rate::Rate;
 use crate::{MAX_FRAME_AFTER, MAX_FRAME_BEFORE, Now, RELAY_VERSION};
 
+pub use act::{Act, Acted, Delivered, NotDelivered};
 pub use admit::invite_id;
+pub use agents::{FLOOR_FOR, STATES};
 pub use moderate::{Decision, NoSuch};
 pub use show::{Person, Standing};
-pub use speak::{NotDelivered, Post, PostError};
+pub use speak::{Post, PostError};
+pub use standing::MAX_ISSUERS;
 
 /// The id under which the hub itself speaks.
 pub const HUB: &str = "hub";
@@ -121,6 +128,18 @@ pub struct Charter {
     /// participant, and still whoever holds that invite or token.
     #[serde(default)]
     pub credentials: BTreeMap<String, Vec<String>>,
+    /// Those whom a host paused or silenced.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub held: BTreeMap<String, Hold>,
+    /// Those who are agents because a host said so.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub agents: BTreeSet<String>,
+    /// Standing policies: agents for whom one of these issuers vouches come in without a step for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issuers: Vec<IssuerPolicy>,
+    /// What agents pay with, if they must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits: Option<CreditPolicy>,
 }
 
 impl Charter {
@@ -147,13 +166,10 @@ impl Charter {
 
     /// Sets what a participant may, and whoever comes with the same credentials; with `None` what they have by default.
     pub fn set_grant(&mut self, id: &str, credentials: &[String], grant: Option<&Grant>) {
-        let known = self.credentials.get(id).cloned().unwrap_or_default();
-        let names: BTreeSet<&str> =
-            std::iter::once(id).chain(credentials.iter().chain(&known).map(String::as_str)).collect();
-        for name in names {
+        for name in self.names(id, credentials) {
             match grant {
-                Some(grant) => drop(self.grants.insert(name.to_owned(), grant.clone())),
-                None => drop(self.grants.remove(name)),
+                Some(grant) => drop(self.grants.insert(name, grant.clone())),
+                None => drop(self.grants.remove(&name)),
             }
         }
         if grant.is_some() {
@@ -173,6 +189,12 @@ impl Charter {
         self.grants.get(id).or_else(of_credentials)
     }
 
+    /// A participant with everything that they are known to come with.
+    fn names(&self, id: &str, credentials: &[String]) -> BTreeSet<String> {
+        let known = self.credentials.get(id).into_iter().flatten();
+        std::iter::once(id).chain(credentials.iter().chain(known).map(String::as_str)).map(str::to_owned).collect()
+    }
+
     fn remember(&mut self, id: &str, credentials: &[String]) {
         if !credentials.is_empty() {
             self.credentials.insert(id.to_owned(), credentials.to_vec());
@@ -181,20 +203,25 @@ impl Charter {
 
     /// Forgets the credentials of those of whom nothing is kept any more.
     fn tidy(&mut self) {
-        let Self { credentials, grants, blocked, .. } = self;
-        credentials.retain(|id, _| grants.contains_key(id) || blocked.contains(id));
+        let Self { credentials, grants, blocked, held, agents, .. } = self;
+        let is_kept = |id: &String| {
+            grants.contains_key(id) || blocked.contains(id) || held.contains_key(id) || agents.contains(id)
+        };
+        credentials.retain(|id, _| is_kept(id));
     }
 }
 
 /// Whether this names a credential, and no participant.
 pub(crate) fn is_credential(name: &str) -> bool {
-    name.starts_with(INVITE) || name.starts_with(TOKEN)
+    [INVITE, TOKEN, SUBJECT].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// What the name of an invite begins with, wherever it is blocked or granted something.
 const INVITE: &str = "invite:";
 /// The same for an operator's token.
 const TOKEN: &str = "token:";
+/// The same for whom an issuer vouches for.
+const SUBJECT: &str = "subject:";
 
 /// How much there may be in one room.
 #[derive(Clone, Copy, Debug)]
@@ -205,6 +232,8 @@ pub struct Limits {
     pub outside: usize,
     /// Frames of one participant a second.
     pub frames_per_second: u32,
+    /// Relay participants in a mesh room: the hub speaks for each of them there.
+    pub bridged: usize,
 }
 
 /// One connection. The runtime chooses the number and never uses it twice.
@@ -251,25 +280,15 @@ pub enum Output {
     Close(Conn, Close),
     /// Somebody showed a credential that does not count.
     Unverified(Conn),
-    /// A participant asks the application for an action: decide on it, and hand it to [`Room::deliver`].
+    /// A participant asks the application for an action: decide on it, hand it to [`Room::deliver`], and tell what became
+    /// of it with [`Room::answer_act`] or [`Room::fail_act`].
     Act(Act),
+    /// An application says what became of one.
+    Acted(Acted),
     /// Something for the record.
     Record(Event),
     /// The charter changed by a participant's doing: keep it.
     Changed,
-}
-
-/// An action that a participant asks the application for. Its grant includes it; nobody has heard it yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Act {
-    /// Who asks.
-    pub participant: String,
-    /// Whom alone it is for; absent, it is for all who may read.
-    pub to: Option<String>,
-    /// The asker's number of the message.
-    pub reference: Option<u64>,
-    /// The content message, as JSON.
-    pub content: String,
 }
 
 /// Something for the record.
@@ -298,7 +317,7 @@ pub struct AuditLine {
     pub participant: String,
     /// Their name; empty if they were gone.
     pub name: String,
-    /// `blocked`, `granted`, `expired`, `joined`, `left`, `kicked`.
+    /// `blocked`, `granted`, `expired`, `joined`, `left`, `kicked`, `paused`, …
     pub kind: &'static str,
     /// The content.
     pub detail: String,
@@ -317,6 +336,8 @@ enum Via {
     Key,
     Invite,
     Operator,
+    Issuer,
+    Credit,
     Open,
 }
 
@@ -326,6 +347,8 @@ impl Via {
             Self::Key => "key",
             Self::Invite => "invite",
             Self::Operator => "operator",
+            Self::Issuer => "issuer",
+            Self::Credit => "credit",
             Self::Open => "open",
         }
     }
@@ -344,6 +367,12 @@ struct Peer {
     rate: Rate,
     told: Option<Duration>,
     noted: Option<Duration>,
+    /// Its content goes through the hub.
+    relayed: bool,
+    /// What comes over the mesh for those whom the hub speaks for: a message to all is one to each of them.
+    over: Rate,
+    /// Its actions that are under way.
+    acting: usize,
     // From here on: what is known once a credential counted.
     id: String,
     /// What they came with, as far as it can be named: an invite, a token.
@@ -356,6 +385,10 @@ struct Peer {
     base: Grant,
     /// The operator by whose pass they came, and what they might then.
     pass: Option<(String, Caller)>,
+    /// What it came with that runs out.
+    runs_out: standing::RunsOut,
+    /// What it announced when the keys that it takes to decide on that were not known yet.
+    later: Option<(Option<(bool, bool)>, Announce)>,
     /// In the roster, and so within hearing.
     present: bool,
     /// Announced itself before it was let in.
@@ -380,6 +413,9 @@ pub struct Room {
     /// The credentials of those who were in since the hub started, as many as are remembered.
     came_with: BTreeMap<String, Vec<String>>,
     approved: BTreeSet<String>,
+    /// The actions that were delivered and not answered, by the hub's id, with those who may answer.
+    asked: BTreeMap<String, BTreeSet<Conn>>,
+    floor: agents::Floor,
     host: Option<String>,
     desk: host::Desk,
     /// Until when grants were looked at for their end.
@@ -400,6 +436,8 @@ impl Room {
             seen: BTreeSet::new(),
             came_with: BTreeMap::new(),
             approved: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            floor: agents::Floor::default(),
             host: None,
             desk: host::Desk::default(),
             swept: now.unix(),
@@ -427,6 +465,9 @@ impl Room {
             return;
         }
         let challenge = challenge_text(&arrival.challenge);
+        let relayed = arrival.certificate.is_none();
+        let bridged = u32::try_from(self.limits.bridged.max(1)).unwrap_or(u32::MAX);
+        let over = self.limits.frames_per_second.saturating_mul(bridged);
         let fingerprint = arrival.certificate.unwrap_or_else(|| relay_fingerprint(&arrival.host, &challenge));
         let hello =
             FromRelay::Hello { relay: RELAY_VERSION, room: self.charter.name.clone(), challenge: challenge.clone() };
@@ -443,6 +484,9 @@ impl Room {
             rate: Rate::new(self.limits.frames_per_second, now.mono),
             told: None,
             noted: None,
+            relayed,
+            over: Rate::new(over, now.mono),
+            acting: 0,
             id: String::new(),
             credentials: Vec::new(),
             name: String::new(),
@@ -452,6 +496,8 @@ impl Room {
             is_host: false,
             base: Grant::none(),
             pass: None,
+            runs_out: standing::RunsOut::default(),
+            later: None,
             present: false,
             announced: false,
             cam: false,
@@ -515,10 +561,11 @@ impl Room {
             FromParticipant::Voice { on, cam, announce } => {
                 self.comes(conn, stage, Some((on, cam)), *announce, verifier, now);
             }
-            FromParticipant::To { .. } | FromParticipant::Mod { .. } if !is_in => {
+            FromParticipant::To { .. } | FromParticipant::Mod { .. } | FromParticipant::Floor { .. } if !is_in => {
                 self.error(conn, "not_admitted", "knock first: nobody hears who is not in");
             }
             FromParticipant::Mod { op, target, grant } => self.moderate(conn, op, target.as_deref(), grant, now),
+            FromParticipant::Floor { on } => self.ask_floor(conn, on, now),
             FromParticipant::To { id, reference, payload } => {
                 self.speak(conn, id.as_deref(), reference, payload, now);
             }
@@ -538,7 +585,10 @@ impl Room {
         match stage {
             Stage::Fresh => self.knock(conn, voice, announce, verifier, now),
             Stage::Waiting => self.wait_on(conn, voice, announce),
-            Stage::In => self.announce(conn, voice, announce, now),
+            Stage::In => {
+                self.renew(conn, &announce, verifier, now);
+                self.announce(conn, voice, announce, now);
+            }
         }
     }
 
@@ -552,6 +602,7 @@ impl Room {
     /// Does what is due. Once a second is often enough.
     pub fn on_tick(&mut self, now: Now) {
         self.sweep(now);
+        self.mind_floor(now);
         let late = |peer: &Peer| peer.stage == Stage::Fresh && now.mono >= peer.deadline;
         let late: Vec<Conn> = self.peers.iter().filter(|(_, peer)| late(peer)).map(|(conn, _)| *conn).collect();
         for conn in late {
@@ -570,6 +621,8 @@ impl Room {
         self.peers.clear();
         self.inside.clear();
         self.schemas.clear();
+        self.asked.clear();
+        self.floor = agents::Floor::default();
     }
 
     /// Counts a frame. Before admission there is a most; after it a rate.
@@ -617,9 +670,15 @@ impl Room {
         self.schemas.retain(|kept| kept.from != peer.id);
         self.note(&peer.id, what, peer.name.clone(), now);
         self.record(what, &peer, None, None);
+        self.mind_floor(now);
         if peer.present {
             self.tell_roster(now);
         }
+    }
+
+    /// Whether content of this connection's goes through the hub.
+    fn is_relayed(&self, conn: Conn) -> bool {
+        self.peers.get(&conn).is_some_and(|peer| peer.relayed)
     }
 
     fn send(&mut self, conn: Conn, frame: &FromRelay) {

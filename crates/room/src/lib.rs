@@ -15,6 +15,7 @@ pub mod connect;
 pub mod key;
 pub mod mesh;
 pub mod session;
+mod udp;
 
 pub use agent::{ActError, Agent, Bridge, cooldown};
 pub use connect::{ConnectError, relay_url};

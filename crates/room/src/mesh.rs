@@ -22,11 +22,11 @@ use convoke_socket::Connection;
 use convoke_socket::drive::{Clock, Lost, Machine, Message, Stop, drive};
 use convoke_socket::queue::Queue;
 use serde_json::value::RawValue;
-use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::session::{Config, JoinError, SayError, Utterance, own_token, unix};
+use crate::udp::{Datagram, Sockets};
 
 /// How long a room may take to let somebody in; in the lobby there is no limit, since a person decides.
 const JOIN_PATIENCE: Duration = Duration::from_secs(15);
@@ -38,8 +38,7 @@ const GONE_FOR: Duration = Duration::from_secs(60);
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(5);
 /// Events that wait for the program; beyond it the newest are dropped.
 const MAX_WAITING: usize = 1_024;
-/// Largest datagram, and how many are read in a row.
-const MAX_DATAGRAM: usize = 2_048;
+/// Datagrams in a row before anything else has its turn.
 const BURST: usize = 64;
 
 enum Command {
@@ -80,8 +79,8 @@ impl MeshSession {
         let query = format!("peerjs?key=peerjs&id={me}&token={}&version=1.5.5", own_id().ok_or(JoinError::Lost)?);
         let url = address(hub, |rest| Some(format!("{}/{query}", rest.trim_end_matches('/'))))?;
         let (broker, host) = dial(&url, Ask { token: None, max_message: MAX_MESSAGE, refusal: |_| None }).await?;
-        let (socket, local) = udp(&host).await.map_err(|_| JoinError::Lost)?;
-        let (presence_socket, presence_local) = udp(&host).await.map_err(|_| JoinError::Lost)?;
+        let mut sockets = Sockets::towards(&host).await.map_err(|_| JoinError::Lost)?;
+        let local = sockets.open().map_err(|_| JoinError::Lost)?;
         let config = Rtc { address: local, lite: false, links: (256, 128) };
         let endpoint = Endpoint::new(config).map_err(|_| JoinError::Lost)?;
         let participant = MeshParticipant::new(profile, &me, &room, endpoint.fingerprint());
@@ -91,10 +90,8 @@ impl MeshSession {
         let task = Task {
             shared: Arc::clone(&shared),
             endpoint,
-            socket,
-            local,
-            presence_socket,
-            presence_local,
+            sockets,
+            dialled_from: HashMap::new(),
             me,
             authority: room_peer(&room),
             key,
@@ -219,31 +216,12 @@ fn own_id() -> Option<String> {
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A UDP socket at the address of this machine from which the hub is reached. Finding it sends nothing.
-async fn udp(host: &str) -> std::io::Result<(UdpSocket, SocketAddr)> {
-    let target = if host.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())) {
-        host.to_owned()
-    } else {
-        format!("{host}:443")
-    };
-    let found = tokio::net::lookup_host(target).await?.next();
-    let there = found.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::AddrNotAvailable))?;
-    let any: SocketAddr = if there.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
-    let probe = std::net::UdpSocket::bind(any)?;
-    probe.connect(there)?;
-    let socket = UdpSocket::bind((probe.local_addr()?.ip(), 0)).await?;
-    let local = socket.local_addr()?;
-    Ok((socket, local))
-}
-
 struct Task {
     shared: Arc<Mutex<MeshParticipant>>,
     endpoint: Endpoint,
-    socket: UdpSocket,
-    local: SocketAddr,
-    /// For the presence connection alone: an authority may be the same machine, at the same port, as a media peer.
-    presence_socket: UdpSocket,
-    presence_local: SocketAddr,
+    sockets: Sockets,
+    /// Whence each connection was dialled.
+    dialled_from: HashMap<LinkId, SocketAddr>,
     me: String,
     authority: String,
     key: Option<crate::key::AgentKeyFile>,
@@ -264,7 +242,6 @@ impl Task {
     /// Takes part until it is over, and says why.
     async fn run(mut self, mut broker: Socket, mut commands: mpsc::Receiver<Command>) -> String {
         let (mut seat, unasked) = (BrokerSeat, Queue::default());
-        let mut buffer = vec![0; MAX_DATAGRAM];
         loop {
             let due = self.due();
             tokio::select! {
@@ -273,8 +250,7 @@ impl Task {
                     Ok(signal) => self.on_signal(&signal),
                     Err(why) => self.ended = Some(why),
                 },
-                _ = self.socket.readable() => {}
-                _ = self.presence_socket.readable() => {}
+                Some(datagram) = self.sockets.next() => self.receive(datagram),
                 Some(command) = commands.recv() => if let Some(answer) = self.on_command(command) {
                     self.settle(&mut broker);
                     self.transmit();
@@ -284,7 +260,10 @@ impl Task {
                 },
                 () = tokio::time::sleep_until(due.into()) => {}
             }
-            self.receive(&mut buffer);
+            for _ in 0..BURST {
+                let Some(datagram) = self.sockets.waiting() else { break };
+                self.receive(datagram);
+            }
             self.on_time(&mut broker);
             self.settle(&mut broker);
             self.transmit();
@@ -295,13 +274,19 @@ impl Task {
         }
     }
 
-    fn receive(&mut self, buffer: &mut [u8]) {
-        for (socket, local) in [(&self.socket, self.local), (&self.presence_socket, self.presence_local)] {
-            for _ in 0..BURST {
-                let Ok((size, from)) = socket.try_recv_from(buffer) else { break };
-                self.endpoint.on_datagram(from, local, &buffer[..size], Instant::now());
-            }
-        }
+    fn receive(&mut self, Datagram { from, to, bytes }: Datagram) {
+        self.endpoint.on_datagram(from, to, &bytes, Instant::now());
+    }
+
+    /// Dials from a socket of its own.
+    fn dial(&mut self, peer: &str) -> Option<LinkId> {
+        let from = self.sockets.open().ok()?;
+        let Some(link) = self.endpoint.dial_from(from, &self.me, peer, Instant::now()) else {
+            self.sockets.close(from);
+            return None;
+        };
+        self.dialled_from.insert(link, from);
+        Some(link)
     }
 
     fn due(&self) -> Instant {
@@ -341,8 +326,7 @@ impl Task {
                 self.ended = Some("the room's authority is gone".into());
                 return;
             }
-            let (me, authority) = (self.me.clone(), self.authority.clone());
-            self.presence = self.endpoint.dial_from(self.presence_local, &me, &authority, Instant::now());
+            self.presence = self.dial(&self.authority.clone());
         }
         let todo = self.lock().on_time(self.signer(), unix(), now);
         self.perform(todo);
@@ -392,7 +376,7 @@ impl Task {
                         self.endpoint.send(link, &value, at);
                     }
                 }
-                Do::Dial(peer) => match self.endpoint.dial(&self.me.clone(), &peer, at) {
+                Do::Dial(peer) => match self.dial(&peer) {
                     Some(link) => drop(self.dialling.insert(peer, link)),
                     None => self.lock().disconnected(&peer),
                 },
@@ -450,6 +434,9 @@ impl Task {
                 }
                 Happened::Closed { link, peer, .. } => {
                     self.links.remove(&link);
+                    if let Some(from) = self.dialled_from.remove(&link) {
+                        self.sockets.close(from);
+                    }
                     if Some(link) == self.presence {
                         self.presence = None;
                         self.lock().presence_closed();
@@ -468,9 +455,7 @@ impl Task {
 
     fn transmit(&mut self) {
         while let Some(datagram) = self.endpoint.next_datagram() {
-            let socket = if datagram.from == self.presence_local { &self.presence_socket } else { &self.socket };
-            // A full socket drops, as a network does.
-            let _ = socket.try_send_to(&datagram.bytes, datagram.to);
+            self.sockets.send(datagram.from, datagram.to, &datagram.bytes);
         }
     }
 }

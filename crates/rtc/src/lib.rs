@@ -1,6 +1,7 @@
 //! PeerJS peers over WebRTC data channels, without a socket and without a clock: signals of the broker, datagrams and the
 //! time go in; signals, datagrams and what happened come out. One certificate serves all connections of an [`Endpoint`],
-//! so that whoever proved something about it on one of them is the same on the others.
+//! so that whoever proved something about it on one of them is the same on the others; an id that speaks for somebody else
+//! has one of its own ([`Endpoint::certify`]).
 //!
 //! Two connections between the same two addresses cannot be told apart once they are encrypted. So an endpoint that dials
 //! the same peer twice has a socket for each ([`Endpoint::dial_from`]).
@@ -101,6 +102,8 @@ pub struct Endpoint {
     provider: Arc<CryptoProvider>,
     certificate: DtlsCert,
     fingerprint: String,
+    /// The certificates of ids that have one of their own.
+    certificates: HashMap<String, DtlsCert>,
     links: BTreeMap<LinkId, Link>,
     /// Who sends from where, so that not every connection is asked about every datagram.
     senders: HashMap<(SocketAddr, SocketAddr), LinkId>,
@@ -149,7 +152,39 @@ impl Endpoint {
         let fingerprint = fingerprint(&provider.sha256_provider.sha256(&certificate.certificate));
         let (links, senders) = (BTreeMap::new(), HashMap::new());
         let (sending, events) = (VecDeque::new(), VecDeque::new());
-        Ok(Self { config, provider, certificate, fingerprint, links, senders, next: 0, sending, events })
+        let certificates = HashMap::new();
+        Ok(Self {
+            config,
+            provider,
+            certificate,
+            fingerprint,
+            certificates,
+            links,
+            senders,
+            next: 0,
+            sending,
+            events,
+        })
+    }
+
+    /// From now on one of our ids has a certificate of its own.
+    pub fn certify(&mut self, me: &str) -> Result<(), EndpointError> {
+        let certificate = self.provider.dtls_provider.generate_certificate().ok_or(EndpointError::Certificate)?;
+        self.certificates.insert(me.to_owned(), certificate);
+        Ok(())
+    }
+
+    /// One of our ids is nobody's any more: its connections close.
+    pub fn retire(&mut self, me: &str, now: Instant) {
+        self.certificates.remove(me);
+        let (open, opening): (Vec<_>, Vec<_>) = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.is_of(me))
+            .map(|(id, link)| (*id, link.is_open()))
+            .partition(|(_, is_open)| *is_open);
+        open.into_iter().for_each(|(id, _)| self.close(id, now));
+        opening.into_iter().for_each(|(id, _)| self.forget(id));
     }
 
     /// The fingerprint of its certificate.
@@ -172,10 +207,11 @@ impl Endpoint {
         self.links.values().map(Link::due).min()
     }
 
-    fn rtc(&self, address: SocketAddr, now: Instant) -> Option<Rtc> {
+    fn rtc(&self, me: &str, address: SocketAddr, now: Instant) -> Option<Rtc> {
+        let certificate = self.certificates.get(me).unwrap_or(&self.certificate);
         let mut rtc = str0m::RtcConfig::new()
             .set_crypto_provider(Arc::clone(&self.provider))
-            .set_dtls_cert(self.certificate.clone())
+            .set_dtls_cert(certificate.clone())
             .set_ice_lite(self.config.lite)
             .build(now);
         rtc.add_local_candidate(Candidate::host(address, "udp").ok()?);
@@ -197,7 +233,7 @@ impl Endpoint {
         if self.is_full() {
             return None;
         }
-        let mut rtc = self.rtc(address, now)?;
+        let mut rtc = self.rtc(me, address, now)?;
         self.next += 1;
         let id = LinkId(self.next);
         // Bound to our certificate and counted: nobody else's connection has the same.
@@ -266,7 +302,7 @@ impl Endpoint {
             tracing::debug!(peer, "an offer was left unanswered: too many connections");
             return;
         }
-        let Some(mut rtc) = self.rtc(self.config.address, now) else { return };
+        let Some(mut rtc) = self.rtc(me, self.config.address, now) else { return };
         let answer = SdpOffer::from_sdp_string(sdp).map_err(|why| why.to_string());
         let answer = answer.and_then(|offer| rtc.sdp_api().accept_offer(offer).map_err(|why| why.to_string()));
         let text = match answer {

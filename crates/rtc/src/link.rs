@@ -98,6 +98,10 @@ impl Link {
         self.me == me && self.peer == peer
     }
 
+    pub(crate) fn is_of(&self, me: &str) -> bool {
+        self.me == me
+    }
+
     pub(crate) fn ends(&self) -> (String, String) {
         (self.me.clone(), self.peer.clone())
     }

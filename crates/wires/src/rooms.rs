@@ -9,11 +9,15 @@
 //! | `link` | the hub's end of a connection: a bounded queue |
 //! | `serve` | a connection, from its first byte to its last |
 //! | [`manage`] | what operators do: make, grant, kick, invite, keys |
+//! | `admission` | a room's standing policies and credits, as the API has them |
+//! | `jwks` | the keys that issuers of workload tokens and credits publish |
 //! | `sign` | the room's own key, and whose signatures count |
 
 pub mod adapter;
+mod admission;
 pub mod broker;
 mod events;
+mod jwks;
 mod link;
 pub mod live;
 pub mod manage;
@@ -56,6 +60,8 @@ pub struct Rooms {
     /// To the task of the mesh, and its own ends until it starts.
     sending: tokio::sync::mpsc::Sender<mesh::ToLink>,
     queues: Mutex<Option<mesh::Queues>>,
+    /// The keys of issuers.
+    published: jwks::Published,
     next: AtomicU64,
     /// Failures per address.
     pub throttle: Throttle,
@@ -68,16 +74,18 @@ impl Rooms {
             participants: settings.rooms.max_participants,
             outside: MAX_OUTSIDE,
             frames_per_second: settings.rooms.frames_per_second,
+            bridged: settings.rooms.max_bridged,
         };
         let (signals, heard) = broker::InMemory::new();
+        let signals: Arc<dyn broker::Signals> = Arc::new(signals);
         let (sending, to_send) = mesh::queue();
         let mut all = BTreeMap::new();
         for row in store.rooms().await? {
             let name = row.name.clone();
-            match Self::read(row, limits, &sending) {
+            match Self::read(row, limits, (&signals, &sending)) {
                 Ok(room) => {
                     for id in mesh::ids(&room) {
-                        broker::Signals::reserve(&signals, &id);
+                        signals.reserve(&id);
                     }
                     all.insert(name, Arc::new(room));
                 }
@@ -87,20 +95,21 @@ impl Rooms {
         }
         let (all, next, throttle) = (RwLock::new(all), AtomicU64::new(1), Throttle::new(MAX_FAILURES));
         let queues = Mutex::new(Some(mesh::Queues { signals: heard, sending: to_send }));
-        let (signals, making) = (Arc::new(signals), tokio::sync::Mutex::default());
-        Ok(Self { all, making, limits, signals, sending, queues, next, throttle })
+        let making = tokio::sync::Mutex::default();
+        let published = jwks::Published::default();
+        Ok(Self { all, making, limits, signals, sending, queues, published, next, throttle })
     }
 
     fn read(
         row: RoomRow,
         limits: Limits,
-        sending: &tokio::sync::mpsc::Sender<mesh::ToLink>,
+        ends: (&Arc<dyn broker::Signals>, &tokio::sync::mpsc::Sender<mesh::ToLink>),
     ) -> Result<LiveRoom, String> {
         let charter: Charter = serde_json::from_str(&row.body).map_err(|why| why.to_string())?;
         let key = sign::RoomKey::open(&row.key).ok_or("cannot read its key")?;
         // No clock yet: grants are looked at for their end from the first tick on.
         let now = Now { wall: clock::now(), mono: std::time::Duration::ZERO };
-        Ok(LiveRoom::new(charter, key, row.created_at, limits, sending, now))
+        Ok(LiveRoom::new(charter, key, row.created_at, limits, ends, now))
     }
 
     /// A number that no connection had.
@@ -119,7 +128,9 @@ impl Rooms {
             return self.find(name).filter(|room| room.is_mesh());
         }
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        all.values().find(|room| room.mesh_hub().is_some_and(|hub| hub == id)).cloned()
+        // Those with which it speaks for others begin with its own.
+        let is_of = |hub: String| id.strip_prefix(&hub).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        all.values().find(|room| room.mesh_hub().is_some_and(is_of)).cloned()
     }
 
     /// How many peers the broker has.
@@ -194,5 +205,6 @@ pub fn stop(hub: &Wires) {
     for room in hub.rooms.list(None) {
         let words = "the hub is stopping; connect again shortly";
         let ((), _) = room.with(now(hub), |room| room.close_all("stopping", words, close::SHUTTING_DOWN));
+        room.guests_left(hub, None);
     }
 }

@@ -74,11 +74,6 @@ pub async fn room(
         },
         None => None,
     };
-    if room.is_mesh() {
-        return ApiError::conflict(format!("room `{}` is on the mesh, and has no relay", room.name))
-            .hint("join it with `--transport mesh`, or in a browser")
-            .into_response();
-    }
     // An open room takes anybody, for as long as they like: of one address not all that there is.
     let share = match &operator {
         Some(_) => None,

@@ -6,9 +6,11 @@ mod take_part;
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
-use convoke_api::rooms::{Admit, GrantChange, Kick, NewInvite, NewRoom, RoomQuery, RoomView};
+use convoke_api::rooms::{
+    Admission, Admit, GrantChange, Kick, NewInvite, NewRoom, ParticipantChange, RoomQuery, RoomView,
+};
 use serde_json::value::RawValue;
 
 use super::pages::{Pages, joined};
@@ -58,6 +60,14 @@ pub(crate) enum RoomCommand {
         #[arg(allow_hyphen_values = true)]
         participant: String,
     },
+    /// Pause an agent: it perceives nothing but who is there, and does nothing, until it is resumed
+    Pause(OneArgs),
+    /// Silence an agent: it perceives, and says and does nothing until it is resumed
+    Silence(OneArgs),
+    /// Resume an agent that was paused or silenced, with the grant it has
+    Resume(OneArgs),
+    /// Treat a participant as an agent from now on, whatever they say of themselves
+    MarkAgent(OneArgs),
     /// Remove a participant, and keep them out until they are admitted again
     Kick {
         /// The room
@@ -84,6 +94,14 @@ pub(crate) enum RoomCommand {
         /// The participant's id, from `room show`
         #[arg(allow_hyphen_values = true)]
         participant: String,
+    },
+    /// Print a room's standing policies and credits as JSON, or replace them with those of a file
+    Admission {
+        /// The room
+        #[arg(add = complete::rooms())]
+        room: String,
+        /// The file, `{"issuers":[…],"credits"?:{…}}`; `-` reads standard input
+        file: Option<PathBuf>,
     },
     /// Create an invite; whoever has it may enter
     Invite(InviteArgs),
@@ -115,6 +133,17 @@ pub(crate) struct CreateArgs {
     /// Admit the agent with this key, read-only; repeatable
     #[arg(long = "agent-key", value_name = "FILE")]
     agent_keys: Vec<PathBuf>,
+}
+
+/// One participant of a room.
+#[derive(Debug, Args)]
+pub(crate) struct OneArgs {
+    /// The room
+    #[arg(add = complete::rooms())]
+    room: String,
+    /// The participant's id, from `room show`
+    #[arg(allow_hyphen_values = true)]
+    participant: String,
 }
 
 #[derive(Debug, Args)]
@@ -149,6 +178,9 @@ pub(crate) struct InviteArgs {
     /// Let the holder moderate
     #[arg(long)]
     host: bool,
+    /// Treat the holder as an agent, whatever they say of themselves
+    #[arg(long, conflicts_with = "host")]
+    agent: bool,
     /// How long the invite is valid: 90s, 15m, 12h, 30d [default: a day]
     #[arg(long, value_name = "SPAN", value_parser = parse::span)]
     expires: Option<std::time::Duration>,
@@ -196,6 +228,13 @@ pub(crate) async fn run(verb: Verb<'_>, command: RoomCommand) -> Result<Exit> {
             let nothing = GrantChange { perceive: Some(Vec::new()), act: Some(Vec::new()), ..GrantChange::default() };
             grant(verb, &room, &participant, nothing).await?
         }
+        RoomCommand::Pause(one) => change(verb, one, hold("paused"), "paused").await?,
+        RoomCommand::Silence(one) => change(verb, one, hold("silenced"), "silenced").await?,
+        RoomCommand::Resume(one) => change(verb, one, hold("none"), "resumed").await?,
+        RoomCommand::MarkAgent(one) => {
+            let agent = ParticipantChange { agent: true, ..ParticipantChange::default() };
+            change(verb, one, agent, "marked as an agent:").await?
+        }
         RoomCommand::Kick { room, participant } => {
             let body = Kick { participant: participant.clone() };
             let json = verb.client()?.post(&format!("{}/kick", path(&room)), &body).await?;
@@ -211,9 +250,10 @@ pub(crate) async fn run(verb: Verb<'_>, command: RoomCommand) -> Result<Exit> {
             let json = verb.client()?.post(&format!("{}/admit", path(&room)), &body).await?;
             (json, format!("turned away `{participant}`"))
         }
+        RoomCommand::Admission { room, file } => return admission(verb, &room, file).await,
         RoomCommand::Invite(args) => {
             let expires_in_s = args.expires.map(|span| span.as_secs());
-            let body = NewInvite { name: args.name, host: args.host, expires_in_s };
+            let body = NewInvite { name: args.name, host: args.host, agent: args.agent, expires_in_s };
             let json: Box<RawValue> = verb.client()?.post(&format!("{}/invites", path(&args.room)), &body).await?;
             let made: convoke_api::rooms::InviteView = typed(&json)?;
             verb.output.note(format_args!(
@@ -246,6 +286,40 @@ async fn grant(
     let json: Box<RawValue> = verb.client()?.patch(&path, &change).await?;
     let said = format!("`{participant}` may now {}", show::grant(&typed(&json)?));
     Ok((json, said))
+}
+
+async fn admission(verb: Verb<'_>, room: &str, file: Option<PathBuf>) -> Result<Exit> {
+    let json: Box<RawValue> = match file {
+        None => verb.client()?.get(&path(room), &NO_QUERY).await?,
+        Some(file) => {
+            let text = if file.as_os_str() == "-" {
+                std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?
+            } else {
+                std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?
+            };
+            let body: Admission = serde_json::from_str(&text).context("this is no admission")?;
+            verb.client()?.post(&format!("{}/admission", path(room)), &body).await?
+        }
+    };
+    let room: RoomView = typed(&json)?;
+    verb.output.json(&serde_json::to_value(room.admission.unwrap_or_default())?)?;
+    Ok(Exit::Done)
+}
+
+fn hold(how: &str) -> ParticipantChange {
+    ParticipantChange { hold: Some(how.into()), ..ParticipantChange::default() }
+}
+
+async fn change(
+    verb: Verb<'_>,
+    one: OneArgs,
+    change: ParticipantChange,
+    what: &str,
+) -> Result<(Box<RawValue>, String)> {
+    let OneArgs { room, participant } = one;
+    let path = format!("{}/participants/{}", path(&room), parse::segment(&participant));
+    let json: Box<RawValue> = verb.client()?.patch(&path, &change).await?;
+    Ok((json, format!("{what} `{participant}`")))
 }
 
 async fn create(verb: Verb<'_>, args: CreateArgs) -> Result<Exit> {

@@ -1,11 +1,13 @@
 //! What a protocol gives the gate: which tools a peer has, what they do, what of the arguments the guard must see, and
 //! how a request goes out. The gate decides, records and answers; an adapter decides nothing after it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use convoke_core::confirm::ConfirmRule;
 use convoke_core::effect::Effect;
 use convoke_core::grant::Role;
 use convoke_core::guard::{Hit, Surface};
@@ -65,6 +67,11 @@ pub trait Adapter: Send + Sync + fmt::Debug {
     fn restriction(&self, hub: &Hub, target: &Agent, tool: &str, args: &Value) -> Option<Hit> {
         let _ = (hub, target, tool, args);
         None
+    }
+
+    /// Of the confirm rules those that hold for this protocol's calls.
+    fn rules<'r>(&self, rules: &'r [ConfirmRule]) -> Cow<'r, [ConfirmRule]> {
+        Cow::Borrowed(rules)
     }
 
     /// Everyone the call reaches. The strictest verdict for any of them holds.

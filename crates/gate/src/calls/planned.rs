@@ -149,6 +149,7 @@ impl Planned {
         if recipients.is_empty() {
             return Verdict::Denied(Missing::Scope("agents"));
         }
+        let confirm = self.adapter.rules(&policy.confirm);
         let mut strictest = Verdict::Allowed;
         for to in recipients {
             let facts = Facts {
@@ -159,7 +160,7 @@ impl Planned {
                 caller: &self.token.name,
                 door: self.door,
             };
-            match gate::decide_with(&self.token.grant, &guard, &policy.confirm, &facts, consent) {
+            match gate::decide_with(&self.token.grant, &guard, &confirm, &facts, consent) {
                 Verdict::Allowed => {}
                 Verdict::Confirm { second_person, .. } if self.is_granted(hub, to, second_person) => {}
                 asks @ Verdict::Confirm { second_person, .. } => match strictest {

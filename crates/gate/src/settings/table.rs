@@ -142,6 +142,8 @@ settings! {
     rooms: RoomSettings {
         act_effect: ActEffect = word(), "interact", "What an action that a participant asks for in a room counts as, for rights and confirm rules.";
         frames_per_second: u32 = number(1, 1_000_000), "50", "Frames accepted from one participant of a room a second; more are dropped, and the sender is told.";
+        jwks_hosts: Vec<String> = list(), "", "Hosts (`name` or `name:port`) from which issuers' keys are fetched although they are private or not https.";
+        max_bridged: usize = number(0, 200), "16", "Most relay participants in one mesh room; the hub speaks for each of them there.";
         max_participants: usize = number(1, 10_000), "200", "Most participants in one room; others are told that it is full.";
         max_rooms: usize = number(1, 100_000), "1000", "Most rooms.";
         udp_listen: Option<String> = text(), "", "UDP address and port for WebRTC in mesh rooms, or `off`. Unset: the address of hub.listen and a free port.";

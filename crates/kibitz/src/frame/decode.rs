@@ -1,9 +1,11 @@
 //! Text to frames.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Announce, FromParticipant, FromRelay, Knocker, Lobby, LogLine, Member, Moderation};
+use super::{Announce, FromParticipant, FromRelay, Knocker, LAPSED, Lobby, LogLine, Member, Moderation};
 use crate::grant::Grant;
 
 /// Longest part of a stranger's text that is repeated.
@@ -72,6 +74,8 @@ struct Read<'a> {
     jwt: Option<String>,
     #[serde(default, rename = "agentAssertion")]
     agent_assertion: Option<String>,
+    #[serde(default, rename = "agentCredit")]
+    agent_credit: Option<String>,
     #[serde(default, borrow)]
     meta: Option<&'a RawValue>,
     #[serde(default)]
@@ -106,6 +110,7 @@ pub fn from_participant(text: &str) -> Result<FromParticipant<'_>, Malformed> {
             let op = Moderation::parse(&op).ok_or_else(unknown)?;
             FromParticipant::Mod { op, target: read.target, grant: read.grant }
         }
+        "floor" => FromParticipant::Floor { on: read.on.ok_or(Malformed::Missing { frame: "floor", field: "on" })? },
         "to" => {
             let payload = read.payload.ok_or(Malformed::Missing { frame: "to", field: "payload" })?;
             FromParticipant::To { id: read.id, reference: read.reference, payload }
@@ -121,6 +126,7 @@ fn announce(read: Read<'_>) -> Box<Announce> {
         token: read.token,
         jwt: read.jwt,
         agent_assertion: read.agent_assertion,
+        agent_credit: read.agent_credit,
         meta: read.meta.map(ToOwned::to_owned),
     })
 }
@@ -164,6 +170,10 @@ struct ReadRelay<'a> {
     host: Option<String>,
     #[serde(default)]
     locked: Option<bool>,
+    #[serde(default)]
+    floor: Option<String>,
+    #[serde(default)]
+    grants: Option<BTreeMap<String, Grant>>,
     #[serde(default, borrow)]
     payload: Option<&'a RawValue>,
     #[serde(default)]
@@ -217,9 +227,11 @@ pub fn from_relay(text: &str) -> Result<FromRelay, Malformed> {
                 lobby: read.lobby.unwrap_or(false),
                 host: read.host.unwrap_or_default(),
                 locked: read.locked.unwrap_or(false),
+                floor: read.floor,
             }
         }
         "ping" => FromRelay::Ping,
+        "kick" if read.reason.as_deref() == Some(LAPSED) => FromRelay::Lapsed,
         "kick" => FromRelay::Kick,
         "reset" => FromRelay::Reset,
         "from" => FromRelay::From {
@@ -227,7 +239,8 @@ pub fn from_relay(text: &str) -> Result<FromRelay, Malformed> {
             payload: read.payload.ok_or(Malformed::Missing { frame: "from", field: "payload" })?.to_owned(),
         },
         "host" => {
-            FromRelay::Host { waiting: read.waiting.ok_or(Malformed::Missing { frame: "host", field: "waiting" })? }
+            let waiting = read.waiting.ok_or(Malformed::Missing { frame: "host", field: "waiting" })?;
+            FromRelay::Host { waiting, grants: read.grants.unwrap_or_default() }
         }
         "log" => FromRelay::Log { lines: read.lines.ok_or(Malformed::Missing { frame: "log", field: "lines" })? },
         "refused" => FromRelay::Refused {

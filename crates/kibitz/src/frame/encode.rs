@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Announce, FromParticipant, FromRelay, Member};
+use super::{Announce, FromParticipant, FromRelay, LAPSED, Member};
 
 /// An object being written.
 struct Object(String);
@@ -62,6 +62,7 @@ fn announced(object: Object, announce: &Announce) -> Object {
         .maybe("token", announce.token.as_deref())
         .maybe("jwt", announce.jwt.as_deref())
         .maybe("agentAssertion", announce.agent_assertion.as_deref())
+        .maybe("agentCredit", announce.agent_credit.as_deref())
         .maybe_json("meta", announce.meta.as_deref())
 }
 
@@ -87,6 +88,7 @@ impl FromParticipant<'_> {
                     None => object.end(),
                 }
             }
+            Self::Floor { on } => Object::frame("floor").flag("on", *on).end(),
             Self::To { id, reference, payload } => {
                 let object = Object::frame("to").maybe("id", id.as_deref());
                 let object = match reference {
@@ -123,16 +125,20 @@ impl FromRelay {
                 Object::frame("id").text("id", id).text("name", name).text("kind", kind).end()
             }
             Self::Lobby(status) => Object::frame("lobby").text("status", status.name()).end(),
-            Self::Roster { members, lobby, host, locked } => {
+            Self::Roster { members, lobby, host, locked, floor } => {
                 let members: Vec<String> = members.iter().map(Member::written).collect();
                 let object = Object::frame("roster").json("members", &format!("[{}]", members.join(",")));
-                object.flag("lobby", *lobby).text("host", host).flag("locked", *locked).end()
+                let object = object.flag("lobby", *lobby).text("host", host).flag("locked", *locked);
+                object.maybe("floor", floor.as_deref()).end()
             }
             Self::Ping => Object::frame("ping").end(),
             Self::Kick => Object::frame("kick").end(),
+            Self::Lapsed => Object::frame("kick").text("reason", LAPSED).end(),
             Self::Reset => Object::frame("reset").end(),
             Self::From { id, payload } => from(id, payload.get()),
-            Self::Host { waiting } => Object::frame("host").json("waiting", &written(waiting)).end(),
+            Self::Host { waiting, grants } => {
+                Object::frame("host").json("waiting", &written(waiting)).json("grants", &written(grants)).end()
+            }
             Self::Log { lines } => Object::frame("log").json("lines", &written(lines)).end(),
             Self::Refused { what, reason, message, reference } => {
                 let object = Object::frame("refused").text("what", what).text("reason", reason);

@@ -74,6 +74,13 @@ impl Enforcer {
         &self.host
     }
 
+    /// Whether the authority is a hub.
+    pub fn has_hub(&self) -> bool {
+        let host = self.members.iter().find(|member| member.id == self.host);
+        let meta = host.and_then(|host| serde_json::from_str::<Json>(host.meta.as_deref()?.get()).ok());
+        meta.is_some_and(|meta| meta["hub"] == true)
+    }
+
     /// What was held back, oldest first.
     pub fn audit(&self) -> impl Iterator<Item = &Held> {
         self.audit.iter()
@@ -154,6 +161,9 @@ impl Enforcer {
         // The authority's own words are no participant's.
         let missing = if is_host {
             None
+        } else if is(Envelope::Act) && self.has_hub() {
+            // A hub takes actions to the applications itself, once they passed its gate.
+            Some("hub")
         } else if is(Envelope::View) && self.kind(from) == Kind::Agent {
             Some("view")
         } else if is(Envelope::Act) {

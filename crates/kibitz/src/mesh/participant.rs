@@ -141,9 +141,7 @@ impl MeshParticipant {
 
     /// Whether the authority is a hub, which takes actions to the applications and answers for them.
     pub fn has_hub(&self) -> bool {
-        let host = self.enforcer.members().iter().find(|member| member.id == self.enforcer.host());
-        let meta = host.and_then(|host| serde_json::from_str::<Json>(host.meta.as_deref()?.get()).ok());
-        meta.is_some_and(|meta| meta["hub"] == true)
+        self.enforcer.has_hub()
     }
 
     /// How many of the others in the roster it is connected to, and how many there are.

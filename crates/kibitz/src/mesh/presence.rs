@@ -56,6 +56,8 @@ pub enum FromPeer {
     Signed(String),
     /// A host's command on a connection that has proved who it is, as on the relay.
     Mod(Moderation, Option<String>, Option<Grant>),
+    /// An agent asks for the floor, or gives it back.
+    Floor(bool),
 }
 
 /// Reads one message of the presence channel, not in pieces. `None`: nothing that presence knows.
@@ -82,6 +84,7 @@ pub fn read_value(value: &Value) -> Option<FromPeer> {
         FromParticipant::Ping => FromPeer::Ping,
         FromParticipant::Leave => FromPeer::Leave,
         FromParticipant::Mod { op, target, grant } => FromPeer::Mod(op, target, grant),
+        FromParticipant::Floor { on } => FromPeer::Floor(on),
         FromParticipant::To { .. } => return None,
     })
 }
@@ -98,6 +101,9 @@ pub enum ToPeer {
     Presence(Value),
     /// Over the data connection between its media peer and the hub's.
     Content(Value),
+    /// Over the data connection between its media peer and this one, with which the hub speaks for a participant of the
+    /// relay.
+    Bridged(String, Value),
 }
 
 #[derive(Debug)]
@@ -163,6 +169,26 @@ impl Presence {
         self.seats.iter().find(|(_, seat)| is_it(seat)).map(|(conn, _)| *conn)
     }
 
+    /// From now on the hub speaks for this participant of the relay with this media peer.
+    pub fn bridge(&mut self, identity: &str, media: &str) {
+        self.bridged.insert(identity.to_owned(), media.to_owned());
+    }
+
+    /// It does so no more. Answers with which it did.
+    pub fn unbridge(&mut self, identity: &str) -> Option<String> {
+        self.bridged.remove(identity)
+    }
+
+    /// Those for whom the hub speaks, with their media peers.
+    pub const fn bridged(&self) -> &BTreeMap<String, String> {
+        &self.bridged
+    }
+
+    /// For whom the hub speaks with this media peer.
+    pub fn bridged_as(&self, media: &str) -> Option<&str> {
+        self.bridged.iter().find(|(_, id)| *id == media).map(|(identity, _)| identity.as_str())
+    }
+
     /// A data channel opened on a connection whose certificate has this fingerprint.
     pub fn open(&mut self, room: &mut Room, conn: Conn, fingerprint: &str, arrival: Arrival, now: Now) {
         let seat = Seat {
@@ -201,6 +227,7 @@ impl Presence {
                 let target = target.map(|target| self.identity(&target).unwrap_or(target));
                 says(FromParticipant::Mod { op, target, grant }, room);
             }
+            FromPeer::Floor(on) => says(FromParticipant::Floor { on }, room),
             FromPeer::Knock(announce) => {
                 if holds_credential(room, &announce) {
                     says(FromParticipant::Knock(announce), room);
@@ -283,11 +310,7 @@ impl Presence {
                 }
                 Vec::new()
             }
-            FromRelay::Lobby(_)
-            | FromRelay::Reset
-            | FromRelay::Ping
-            | FromRelay::Host { .. }
-            | FromRelay::Log { .. } => {
+            FromRelay::Lobby(_) | FromRelay::Reset | FromRelay::Ping | FromRelay::Lapsed | FromRelay::Log { .. } => {
                 Value::from_text(text).map_or_else(Vec::new, presence)
             }
             FromRelay::Kick => {
@@ -300,16 +323,27 @@ impl Presence {
                 }
                 Value::from_text(text).map_or_else(Vec::new, presence)
             }
-            FromRelay::Roster { members, lobby, locked, .. } => {
+            FromRelay::Roster { members, lobby, locked, floor, .. } => {
+                let floor = floor.and_then(|id| self.media_of(&id));
                 let members = members.into_iter().filter_map(|member| self.listed(member)).collect();
-                let roster = FromRelay::Roster { members, lobby, host: self.hub.clone(), locked }.encode();
+                let roster = FromRelay::Roster { members, lobby, host: self.hub.clone(), locked, floor }.encode();
                 let roster = Value::from_text(&roster);
                 if let Some(seat) = self.seats.get_mut(&conn) {
                     seat.roster.clone_from(&roster);
                 }
                 roster.map_or_else(Vec::new, presence)
             }
+            FromRelay::Host { waiting, grants } => {
+                let of_media = |(id, grant): (String, Grant)| Some((self.media_of(&id)?, grant));
+                let grants = grants.into_iter().filter_map(of_media).collect();
+                let host = FromRelay::Host { waiting, grants }.encode();
+                Value::from_text(&host).map_or_else(Vec::new, presence)
+            }
             FromRelay::From { id, payload } if id == HUB => self.hub_says(conn, payload.get(), now),
+            FromRelay::From { id, payload } => match (self.bridged.get(&id), Value::from_text(payload.get())) {
+                (Some(media), Some(value)) => vec![ToPeer::Bridged(media.clone(), value)],
+                _ => Vec::new(),
+            },
             // The relay's own words, and content, which goes between the participants themselves.
             _ => Vec::new(),
         }
@@ -387,5 +421,6 @@ impl Presence {
 /// Whether there is anything to decide on. Who has no credential yet where one is needed waits quietly: they may bring
 /// one with a later announcement.
 fn holds_credential(room: &Room, announce: &Announce) -> bool {
-    room.charter().open || announce.jwt.is_some() || announce.agent_assertion.is_some()
+    let Announce { jwt, agent_assertion, agent_credit, .. } = announce;
+    room.charter().open || jwt.is_some() || agent_assertion.is_some() || agent_credit.is_some()
 }

@@ -7,10 +7,12 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
 
-use super::{Caller, Conn, INVITE, MAX_SEEN, MAX_WRONG, Output, Peer, Room, Stage, TOKEN, Via};
+use super::standing::RunsOut;
+use super::{Caller, Conn, INVITE, MAX_SEEN, MAX_WRONG, Output, Peer, Room, STATES, Stage, TOKEN, Transport, Via};
 use crate::Now;
-use crate::admission::{Invite, MAX_ASSERTION, check_assertion};
+use crate::admission::{Invite, MAX_ASSERTION, Refused, check_assertion};
 use crate::close;
+use crate::credential::{NotYet, is_jwt};
 use crate::frame::{Announce, FromRelay, Lobby};
 use crate::grant::{Grant, Kind};
 use crate::key::Verifier;
@@ -25,16 +27,17 @@ const MAX_GUEST_TOKEN: usize = 256;
 const MAX_META: usize = 4_096;
 
 /// The identity of a participant.
-struct Identity {
-    id: String,
-    credentials: Vec<String>,
-    name: Option<String>,
-    kind: Kind,
-    via: Via,
-    is_host: bool,
-    base: Grant,
+pub(super) struct Identity {
+    pub(super) id: String,
+    pub(super) credentials: Vec<String>,
+    pub(super) name: Option<String>,
+    pub(super) kind: Kind,
+    pub(super) via: Via,
+    pub(super) is_host: bool,
+    pub(super) base: Grant,
     /// The operator whose pass it is, and what they might when it was shown.
-    pass: Option<(String, Caller)>,
+    pub(super) pass: Option<(String, Caller)>,
+    pub(super) runs_out: RunsOut,
 }
 
 impl Room {
@@ -48,13 +51,29 @@ impl Room {
         now: Now,
     ) {
         let Some(peer) = self.peers.get(&conn) else { return };
-        let Some(identity) = self.identify(peer, &announce, verifier, now) else {
-            return self.unverified(conn, now);
+        let mut identity = match self.identify(peer, &announce, verifier, now) {
+            Ok(identity) => identity,
+            Err(NotYet::Refused(_)) => return self.unverified(conn, now),
+            Err(NotYet::Unknown) => return self.ask_again(conn, voice, announce),
         };
         if self.charter.is_blocked(&identity.id, &identity.credentials) {
             self.send(conn, &FromRelay::Kick);
             self.out.push(Output::Close(conn, close::KICKED));
             return self.forget(conn, "left", now);
+        }
+        if self.charter.is_agent(&identity.id, &identity.credentials) && identity.kind == Kind::Human {
+            identity.kind = Kind::Agent;
+            identity.is_host = false;
+            identity.base = identity.base.intersect(&Grant::default_of(Kind::Agent));
+        }
+        match self.paid(&identity, &announce, verifier, now) {
+            Ok(paid) => identity.runs_out.credit = paid,
+            Err(NotYet::Unknown) => return self.ask_again(conn, voice, announce),
+            // It may come with one later: that is no guess.
+            Err(NotYet::Refused(_)) if announce.agent_credit.is_none() => {
+                return self.send(conn, &FromRelay::Lobby(Lobby::Unverified));
+            }
+            Err(NotYet::Refused(_)) => return self.unverified(conn, now),
         }
         let is_trusted = identity.is_host || identity.via == Via::Operator;
         if self.charter.locked && !is_trusted && !self.seen.contains(&identity.id) {
@@ -66,6 +85,14 @@ impl Room {
             self.out.push(Output::Close(conn, close::FULL));
             return self.forget(conn, "left", now);
         }
+        let is_mesh = self.charter.transport == Transport::Mesh;
+        let bridged = self.inside.values().filter(|conn| self.is_relayed(**conn)).count();
+        if is_mesh && self.is_relayed(conn) && bridged >= self.limits.bridged && !is_replacing {
+            let words = "this mesh room takes no more participants over the relay (rooms.max_bridged)";
+            self.error(conn, "full", words);
+            self.out.push(Output::Close(conn, close::FULL));
+            return self.forget(conn, "left", now);
+        }
         // An agent came by a key that somebody put on the list; a guest waits for a host.
         let waits = self.charter.lobby
             && matches!(identity.via, Via::Open | Via::Invite)
@@ -73,8 +100,8 @@ impl Room {
             && !is_replacing
             && !self.approved.contains(&identity.id);
         let Some(peer) = self.peers.get_mut(&conn) else { return };
-        let Identity { id, credentials, name, kind, via, is_host, base, pass } = identity;
-        peer.pass = pass;
+        let Identity { id, credentials, name, kind, via, is_host, base, pass, runs_out } = identity;
+        (peer.pass, peer.runs_out, peer.later) = (pass, runs_out, None);
         (peer.id, peer.credentials) = (id, credentials);
         peer.name_is_fixed = matches!(via, Via::Invite | Via::Operator);
         peer.name = name.unwrap_or_else(|| "guest".into());
@@ -102,8 +129,14 @@ impl Room {
         self.send(conn, &FromRelay::Lobby(Lobby::Waiting));
     }
 
-    /// Identifies a participant by its credentials. `None`: no valid ones.
-    fn identify(&self, peer: &Peer, announce: &Announce, verifier: &dyn Verifier, now: Now) -> Option<Identity> {
+    /// Identifies a participant by its credentials.
+    fn identify(
+        &self,
+        peer: &Peer,
+        announce: &Announce,
+        verifier: &dyn Verifier,
+        now: Now,
+    ) -> Result<Identity, NotYet> {
         let room = &self.charter.name;
         let said = announce.name.as_deref().and_then(clean_name);
         let says_agent = facts(announce.meta.as_deref()).role.as_deref() == Some("agent");
@@ -113,11 +146,11 @@ impl Room {
         let guest = token.unwrap_or(&peer.challenge);
         if let Some(text) = announce.agent_assertion.as_deref() {
             if text.len() > MAX_ASSERTION {
-                return None;
+                return Err(Refused::Malformed.into());
             }
             let keys = &self.charter.agent_keys;
-            let key = check_assertion(text, keys, room, &peer.fingerprint, now.unix(), verifier).ok()?;
-            return Some(Identity {
+            let key = check_assertion(text, keys, room, &peer.fingerprint, now.unix(), verifier)?;
+            return Ok(Identity {
                 id: agent_id(room, &key.key.thumbprint()),
                 credentials: Vec::new(),
                 name: said.or_else(|| key.label.as_deref().and_then(clean_name)),
@@ -126,18 +159,23 @@ impl Room {
                 is_host: false,
                 base: key.caps.clone().unwrap_or_else(|| Grant::default_of(Kind::Agent)),
                 pass: None,
+                runs_out: RunsOut::default(),
             });
         }
+        if let Some(text) = announce.jwt.as_deref().filter(|text| is_jwt(text)) {
+            return self.vouched_for(text, peer, guest, said, verifier, now);
+        }
         if let Some(text) = announce.jwt.as_deref() {
-            let invite = Invite::check(text, &self.charter.key, room, now.unix(), verifier).ok()?;
+            let invite = Invite::check(text, &self.charter.key, room, now.unix(), verifier)?;
+            let kind = if invite.is_agent() { Kind::Agent } else { kind };
             if let Some(operator) = &invite.operator {
-                let caller = verifier.operator(room, operator)?;
-                let mut identity = self.operator(&caller, token, said, kind)?;
+                let caller = verifier.operator(room, operator).ok_or(Refused::Stale)?;
+                let mut identity = self.operator(&caller, token, said, kind).ok_or(Refused::Purpose)?;
                 identity.credentials.extend(invite_names(text));
                 identity.pass = Some((operator.clone(), caller));
-                return Some(identity);
+                return Ok(identity);
             }
-            return Some(Identity {
+            return Ok(Identity {
                 id: id("invited", &[room, text, guest]),
                 credentials: invite_names(text),
                 name: clean_name(&invite.name),
@@ -146,10 +184,14 @@ impl Room {
                 is_host: invite.is_host() && kind == Kind::Human,
                 base: Grant::default_of(kind),
                 pass: None,
+                runs_out: RunsOut::default(),
             });
         }
         if let Some(operator) = self.operator(&peer.caller, token, said.clone(), kind) {
-            return Some(operator);
+            return Ok(operator);
+        }
+        if let Some(identity) = self.paying(announce, kind, guest, said.clone(), verifier, now)? {
+            return Ok(identity);
         }
         let guest = Identity {
             id: id("guest", &[room, guest]),
@@ -160,8 +202,9 @@ impl Room {
             is_host: false,
             base: Grant::default_of(kind),
             pass: None,
+            runs_out: RunsOut::default(),
         };
-        self.charter.open.then_some(guest)
+        if self.charter.open { Ok(guest) } else { Err(Refused::UnknownKey.into()) }
     }
 
     /// An operator of the hub.
@@ -180,11 +223,12 @@ impl Room {
             is_host: *host && kind == Kind::Human,
             base: if *speaks { base } else { base.intersect(&Grant::onlooker()) },
             pass: None,
+            runs_out: RunsOut::default(),
         })
     }
 
     /// Puts out who came by a pass and is not that operator any more, or may something else now.
-    pub fn check_passes(&mut self, verifier: &dyn Verifier, now: Now) {
+    pub(super) fn check_passes(&mut self, verifier: &dyn Verifier, now: Now) {
         let room = &self.charter.name;
         let is_void = |peer: &Peer| {
             let pass = peer.pass.as_ref().filter(|_| peer.stage != Stage::Fresh);
@@ -261,6 +305,7 @@ impl Room {
                 peer.present = false;
                 let id = peer.id.clone();
                 self.schemas.retain(|kept| kept.from != id);
+                self.mind_floor(now);
                 self.tell_roster(now);
             }
             // Participants announce themselves every few seconds; only what is new is told.
@@ -300,13 +345,21 @@ fn take_announcement(peer: &mut Peer, announce: Announce) {
     let facts = facts(announce.meta.as_deref());
     if facts.role.as_deref() == Some("agent") && peer.kind == Kind::Human {
         // It may make itself less at any time, and never more.
-        peer.kind = Kind::Agent;
-        peer.is_host = false;
-        peer.base = peer.base.intersect(&Grant::default_of(Kind::Agent));
+        become_agent(peer);
     }
     if announce.meta.is_some() || peer.meta.is_none() {
         peer.disclosed = (facts.backend, facts.egress);
         peer.meta = meta(announce.meta.as_deref(), peer.kind);
+    }
+}
+
+/// Makes a person an agent.
+pub(super) fn become_agent(peer: &mut Peer) {
+    if peer.kind == Kind::Human {
+        peer.kind = Kind::Agent;
+        peer.is_host = false;
+        peer.base = peer.base.intersect(&Grant::default_of(Kind::Agent));
+        peer.meta = meta(peer.meta.as_deref(), Kind::Agent);
     }
 }
 
@@ -337,6 +390,9 @@ fn facts(meta: Option<&RawValue>) -> Facts {
     value.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default()
 }
 
+/// What only the authority says in a `meta`.
+const OURS: [&str; 3] = ["hold", "bridged", "hub"];
+
 /// The `meta` that others see: an agent's says so, whatever it said itself. One that is too large is left out.
 fn meta(said: Option<&RawValue>, kind: Kind) -> Option<Box<RawValue>> {
     let said = said.filter(|m| m.get().len() <= MAX_META).and_then(|m| serde_json::from_str(m.get()).ok());
@@ -344,6 +400,13 @@ fn meta(said: Option<&RawValue>, kind: Kind) -> Option<Box<RawValue>> {
         Some(Value::Object(map)) => map,
         _ => serde_json::Map::new(),
     };
+    for word in OURS {
+        map.remove(word);
+    }
+    let is_state = |said: &Value| said.as_str().is_some_and(|said| STATES.contains(&said));
+    if kind == Kind::Human || !map.get("state").is_some_and(is_state) {
+        map.remove("state");
+    }
     if kind == Kind::Agent {
         map.insert("role".into(), "agent".into());
     }
@@ -402,7 +465,7 @@ pub fn agent_id(room: &str, thumbprint: &str) -> String {
 }
 
 /// An id that tells nothing of the secrets that it is made from.
-fn id(prefix: &str, parts: &[&str]) -> String {
+pub(super) fn id(prefix: &str, parts: &[&str]) -> String {
     let mut hash = Sha256::new_with_prefix(prefix);
     for part in parts {
         hash.update((part.len() as u64).to_be_bytes());

@@ -1,26 +1,31 @@
-//! What hosts are told beside everybody: who waits at the door, and the room's log.
+//! What hosts are told beside everybody: who waits at the door, what everybody is granted, and the room's log.
+
+use std::collections::BTreeMap;
 
 use super::{AuditLine, Conn, Output, Room, Stage};
 use crate::frame::{FromRelay, Knocker, LogLine};
+use crate::grant::Grant;
 
 /// What hosts are still to be told.
 #[derive(Debug, Default)]
 pub(super) struct Desk {
-    /// Who waits may be different.
+    /// Who waits, or what somebody is granted, may be different.
     pub(super) door_changed: bool,
     /// So many lines of the log are new.
     pub(super) fresh_lines: usize,
     /// Hosts that have just come and know nothing yet.
     pub(super) newcomers: Vec<Conn>,
-    /// Who waited when hosts were last told.
-    told: Vec<Knocker>,
+    /// What everybody is granted, whether or not they are held back now.
+    pub(super) grants: BTreeMap<String, Grant>,
+    /// What hosts were told last.
+    told: (Vec<Knocker>, BTreeMap<String, Grant>),
 }
 
 impl Room {
     /// Tells hosts what is new to them.
     pub(super) fn tell_hosts(&mut self) {
-        let Desk { door_changed, fresh_lines, newcomers, told } = std::mem::take(&mut self.desk);
-        self.desk.told = told;
+        let Desk { door_changed, fresh_lines, newcomers, grants, told } = std::mem::take(&mut self.desk);
+        (self.desk.grants, self.desk.told) = (grants, told);
         let is_host = |conn: &Conn| self.peers.get(conn).is_some_and(|peer| peer.present && peer.is_host);
         let newcomers: Vec<Conn> = newcomers.into_iter().filter(is_host).collect();
         if !door_changed && fresh_lines == 0 && newcomers.is_empty() {
@@ -29,10 +34,11 @@ impl Room {
         let others: Vec<Conn> =
             self.peers.keys().copied().filter(|conn| is_host(conn) && !newcomers.contains(conn)).collect();
         if door_changed {
-            let waiting = self.knockers();
-            if waiting != self.desk.told {
-                self.desk.told.clone_from(&waiting);
-                self.tell(others.clone(), &FromRelay::Host { waiting });
+            let now = (self.knockers(), self.desk.grants.clone());
+            if now != self.desk.told {
+                self.desk.told.clone_from(&now);
+                let (waiting, grants) = now;
+                self.tell(others.clone(), &FromRelay::Host { waiting, grants });
             }
         }
         if fresh_lines > 0 {
@@ -42,7 +48,8 @@ impl Room {
         }
         if !newcomers.is_empty() {
             let lines = self.audit.iter().map(written).collect();
-            self.tell(newcomers.clone(), &FromRelay::Host { waiting: self.desk.told.clone() });
+            let (waiting, grants) = self.desk.told.clone();
+            self.tell(newcomers.clone(), &FromRelay::Host { waiting, grants });
             self.tell(newcomers, &FromRelay::Log { lines });
         }
     }

@@ -1,10 +1,10 @@
 //! The actions of hosts and operators: grants, the lobby, the lock, kicking.
 
-use super::{AgentKey, Conn, Event, MAX_GRANTS, Output, Room, Stage};
+use super::{AgentKey, Charter, Conn, Event, MAX_GRANTS, Output, Room, Stage};
 use crate::Now;
 use crate::close;
 use crate::frame::{FromRelay, Lobby, Moderation};
-use crate::grant::Grant;
+use crate::grant::{Grant, Hold};
 
 /// There is no such participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +38,10 @@ impl Room {
         if op == Moderation::Grant {
             return self.grant_by(conn, &by, target.unwrap_or_default(), grant, now);
         }
+        if self.is_full(op, target) {
+            let words = "the room keeps as many of these as it may; take one back first";
+            return self.refuse(conn, op.name(), "full", words, None);
+        }
         if self.command(op, target, &by, now).is_err() {
             self.refuse(conn, op.name(), "unknown", "there is nobody of this id", None);
         }
@@ -50,7 +54,21 @@ impl Room {
             (Moderation::Admit, Some(target)) => self.decide(target, Decision::Admit, now),
             (Moderation::Deny, Some(target)) => self.decide(target, Decision::Deny, now),
             (Moderation::Kick, Some(target)) => self.kick(target, now),
-            (Moderation::Admit | Moderation::Deny | Moderation::Kick, None) | (Moderation::Grant, _) => Err(NoSuch),
+            (Moderation::Pause, Some(target)) => self.set_hold(target, Some(Hold::Paused), now),
+            (Moderation::Silence, Some(target)) => self.set_hold(target, Some(Hold::Silenced), now),
+            (Moderation::Resume, Some(target)) => self.set_hold(target, None, now),
+            (Moderation::Agent, Some(target)) => self.set_agent(target, now),
+            (
+                Moderation::Admit
+                | Moderation::Deny
+                | Moderation::Kick
+                | Moderation::Pause
+                | Moderation::Silence
+                | Moderation::Resume
+                | Moderation::Agent,
+                None,
+            )
+            | (Moderation::Grant, _) => Err(NoSuch),
             (Moderation::Claim, _) => {
                 self.host = Some(by.clone());
                 self.tell_roster(now);
@@ -93,8 +111,7 @@ impl Room {
         }
         // Without a disclosure: that is the participant's own to make.
         let grant = grant.map(|grant| Grant::of(grant.named()).until(grant.expires_at));
-        let named = |grant: &Grant| grant.named().map(|c| c.name()).collect::<Vec<_>>().join(" ");
-        let detail = grant.as_ref().map_or_else(|| "default".into(), named);
+        let detail = super::show::in_words(grant.as_ref());
         if self.set_grant(target, grant, now).is_err() {
             return self.refuse(conn, "grant", "unknown", "there is nobody of this id", None);
         }
@@ -113,6 +130,17 @@ impl Room {
             detail,
         };
         self.out.push(Output::Record(event));
+    }
+
+    /// Whether the room keeps as much of what this command adds as it may.
+    fn is_full(&self, op: Moderation, target: Option<&str>) -> bool {
+        let Charter { held, agents, .. } = &self.charter;
+        let target = target.unwrap_or_default();
+        match op {
+            Moderation::Pause | Moderation::Silence => held.len() >= MAX_GRANTS && !held.contains_key(target),
+            Moderation::Agent => agents.len() >= MAX_GRANTS && !agents.contains(target),
+            _ => false,
+        }
     }
 
     /// Turns the lobby on or off. Those who are in stay in; off lets in who waits.
@@ -217,6 +245,8 @@ impl Room {
         self.peers.values().any(|peer| peer.id == id && peer.stage != Stage::Fresh)
             || self.charter.grants.contains_key(id)
             || self.charter.blocked.iter().any(|blocked| blocked == id)
+            || self.charter.held.contains_key(id)
+            || self.charter.agents.contains(id)
             || self.key_holders().any(|(holder, _)| holder == id)
     }
 
@@ -231,13 +261,11 @@ impl Room {
         if !self.knows(id) {
             return Err(NoSuch);
         }
-        let detail = match &grant {
-            Some(grant) => grant.named().map(|c| c.name()).collect::<Vec<_>>().join(" "),
-            None => "default".into(),
-        };
+        let detail = super::show::in_words(grant.as_ref());
         let credentials = self.credentials_of(id);
         self.charter.set_grant(id, &credentials, grant.as_ref());
         self.note(id, "granted", detail, now);
+        self.mind_floor(now);
         self.tell_roster(now);
         Ok(())
     }

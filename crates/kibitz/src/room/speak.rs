@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{Act, Conn, Event, HUB, Output, Room};
+use super::{Conn, Event, HUB, Output, Room, Transport};
 use crate::Now;
 use crate::content::{Chat, Content, Envelope, MAX_CHAT};
-use crate::frame::{FromRelay, encode_from};
-use crate::grant::{Capability, Kind};
+use crate::frame::encode_from;
+use crate::grant::{Capability, Grant, Kind};
 
 /// Schemas of one participant.
 const MAX_SCHEMAS_EACH: usize = 25;
@@ -54,31 +54,6 @@ pub enum PostError {
     Nobody,
 }
 
-/// Why an action was not delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotDelivered {
-    /// Who asked has left the room.
-    #[error("the participant who asked is not in the room any more")]
-    Gone,
-    /// The addressee is not there.
-    #[error("there is nobody of this id in the room")]
-    Unknown,
-    /// A grant does not include it.
-    #[error("the grant does not include `{}`", .0.name())]
-    NotGranted(Capability),
-}
-
-impl NotDelivered {
-    /// The reason, as a refusal on the wire names it.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::Gone => "absent",
-            Self::Unknown => "unknown",
-            Self::NotGranted(capability) => capability.name(),
-        }
-    }
-}
-
 impl Room {
     /// An admitted participant says something.
     pub(super) fn speak(
@@ -99,11 +74,19 @@ impl Room {
             Err(why) => return self.refuse(conn, "content", "malformed", &why.to_string(), reference),
         };
         let (id, kind) = (peer.id.clone(), peer.kind);
-        let grant = self.grant_of(peer, now);
+        let (grant, is_hushed) = (self.grant_of(peer, now), self.is_hushed(peer));
         let what = content.kind().to_owned();
         let missing = |capability| (!grant.allows(capability, now.unix())).then_some(capability);
-        if let Some(missing) = missing(Capability::SendChat) {
+        let unspoken = missing(Capability::SendChat);
+        if let Content::App { envelope: Some(Envelope::Act), data } = &content {
+            return self.ask_act(conn, to, reference, data, unspoken.or_else(|| missing(Capability::Act)), now);
+        }
+        if let Some(missing) = unspoken {
             return self.block(conn, &what, missing.name(), reference, now);
+        }
+        if is_hushed && !matches!(content, Content::Schema(_)) {
+            let words = "another agent has the floor; ask for it with `floor`";
+            return self.refuse(conn, &what, "floor", words, reference);
         }
         match &mut content {
             // Who somebody is, the authority has checked; that peers check it again is for rooms without one.
@@ -112,14 +95,11 @@ impl Room {
                 let words = "only the room's authority says who may what";
                 return self.refuse(conn, &what, "authority", words, reference);
             }
-            Content::App { envelope: Some(Envelope::Act), .. } => {
-                if let Some(missing) = missing(Capability::Act) {
-                    return self.block(conn, &what, missing.name(), reference, now);
-                }
-                let (to, content) = (to.map(str::to_owned), content.written());
-                return self.out.push(Output::Act(Act { participant: id, to, reference, content }));
+            Content::App { envelope: Some(Envelope::Acted), data } if kind == Kind::Human => {
+                let data = *data;
+                return self.take_acted(conn, data, reference);
             }
-            Content::App { envelope: Some(Envelope::View), .. } if kind == Kind::Agent => {
+            Content::App { envelope: Some(Envelope::View | Envelope::Acted), .. } if kind == Kind::Agent => {
                 return self.block(conn, &what, "view", reference, now);
             }
             // A line's id is the sender's own: another's would let one overwrite what they said.
@@ -128,6 +108,7 @@ impl Room {
         }
         let written = content.written();
         match to {
+            Some(HUB) => self.refuse(conn, &what, "hub", "the hub takes actions and what became of them", reference),
             Some(to) => self.speak_to_one(conn, to, &what, &encode_from(&id, &written), reference, now),
             None => {
                 let hearers = self.hearers(Some(conn), now);
@@ -157,44 +138,81 @@ impl Room {
         }
     }
 
-    /// Delivers an action that was decided on. The sender's grant is looked at again: it may have changed meanwhile.
-    /// Answers how many hear it.
-    pub fn deliver(&mut self, act: &Act, now: Now) -> Result<usize, NotDelivered> {
-        let sender = self.inside.get(&act.participant).and_then(|conn| Some((*conn, self.peers.get(conn)?)));
-        let Some((conn, sender)) = sender.filter(|(_, peer)| peer.present) else { return Err(NotDelivered::Gone) };
-        let grant = self.grant_of(sender, now);
-        for needed in [Capability::SendChat, Capability::Act] {
-            if !grant.allows(needed, now.unix()) {
-                return Err(NotDelivered::NotGranted(needed));
-            }
+    /// A participant of the mesh says something to one whom the hub speaks for there. It may have been said to all or to
+    /// them alone, which nothing on the mesh tells apart: who may hear either hears it.
+    pub fn speak_over(&mut self, conn: Conn, to: &str, payload: &RawValue, now: Now) {
+        self.sweep(now);
+        if !self.peers.get_mut(&conn).is_some_and(|peer| peer.over.take(now.mono)) {
+            return;
         }
-        let hearers = match &act.to {
-            None => self.hearers(Some(conn), now),
-            Some(to) => {
-                let found = self.inside.get(to).and_then(|conn| Some((*conn, self.peers.get(conn)?)));
-                let (hearer, peer) = found.filter(|(_, peer)| peer.present).ok_or(NotDelivered::Unknown)?;
-                if !self.grant_of(peer, now).allows(Capability::ReceiveDirected, now.unix()) {
-                    return Err(NotDelivered::NotGranted(Capability::ReceiveDirected));
-                }
-                vec![hearer]
-            }
-        };
-        let count = hearers.len();
-        if count > 0 {
-            self.out.push(Output::Send(hearers, encode_from(&act.participant, &act.content)));
+        let Some(peer) = self.peers.get(&conn).filter(|peer| peer.present) else { return };
+        let (id, kind, grant) = (peer.id.clone(), peer.kind, self.heard_grant(peer, now));
+        let Ok(mut content) = Content::read(payload) else { return };
+        match &mut content {
+            Content::IdToken | Content::Caps => return,
+            // It names the sender's media peer, which nobody on the relay knows.
+            Content::Chat(chat) => chat.mid = None,
+            _ => {}
         }
-        Ok(count)
+        match &content {
+            // Past the hub, which nobody honours.
+            Content::App { envelope: Some(Envelope::Act | Envelope::Acted), .. } => return,
+            _ if !grant.allows(Capability::SendChat, now.unix()) => {
+                return self.note_blocked(conn, content.kind(), Capability::SendChat.name(), now);
+            }
+            Content::App { envelope: Some(Envelope::View), .. } if kind == Kind::Agent => {
+                return self.note_blocked(conn, content.kind(), "view", now);
+            }
+            _ => {}
+        }
+        let found = self.inside.get(to).and_then(|conn| Some((*conn, self.peers.get(conn)?)));
+        let Some((hearer, peer)) = found.filter(|(_, peer)| peer.present && peer.relayed) else { return };
+        let hears = self.grant_of(peer, now);
+        let may = |capability| hears.allows(capability, now.unix());
+        let written = content.written();
+        if may(Capability::ReadChat) || may(Capability::ReceiveDirected) {
+            self.out.push(Output::Send(vec![hearer], encode_from(&id, &written)));
+        }
+        if let Content::Schema(schema) = content {
+            self.keep_schema(KeptSchema { from: id, name: schema.name, written });
+        }
     }
 
-    /// Tells a participant that its action was not delivered.
-    pub fn refuse_act(&mut self, act: &Act, reason: &str, words: &str) {
-        if let Some(conn) = self.inside.get(&act.participant).copied() {
-            self.refuse(conn, "act", reason, words, act.reference);
+    /// Those who are in the roster of a mesh room over the relay: the hub speaks for each of them there.
+    pub fn bridged(&self) -> Vec<String> {
+        if self.charter.transport == Transport::Relay {
+            return Vec::new();
+        }
+        self.peers.values().filter(|peer| peer.present && peer.relayed).map(|peer| peer.id.clone()).collect()
+    }
+
+    /// What a participant published of its application, as content messages, where this connection may read it.
+    pub fn schemas_of(&self, id: &str, conn: Conn, now: Now) -> Vec<String> {
+        let of = |conn| self.peers.get(conn).map(|peer| self.grant_of(peer, now));
+        let may = |grant: Option<Grant>, what| grant.is_some_and(|grant| grant.allows(what, now.unix()));
+        let speaks = may(self.inside.get(id).and_then(of), Capability::SendChat);
+        if !speaks || !may(of(&conn), Capability::ReadChat) {
+            return Vec::new();
+        }
+        self.schemas.iter().filter(|kept| kept.from == id).map(|kept| kept.written.clone()).collect()
+    }
+
+    /// The pass by which a participant came, if it did.
+    pub fn pass_of(&self, id: &str) -> Option<&str> {
+        let peer = self.inside.get(id).and_then(|conn| self.peers.get(conn))?;
+        peer.pass.as_ref().map(|(operator, _)| operator.as_str())
+    }
+
+    /// A participant of the mesh says something to the hub itself.
+    pub fn speak_to_hub(&mut self, conn: Conn, payload: &RawValue, now: Now) {
+        self.sweep(now);
+        if self.counted(conn, now) {
+            self.speak(conn, Some(HUB), None, payload, now);
         }
     }
 
     /// Those within hearing who may read what is said to all.
-    fn hearers(&self, but: Option<Conn>, now: Now) -> Vec<Conn> {
+    pub(super) fn hearers(&self, but: Option<Conn>, now: Now) -> Vec<Conn> {
         let hears = |(conn, peer): &(&Conn, &super::Peer)| {
             Some(**conn) != but && peer.present && self.grant_of(peer, now).allows(Capability::ReadChat, now.unix())
         };
@@ -267,10 +285,15 @@ impl Room {
     /// Content was held back because its sender may not: told, logged, and recorded once a minute.
     fn block(&mut self, conn: Conn, what: &str, reason: &str, reference: Option<u64>, now: Now) {
         let words = match reason {
-            "view" => "a view comes from the application, not from an agent".to_owned(),
+            "view" => "what the application says comes from no agent".to_owned(),
             capability => format!("this participant's grant does not include `{capability}`"),
         };
         self.refuse(conn, what, reason, &words, reference);
+        self.note_blocked(conn, what, reason, now);
+    }
+
+    /// Logs that content was held back, and records it once a minute.
+    pub(super) fn note_blocked(&mut self, conn: Conn, what: &str, reason: &str, now: Now) {
         let Some(peer) = self.peers.get_mut(&conn) else { return };
         let is_due = peer.noted.is_none_or(|at| now.mono.saturating_sub(at) >= NOTE_EVERY);
         if is_due {
@@ -283,11 +306,6 @@ impl Room {
             self.out.push(Output::Record(event));
         }
         self.note(&id, "blocked", what.to_owned(), now);
-    }
-
-    pub(super) fn refuse(&mut self, conn: Conn, what: &str, reason: &str, words: &str, reference: Option<u64>) {
-        let (what, reason, message) = (what.into(), reason.into(), words.into());
-        self.send(conn, &FromRelay::Refused { what, reason, message, reference });
     }
 }
 

@@ -44,7 +44,7 @@ fn every_word_of_the_contract_is_there() {
             lobby.insert(status.name());
         }
     }
-    let all = ["chat", "app", "pay", "ink", "idtoken", "caps", "schema", "view", "act"];
+    let all = ["chat", "app", "pay", "ink", "idtoken", "caps", "schema", "view", "act", "acted"];
     assert_eq!(kinds, all.map(String::from).into());
     assert_eq!(ops, Moderation::ALL.iter().map(|op| op.name()).collect());
     assert_eq!(lobby, Lobby::ALL.iter().map(|status| status.name()).collect());

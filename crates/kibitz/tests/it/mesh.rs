@@ -9,7 +9,7 @@ use convoke_kibitz::key::Signer as _;
 use convoke_kibitz::mesh::enforce::{Arrived, Enforcer};
 use convoke_kibitz::mesh::pack::{Value as Packed, exercise};
 use convoke_kibitz::mesh::presence::{Presence, ToPeer};
-use convoke_kibitz::room::{Arrival, Caller, Charter, Conn, Output, Room};
+use convoke_kibitz::room::{Arrival, Caller, Charter, Conn, Output, Room, Transport};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -25,7 +25,10 @@ struct Mesh {
     now: i64,
     heard: BTreeMap<u64, Vec<Value>>,
     caps: BTreeMap<u64, Value>,
+    /// What the hub said with other media peers: with which, to whom, what.
+    said: Vec<(String, u64, Value)>,
     closed: Vec<u64>,
+    bridges: u32,
     next: u64,
 }
 
@@ -34,27 +37,55 @@ impl Mesh {
         let Stage { room, room_key, .. } = Stage::new(change);
         let presence = Presence::new(HUB, at(0).mono);
         let (heard, caps) = (BTreeMap::new(), BTreeMap::new());
-        Self { room, presence, room_key, now: 0, heard, caps, closed: Vec::new(), next: 0 }
+        Self {
+            room,
+            presence,
+            room_key,
+            now: 0,
+            heard,
+            caps,
+            said: Vec::new(),
+            closed: Vec::new(),
+            bridges: 0,
+            next: 0,
+        }
     }
 
     fn settle(&mut self) {
         let mut outputs = VecDeque::from(self.room.drain());
         while let Some(output) = outputs.pop_front() {
+            // As the runtime does, before anything names them.
+            let there = self.room.bridged();
+            let gone = self.presence.bridged().keys().filter(|id| !there.contains(id)).cloned().collect::<Vec<_>>();
+            gone.iter().for_each(|id| drop(self.presence.unbridge(id)));
+            for id in there {
+                if !self.presence.bridged().contains_key(&id) {
+                    self.presence.bridge(&id, &format!("{HUB}-{}", self.bridges));
+                    self.bridges += 1;
+                }
+            }
             match output {
                 Output::Send(to, text) => {
                     for conn in to {
+                        if !self.presence.has(conn) {
+                            let frame = serde_json::from_str(&text).expect("JSON");
+                            self.heard.entry(conn.0).or_default().push(frame);
+                            continue;
+                        }
                         for sent in self.presence.outgoing(conn, &text, at(self.now)) {
                             match sent {
                                 ToPeer::Presence(value) => {
                                     self.heard.entry(conn.0).or_default().push(value.to_json())
                                 }
                                 ToPeer::Content(value) => drop(self.caps.insert(conn.0, value.to_json())),
+                                ToPeer::Bridged(from, value) => self.said.push((from, conn.0, value.to_json())),
                             }
                         }
                     }
                 }
                 Output::Close(conn, _) => {
                     self.closed.push(conn.0);
+                    self.room.closed(conn, at(self.now));
                     self.presence.closed(&mut self.room, conn, at(self.now));
                 }
                 _ => {}
@@ -110,6 +141,12 @@ impl Mesh {
         ids.retain(|id| id != HUB);
         ids.sort();
         ids
+    }
+
+    fn member(&self, conn: u64, id: &str) -> Value {
+        let mut rosters = self.heard.get(&conn).into_iter().flatten().filter(|frame| frame["t"] == "roster");
+        let members = rosters.next_back().expect("a roster")["members"].clone();
+        members.as_array().expect("a list").iter().find(|member| member["id"] == id).expect("listed").clone()
     }
 
     fn lobby(&self, conn: u64) -> Vec<String> {
@@ -398,4 +435,75 @@ proptest! {
     fn any_bytes_are_a_message_of_the_mesh_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         exercise(&bytes);
     }
+}
+
+#[test]
+fn the_hub_speaks_for_a_participant_of_the_relay_under_the_same_grants() {
+    let mut mesh = Mesh::new(|charter| {
+        charter.open = true;
+        charter.transport = Transport::Mesh;
+    });
+    let anna = mesh.join("anna", json!({}));
+    let relay = |mesh: &mut Mesh, name: &str| {
+        mesh.next += 1;
+        let conn = Conn(mesh.next);
+        let challenge = [u8::try_from(mesh.next).expect("few"); 32];
+        let arrival = Arrival { challenge, host: "hub".into(), certificate: None, caller: Caller::Stranger };
+        mesh.room.open(conn, arrival, at(mesh.now));
+        let voice = json!({ "t": "voice", "on": true, "name": name, "token": name }).to_string();
+        mesh.room.on_text(conn, &voice, &Checks, at(mesh.now));
+        mesh.settle();
+        conn
+    };
+    let ben = relay(&mut mesh, "Ben");
+    assert_eq!(mesh.roster(anna), ["anna", "zzhub-0"], "under an id of the hub's");
+    let member = mesh.member(anna, "zzhub-0");
+    assert_eq!((&member["name"], &member["meta"]["bridged"]), (&json!("Ben"), &json!(true)));
+    assert_eq!(mesh.caps[&anna]["grants"]["zzhub-0"]["act"], json!(["send-chat", "speak", "act"]));
+    assert_eq!(mesh.join("zzhub-0", json!({})), ben.0 + 1);
+    assert_eq!(mesh.roster(anna), ["anna", "zzhub-0"], "which is nobody else's");
+
+    let chat = |text: &str| json!({ "k": "chat", "text": text });
+    mesh.room.on_text(ben, &json!({ "t": "to", "payload": chat("hello") }).to_string(), &Checks, at(mesh.now));
+    mesh.settle();
+    assert_eq!(mesh.said, [("zzhub-0".to_owned(), anna, chat("hello"))]);
+    let over = |mesh: &mut Mesh, from: u64, payload: Value| {
+        let payload = serde_json::value::to_raw_value(&payload).expect("JSON");
+        let to = mesh.presence.bridged_as("zzhub-0").expect("bridged").to_owned();
+        mesh.room.speak_over(Conn(from), &to, &payload, at(mesh.now));
+        mesh.settle();
+    };
+    over(&mut mesh, anna, json!({ "k": "chat", "text": "hi Ben", "mid": "anna#1" }));
+    let heard = mesh.heard[&ben.0].last().expect("something").clone();
+    assert_eq!(heard["payload"], chat("hi Ben"));
+    assert!(heard["id"].as_str().is_some_and(|id| id.starts_with("guest-")), "{heard}");
+    // An agent that says more than it may; actions past the hub; what only the hub says.
+    let agent = mesh.join("agent", json!({ "meta": { "role": "agent" } }));
+    let before = mesh.heard[&ben.0].len();
+    for payload in [
+        chat("I am let in everywhere"),
+        json!({ "k": "app", "data": { "__kib_agent": "view", "view": { "score": 99 } } }),
+        json!({ "k": "caps", "grants": {} }),
+    ] {
+        over(&mut mesh, agent, payload);
+    }
+    over(&mut mesh, anna, json!({ "k": "app", "data": { "__kib_agent": "act", "action": 1 } }));
+    assert_eq!(mesh.heard[&ben.0].len(), before, "{:?}", &mesh.heard[&ben.0][before..]);
+    // What is withheld from who is bridged is not handed on.
+    let id = mesh.presence.bridged_as("zzhub-0").expect("bridged").to_owned();
+    mesh.room
+        .set_grant(&id, Some(Grant::of([Capability::ReadRoster, Capability::SendChat])), at(mesh.now))
+        .expect("known");
+    mesh.settle();
+    let before = mesh.heard[&ben.0].len();
+    over(&mut mesh, anna, chat("behind his back"));
+    assert_eq!(mesh.heard[&ben.0].len(), before);
+
+    // So many and no more, and when they go their place is free.
+    relay(&mut mesh, "Cleo");
+    let full = relay(&mut mesh, "Dora");
+    assert_eq!(mesh.heard[&full.0].last().expect("told")["code"], "full");
+    mesh.room.closed(ben, at(mesh.now));
+    mesh.settle();
+    assert!(!mesh.roster(anna).contains(&"zzhub-0".to_owned()));
 }

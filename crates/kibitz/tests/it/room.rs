@@ -201,7 +201,9 @@ fn a_host_is_told_who_waits_and_what_happens_and_grants_to_others() {
     let waiting = |stage: &Stage| stage.frames(host, "host").pop().expect("a host is told")["waiting"].clone();
     let kinds = |stage: &Stage| -> Vec<Value> {
         let logs = stage.frames(host, "log").into_iter();
-        logs.flat_map(|log| log["lines"].as_array().cloned().unwrap_or_default()).map(|line| line["kind"].clone()).collect()
+        logs.flat_map(|log| log["lines"].as_array().cloned().unwrap_or_default())
+            .map(|line| line["kind"].clone())
+            .collect()
     };
     assert_eq!(waiting(&stage)[0]["name"], "Early");
     assert_eq!(kinds(&stage), ["joined"]);
@@ -401,7 +403,7 @@ fn the_hub_posts_with_rule_and_sender_apart_and_in_parts() {
 
 #[test]
 fn limits_hold_one_by_one() {
-    let limits = Limits { participants: 2, outside: 2, frames_per_second: 5 };
+    let limits = Limits { participants: 2, outside: 2, frames_per_second: 5, bridged: 0 };
     let mut stage = Stage::with(limits, |charter| charter.open = true);
     let (a, _b) = (stage.guest("Anna"), stage.guest("Ben"));
     let c = stage.guest("Cleo");

@@ -1,18 +1,24 @@
 //! Keys, and a room with participants, without sockets.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
 };
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use convoke_core::time::Timestamp;
 use convoke_kibitz::Now;
 use convoke_kibitz::admission::{AgentKey, Invite, assert, challenge_text, relay_fingerprint};
+use convoke_kibitz::credential::Jwks;
 use convoke_kibitz::grant::Grant;
 use convoke_kibitz::key::{PublicKey, Signer, Verifier};
-use convoke_kibitz::room::{Arrival, Caller, Charter, Conn, Limits, Output, Room};
+use convoke_kibitz::room::{Act, Acted, Arrival, Caller, Charter, Conn, Limits, Output, Room};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 pub const HOST: &str = "hub.example:7410";
@@ -46,6 +52,41 @@ impl Verifier for Checks {
     fn verify(&self, key: &PublicKey, bytes: &[u8], signature: &[u8; 64]) -> bool {
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.sec1()).verify(bytes, signature).is_ok()
     }
+
+    /// An RSA signature is good here if it is the modulus.
+    fn verify_rsa(&self, modulus: &[u8], _: &[u8], _: &[u8], signature: &[u8]) -> bool {
+        modulus == signature
+    }
+
+    fn published(&self, address: &str) -> Option<Arc<Jwks>> {
+        PUBLISHED.with_borrow(|published| published.get(address).cloned())
+    }
+
+    /// `Olga` may moderate, `viewer` only looks.
+    fn operator(&self, _: &str, operator: &str) -> Option<Caller> {
+        let is_out = OUT.with_borrow(|out| out.iter().any(|one| one == operator));
+        let known = ["Olga", "viewer"].contains(&operator) && !is_out;
+        let (id, name, is_host) = (operator.to_owned(), operator.to_owned(), operator == "Olga");
+        known.then_some(Caller::Operator { id, name, host: is_host, speaks: is_host })
+    }
+}
+
+thread_local! {
+    /// The keys that issuers have published, by address: for this test alone.
+    pub static PUBLISHED: RefCell<BTreeMap<String, Arc<Jwks>>> = const { RefCell::new(BTreeMap::new()) };
+    /// Operators that are none any more.
+    pub static OUT: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A JWK set with one RSA key.
+pub fn jwks() -> Value {
+    json!({ "keys": [{ "kty": "RSA", "n": URL_SAFE_NO_PAD.encode("the key"), "e": "AQAB" }] })
+}
+
+/// A JWT under that key.
+pub fn jwt(claims: &Value) -> String {
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    format!("{}.{}.{}", part(r#"{"alg":"RS256"}"#), part(&claims.to_string()), part("the key"))
 }
 
 pub fn at(seconds: i64) -> Now {
@@ -61,12 +102,14 @@ pub struct Stage {
     pub heard: BTreeMap<u64, Vec<Value>>,
     pub closed: BTreeMap<u64, u16>,
     pub outputs: Vec<Output>,
+    pub acting: Vec<(String, Act)>,
+    acts: u32,
     next: u64,
 }
 
 impl Stage {
     pub fn new(change: impl FnOnce(&mut Charter)) -> Self {
-        Self::with(Limits { participants: 8, outside: 8, frames_per_second: 50 }, change)
+        Self::with(Limits { participants: 8, outside: 8, frames_per_second: 50, bridged: 2 }, change)
     }
 
     pub fn with(limits: Limits, change: impl FnOnce(&mut Charter)) -> Self {
@@ -83,11 +126,15 @@ impl Stage {
             grants: BTreeMap::new(),
             blocked: Vec::new(),
             credentials: BTreeMap::new(),
+            held: BTreeMap::new(),
+            agents: std::collections::BTreeSet::new(),
+            issuers: Vec::new(),
+            credits: None,
         };
         change(&mut charter);
         let room = Room::new(charter, limits, at(0));
         let (heard, closed) = (BTreeMap::new(), BTreeMap::new());
-        Self { room, room_key, now: 0, heard, closed, outputs: Vec::new(), next: 0 }
+        Self { room, room_key, now: 0, heard, closed, outputs: Vec::new(), acting: Vec::new(), acts: 0, next: 0 }
     }
 
     pub fn settle(&mut self) {
@@ -106,8 +153,23 @@ impl Stage {
                 }
                 // A hub without rules lets every action pass.
                 Output::Act(act) => {
-                    if let Err(why) = self.room.deliver(act, at(self.now)) {
-                        self.room.refuse_act(act, why.reason(), &why.to_string());
+                    let id = format!("hub-{}", self.acts);
+                    self.acts += 1;
+                    match self.room.deliver(act, &id, at(self.now)) {
+                        Ok(_) => self.acting.push((id, act.clone())),
+                        Err(why) => self.room.fail_act(act, why.reason(), &why.to_string()),
+                    }
+                    outputs.extend(self.room.drain());
+                }
+                Output::Acted(Acted { act, outcome }) => {
+                    let at = self.acting.iter().position(|(id, _)| id == act).expect("it was delivered");
+                    let (_, asked) = self.acting.swap_remove(at);
+                    match outcome {
+                        Ok(result) => {
+                            let raw = result.clone().map(|text| RawValue::from_string(text).expect("JSON"));
+                            self.room.answer_act(&asked, raw.as_deref());
+                        }
+                        Err(why) => self.room.fail_act(&asked, "failed", why),
                     }
                     outputs.extend(self.room.drain());
                 }
@@ -146,6 +208,7 @@ impl Stage {
     pub fn tick(&mut self, seconds: i64) {
         self.now += seconds;
         self.room.on_tick(at(self.now));
+        self.room.check(&Checks, at(self.now));
         self.settle();
     }
 

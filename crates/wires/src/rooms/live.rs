@@ -12,12 +12,14 @@ use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::time::Timestamp;
 use convoke_kibitz::Now;
 use convoke_kibitz::mesh::pack::Value;
-use convoke_kibitz::room::{Act, Arrival, Charter, Conn, Event, Limits, Output, Room, Transport};
+use convoke_kibitz::room::{Act, Acted, Arrival, Charter, Conn, Event, Limits, Output, Room, Transport};
 use convoke_rtc::LinkId;
 use convoke_store::StoreError;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+use super::adapter::Said;
+use super::broker::Signals;
 use super::link::RoomLink;
 use super::mesh::{MeshSide, ToLink};
 use super::peer;
@@ -25,6 +27,7 @@ use super::sign::{Desk, RoomKey};
 use crate::Wires;
 use crate::ws::text_frame;
 use convoke_gate::clock;
+use convoke_gate::operators::Caller;
 
 /// A room that runs.
 #[derive(Debug)]
@@ -46,6 +49,17 @@ struct State {
     room: Room,
     links: HashMap<Conn, (Arc<RoomLink>, IpAddr)>,
     mesh: Option<MeshSide>,
+    /// Actions on their way, by the hub's id.
+    acting: HashMap<String, Acting>,
+    /// Participants without a token, as the callers of their own actions, while they are in the room.
+    guests: HashMap<String, Caller>,
+}
+
+/// An action on its way.
+#[derive(Debug, Default)]
+struct Acting {
+    delivered: Option<oneshot::Sender<()>>,
+    answer: Option<oneshot::Sender<Said>>,
 }
 
 /// What is left to do once the lock is given back.
@@ -66,13 +80,16 @@ impl LiveRoom {
         key: RoomKey,
         created_at: Timestamp,
         limits: Limits,
-        sending: &mpsc::Sender<ToLink>,
+        (signals, sending): (&Arc<dyn Signals>, &mpsc::Sender<ToLink>),
         now: Now,
     ) -> Self {
         let name = charter.name.clone();
-        let mesh = (charter.transport == Transport::Mesh).then(|| MeshSide::new(sending.clone(), now.mono));
+        let is_mesh = charter.transport == Transport::Mesh;
+        let mesh = is_mesh.then(|| MeshSide::new(Arc::clone(signals), sending.clone(), now.mono));
         let hub = mesh.as_ref().map(|mesh| mesh.hub().to_owned());
-        let state = State { room: Room::new(charter, limits, now), links: HashMap::new(), mesh };
+        let room = Room::new(charter, limits, now);
+        let (acting, guests) = (HashMap::new(), HashMap::new());
+        let state = State { room, links: HashMap::new(), mesh, acting, guests };
         Self { name, created_at, key, turn: tokio::sync::Mutex::default(), hub, state: Mutex::new(state) }
     }
 
@@ -125,7 +142,7 @@ impl LiveRoom {
     pub(super) fn tick(&self, desk: &Desk<'_>, now: Now) -> After {
         let mut state = self.state();
         state.room.on_tick(now);
-        state.room.check_passes(desk, now);
+        state.room.check(desk, now);
         state.on_mesh(now, |mesh, room| mesh.on_tick(room, now))
     }
 
@@ -144,15 +161,63 @@ impl LiveRoom {
         self.state().on_mesh(now, |mesh, room| mesh.gone(room, conn, now))
     }
 
-    /// A data connection to the hub's media peer opened. False when it is not the participant's.
-    pub(super) fn mesh_content(&self, media: &str, link: LinkId, certificate: &str) -> bool {
-        self.state().mesh.as_mut().is_some_and(|mesh| mesh.content_open(media, link, certificate))
+    /// A data connection to one of the hub's media peers opened. False when it is not the participant's.
+    pub(super) fn mesh_content(&self, ends: (&str, &str), link: LinkId, certificate: &str, now: Now) -> bool {
+        let mut state = self.state();
+        let State { mesh, room, .. } = &mut *state;
+        mesh.as_mut().is_some_and(|mesh| mesh.content_open(room, ends, link, certificate, now))
     }
 
-    /// A data connection to the hub's media peer is gone.
-    pub(super) fn mesh_content_gone(&self, media: &str, link: LinkId) {
+    /// Something came over a data connection to one of the hub's media peers.
+    pub(super) fn mesh_said(&self, ends: (&str, &str), value: &Value, now: Now) -> After {
+        self.state().on_mesh(now, |mesh, room| mesh.said(room, ends, value, now))
+    }
+
+    /// A data connection to one of the hub's media peers is gone.
+    pub(super) fn mesh_content_gone(&self, ends: (&str, &str), link: LinkId) {
         if let Some(mesh) = &mut self.state().mesh {
-            mesh.content_gone(media, link);
+            mesh.content_gone(ends, link);
+        }
+    }
+
+    /// An action is on its way: `delivered` is told once it was delivered, or dropped.
+    pub(super) fn expect(&self, act: &str, delivered: oneshot::Sender<()>) {
+        self.state().acting.entry(act.to_owned()).or_default().delivered = Some(delivered);
+    }
+
+    /// An action was delivered, or waits for a person.
+    pub(super) fn delivered(&self, act: &str) {
+        let delivered = self.state().acting.get_mut(act).and_then(|acting| acting.delivered.take());
+        if let Some(delivered) = delivered {
+            let _ = delivered.send(());
+        }
+    }
+
+    /// What an application says became of an action.
+    pub(super) fn await_answer(&self, act: &str) -> oneshot::Receiver<Said> {
+        let (answer, said) = oneshot::channel();
+        self.state().acting.entry(act.to_owned()).or_default().answer = Some(answer);
+        said
+    }
+
+    /// An action has ended.
+    pub(super) fn forget(&self, act: &str) {
+        self.state().acting.remove(act);
+    }
+
+    /// A participant without a token as the caller of its own actions, while it is in the room.
+    pub(super) fn guest(&self, participant: &str, make: impl FnOnce() -> Caller) -> Option<Caller> {
+        let mut state = self.state();
+        let is_inside = state.room.is_inside(participant);
+        is_inside.then(|| state.guests.entry(participant.to_owned()).or_insert_with(make).clone())
+    }
+
+    /// A participant has left, or all have: what they asked for and what waits does not run any more.
+    pub(super) fn guests_left(&self, hub: &Wires, participant: Option<&str>) {
+        let mut state = self.state();
+        let gone = state.guests.extract_if(|id, _| participant.is_none_or(|participant| participant == id));
+        for (_, caller) in gone {
+            hub.operators.guest_left(caller.token.id);
         }
     }
 
@@ -177,6 +242,10 @@ impl State {
         let mut after = After::default();
         loop {
             let outputs = self.room.drain();
+            // Before anything names them: whom the hub speaks for is dialled under an id of the hub's.
+            if let Some(mesh) = &mut self.mesh {
+                mesh.bridge(&self.room);
+            }
             if outputs.is_empty() {
                 after.lost = self.mesh.as_mut().map_or(0, MeshSide::take_lost);
                 return after;
@@ -212,6 +281,11 @@ impl State {
                         after.unverified.extend(self.links.get(&conn).map(|(_, from)| *from));
                     }
                     Output::Act(act) => after.acts.push(act),
+                    Output::Acted(Acted { act, outcome }) => {
+                        if let Some(answer) = self.acting.get_mut(&act).and_then(|acting| acting.answer.take()) {
+                            let _ = answer.send(outcome);
+                        }
+                    }
                     Output::Record(event) => after.events.push(event),
                     Output::Changed => after.changed = true,
                 }
@@ -252,6 +326,9 @@ impl After {
         }
         for event in events {
             super::events::room(hub, &room.name, event.what, Some(&event.participant));
+            if event.what == "left" {
+                room.guests_left(hub, Some(&event.participant));
+            }
             // Of guests of an open room there is no end; the room's own log has them.
             if event.via != "open" || event.what == "blocked" {
                 hub.note(record(room, event)).await;

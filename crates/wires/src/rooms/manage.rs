@@ -11,7 +11,8 @@ use convoke_core::time::Timestamp;
 use convoke_kibitz::Now;
 use convoke_kibitz::admission::{AgentKey, Invite, MAX_KEYS, Manifest};
 use convoke_kibitz::close;
-use convoke_kibitz::grant::Grant;
+use convoke_kibitz::credential::{CreditPolicy, IssuerPolicy};
+use convoke_kibitz::grant::{Grant, Hold};
 use convoke_kibitz::key::Signer as _;
 use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room, Transport, invite_id};
 use convoke_store::{RoomRow, StoreError};
@@ -118,6 +119,10 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
         grants: std::collections::BTreeMap::new(),
         blocked: Vec::new(),
         credentials: std::collections::BTreeMap::new(),
+        held: std::collections::BTreeMap::new(),
+        agents: std::collections::BTreeSet::new(),
+        issuers: Vec::new(),
+        credits: None,
     };
     let created_at = clock::now();
     let body = serde_json::to_string(&charter).unwrap_or_default();
@@ -126,13 +131,21 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
     if !hub.store.add_room(row, record(caller, &name, &detail)).await? {
         return Err(RoomError::Exists);
     }
-    let room = Arc::new(LiveRoom::new(charter, key, created_at, hub.rooms.limits, &hub.rooms.sending, now(hub)));
+    let room = Arc::new(LiveRoom::new(
+        charter,
+        key,
+        created_at,
+        hub.rooms.limits,
+        (&hub.rooms.signals, &hub.rooms.sending),
+        now(hub),
+    ));
     for id in super::mesh::ids(&room) {
         hub.rooms.signals.reserve(&id);
     }
     hub.rooms.all.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::clone(&room));
     events::room(hub, &room.name, "room made", None);
-    let host = sign_invite(&room, "Host", true, created_at.after(HOST_INVITE_FOR)).ok_or(RoomError::Crypto)?;
+    let host =
+        sign_invite(&room, "Host", Some("host"), created_at.after(HOST_INVITE_FOR)).ok_or(RoomError::Crypto)?;
     Ok((room, host))
 }
 
@@ -165,6 +178,7 @@ pub async fn remove(hub: &Wires, caller: &Caller, room: &LiveRoom) -> Result<Sto
     let words = "the room was removed";
     let ((), after) = room.with(now(hub), |room| room.close_all("removed", words, close::REMOVED));
     after.settle(hub, room).await;
+    room.guests_left(hub, None);
     events::room(hub, &room.name, "room removed", None);
     Ok(if gone.is_some() { Stored::Yes } else { Stored::Owed })
 }
@@ -246,6 +260,63 @@ pub async fn set_grant(
     change(hub, room, order, edit, |room, (), at| _ = room.set_grant(id, forced, at), draft).await
 }
 
+/// Pauses or silences somebody, or lets them go on.
+pub async fn set_hold(
+    hub: &Wires,
+    caller: &Caller,
+    room: &LiveRoom,
+    id: &str,
+    hold: Option<Hold>,
+) -> Result<Stored, RoomError> {
+    let what = hold.map_or("resumed", Hold::name);
+    let draft = record(caller, &room.name, &json!({ "what": what, "participant": id }));
+    let credentials = room.look(|room| room.credentials_of(id));
+    let edit = |charter: &mut Charter| {
+        if hold.is_some() && !charter.held.contains_key(id) && charter.held.len() >= MAX_GRANTS {
+            return Err(RoomError::TooManyGrants);
+        }
+        charter.set_hold(id, &credentials, hold);
+        Ok(())
+    };
+    let order = if hold.is_some() { Order::ForceFirst } else { Order::KeepFirst };
+    change(hub, room, order, edit, |room, (), at| _ = room.set_hold(id, hold, at), draft).await
+}
+
+/// Says that somebody is an agent.
+pub async fn set_agent(hub: &Wires, caller: &Caller, room: &LiveRoom, id: &str) -> Result<Stored, RoomError> {
+    let draft = record(caller, &room.name, &json!({ "what": "agent", "participant": id }));
+    let credentials = room.look(|room| room.credentials_of(id));
+    let edit = |charter: &mut Charter| {
+        if !charter.agents.contains(id) && charter.agents.len() >= MAX_GRANTS {
+            return Err(RoomError::TooManyGrants);
+        }
+        charter.set_agent(id, &credentials);
+        Ok(())
+    };
+    change(hub, room, Order::ForceFirst, edit, |room, (), at| _ = room.set_agent(id, at), draft).await
+}
+
+/// Puts other standing policies in force, and whether agents pay.
+pub async fn set_admission(
+    hub: &Wires,
+    caller: &Caller,
+    room: &LiveRoom,
+    issuers: Vec<IssuerPolicy>,
+    credits: Option<CreditPolicy>,
+) -> Result<Stored, RoomError> {
+    let named: Vec<&str> = issuers.iter().map(|policy| policy.issuer.as_str()).collect();
+    let paid = credits.as_ref().map(|policy| &policy.issuers);
+    let detail = json!({ "what": "admission changed", "issuers": named, "credits": paid });
+    let draft = record(caller, &room.name, &detail);
+    let edit = |charter: &mut Charter| {
+        charter.issuers.clone_from(&issuers);
+        charter.credits.clone_from(&credits);
+        Ok((issuers, credits))
+    };
+    let apply = |room: &mut Room, (issuers, credits), at| room.set_admission(issuers, credits, at);
+    change(hub, room, Order::KeepFirst, edit, apply, draft).await
+}
+
 /// Removes somebody, and keeps them out.
 pub async fn kick(hub: &Wires, caller: &Caller, room: &LiveRoom, id: &str) -> Result<Stored, RoomError> {
     if !room.look(|room| room.knows(id)) {
@@ -321,12 +392,12 @@ pub async fn invite(
     caller: &Caller,
     room: &LiveRoom,
     name: &str,
-    host: bool,
+    role: Option<&str>,
     expires_at: Timestamp,
 ) -> Result<String, RoomError> {
-    let signed = sign_invite(room, name, host, expires_at).ok_or(RoomError::Crypto)?;
+    let signed = sign_invite(room, name, role, expires_at).ok_or(RoomError::Crypto)?;
     let id = invite_id(&signed);
-    let detail = json!({ "what": "invited", "name": name, "host": host, "expires_at": expires_at, "invite": id });
+    let detail = json!({ "what": "invited", "name": name, "role": role, "expires_at": expires_at, "invite": id });
     hub.store.append(record(caller, &room.name, &detail)).await?;
     Ok(signed)
 }
@@ -356,10 +427,10 @@ fn is_invite_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
 }
 
-fn sign_invite(room: &LiveRoom, name: &str, host: bool, expires_at: Timestamp) -> Option<String> {
+fn sign_invite(room: &LiveRoom, name: &str, role: Option<&str>, expires_at: Timestamp) -> Option<String> {
     let exp = expires_at.millis().div_euclid(1000);
     let invite =
-        Invite { name: name.into(), room: room.name.clone(), exp, role: host.then(|| "host".into()), operator: None };
+        Invite { name: name.into(), room: room.name.clone(), exp, role: role.map(Into::into), operator: None };
     invite.sign(&room.key)
 }
 

@@ -16,9 +16,12 @@ use convoke_kibitz::mesh::{ROOM_PREFIX, room_peer};
 use convoke_kibitz::room::{Arrival, Caller, Conn, Room};
 use convoke_kibitz::signal::Message;
 use convoke_rtc::{Config, Endpoint, Event, LinkId};
+use serde_json::value::RawValue;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
+use super::adapter::{act, asker};
+use super::broker::Signals;
 use super::live::After;
 use super::sign::Desk;
 use super::{LiveRoom, now};
@@ -40,6 +43,10 @@ const BURST: usize = 64;
 pub(super) enum ToLink {
     Send(LinkId, Value),
     Close(LinkId),
+    /// The hub speaks for somebody with this media peer from now on: it has a certificate of its own.
+    Certify(String),
+    /// It does so no more.
+    Retire(String),
 }
 
 /// What a mesh room has beside its authority.
@@ -48,19 +55,20 @@ pub(super) struct MeshSide {
     presence: Presence,
     /// The presence connections.
     links: HashMap<Conn, LinkId>,
-    /// The connections between the hub's media peer and the participants', by the latter's id.
-    content: HashMap<String, LinkId>,
+    /// The connections between the hub's media peers and the participants', by both ids.
+    content: HashMap<(String, String), LinkId>,
+    signals: Arc<dyn Signals>,
     sending: mpsc::Sender<ToLink>,
     hub: String,
     lost: u64,
 }
 
 impl MeshSide {
-    pub(super) fn new(sending: mpsc::Sender<ToLink>, now: Duration) -> Self {
+    pub(super) fn new(signals: Arc<dyn Signals>, sending: mpsc::Sender<ToLink>, now: Duration) -> Self {
         // After every id that the broker gives out, so that browsers dial it.
         let hub = format!("zzzz{}", hex::encode(clock::random::<12>()));
         let presence = Presence::new(hub.clone(), now);
-        Self { presence, links: HashMap::new(), content: HashMap::new(), sending, hub, lost: 0 }
+        Self { presence, links: HashMap::new(), content: HashMap::new(), signals, sending, hub, lost: 0 }
     }
 
     /// The id of the hub's media peer.
@@ -83,15 +91,39 @@ impl MeshSide {
         }
     }
 
+    /// Speaks for those who are in the roster over the relay, and for nobody else.
+    pub(super) fn bridge(&mut self, room: &Room) {
+        let there = room.bridged();
+        let gone = self.presence.bridged().keys().filter(|id| !there.contains(id));
+        for identity in gone.cloned().collect::<Vec<_>>() {
+            let Some(media) = self.presence.unbridge(&identity) else { continue };
+            self.content.retain(|(me, _), _| *me != media);
+            self.signals.release(&media);
+            self.put(ToLink::Retire(media));
+        }
+        for identity in there {
+            if !self.presence.bridged().contains_key(&identity) {
+                let media = format!("{}-{}", self.hub, hex::encode(clock::random::<8>()));
+                self.signals.reserve(&media);
+                self.presence.bridge(&identity, &media);
+                self.put(ToLink::Certify(media));
+            }
+        }
+    }
+
+    /// The connection between one of the hub's media peers and a participant's.
+    fn content_of(&self, me: &str, conn: Conn) -> Option<LinkId> {
+        let (media, _) = self.presence.media(conn)?;
+        self.content.get(&(me.to_owned(), media.to_owned())).copied()
+    }
+
     /// What the room says to one of its connections.
     pub(super) fn say(&mut self, conn: Conn, text: &str, now: Now) {
         for out in self.presence.outgoing(conn, text, now) {
             let (link, value) = match out {
                 ToPeer::Presence(value) => (self.links.get(&conn).copied(), value),
-                ToPeer::Content(value) => {
-                    let media = self.presence.media(conn).map(|(media, _)| media);
-                    (media.and_then(|media| self.content.get(media).copied()), value)
-                }
+                ToPeer::Content(value) => (self.content_of(&self.hub, conn), value),
+                ToPeer::Bridged(me, value) => (self.content_of(&me, conn), value),
             };
             // Grants that came before the connection are said once it is there.
             if let Some(link) = link {
@@ -102,8 +134,10 @@ impl MeshSide {
 
     /// The room closes one of its connections.
     pub(super) fn close(&mut self, room: &mut Room, conn: Conn, now: Now) {
-        let content = self.presence.media(conn).and_then(|(media, _)| self.content.get(media).copied());
-        for link in self.links.remove(&conn).into_iter().chain(content) {
+        let media = self.presence.media(conn).map(|(media, _)| media.to_owned());
+        let content =
+            self.content.iter().filter(|((_, peer), _)| Some(peer) == media.as_ref()).map(|(_, link)| *link);
+        for link in content.chain(self.links.remove(&conn)).collect::<Vec<_>>() {
             self.put(ToLink::Close(link));
         }
         self.presence.closed(room, conn, now);
@@ -133,26 +167,52 @@ impl MeshSide {
         }
     }
 
-    /// A data connection opened between the hub's media peer and one that says it is this participant's. False when it is
-    /// not: an agent's must show the certificate that its key was asserted for.
-    pub(super) fn content_open(&mut self, media: &str, link: LinkId, certificate: &str) -> bool {
+    /// A data connection opened between one of the hub's media peers and one that says it is this participant's. False when
+    /// it is not: an agent's must show the certificate that its key was asserted for.
+    pub(super) fn content_open(
+        &mut self,
+        room: &Room,
+        (me, media): (&str, &str),
+        link: LinkId,
+        certificate: &str,
+        now: Now,
+    ) -> bool {
         let Some(conn) = self.presence.conn_of(media) else { return false };
         let proved = self.presence.media(conn).is_some_and(|(_, shown)| shown == certificate);
         if !proved && self.presence.is_bound(conn) {
             return false;
         }
-        if let Some(older) = self.content.insert(media.to_owned(), link) {
+        let first = if me == self.hub {
+            self.presence.caps_for(conn).into_iter().collect()
+        } else {
+            let Some(identity) = self.presence.bridged_as(me) else { return false };
+            let schemas = room.schemas_of(identity, conn, now);
+            schemas.iter().filter_map(|schema| Value::from_text(schema)).collect::<Vec<_>>()
+        };
+        if let Some(older) = self.content.insert((me.to_owned(), media.to_owned()), link) {
             self.put(ToLink::Close(older));
         }
-        if let Some(caps) = self.presence.caps_for(conn) {
-            self.put(ToLink::Send(link, caps));
+        for value in first {
+            self.put(ToLink::Send(link, value));
         }
         true
     }
 
-    pub(super) fn content_gone(&mut self, media: &str, link: LinkId) {
-        if self.content.get(media) == Some(&link) {
-            self.content.remove(media);
+    /// A participant said something to the hub, or to somebody whom it speaks for.
+    pub(super) fn said(&mut self, room: &mut Room, (me, media): (&str, &str), value: &Value, now: Now) {
+        let Some(conn) = self.presence.conn_of(media) else { return };
+        let Ok(payload) = RawValue::from_string(value.to_json().to_string()) else { return };
+        if me == self.hub {
+            room.speak_to_hub(conn, &payload, now);
+        } else if let Some(identity) = self.presence.bridged_as(me) {
+            room.speak_over(conn, identity, &payload, now);
+        }
+    }
+
+    pub(super) fn content_gone(&mut self, (me, media): (&str, &str), link: LinkId) {
+        let ends = (me.to_owned(), media.to_owned());
+        if self.content.get(&ends) == Some(&link) {
+            self.content.remove(&ends);
         }
     }
 }
@@ -240,8 +300,8 @@ pub(super) fn queue() -> (mpsc::Sender<ToLink>, mpsc::Receiver<ToLink>) {
 enum Whose {
     /// A participant's presence in a room.
     Presence(Arc<LiveRoom>, Conn),
-    /// Between the hub's media peer of a room and this participant's.
-    Content(Arc<LiveRoom>, String),
+    /// Between one of the hub's media peers of a room and this participant's.
+    Content(Arc<LiveRoom>, String, String),
 }
 
 struct Task {
@@ -302,6 +362,12 @@ impl Task {
         match out {
             ToLink::Send(link, value) => drop(self.endpoint.send(link, &value, at)),
             ToLink::Close(link) => self.endpoint.close(link, at),
+            ToLink::Certify(me) => {
+                if let Err(why) = self.endpoint.certify(&me) {
+                    tracing::error!(%why, "cannot speak for a participant of the relay on the mesh");
+                }
+            }
+            ToLink::Retire(me) => self.endpoint.retire(&me, at),
         }
     }
 
@@ -319,25 +385,31 @@ impl Task {
                         self.whose.insert(link, Whose::Presence(Arc::clone(&room), conn));
                         let after = room.mesh_open(conn, link, &fingerprint, at);
                         record(&hub, room, after);
-                    } else if room.mesh_content(&peer, link, &fingerprint) {
-                        self.whose.insert(link, Whose::Content(room, peer));
+                    } else if room.mesh_content((&me, &peer), link, &fingerprint, at) {
+                        self.whose.insert(link, Whose::Content(room, me, peer));
                     } else {
                         self.endpoint.close(link, Instant::now());
                     }
                 }
-                Event::Message(link, value) => {
-                    if let Some(Whose::Presence(room, conn)) = self.whose.get(&link) {
+                Event::Message(link, value) => match self.whose.get(&link) {
+                    Some(Whose::Presence(room, conn)) => {
                         let room = Arc::clone(room);
                         let after = room.mesh_value(*conn, &value, &Desk(&hub), at);
                         record(&hub, room, after);
                     }
-                }
+                    Some(Whose::Content(room, me, peer)) => {
+                        let room = Arc::clone(room);
+                        let after = room.mesh_said((me, peer), &value, at);
+                        record(&hub, room, after);
+                    }
+                    None => {}
+                },
                 Event::Closed { link, .. } => match self.whose.remove(&link) {
                     Some(Whose::Presence(room, conn)) => {
                         let after = room.mesh_gone(conn, at);
                         record(&hub, room, after);
                     }
-                    Some(Whose::Content(room, media)) => room.mesh_content_gone(&media, link),
+                    Some(Whose::Content(room, me, media)) => room.mesh_content_gone((&me, &media), link),
                     None => {}
                 },
             }
@@ -346,7 +418,13 @@ impl Task {
 }
 
 /// Keeps and records what happened in a room, beside the task that everybody's packets wait for.
-fn record(hub: &Wires, room: Arc<LiveRoom>, after: After) {
+fn record(hub: &Wires, room: Arc<LiveRoom>, mut after: After) {
+    for asked in after.take_acts() {
+        if let Some(caller) = asker(hub, &room, &asked.participant) {
+            // It is told what became of it; nobody here waits.
+            drop(act(hub, &room, caller, asked));
+        }
+    }
     if !after.is_empty() {
         let wires = hub.clone();
         hub.tasks.spawn(async move { after.settle(&wires, &room).await });

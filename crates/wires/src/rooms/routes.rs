@@ -9,20 +9,21 @@ use axum::extract::State;
 use axum::http::Response;
 use axum::response::IntoResponse as _;
 use convoke_api::rooms::{
-    Admit, AgentKeyView, GrantChange, GrantView, InviteView, Kick, NewAgentKey, NewInvite, NewRoom, ParticipantView,
-    RoomAudit, RoomDoor, RoomList, RoomQuery, RoomView,
+    Admission, Admit, AgentKeyView, GrantChange, GrantView, InviteView, Kick, NewAgentKey, NewInvite, NewRoom,
+    ParticipantChange, ParticipantView, RoomAudit, RoomDoor, RoomList, RoomQuery, RoomView,
 };
 use convoke_api::yonexus::Target;
 use convoke_core::door::Door;
 use convoke_core::time::Timestamp;
 use convoke_kibitz::admission::{AgentKey, MAX_KEYS, MAX_LABEL};
-use convoke_kibitz::grant::{Capability, Grant, Kind};
+use convoke_kibitz::grant::{Capability, Grant, Hold, Kind};
 use convoke_kibitz::key::PublicKey;
 use convoke_kibitz::name;
 use convoke_kibitz::room::{Decision, Person, Transport, invite_id};
 use serde_json::json;
 
 use crate::Wires;
+use crate::rooms::admission;
 use crate::rooms::manage::{self, Plan, RoomError};
 use crate::rooms::{LiveRoom, now, peer};
 use convoke_doors::ApiError;
@@ -96,6 +97,9 @@ fn participant(person: Person) -> ParticipantView {
         state: person.standing.name().into(),
         host: person.is_host,
         kicked: person.is_blocked,
+        hold: person.hold.map(|hold| hold.name().into()),
+        doing: person.doing,
+        bridged: person.is_bridged,
     }
 }
 
@@ -117,11 +121,13 @@ fn brief(hub: &Wires, room: &LiveRoom) -> RoomView {
             created_at: room.created_at,
             relay: manage::relay(hub, &room.name),
             present: live.present(),
+            floor: live.floor().map(Into::into),
             agent_keys: live.key_holders().map(key).collect(),
             participants: None,
             audit: None,
             link: None,
             manifest: None,
+            admission: None,
             host_invite: None,
         }
     })
@@ -141,6 +147,7 @@ fn whole(hub: &Wires, room: &LiveRoom) -> RoomView {
     });
     view.participants = Some(people.into_iter().map(participant).collect());
     view.audit = Some(audit);
+    view.admission = Some(room.look(|room| admission::view(room.charter())));
     view.manifest = manage::manifest(room);
     view.link = Some(manage::link(hub, room, view.manifest.as_deref()));
     view
@@ -212,7 +219,7 @@ fn agent_key(new: NewAgentKey) -> Result<AgentKey, ApiError> {
 }
 
 /// A grant as somebody wrote it, on top of what there is.
-fn granted(change: &GrantChange, before: &Grant) -> Result<Grant, ApiError> {
+pub(super) fn granted(change: &GrantChange, before: &Grant) -> Result<Grant, ApiError> {
     let side = |list: &Option<Vec<String>>, perceives: bool| -> Result<Vec<Capability>, ApiError> {
         let Some(list) = list else { return Ok(before.named().filter(|c| c.perceives() == perceives).collect()) };
         let known = |name: &String| {
@@ -310,6 +317,46 @@ pub async fn grant(
     stored.answer(&participant(after))
 }
 
+#[utoipa::path(patch, path = "/api/rooms/{room}/participants/{participant}", params(("room" = String, Path), ("participant" = String, Path)),
+    request_body = ParticipantChange, responses((status = 200, body = ParticipantView), (status = 404)), tag = "rooms")]
+/// Pause or silence a participant, let them go on, or say that they are an agent. In force at once and permanently.
+pub async fn change(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf((room, id)): PathOf<(String, String)>,
+    Json(body): Json<ParticipantChange>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    find(&hub, &room, &id)?;
+    let stored = match (body.hold.as_deref(), body.agent) {
+        (None, true) => manage::set_agent(&hub, &caller, &room, &id).await?,
+        (Some("none"), false) => manage::set_hold(&hub, &caller, &room, &id, None).await?,
+        (Some(text), false) => {
+            let hold =
+                Hold::parse(text).ok_or_else(|| ApiError::bad_request("`hold` is `paused`, `silenced` or `none`"))?;
+            manage::set_hold(&hub, &caller, &room, &id, Some(hold)).await?
+        }
+        _ => return Err(ApiError::bad_request("name one thing to change: `hold`, or `agent` with true")),
+    };
+    // One who is away and is not held back any more is nobody.
+    let after = find(&hub, &room, &id).map(participant).map(|after| json!(after));
+    stored.answer(&after.unwrap_or_else(|_| json!({ "ok": true })))
+}
+
+#[utoipa::path(post, path = "/api/rooms/{room}/admission", params(("room" = String, Path)), request_body = Admission, responses((status = 200, body = RoomView), (status = 404)), tag = "rooms")]
+/// Replace the room's standing policies, and say whether agents pay. Who came by a policy that is gone is out at once.
+pub async fn set_admission(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+    Json(body): Json<Admission>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    let (issuers, credits) = admission::read(&hub, body)?;
+    let stored = manage::set_admission(&hub, &caller, &room, issuers, credits).await?;
+    stored.answer(&whole(&hub, &room))
+}
+
 fn find(hub: &Wires, room: &LiveRoom, id: &str) -> Result<Person, ApiError> {
     let people = room.look(|room| room.people(now(hub)));
     people.into_iter().find(|person| person.id == id).ok_or_else(|| {
@@ -363,8 +410,14 @@ pub async fn invite(
     if seconds == 0 || seconds > MAX_INVITE_S {
         return Err(ApiError::bad_request(format!("`expires_in_s` is at least 1 and at most {MAX_INVITE_S}")));
     }
+    let role = match (body.host, body.agent) {
+        (false, false) => None,
+        (true, false) => Some("host"),
+        (false, true) => Some("agent"),
+        (true, true) => return Err(ApiError::bad_request("`host` and `agent`: a host is a person")),
+    };
     let expires_at = clock::now().after(Duration::from_secs(seconds));
-    let invite = manage::invite(&hub, &caller, &room, named, body.host, expires_at).await?;
+    let invite = manage::invite(&hub, &caller, &room, named, role, expires_at).await?;
     Ok(Json(InviteView { id: invite_id(&invite), invite, expires_at }))
 }
 

@@ -5,18 +5,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoke_core::door::Door;
-use convoke_core::grant::{Grant, Role, Scopes};
 use convoke_kibitz::MAX_FRAME_BEFORE;
 use convoke_kibitz::close::{self, Close};
 use convoke_kibitz::frame::FromRelay;
-use convoke_kibitz::room::{Act, Arrival, Caller as RoomCaller, Conn};
+use convoke_kibitz::room::{Arrival, Caller as RoomCaller, Conn};
 use convoke_socket::drive::{Lost, Machine, Message, drive};
 
-use super::adapter::{ACT, act};
+use super::adapter::{act, asker};
 use super::link::{Out, RoomLink};
 use super::sign::{Desk, operator_in};
-use super::{LiveRoom, now, peer};
+use super::{LiveRoom, now};
 use crate::Wires;
 use crate::ws::{Connection, NO_MEMORY, Socket, Stream};
 use convoke_gate::clock;
@@ -56,16 +54,12 @@ pub async fn serve(hub: Wires, room: Arc<LiveRoom>, io: Stream, read: Vec<u8>, g
         room: &room,
         conn,
         link: &link,
-        asker: guest.operator.clone(),
         guest: &guest,
         heard: mono,
         pinged: mono,
         next_check: mono,
     };
     let close = drive(&mut socket, &mut participant, &link.queue, hub.clock()).await;
-    if let (None, Some(asker)) = (&guest.operator, &participant.asker) {
-        hub.operators.guest_left(asker.token.id);
-    }
     room.gone(conn, now(&hub)).settle(&hub, &room).await;
     if let Some(close) = close {
         Box::pin(socket.close(close.code, close.reason)).await;
@@ -75,38 +69,14 @@ pub async fn serve(hub: Wires, room: Arc<LiveRoom>, io: Stream, read: Vec<u8>, g
 /// One participant's connection.
 struct Participant<'a> {
     hub: &'a Wires,
-    room: &'a LiveRoom,
+    room: &'a Arc<LiveRoom>,
     conn: Conn,
     link: &'a RoomLink,
     guest: &'a Guest,
-    /// Who asks for its actions: the operator, or the participant itself from its first action on.
-    asker: Option<Caller>,
     /// When anything at all last came.
     heard: Duration,
     pinged: Duration,
     next_check: Duration,
-}
-
-impl Participant<'_> {
-    /// Sends an action through the gate; the participant gets the reason if it was not delivered.
-    async fn act(&mut self, asked: &Act) {
-        let (hub, room) = (self.hub, self.room);
-        let caller = self.asker.get_or_insert_with(|| guest_of(hub, room, &asked.participant, self.guest)).clone();
-        if let Err((reason, words)) = act(hub, &room.name, caller, asked).await {
-            let at = now(hub);
-            let ((), after) = room.with(at, |room| room.refuse_act(asked, &reason, &words));
-            after.settle(hub, room).await;
-        }
-    }
-}
-
-/// A participant without a token as the caller of its own actions: they reach this room and nothing else.
-fn guest_of(hub: &Wires, room: &LiveRoom, participant: &str, guest: &Guest) -> Caller {
-    let peer = peer(&room.name);
-    let name = format!("{peer}/{participant}");
-    let scopes = Scopes { tools: Some(vec![ACT.into()]), agents: Some(vec![peer]), ..Scopes::default() };
-    let token = hub.operators.guest(name, Grant { role: Role::Operator, scopes }, clock::now());
-    Caller::with_token(token, Door::Room, guest.address)
 }
 
 impl Machine for Participant<'_> {
@@ -139,7 +109,12 @@ impl Machine for Participant<'_> {
         after.settle(self.hub, room).await;
         // One after another, so that a participant is heard in the order in which it speaks.
         for asked in acts {
-            self.act(&asked).await;
+            let operator = self.guest.operator.clone();
+            let caller = operator.or_else(|| asker(self.hub, self.room, &asked.participant));
+            if let Some(caller) = caller {
+                // Whether it was delivered or not.
+                let _ = act(self.hub, self.room, caller, asked).await;
+            }
         }
         let limit = room.look(|room| room.soft_limit(conn));
         if limit > MAX_FRAME_BEFORE {

@@ -1,8 +1,11 @@
 //! ECDSA P-256, as rooms and agents use it, and what a room asks its hub about who wants in.
 
+use std::sync::Arc;
+
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_2048_8192_SHA256,
+    RsaPublicKeyComponents, UnparsedPublicKey,
 };
 use convoke_core::door::Door;
 use convoke_core::effect::Effect;
@@ -11,6 +14,7 @@ use convoke_core::id::{SessionId, TokenId};
 use convoke_core::secret::SecretBytes;
 use convoke_gate::clock;
 use convoke_gate::operators::{Caller, Token};
+use convoke_kibitz::credential::Jwks;
 use convoke_kibitz::key::{PublicKey, Signer, Verifier};
 use convoke_kibitz::room::Caller as RoomCaller;
 
@@ -64,19 +68,37 @@ impl Verifier for Desk<'_> {
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.sec1()).verify(bytes, signature).is_ok()
     }
 
+    fn verify_rsa(&self, modulus: &[u8], exponent: &[u8], bytes: &[u8], signature: &[u8]) -> bool {
+        let key = RsaPublicKeyComponents { n: modulus, e: exponent };
+        key.verify(&RSA_PKCS1_2048_8192_SHA256, bytes, signature).is_ok()
+    }
+
+    fn published(&self, address: &str) -> Option<Arc<Jwks>> {
+        self.0.rooms.published.keys(self.0, address)
+    }
+
     fn operator(&self, room: &str, operator: &str) -> Option<RoomCaller> {
-        let Self(hub) = self;
-        let (token, session) = operator.split_once('/').map_or((operator, None), |(token, s)| (token, Some(s)));
-        let (token, now) = (hub.operators.find(token.parse::<TokenId>().ok()?)?, clock::now());
-        if let Some(session) = session {
-            let session = hub.operators.people.session(session.parse::<SessionId>().ok()?, now)?;
-            session.user().filter(|user| *user == token.id)?;
-        }
-        let enters = token.is_active(now)
-            && token.grant.check_door(Door::Room).is_ok()
-            && token.grant.check_reach::<String>(&peer(room), &[]).is_ok();
+        let token = by_pass(self.0, operator)?.token;
+        let enters =
+            token.grant.check_door(Door::Room).is_ok() && token.grant.check_reach::<String>(&peer(room), &[]).is_ok();
         enters.then(|| operator_in(room, &token))
     }
+}
+
+/// The operator that a pass names, as long as they are one.
+pub(super) fn by_pass(hub: &Wires, operator: &str) -> Option<Caller> {
+    let (token, session) = operator.split_once('/').map_or((operator, None), |(token, s)| (token, Some(s)));
+    let (token, now) = (hub.operators.find(token.parse::<TokenId>().ok()?)?, clock::now());
+    let session = match session {
+        Some(session) => {
+            let session = hub.operators.people.session(session.parse::<SessionId>().ok()?, now)?;
+            session.user().filter(|user| *user == token.id)?;
+            Some(session)
+        }
+        None => None,
+    };
+    let caller = Caller { token, session, door: Door::Room, address: std::net::Ipv4Addr::UNSPECIFIED.into() };
+    caller.is_active(now).then_some(caller)
 }
 
 /// How a pass names its operator: by the token, or by user and session, and ends with either.

@@ -54,7 +54,7 @@ pub(super) fn room(output: &Output, room: &RoomView, now: Timestamp) -> Result<(
 fn people(people: &[ParticipantView], now: Timestamp) -> Grid {
     let mut grid = Grid::new(&["PARTICIPANT", "NAME", "KIND", "CAME BY", "STATE", "MAY", "UNTIL"]);
     for person in people {
-        let state = if person.kicked { "kicked" } else { &person.state };
+        let state = if person.kicked { "kicked" } else { person.hold.as_deref().unwrap_or(&person.state) };
         let kind = if person.host { "host" } else { &person.kind };
         grid.row([
             person.id.as_str().into(),

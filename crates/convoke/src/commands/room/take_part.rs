@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use convoke_api::rooms::InviteView;
 use convoke_core::secret::SecretText;
 use convoke_kibitz::participant::{Event, Profile};
 use convoke_room::{AgentKeyFile, Config, JoinError, Said, SayError, Session, Transport, relay_url};
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::commands::Verb;
+use crate::commands::{Verb, typed};
 use crate::connect;
 use crate::exit::{Exit, usage};
 use crate::output::Output;
@@ -59,17 +61,17 @@ pub(crate) struct SayArgs {
 async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Session, bool)> {
     let transport = Transport::parse(&args.transport).unwrap_or_default();
     let bearer = args.key.is_some() || args.invite.is_some() || args.guest;
-    if transport == Transport::Mesh && !bearer {
-        return Err(usage(
-            "a room on the mesh takes --key, --invite or --guest; operators' tokens count on the relay only",
-        ));
-    }
     // Whoever has a key or an invite comes by it; else an operator comes by their token.
     let (hub, token): (String, Option<SecretText>) = if bearer {
         (connect::base(verb.global)?, None)
     } else {
         let (hub, token) = connect::hub(verb.global)?;
         (hub, Some(token))
+    };
+    // On the mesh there is no request that a token could come with: the operator shows a pass instead.
+    let invite = match args.invite {
+        None if transport == Transport::Mesh && !bearer => Some(pass(verb, &args.room).await?),
+        invite => invite,
     };
     let key = args.key.as_deref().map(AgentKeyFile::open).transpose().map_err(|why| usage(why.to_string()))?;
     let agent = args.agent || key.is_some() || args.backend.is_some();
@@ -80,7 +82,7 @@ async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Sessi
         egress: args.backend.is_some(),
         backend: args.backend,
         token: None,
-        invite: args.invite,
+        invite,
     };
     relay_url(&hub, &args.room).map_err(|why| usage(why.to_string()))?;
     let output = verb.output;
@@ -92,6 +94,14 @@ async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Sessi
         Err(JoinError::Connect(why)) => Err(why.into()),
         Err(why) => Err(anyhow::anyhow!("cannot enter room `{}`: {why}", args.room)),
     }
+}
+
+/// A pass for the operator whose token this is.
+async fn pass(verb: Verb<'_>, room: &str) -> Result<String> {
+    let path = format!("{}/pass", super::path(room));
+    let json: Box<RawValue> = verb.client()?.post(&path, &json!({})).await?;
+    let made: InviteView = typed(&json)?;
+    Ok(made.invite)
 }
 
 pub(super) async fn observe(verb: Verb<'_>, args: TakePart) -> Result<Exit> {

@@ -2,7 +2,7 @@
 
 mod bad_input;
 mod discord;
-mod fake_http;
+pub mod fake_http;
 mod liveness;
 mod messages;
 mod outbox;
