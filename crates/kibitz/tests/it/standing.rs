@@ -143,7 +143,7 @@ fn agents_pay_for_their_presence_where_the_room_asks_for_that() {
     voice(&mut stage, operator, json!({ "meta": { "role": "agent" } }));
     assert!(is_in(&stage, person) && is_in(&stage, operator));
     let agent = stage.open();
-    let mut with_key = |stage: &mut Stage, credit: Option<String>| {
+    let with_key = |stage: &mut Stage, credit: Option<String>| {
         let assertion = stage.assertion(agent, &key);
         voice(stage, agent, json!({ "agentAssertion": assertion, "agentCredit": credit }));
     };
