@@ -139,10 +139,12 @@ pub(super) fn act(hub: &Wires, room: &Arc<LiveRoom>, caller: Caller, asked: Act)
     tokio::spawn(async move {
         let run = run(&hub, &room, caller, &asked, &id);
         let ended = tokio::select! {
-            ended = run => ended,
-            () = hub.stopping.cancelled() => return,
+            ended = run => Some(ended),
+            () = hub.stopping.cancelled() => None,
         };
+        // Whoever waits until it is delivered waits no longer.
         room.forget(&id);
+        let Some(ended) = ended else { return };
         let at = now(&hub);
         let ((), after) = room.with(at, |room| match &ended {
             Ok(outcome) => room.answer_act(&asked, outcome.result.as_deref()),
