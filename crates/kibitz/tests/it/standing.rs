@@ -212,7 +212,8 @@ fn a_pass_is_the_operators_and_ends_with_their_rights() {
     }
     // A grant is theirs, with another pass and another secret, too; a kick as well.
     stage.grant(looks, Grant::of([Capability::ReadChat, Capability::SendChat]));
-    let again = join(&mut stage, json!({ "jwt": pass(&stage, "viewer", 700), "token": "c" }));
+    let another = pass(&stage, "viewer", 700);
+    let again = join(&mut stage, json!({ "jwt": another, "token": "c" }));
     stage.say(again, json!({ "k": "chat", "text": "x" }));
     assert_eq!(stage.content(host).len(), 1);
     OUT.with_borrow_mut(|out| out.push("viewer".into()));

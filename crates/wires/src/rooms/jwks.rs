@@ -45,7 +45,9 @@ impl Published {
         let mut known = self.known();
         if known.len() >= MAX_ADDRESSES && !known.contains_key(address) {
             let oldest = known.iter().min_by_key(|(_, entry)| entry.asked).map(|(address, _)| address.clone());
-            oldest.and_then(|oldest| known.remove(&oldest));
+            if let Some(oldest) = oldest {
+                known.remove(&oldest);
+            }
         }
         let entry = known.entry(address.to_owned()).or_default();
         entry.asked = now;

@@ -313,8 +313,9 @@ pub async fn set_admission(
         charter.credits.clone_from(&credits);
         Ok((issuers, credits))
     };
-    let apply = |room: &mut Room, (issuers, credits), at| room.set_admission(issuers, credits, at);
-    change(hub, room, Order::KeepFirst, edit, apply, draft).await
+    let order = Order::KeepFirst;
+    change(hub, room, order, edit, |room, (issuers, credits), at| room.set_admission(issuers, credits, at), draft)
+        .await
 }
 
 /// Removes somebody, and keeps them out.
