@@ -65,6 +65,15 @@ fn a_read_only_agent_is_refused_by_the_engine_until_it_is_granted_and_again_afte
     hub.run(&["room", "grant", "lab", &id, "--act", "send-chat", "--for", "1h"]).ok().says("send-chat");
     hub.run(&say).ok();
     assert_eq!(hears.line(), "<bot> hello");
+    for hold in ["silence", "pause"] {
+        hub.run(&["room", hold, "lab", &id]).ok().says(&id);
+        hub.run(&say).code(1).notes("send-chat");
+    }
+    hub.run(&["room", "show", "lab"]).ok().says("paused");
+    hub.run(&["room", "resume", "lab", &id]).ok().says("resumed");
+    hub.run(&say).ok();
+    assert_eq!(hears.line(), "<bot> hello");
+    assert_eq!(hub.run(&["room", "admission", "lab"]).ok().json(), serde_json::json!({}));
     hub.run(&["room", "revoke", "lab", &id]).ok().says("nothing");
     hub.run(&say).code(1).notes("send-chat");
     hub.run(&["room", "kick", "lab", &id]).ok();
@@ -102,4 +111,24 @@ fn people_come_by_invite_through_the_lobby_and_talk() {
     let mut nobody = convoke(["room", "list"]);
     nobody.arg("--data").arg(hub.beside("nothing"));
     Done::of(&mut nobody).code(2).notes("no hub runs");
+}
+
+#[test]
+fn an_operator_takes_part_in_a_mesh_room_over_either_way() {
+    let hub = Hub::start();
+    hub.run(&["room", "create", "lab", "--transport", "mesh"]).ok();
+    let hears =
+        Server::start(&mut hub.verb(&["room", "observe", "--room", "lab", "--transport", "mesh", "--name", "mesh"]));
+    hears.told("in the room as mesh (operator)");
+    let relayed = Server::start(&mut hub.verb(&["room", "observe", "--room", "lab", "--name", "relay"]));
+    relayed.told("in the room as relay (operator)");
+    let shown = hub.run(&["room", "show", "lab", "--json"]).ok().json();
+    let mut ways: Vec<_> = shown["participants"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|person| (person["name"].as_str().expect("a text").to_owned(), person["bridged"] == true))
+        .collect();
+    ways.sort();
+    assert_eq!(ways, [("mesh (operator)".to_owned(), false), ("relay (operator)".to_owned(), true)]);
 }

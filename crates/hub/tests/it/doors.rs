@@ -19,6 +19,7 @@ pub fn fill(path: &str) -> String {
 async fn every_door_but_the_public_ones_refuses_a_stranger() {
     let hub = TestHub::start().await;
     hub.enrol("pc").await;
+    assert_eq!(hub.post("/api/rooms", json!({ "name": "lab" })).await.status, 200);
     for door in convoke_hub::doors(hub.hub()).list() {
         let reply = hub.request(door.method.as_str(), &fill(door.path), None, Some(json!({}))).await;
         match door.right {

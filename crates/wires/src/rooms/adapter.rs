@@ -134,7 +134,7 @@ async fn answer_of(call: &Call, answer: oneshot::Receiver<Said>) -> Result<Optio
 pub(super) fn act(hub: &Wires, room: &Arc<LiveRoom>, caller: Caller, asked: Act) -> oneshot::Receiver<()> {
     let id = clock::uuid().to_string();
     let (delivered, is_delivered) = oneshot::channel();
-    room.expect(&id, delivered);
+    room.announce_act(&id, delivered);
     let (hub, room) = (hub.clone(), Arc::clone(room));
     tokio::spawn(async move {
         let run = run(&hub, &room, caller, &asked, &id);

@@ -181,7 +181,7 @@ impl LiveRoom {
     }
 
     /// An action is on its way: `delivered` is told once it was delivered, or dropped.
-    pub(super) fn expect(&self, act: &str, delivered: oneshot::Sender<()>) {
+    pub(super) fn announce_act(&self, act: &str, delivered: oneshot::Sender<()>) {
         self.state().acting.entry(act.to_owned()).or_default().delivered = Some(delivered);
     }
 

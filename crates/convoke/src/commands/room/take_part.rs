@@ -226,6 +226,8 @@ fn words(event: &Event) -> Option<String> {
         | Event::Roster
         | Event::Chat(_)
         | Event::View
+        | Event::Act { .. }
+        | Event::Acted { .. }
         | Event::Data { .. }
         | Event::Schema(_) => return None,
     })

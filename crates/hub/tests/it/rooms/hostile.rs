@@ -63,8 +63,8 @@ async fn what_an_agent_may_not_say_is_dropped_by_every_receiver_whoever_sends_it
     let found = anna_id.clone();
     let bridge = mallory
         .until(|raw| {
-            let rosters = raw.heard.iter().filter(|(_, value)| value["t"] == "roster");
-            let members = rosters.last()?.1["members"].as_array()?.clone();
+            let mut rosters = raw.heard.iter().filter(|(_, value)| value["t"] == "roster");
+            let members = rosters.next_back()?.1["members"].as_array()?.clone();
             let bridged = members.iter().find(|member| member["meta"]["bridged"] == true)?;
             bridged["id"].as_str().map(str::to_owned)
         })

@@ -115,6 +115,7 @@ impl Raw {
     }
 
     async fn step(&mut self) {
+        self.flush().await;
         let due = self.endpoint.due().unwrap_or_else(|| Instant::now() + Duration::from_secs(1));
         tokio::select! {
             text = self.broker.0.next() => if let Some(Ok(Message::Text(text))) = text
@@ -126,6 +127,10 @@ impl Raw {
             () = tokio::time::sleep_until(due.into()) => {}
         }
         self.endpoint.on_time(Instant::now());
+        self.flush().await;
+    }
+
+    async fn flush(&mut self) {
         while let Some(event) = self.endpoint.next_event() {
             match event {
                 Event::Signal(message) => self.broker.0.send(Message::text(message.write())).await.expect("sends"),
