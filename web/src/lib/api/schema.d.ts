@@ -815,6 +815,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/rooms/{room}/admission": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Replace the room's standing policies, and say whether agents pay. Who came by a policy that is gone is out at once. */
+        post: operations["post_api_rooms_room_admission"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/rooms/{room}/admit": {
         parameters: {
             query?: never;
@@ -949,6 +966,23 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{room}/participants/{participant}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Pause or silence a participant, let them go on, or say that they are an agent. In force at once and permanently. */
+        patch: operations["patch_api_rooms_room_participants_participant"];
         trace?: never;
     };
     "/api/rooms/{room}/pass": {
@@ -1700,6 +1734,12 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description Who may enter besides the holders of keys and invites, and what agents pay with. It replaces what there was. */
+        Admission: {
+            credits?: components["schemas"]["Credits"] | null;
+            /** @description Standing policies: an agent for whom one of these issuers vouches enters without a step of its own. */
+            issuers?: components["schemas"]["Issuer"][];
+        };
         /** @description A decision about a waiting participant. */
         Admit: {
             /** @description Whether to admit them; also reverts a kick. */
@@ -2053,6 +2093,17 @@ export interface components {
             /** @description The rules. */
             rules: components["schemas"]["ConfirmRule"][];
         };
+        /** @description What agents pay with: JWTs (RS256) of these issuers, for this room. Give `jwks_uri` or `jwks`. */
+        Credits: {
+            /** @description Whose credits count. */
+            issuers: string[];
+            /** @description The keys, as a JWK set. */
+            jwks?: Record<string, never> | null;
+            /** @description The https address at which the keys are published. */
+            jwks_uri?: string | null;
+            /** @description What the claim `k` must be. */
+            kind?: string | null;
+        };
         /** @description A person's decision. */
         Decide: {
             /** @description Whether to approve the call. */
@@ -2341,6 +2392,26 @@ export interface components {
             /** @description The invite. */
             invite: string;
         };
+        /** @description A standing policy. Give `jwks_uri` or `jwks`. */
+        Issuer: {
+            /** @description For whom its tokens must be made (`aud`). */
+            audience: string;
+            /** @description Whether a token must be bound to the connection by its `nonce`. One that has a `nonce` is held to it in any case. */
+            bound?: boolean;
+            caps?: components["schemas"]["GrantChange"] | null;
+            /** @description What claims must be, `sub` among them: exact, or with one `*` at the end. */
+            claims?: {
+                [key: string]: string;
+            };
+            /** @description The issuer, as `iss` of its tokens has it. */
+            issuer: string;
+            /** @description Its keys, as a JWK set. */
+            jwks?: Record<string, never> | null;
+            /** @description The https address at which it publishes its keys. */
+            jwks_uri?: string | null;
+            /** @description A label for people. */
+            label?: string | null;
+        };
         /** @description A page of the journal, in order. */
         JournalPage: {
             /**
@@ -2449,6 +2520,8 @@ export interface components {
         };
         /** @description An invite to create. */
         NewInvite: {
+            /** @description Whether its holder is an agent, whatever they say of themselves. */
+            agent?: boolean;
             /**
              * Format: int64
              * @description How long it is valid; a day by default.
@@ -2546,10 +2619,26 @@ export interface components {
              */
             wrong_codes: number;
         };
+        /** @description A change of how a participant is treated. Exactly one field. */
+        ParticipantChange: {
+            /** @description `true`: they are an agent, whatever they say of themselves. There is no way back. */
+            agent?: boolean;
+            /**
+             * @description `paused`: they perceive nothing but who is there, and do nothing. `silenced`: they perceive, and say and do nothing. `none`: they go
+             *     on, with the grant that they have.
+             */
+            hold?: string | null;
+        };
         /** @description A participant of a room, present or known. */
         ParticipantView: {
-            /** @description The grant. */
+            /** @description Whether they are in a mesh room over the relay: the hub speaks for them, and can read what they hear and say. */
+            bridged?: boolean;
+            /** @description What the agent says that it is doing: `listening`, `thinking`, `speaking`, `working`. */
+            doing?: string | null;
+            /** @description The grant, whether or not they are held back. */
             grant: components["schemas"]["GrantView"];
+            /** @description `paused` (perceives nothing but who is there, and does nothing) or `silenced` (perceives only); absent if they are not held back. */
+            hold?: string | null;
             /** @description Whether they may moderate. */
             host: boolean;
             /** @description The participant's id. */
@@ -2562,7 +2651,7 @@ export interface components {
             name: string;
             /** @description `present`, `in` (not in the roster), `waiting` or `away`. */
             state: string;
-            /** @description How they entered: `key`, `invite`, `operator`, `open`. */
+            /** @description How they entered: `key`, `invite`, `operator`, `issuer`, `credit`, `open`. */
             via: string;
         };
         /** @description A browser's answer. */
@@ -2745,7 +2834,7 @@ export interface components {
             at: components["schemas"]["Time"];
             /** @description The details. */
             detail: string;
-            /** @description `joined`, `left`, `blocked`, `granted`, `expired`, `admitted`, `denied`, `kicked`. */
+            /** @description `joined`, `left`, `blocked`, `granted`, `expired`, `admitted`, `denied`, `kicked`, `paused`, `silenced`, `resumed`, `agent`, `lapsed`. */
             kind: string;
             /** @description The participant. */
             participant: string;
@@ -2768,12 +2857,15 @@ export interface components {
         };
         /** @description A room. */
         RoomView: {
+            admission?: components["schemas"]["Admission"] | null;
             /** @description Its agents' keys. */
             agent_keys: components["schemas"]["AgentKeyView"][];
             /** @description The room's log since the hub started, oldest first; only when one room is requested. */
             audit?: components["schemas"]["RoomAudit"][] | null;
             /** @description When it was created. */
             created_at: components["schemas"]["Time"];
+            /** @description The agent that has the floor, if one does. */
+            floor?: string | null;
             /** @description The host's invite: its holder may enter and moderate. Only in the answer that created the room. */
             host_invite?: string | null;
             /** @description The link with the room's public key and manifest; only when one room is requested. */
@@ -8593,6 +8685,113 @@ export interface operations {
             };
         };
     };
+    post_api_rooms_room_admission: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                room: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Admission"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoomView"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     post_api_rooms_room_admit: {
         parameters: {
             query?: never;
@@ -9300,6 +9499,114 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Kick"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ParticipantView"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    patch_api_rooms_room_participants_participant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                participant: string;
+                room: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ParticipantChange"];
             };
         };
         responses: {
