@@ -14,6 +14,10 @@ const FLAGS = [
 	'--disable-background-networking',
 	'--disable-component-update',
 	'--disable-sync',
+	// A microphone that beeps, a camera and a screen that count, given to whoever asks.
+	'--use-fake-device-for-media-stream',
+	'--use-fake-ui-for-media-stream',
+	'--auto-select-desktop-capture-source=Entire screen',
 	...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
 ];
 

@@ -130,8 +130,8 @@ test('a room is made, somebody invited, and the room removed', () =>
 		await page.getByRole('link', { name: 'Look at it' }).click();
 		await page.getByRole('heading', { name: 'war-room' }).waitFor();
 		await page.getByLabel('Who is invited').fill('ben');
-		await page.getByRole('button', { name: 'Make an invitation' }).click();
-		await page.getByRole('region', { name: 'Invitation' }).waitFor();
+		await page.getByRole('button', { name: 'Make an invite link' }).click();
+		await page.getByRole('region', { name: 'Invite link' }).waitFor();
 		await page.getByRole('button', { name: 'Remove this room' }).click();
 		await page.getByRole('dialog').getByLabel(/Type/).fill('war-room');
 		await page.getByRole('button', { name: 'Remove it' }).click();

@@ -1,11 +1,9 @@
 // Rooms on the mesh, with the stock PeerJS library in a browser and our participant beside it.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { after, before, test } from 'node:test';
-import { createInterface } from 'node:readline';
-import { convoke, program, startHub } from '../scripts/hub.mjs';
+import { convoke, startHub } from '../scripts/hub.mjs';
+import { startAgent } from './agents.mjs';
 import { inBrowser } from './browser.mjs';
 import { equip } from './participant.mjs';
 
@@ -17,42 +15,6 @@ before(async () => {
 after(() => hub.stop());
 
 const verb = async (...args) => JSON.parse(await convoke(hub, '--json', 'room', ...args));
-
-/** Our own participant, in a process of its own: what it prints, and a way to have it say something. */
-async function startAgent(room, ...args) {
-	const env = { ...process.env, CONVOKE_HUB: hub.http };
-	const all = ['--json', 'room', 'join', '--room', room, '--transport', 'mesh', ...args];
-	const child = spawn(program(), all, { env, stdio: ['pipe', 'pipe', 'pipe'] });
-	const said = [];
-	const waiting = [];
-	const note = (line) => {
-		said.push(line);
-		for (const look of waiting.splice(0)) look();
-	};
-	createInterface({ input: child.stdout }).on('line', note);
-	createInterface({ input: child.stderr }).on('line', note);
-	/** The first line that has these words. */
-	const hears = async (words) => {
-		const signal = AbortSignal.timeout(20_000);
-		for (;;) {
-			const found = said.find((line) => line.includes(words));
-			if (found) return found;
-			if (signal.aborted || child.exitCode !== null) throw new Error(`not heard: ${words}; but: ${said.join(' | ')}`);
-			await new Promise((resolve) => {
-				waiting.push(resolve);
-				signal.addEventListener('abort', resolve, { once: true });
-				child.once('exit', resolve);
-			});
-		}
-	};
-	const stop = async () => {
-		if (child.exitCode !== null) return;
-		const ended = once(child, 'exit');
-		child.kill('SIGTERM');
-		await ended;
-	};
-	return { hears, say: (text) => child.stdin.write(`${text}\n`), stop };
-}
 
 /** Waits until a function in the page says yes. */
 const until = (page, look, arg) => page.waitForFunction(look, arg, { timeout: 20_000 });
@@ -114,7 +76,7 @@ test('two browsers and an agent in a mesh room: everyone hears who may speak, an
 		for (const page of [anna, bert]) await equip(page, hub);
 		const annasId = await anna.evaluate(() => takePart({ room: 'standup', name: 'Anna' }));
 		const bertsId = await bert.evaluate(() => takePart({ room: 'standup', name: 'Bert' }));
-		const agent = await startAgent('standup', '--guest', '--agent', '--name', 'scribe', '--backend', 'Mistral');
+		const agent = await startAgent(hub, 'standup', 'mesh', '--guest', '--agent', '--name', 'scribe', '--backend', 'Mistral');
 		try {
 			await agent.hears('in the room as scribe (agent');
 			for (const page of [anna, bert]) {
@@ -174,8 +136,8 @@ test('an agent comes in by its key, over whatever connection it makes; a strange
 		const invite = (await verb('invite', 'keys', 'Anna', '--host')).invite;
 		await equip(page, hub);
 		await page.evaluate((jwt) => takePart({ room: 'keys', name: 'x', jwt }), invite);
-		const agent = await startAgent('keys', '--key', key, '--name', 'scribe');
-		const other = await startAgent('keys', '--key', stranger, '--name', 'stranger');
+		const agent = await startAgent(hub, 'keys', 'mesh', '--key', key, '--name', 'scribe');
+		const other = await startAgent(hub, 'keys', 'mesh', '--key', stranger, '--name', 'stranger');
 		try {
 			await agent.hears('in the room as scribe (agent');
 			await other.hears('no valid key');

@@ -38,6 +38,7 @@ const ROUTES = [
 	['messages', '/clients/messages', 'Clients'],
 	['rooms', '/rooms', 'Rooms'],
 	['room', '/rooms/standup', 'standup'],
+	['room-door', '/room/standup', 'standup'],
 	['policy', '/policy', 'Policy'],
 	['deny', '/policy/deny', 'Policy'],
 	['try', '/policy/try', 'Policy'],
