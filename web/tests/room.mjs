@@ -26,6 +26,45 @@ export async function inviteLink(hub, room, name, host = false) {
 	return `${hub.http}/room/${room}#invite=${invite}`;
 }
 
+/** A participant without a page, as an application that shows something to agents has: what it got, and a way to send. */
+export async function joinAsApp(hub, room, announce) {
+	const socket = new WebSocket(`${hub.http.replace('http', 'ws')}/rooms/${room}/ws`);
+	const got = [];
+	const waiting = [];
+	socket.onmessage = ({ data }) => {
+		got.push(JSON.parse(data));
+		for (const look of waiting.splice(0)) look();
+	};
+	const send = (frame) => socket.send(JSON.stringify(frame));
+	/** The first frame that it is so of. */
+	const hears = async (isIt) => {
+		const signal = AbortSignal.timeout(15_000);
+		for (;;) {
+			const found = got.find(isIt);
+			if (found) return found;
+			if (signal.aborted) throw new Error(`not heard; but: ${JSON.stringify(got)}`);
+			await new Promise((resolve) => {
+				waiting.push(resolve);
+				signal.addEventListener('abort', resolve, { once: true });
+			});
+		}
+	};
+	await hears(({ t }) => t === 'hello');
+	send({ t: 'voice', on: true, ...announce });
+	await hears(({ t }) => t === 'id');
+	return { hears, say: (payload) => send({ t: 'to', payload }), leave: () => socket.close() };
+}
+
+/** Has an agent say something until a page shows it: it hears of its grant by itself, so it may be refused at first. */
+export async function saysUntilHeard(agent, text, page) {
+	const heard = () => page.getByRole('log').getByText(text).first().waitFor({ timeout: 1_000 });
+	for (let tries = 0; tries < 15; tries++) {
+		agent.say(text);
+		if (await heard().then(() => true, () => false)) return;
+	}
+	throw new Error(`the agent was never heard saying ${text}`);
+}
+
 /** Says something, and waits until the page shows it. */
 export async function saidIn(page, text) {
 	await page.getByRole('textbox', { name: 'Message' }).fill(text);

@@ -6,7 +6,7 @@ import { convoke, startHub } from '../scripts/hub.mjs';
 import { enter, fits, inBrowser, isAccessible, isHarmless, PASSWORD, picture } from './browser.mjs';
 import { HOSTILE } from './house.mjs';
 import { startAgent } from './agents.mjs';
-import { come, inBrowsers, inviteLink, isIn, saidIn } from './room.mjs';
+import { come, inBrowsers, inviteLink, isIn, joinAsApp, saidIn, saysUntilHeard } from './room.mjs';
 
 let hub;
 
@@ -56,8 +56,8 @@ test('two people and an agent talk, and a host decides what the agent may', () =
 			await anna.getByRole('button', { name: /^People/ }).click();
 			const scribe = anna.getByRole('listitem').filter({ hasText: 'scribe' });
 			await scribe.getByLabel('Write').check();
-			agent.say('thank you');
-			for (const page of [anna, bert]) await page.getByRole('log').getByText('thank you').waitFor();
+			await saysUntilHeard(agent, 'thank you', anna);
+			await bert.getByRole('log').getByText('thank you').first().waitFor();
 			await scribe.getByLabel('Write').uncheck();
 			await bert.getByText('May read the chat, receive messages, see who is here.').waitFor();
 			agent.say('and another thing');
@@ -152,6 +152,42 @@ test('a closed room asks for an invite, a wrong one does not help, and a viewer 
 		await page.getByPlaceholder('You may read here, and not write.').waitFor();
 	}));
 
+test('views, schemas and what an agent offers are shown as data, and asked for', () =>
+	inBrowser(async (page) => {
+		const made = await verb('create', 'board', '--open');
+		await page.goto(`${hub.http}/room/board#invite=${made.host_invite}`);
+		await page.getByRole('button', { name: 'Come in' }).click();
+		await isIn(page);
+		const app = await joinAsApp(hub, 'board', { name: 'Whist' });
+		const agent = await joinAsApp(hub, 'board', { name: 'helper', meta: { role: 'agent' } });
+		try {
+			await page.getByRole('listitem').filter({ hasText: 'helper' }).getByLabel('Write').check();
+			await agent.hears(({ payload }) => Object.values(payload?.grants ?? {}).some(({ act }) => act.length === 1));
+			app.say({ k: 'schema', name: 'whist', version: '2', schema: { seats: 'who sits where', [HOSTILE]: HOSTILE } });
+			app.say({ k: 'app', data: { __kib_agent: 'view', view: { turn: 'north', note: HOSTILE } } });
+			app.say({ k: 'app', data: { raw: HOSTILE } });
+			app.say({ k: 'pay', url: 'javascript:alert(1)', label: HOSTILE });
+			agent.say({ k: 'app', data: { __kib_agent: 'view', view: { forged: true } } });
+			agent.say({ k: 'schema', name: 'agent-actions', version: '1', schema: { actions: [{ id: 'sum', label: `Sum up ${HOSTILE}`, desc: HOSTILE }] } });
+			await page.getByRole('button', { name: /^Sum up/ }).click();
+			const asked = await agent.hears(({ payload }) => payload?.data?.kind === 'agent-action@1');
+			assert.equal(asked.payload.data.id, 'sum');
+			await isHarmless(page, 'people and chat');
+			await isAccessible(page, 'an agent that offers something');
+			await page.getByRole('button', { name: 'App' }).click();
+			await page.getByText('"turn": "north"').waitFor();
+			assert.equal(await page.getByText('forged').count(), 0);
+			await page.getByText('Schema whist 2').click();
+			await page.getByText('who sits where').waitFor();
+			await isHarmless(page, 'views');
+			await isAccessible(page, 'views');
+			await picture(page, 'room-views-1280');
+		} finally {
+			app.leave();
+			agent.leave();
+		}
+	}));
+
 test('when the hub is killed and comes back, everybody is there again', () =>
 	inBrowser(async (page, context) => {
 		await verb('create', 'lasting', '--open');
@@ -191,8 +227,6 @@ for (const [width, height, colorScheme] of [
 					await saidIn(page, HOSTILE);
 					if (width < 900) await page.getByRole('button', { name: /^People/ }).click();
 					await page.getByLabel('Write').check();
-					agent.say(HOSTILE);
-					agent.say('The build of 9:41 is out; two tests were skipped.');
 					if (width < 900) {
 						await isHarmless(page, 'people');
 						await fits(page, 'people');
@@ -200,7 +234,9 @@ for (const [width, height, colorScheme] of [
 						await picture(page, `room-people-${width}-${colorScheme}`);
 						await page.getByRole('button', { name: /^Chat/ }).click();
 					}
-					await page.getByText('The build of 9:41 is out').waitFor();
+					await saysUntilHeard(agent, 'The build of 9:41 is out; two tests were skipped.', page);
+					agent.say(HOSTILE);
+					await page.getByRole('article').filter({ hasText: 'javascript:alert(1)' }).nth(1).waitFor();
 					await isHarmless(page, 'chat');
 					await fits(page, 'chat');
 					await isAccessible(page, 'chat');

@@ -10,6 +10,8 @@ export interface MediaView {
 	readonly mine: Tracks;
 	/** What comes from the others; placeholders among it. */
 	readonly theirs: ReadonlyMap<string, Received>;
+	/** Whose microphone is heard at this moment. */
+	readonly speaking: ReadonlySet<string>;
 	/** Why the last device could not be used. */
 	readonly trouble: string;
 	readonly inputs: MediaDeviceInfo[];

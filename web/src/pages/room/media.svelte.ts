@@ -4,7 +4,7 @@
 // into a lane only while its other end may perceive it, as the hub has said; taken back, the placeholder is there again.
 
 import type { MediaConnection, Peer } from 'peerjs';
-import { SvelteMap } from 'svelte/reactivity';
+import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 import type { Capability } from './grants';
 import { LANES, type Lane, type MediaView, type Received, type Tracks } from './lanes';
 
@@ -14,6 +14,8 @@ const NEEDS: Record<Lane, 'hear-audio' | 'see-screen'> = { mic: 'hear-audio', ca
 const SPEAKS: Record<Lane, Capability> = { mic: 'speak', camera: 'send-chat', screen: 'send-chat' };
 const BLACK_MS = 200;
 const MAX_CALLS = 64;
+/** Louder than this is speech, of 1. */
+const LOUD = 0.02;
 /** After a connection failed, the next is not made at once. */
 const AGAIN_MS = 10_000;
 
@@ -30,6 +32,7 @@ export interface Rules {
 export class Media implements MediaView {
 	mine = $state.raw<Tracks>({});
 	theirs = new SvelteMap<string, Received>();
+	speaking = new SvelteSet<string>();
 	trouble = $state('');
 	inputs = $state.raw<MediaDeviceInfo[]>([]);
 	chosen = $state.raw<{ mic?: string; camera?: string }>({});
@@ -135,6 +138,7 @@ export class Media implements MediaView {
 			this.#calls.delete(id);
 			this.#failedAt.set(id, Date.now());
 			this.theirs.delete(id);
+			this.speaking.delete(id);
 		};
 		call.on('close', gone);
 		call.on('error', gone);
@@ -157,6 +161,16 @@ export class Media implements MediaView {
 				// Where a swap fails nothing is sent at all.
 				if (sender.track !== wanted) sender.replaceTrack(wanted).catch(() => sender.replaceTrack(null).catch(() => call.close()));
 			}
+		}
+	}
+
+	/** Looks who is heard. */
+	listen(): void {
+		for (const [id, call] of this.#calls) {
+			const receiver = lanesOf(call).get('mic')?.receiver;
+			const level = Math.max(0, ...(receiver?.getSynchronizationSources().map(({ audioLevel }) => audioLevel ?? 0) ?? []));
+			if (level > LOUD) this.speaking.add(id);
+			else this.speaking.delete(id);
 		}
 	}
 

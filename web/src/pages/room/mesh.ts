@@ -238,6 +238,7 @@ export class Mesh implements Transport {
 		const now = Date.now();
 		// Grants end by themselves.
 		this.#media.apply();
+		this.#media.listen();
 		const authority = this.#authority;
 		if (authority?.open) {
 			if (now - this.#heardAt > SILENT_MS) this.#authorityGone();

@@ -1,8 +1,8 @@
 // A room as one participant sees it: who is there, who may what, what was said. Everything is bounded, since others fill it.
 
 import { SvelteMap } from 'svelte/reactivity';
-import { hear, type Payload } from './content';
-import { allows, type Capability, defaultOf, type Grant, type Kind, readGrant } from './grants';
+import { cut, hear, type Payload } from './content';
+import { allows, type Capability, defaultOf, type Grant, isRecord, type Kind, readGrant } from './grants';
 import type { MediaView } from './lanes';
 import type { Ending, LogLine, Member, Roster, Sink, Transport, Waiting } from './transport';
 
@@ -10,6 +10,9 @@ const MAX_LINES = 500;
 const MAX_VIEWS = 25;
 const MAX_SCHEMAS = 200;
 const MAX_LOG = 80;
+const MAX_ACTIONS = 12;
+const MAX_LABEL = 40;
+const MAX_HINT = 200;
 
 /** A line of what was said. */
 export interface Line {
@@ -42,6 +45,13 @@ export interface View {
 	name: string;
 	at: number;
 	view: unknown;
+}
+
+/** Something that an agent does when somebody asks for it. */
+export interface Action {
+	id: string;
+	label: string;
+	hint: string;
 }
 
 export interface Schema {
@@ -148,6 +158,21 @@ export class Room implements Sink {
 		const payload: Payload = { k: 'chat', text: words, mid: `${this.me.id}#${key}`, ts: Date.now(), ...(to ? { dm: true } : {}) };
 		this.#add({ key, from: this.me.id, name: this.me.name, isAgent: this.me.kind === 'agent', isMine: true, isDirect: to !== undefined, to: to?.name, kind: 'chat', text: words });
 		this.#transport?.say(payload, key, to?.id);
+	}
+
+	/** What an agent offers as buttons, in a schema of a fixed name. */
+	actions(id: string): Action[] {
+		const schema = this.schemas.find((one) => one.from === id && one.name === 'agent-actions')?.schema;
+		const offered = isRecord(schema) && Array.isArray(schema.actions) ? schema.actions.slice(0, MAX_ACTIONS) : [];
+		return offered.flatMap((one: unknown) => {
+			if (!isRecord(one) || typeof one.id !== 'string' || typeof one.label !== 'string') return [];
+			return [{ id: one.id, label: cut(one.label, MAX_LABEL), hint: typeof one.desc === 'string' ? cut(one.desc, MAX_HINT) : '' }];
+		});
+	}
+
+	/** Asks an agent for one of its actions. */
+	ask(agent: string, action: string): void {
+		this.#transport?.say({ k: 'app', data: { kind: 'agent-action@1', id: action } }, this.#next++, agent);
 	}
 
 	moderate(op: string, more?: Record<string, unknown>): void {
