@@ -112,6 +112,15 @@ test('what an agent may not see or hear arrives black and silent, and what it ma
 		await isAccessible(bert, 'a call');
 		await isAccessible(agent, 'a call with withheld lanes');
 
+		// What is shown stays put in while the roster is repeated: put in again, it would flicker.
+		const restarts = await bert.evaluate(async () => {
+			let restarts = 0;
+			for (const video of document.querySelectorAll('video')) video.addEventListener('emptied', () => restarts++);
+			await new Promise((next) => setTimeout(next, 6_000));
+			return restarts;
+		});
+		assert.equal(restarts, 0);
+
 		// Granted live, one and then the other; and taken back.
 		await watcher.getByLabel('See screens').check();
 		await becomes(() => seen(agent, 'screen', 'Anna'), BRIGHT, 'the agent sees the screen');

@@ -127,3 +127,57 @@ test('a signed-in person enters a closed mesh room by a pass of their own', () =
 		await isIn(page, 20_000);
 		await page.getByText('locked: nobody new comes in').waitFor();
 	}));
+
+test('one of each in a bridged room: two pages, a stock peer, an agent on the mesh and one over the relay', () =>
+	inBrowsers(async (anna, bert, context) => {
+		await verb('create', 'bridged', '--open', '--transport', 'mesh');
+		await enter(anna, hub, 'anna', '/rooms');
+		await come(anna, hub, 'bridged', 'Anna');
+		await come(bert, hub, 'bridged', 'Bert');
+		const stock = await context.newPage();
+		await equip(stock, hub);
+		await stock.evaluate(() => takePart({ room: 'bridged', name: 'Carla' }));
+		const near = await startAgent(hub, 'bridged', 'mesh', '--guest', '--agent', '--name', 'near');
+		const far = await startAgent(hub, 'bridged', 'relay', '--guest', '--agent', '--name', 'far');
+		try {
+			for (const page of [anna, bert]) for (const name of ['Carla', 'near', 'far']) await sees(page, name);
+			await bert.getByRole('listitem').filter({ hasText: 'far' }).getByText('through the hub').waitFor();
+			await until(stock, () => me.roster?.members.length === 6 && me.links.size === 5);
+			await saidIn(anna, 'to near and far');
+			await heardBy(bert, 'to near and far');
+			for (const agent of [near, far]) await agent.hears('to near and far');
+			for (const [agent, name] of [[near, 'near'], [far, 'far']]) {
+				await anna.getByRole('listitem').filter({ hasText: name }).getByLabel('Write').check();
+				await saysUntilHeard(agent, `hello from ${name}`, anna);
+				await bert.getByRole('log').getByText(`hello from ${name}`).first().waitFor();
+				await until(stock, (words) => me.heard.some(({ data }) => (data.data?.text ?? data.text) === words), `hello from ${name}`);
+			}
+			await anna.getByRole('button', { name: 'Silence far' }).click();
+			await bert.getByRole('listitem').filter({ hasText: 'far' }).getByText('silenced').waitFor();
+			far.say('said while silenced');
+			await saysUntilHeard(near, 'near still speaks', anna);
+			assert.equal(await anna.getByText('said while silenced').count(), 0);
+		} finally {
+			await near.stop();
+			await far.stop();
+		}
+	}));
+
+test('where there is no direct way, a person comes in through the hub', async () => {
+	// Datagrams to this address reach nobody.
+	const walled = await startHub({ settings: ['rooms.udp_public=127.0.0.1:9'] });
+	try {
+		await walled.api('POST', '/api/rooms', { name: 'walled', open: true, transport: 'mesh' });
+		await inBrowser(async (page) => {
+			await page.goto(`${walled.http}/room/walled`);
+			await page.getByLabel('Your name').fill('Anna');
+			await page.getByRole('button', { name: 'Come in' }).click();
+			await page.getByRole('button', { name: 'Come in through the hub' }).click({ timeout: 30_000 });
+			await isIn(page);
+			await saidIn(page, 'hello');
+			await heardBy(page, 'hello');
+		});
+	} finally {
+		await walled.stop();
+	}
+});

@@ -52,7 +52,7 @@ export async function joinAsApp(hub, room, announce) {
 	await hears(({ t }) => t === 'hello');
 	send({ t: 'voice', on: true, ...announce });
 	await hears(({ t }) => t === 'id');
-	return { hears, say: (payload) => send({ t: 'to', payload }), leave: () => socket.close() };
+	return { hears, say: (payload, to) => send({ t: 'to', ...(to ? { id: to } : {}), payload }), leave: () => socket.close() };
 }
 
 /** Has an agent say something until a page shows it: it hears of its grant by itself, so it may be refused at first. */

@@ -58,6 +58,18 @@ test('two people and an agent talk, and a host decides what the agent may', () =
 			await scribe.getByLabel('Write').check();
 			await saysUntilHeard(agent, 'thank you', anna);
 			await bert.getByRole('log').getByText('thank you').first().waitFor();
+			// Held back, and let go on with the grant that it has.
+			for (const [hold, held] of [['Silence', 'silenced'], ['Pause', 'paused']]) {
+				await scribe.getByRole('button', { name: `${hold} scribe` }).click();
+				for (const page of [anna, bert]) await page.getByRole('listitem').filter({ hasText: 'scribe' }).getByText(held, { exact: true }).waitFor();
+				assert.ok(await scribe.getByLabel('Write').isChecked(), 'what it was granted stays');
+				agent.say(`said while ${held}`);
+				if (held === 'paused') await saidIn(anna, 'not for who is paused');
+				await scribe.getByRole('button', { name: 'Resume scribe' }).click();
+				await saysUntilHeard(agent, `back from ${held}`, anna);
+				assert.equal(await bert.getByText(`said while ${held}`).count(), 0);
+			}
+			assert.ok(!agent.said.some((line) => line.includes('not for who is paused')));
 			await scribe.getByLabel('Write').uncheck();
 			await bert.getByText('May read the chat, receive messages, see who is here.').waitFor();
 			agent.say('and another thing');
@@ -174,6 +186,16 @@ test('views, schemas and what an agent offers are shown as data, and asked for',
 			assert.equal(asked.payload.data.id, 'sum');
 			await isHarmless(page, 'people and chat');
 			await isAccessible(page, 'an agent that offers something');
+			// An action, which the hub brings and an application answers.
+			await page.getByRole('listitem').filter({ hasText: 'helper' }).getByLabel('Act', { exact: true }).check();
+			await agent.hears(({ payload }) => Object.values(payload?.grants ?? {}).some(({ act }) => act.length === 2));
+			agent.say({ k: 'app', data: { __kib_agent: 'act', id: 'a1', action: { play: HOSTILE } } });
+			await page.getByText('helper asks the application').waitFor();
+			await isHarmless(page, 'an action');
+			const { payload } = await app.hears(({ payload }) => payload?.data?.__kib_agent === 'act');
+			app.say({ k: 'app', data: { __kib_agent: 'acted', id: payload.data.id, ok: true, result: 'played' } }, 'hub');
+			const acted = await agent.hears(({ payload }) => payload?.data?.__kib_agent === 'acted');
+			assert.deepEqual([acted.payload.data.id, acted.payload.data.ok], ['a1', true]);
 			await page.getByRole('button', { name: 'App' }).click();
 			await page.getByText('"turn": "north"').waitFor();
 			assert.equal(await page.getByText('forged').count(), 0);

@@ -341,6 +341,9 @@ async fn create(verb: Verb<'_>, args: CreateArgs) -> Result<Exit> {
     if let Some(invite) = &room.host_invite {
         verb.output.note("the host's invite, valid for a week and shown only now; whoever has it may moderate:");
         verb.output.text(invite)?;
+        if let Some((page, _)) = room.link.as_deref().and_then(|link| link.split_once('#')) {
+            verb.output.note(format_args!("in a browser: {page}#invite={invite}"));
+        }
     }
     Ok(Exit::Done)
 }

@@ -195,7 +195,7 @@ export class Room implements Sink {
 
 	joined(id: string, name: string, kind: Kind): void {
 		const wasAway = this.isAway;
-		this.me = { id, name, kind };
+		if (!isSame(this.me, { id, name, kind })) this.me = { id, name, kind };
 		this.phase = 'in';
 		this.isAway = false;
 		if (wasAway) this.#note('connected again');
@@ -218,6 +218,8 @@ export class Room implements Sink {
 	}
 
 	roster(roster: Roster): void {
+		// The mesh repeats it every few seconds.
+		if (isSame(roster, this.present)) return;
 		const before = new Map(this.present.members.map((member) => [member.id, member]));
 		const isFirst = before.size === 0;
 		this.present = roster;
@@ -235,7 +237,10 @@ export class Room implements Sink {
 
 	grants(grants: Record<string, unknown>): void {
 		for (const id of [...this.#grants.keys()]) if (!(id in grants)) this.#grants.delete(id);
-		for (const [id, grant] of Object.entries(grants)) this.#grants.set(id, readGrant(grant));
+		for (const [id, value] of Object.entries(grants)) {
+			const [before, grant] = [this.#grants.get(id), readGrant(value)];
+			if (!before || !isSame({ ...before, capabilities: [...before.capabilities] }, { ...grant, capabilities: [...grant.capabilities] })) this.#grants.set(id, grant);
+		}
 	}
 
 	content(from: string, payload: unknown, isFromHub: boolean): void {
@@ -324,4 +329,9 @@ export class Room implements Sink {
 	#add(line: Omit<Line, 'at'>) {
 		this.lines = [...this.lines, { at: Date.now(), ...line }].slice(-MAX_LINES);
 	}
+}
+
+/** Whether two plain values say the same. */
+function isSame(one: unknown, other: unknown): boolean {
+	return JSON.stringify(one) === JSON.stringify(other);
 }
