@@ -47,10 +47,10 @@ test('the page says when the hub is away, and catches up when it is back', () =>
 		await isLive(page);
 	}));
 
-test('the entry and the home page are light', () => {
+test('the entry, the home page and a room are light, and only rooms on the mesh load WebRTC’s library', () => {
 	const dist = join(import.meta.dirname, '../dist');
 	const manifest = JSON.parse(readFileSync(join(dist, '.vite/manifest.json'), 'utf8'));
-	const files = new Set();
+	let files = new Set();
 	const gather = (key) => {
 		const chunk = manifest[key];
 		for (const file of [chunk.file, ...(chunk.css ?? [])]) files.add(file);
@@ -61,9 +61,16 @@ test('the entry and the home page are light', () => {
 	const entry = weight();
 	gather('src/pages/home/Home.svelte');
 	const home = weight();
-	console.log(`entry ${entry} bytes, home ${home} bytes, compressed`);
+	files = new Set();
+	for (const key of ['index.html', 'src/pages/room/Room.svelte']) gather(key);
+	const room = weight();
+	gather('src/pages/room/mesh.ts');
+	const mesh = weight();
+	console.log(`entry ${entry} bytes, home ${home} bytes, a room ${room} bytes, on the mesh ${mesh} bytes, compressed`);
 	assert.ok(entry <= 60_000, `the entry has ${entry} bytes`);
 	assert.ok(home <= 120_000, `the home page has ${home} bytes`);
+	assert.ok(room <= 80_000, `a room has ${room} bytes`);
+	assert.ok(mesh - room <= 35_000, `the mesh has ${mesh - room} bytes more`);
 });
 
 test('the first admin is made behind the link that the start prints', async () => {
