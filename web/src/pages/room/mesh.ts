@@ -32,7 +32,6 @@ interface Link {
 	connection: DataConnection;
 	isOpen: boolean;
 	since: number;
-	waiting: Payload[];
 	/** Messages in the present second. */
 	second: number;
 	count: number;
@@ -47,6 +46,8 @@ export class Mesh implements Transport {
 	#enforcer!: Enforcer;
 	#authority: DataConnection | undefined;
 	#links = new Map<string, Link>();
+	/** What was said to those whose connection is not open yet: half of them dial this participant. */
+	#waiting = new Map<string, Payload[]>();
 	#announced: Announce | undefined;
 	#isOver = false;
 	#isJoined = false;
@@ -297,6 +298,7 @@ export class Mesh implements Transport {
 		}
 		this.sink.roster(roster);
 		const there = new Set(roster.members.map(({ id }) => id));
+		for (const id of this.#waiting.keys()) if (!there.has(id)) this.#waiting.delete(id);
 		for (const [id, link] of this.#links) link.absentAt = there.has(id) ? undefined : (link.absentAt ?? now);
 		for (const id of there) {
 			if (id !== this.#enforcer.me && dials(this.#enforcer.me, id) && !this.#links.has(id)) this.#dial(id);
@@ -332,7 +334,6 @@ export class Mesh implements Transport {
 			connection,
 			isOpen: false,
 			since: now,
-			waiting: older?.waiting ?? [],
 			second: 0,
 			count: 0,
 			blockedAt: 0,
@@ -344,7 +345,7 @@ export class Mesh implements Transport {
 		connection.on('open', () => {
 			if (!isPresent()) return;
 			link.isOpen = true;
-			this.#flush(id, link);
+			this.#flush(id, connection);
 		});
 		connection.on('data', (payload) => isPresent() && this.#onContent(id, link, payload));
 		connection.on('close', () => isPresent() && this.#links.delete(id));
@@ -358,16 +359,22 @@ export class Mesh implements Transport {
 
 	#put(id: string, payload: Payload) {
 		const link = this.#links.get(id);
-		if (link?.isOpen) void link.connection.send(payload);
-		else if (link && link.waiting.length < MAX_WAITING) link.waiting.push(payload);
+		if (link?.isOpen) {
+			void link.connection.send(payload);
+			return;
+		}
+		const waiting = this.#waiting.get(id) ?? [];
+		if (waiting.length < MAX_WAITING) this.#waiting.set(id, [...waiting, payload]);
 	}
 
 	/** What waited for the connection, as far as its end may still have it. */
-	#flush(id: string, link: Link) {
+	#flush(id: string, connection: DataConnection) {
 		const now = Date.now();
-		for (const payload of link.waiting.splice(0)) {
+		const waiting = this.#waiting.get(id) ?? [];
+		this.#waiting.delete(id);
+		for (const payload of waiting) {
 			const needed = payload.dm === true ? 'receive-directed' : 'read-chat';
-			if (this.#enforcer.perceives(id, needed, now)) void link.connection.send(payload);
+			if (this.#enforcer.perceives(id, needed, now)) void connection.send(payload);
 		}
 	}
 
