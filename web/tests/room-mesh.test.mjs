@@ -148,8 +148,8 @@ test('one of each in a bridged room: two pages, a stock peer, an agent on the me
 			for (const agent of [near, far]) await agent.hears('to near and far');
 			for (const [agent, name] of [[near, 'near'], [far, 'far']]) {
 				await anna.getByRole('listitem').filter({ hasText: name }).getByLabel('Write').check();
-				await saysUntilHeard(agent, `hello from ${name}`, anna);
-				await bert.getByRole('log').getByText(`hello from ${name}`).first().waitFor();
+				// Connections open one by one.
+				for (const page of [anna, bert]) await saysUntilHeard(agent, `hello from ${name}`, page);
 				await until(stock, (words) => me.heard.some(({ data }) => (data.data?.text ?? data.text) === words), `hello from ${name}`);
 			}
 			await anna.getByRole('button', { name: 'Silence far' }).click();
