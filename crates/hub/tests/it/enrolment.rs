@@ -237,7 +237,9 @@ async fn an_agent_that_does_not_read_is_cut_off_all_the_same() {
         }
         let expect = if stop { "interrupted" } else { "disconnected" };
         assert!(codes.iter().any(|code| code == expect), "{codes:?}");
-        assert!(codes.iter().all(|code| [expect, "offline", "busy"].contains(&code.as_str())), "{codes:?}");
+        // `timeout` is of those that waited unread for too long before that, on a slow machine.
+        let may_be = [expect, "offline", "busy", "timeout"];
+        assert!(codes.iter().all(|code| may_be.contains(&code.as_str())), "{codes:?}");
         drop(agent);
     }
 }

@@ -254,8 +254,9 @@ async fn what_is_out_of_reach_is_no_news_and_is_refused_before_it_is_acknowledge
     let mut wide = listen(&Mcp::stateless(&hub, TOKEN), json!(["convoke://fleet", "convoke://journal"])).await;
     telemetry(&mut far, 50).await;
     hub.token("noise", "viewer", json!({})).await;
-    let told = [heard(&mut wide).await, heard(&mut wide).await];
-    assert_eq!(told, ["convoke://fleet", "convoke://journal"], "who may see it all hears of it");
+    let told: std::collections::BTreeSet<_> = [heard(&mut wide).await, heard(&mut wide).await].into();
+    let all = ["convoke://fleet".to_owned(), "convoke://journal".to_owned()];
+    assert_eq!(told, all.into(), "who may see it all hears of it");
     let quiet = tokio::time::timeout(std::time::Duration::from_millis(2500), events.next()).await;
     assert!(quiet.is_err(), "of others: {quiet:?}");
     telemetry(&mut near, 50).await;
