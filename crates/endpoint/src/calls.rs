@@ -4,14 +4,12 @@
 //! A call outlives the tunnel it came through: one that resets the network adapter must not be killed half-way because
 //! the tunnel it was asked through is gone. Its answer is then dropped and noted in the log; its deadline holds.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use convoke_core::guard::{AppliesTo, Hit, Surface};
 use convoke_kenny::frame::{self, ErrorCode};
-use convoke_kenny::policy::Group;
 use convoke_kenny::tools;
 use convoke_machine::{Call, Machine, ToolError};
 use convoke_probes::Probes;
@@ -154,10 +152,10 @@ impl policy::Request for ToolCall {
     }
 
     fn surfaces(&self) -> Vec<Surface<'_>> {
-        surfaces(&self.tool, &self.args)
+        tools::guard_surfaces(&self.tool, &self.args)
     }
 
-    fn shell_command(&self) -> Option<(Group, &str)> {
+    fn shell_command(&self) -> Option<(AppliesTo, &str)> {
         shell_command(&self.tool, &self.args)
     }
 
@@ -168,19 +166,11 @@ impl policy::Request for ToolCall {
     }
 }
 
-pub(crate) fn surfaces<'a>(tool: &str, args: &'a Value) -> Vec<Surface<'a>> {
-    tools::guard_surfaces(tool, args).into_iter().filter_map(surface).collect()
-}
-
-pub(crate) fn surface((group, text): (Group, Cow<'_, str>)) -> Option<Surface<'_>> {
-    Some(Surface { group: AppliesTo::parse(group.name())?, text })
-}
-
 /// A command that is not there, or is no text, is empty: no list of a shell policy has it.
-pub(crate) fn shell_command<'a>(tool: &str, args: &'a Value) -> Option<(Group, &'a str)> {
+pub(crate) fn shell_command<'a>(tool: &str, args: &'a Value) -> Option<(AppliesTo, &'a str)> {
     let (group, argument) = match tool {
-        "powershell_exec" => (Group::Powershell, "script"),
-        "shell_exec" => (Group::Posix, "command"),
+        "powershell_exec" => (AppliesTo::Powershell, "script"),
+        "shell_exec" => (AppliesTo::Posix, "command"),
         _ => return None,
     };
     Some((group, args.get(argument).and_then(Value::as_str).unwrap_or_default()))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use convoke_core::guard::{AppliesTo, Guard, Hit, MAX_OPERATOR_RULES, Rule, RuleError, Surface, Whole};
-use convoke_kenny::policy::{Group, PolicyRule, ShellMode, ShellPolicy};
+use convoke_kenny::policy::{PolicyRule, ShellMode, ShellPolicy};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,7 +43,7 @@ pub(crate) struct Files {
 #[derive(Debug, Default)]
 struct Shell {
     mode: ShellMode,
-    allow: Vec<(Group, Whole)>,
+    allow: Vec<(AppliesTo, Whole)>,
 }
 
 impl Shell {
@@ -62,7 +62,7 @@ impl Shell {
         (Self { mode: policy.mode, allow }, refused)
     }
 
-    fn check(&self, group: Group, command: &str) -> Option<Hit> {
+    fn check(&self, group: AppliesTo, command: &str) -> Option<Hit> {
         let command = command.trim();
         let reason = match self.mode {
             ShellMode::Unrestricted => return None,
@@ -82,7 +82,7 @@ impl AgentGuard {
     pub(crate) fn new(files: Files) -> Self {
         let rules = kept(&files.rules).unwrap_or_else(|| {
             tracing::error!(file = %files.rules.display(), "cannot read the operators' deny rules; refusing all commands and paths until the hub sends the rules again or the file is removed");
-            Group::ALL.map(everything).to_vec()
+            AppliesTo::ALL.map(everything).to_vec()
         });
         let shell = kept(&files.shell).unwrap_or_else(|| {
             tracing::error!(file = %files.shell.display(), "cannot read the shell policy; running no command until the hub sends it again or the file is removed");
@@ -119,7 +119,7 @@ impl AgentGuard {
 
     /// The rule that refuses a request with these texts, if one does: a deny rule, or for a command to a shell the shell
     /// policy. Matches, so not on the runtime's thread.
-    pub(crate) fn check(&self, surfaces: &[Surface<'_>], shell_command: Option<(Group, &str)>) -> Option<Hit> {
+    pub(crate) fn check(&self, surfaces: &[Surface<'_>], shell_command: Option<(AppliesTo, &str)>) -> Option<Hit> {
         // A request without texts compiles nothing.
         let denied = if surfaces.is_empty() {
             None
@@ -152,41 +152,46 @@ fn keep(file: &Path, said: &impl Serialize) -> Result<(), StateError> {
 
 /// The builtin rules and these, and which of these cannot be used.
 fn guard(rules: &[PolicyRule]) -> (Guard, Vec<(String, RuleError)>) {
-    let rules: Vec<Rule> = rules.iter().filter_map(rule).collect();
+    let rules: Vec<Rule> = rules.iter().map(rule).collect();
     if rules.is_empty() { (Guard::builtin(), Vec::new()) } else { Guard::with_received_rules(&rules) }
 }
 
-fn everything(applies_to: Group) -> PolicyRule {
+fn everything(applies_to: AppliesTo) -> PolicyRule {
     let reason = "the operators' deny rules cannot be read at this machine";
     PolicyRule { id: UNREADABLE_RULE.into(), applies_to, pattern: String::new(), reason: reason.into() }
 }
 
-fn rule(rule: &PolicyRule) -> Option<Rule> {
+fn rule(rule: &PolicyRule) -> Rule {
     let reason = match rule.reason.trim() {
         "" => "a rule of the operator".to_owned(),
         text => text.chars().take(MAX_REASON).collect(),
     };
-    let applies_to = AppliesTo::parse(rule.applies_to.name())?;
-    Some(Rule { id: rule.id.chars().take(128).collect(), applies_to, pattern: rule.pattern.clone(), reason })
+    Rule {
+        id: rule.id.chars().take(128).collect(),
+        applies_to: rule.applies_to,
+        pattern: rule.pattern.clone(),
+        reason,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use convoke_kenny::tools::guard_surfaces;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::calls::{shell_command, surfaces};
+    use crate::calls::shell_command;
 
     fn at(dir: &tempfile::TempDir) -> AgentGuard {
         AgentGuard::new(Files { rules: dir.path().join("rules.json"), shell: dir.path().join("shell.json") })
     }
 
     fn policy(id: &str, pattern: &str) -> PolicyRule {
-        PolicyRule { id: id.into(), applies_to: Group::Posix, pattern: pattern.into(), reason: String::new() }
+        PolicyRule { id: id.into(), applies_to: AppliesTo::Posix, pattern: pattern.into(), reason: String::new() }
     }
 
     fn check(guard: &AgentGuard, tool: &str, args: &Value) -> Option<Hit> {
-        guard.check(&surfaces(tool, args), shell_command(tool, args))
+        guard.check(&guard_surfaces(tool, args), shell_command(tool, args))
     }
 
     fn refused_by(guard: &AgentGuard, command: &str) -> Option<String> {

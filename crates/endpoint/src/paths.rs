@@ -6,7 +6,6 @@ use std::sync::Arc;
 use convoke_kenny::tools::path_surfaces;
 use convoke_machine::open::{Refused, Rules, Shows};
 
-use crate::calls::surface;
 use crate::guard::AgentGuard;
 
 /// The rule that a refusal names when a call may read only below certain folders.
@@ -22,7 +21,7 @@ pub(crate) struct RealPaths {
 
 impl Rules for RealPaths {
     fn refusal(&self, real: &str, shows: Shows) -> Option<Refused> {
-        let surfaces: Vec<_> = path_surfaces(real).into_iter().filter_map(surface).collect();
+        let surfaces: Vec<_> = path_surfaces(real);
         if let Some(hit) = self.guard.check(&surfaces, None) {
             return Some(Refused { rule: hit.rule, reason: hit.reason });
         }

@@ -6,8 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use convoke_core::guard::{Hit, Surface};
-use convoke_kenny::policy::Group;
+use convoke_core::guard::{AppliesTo, Hit, Surface};
 use convoke_machine::open::Rules;
 
 use crate::guard::{AgentGuard, Files};
@@ -22,7 +21,7 @@ pub(crate) trait Request: Send + 'static {
     /// The commands and paths in it, for the deny rules.
     fn surfaces(&self) -> Vec<Surface<'_>>;
     /// The whole command, if a hub's shell policy decides about it.
-    fn shell_command(&self) -> Option<(Group, &str)> {
+    fn shell_command(&self) -> Option<(AppliesTo, &str)> {
         None
     }
     /// Why the protocol's own limit refuses it, if it does.
@@ -99,8 +98,6 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use convoke_core::guard::AppliesTo;
-
     use super::*;
     use crate::RemoteControl;
 

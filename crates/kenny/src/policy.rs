@@ -1,58 +1,18 @@
 //! Deny rules as a `policy` frame carries them (contract, "policy"), and which agent understands which of them.
 
-use std::fmt;
-
+use convoke_core::guard::AppliesTo;
 use serde::{Deserialize, Serialize};
 
 use crate::version::ProtocolVersion;
-
-/// The group of texts that a rule matches (contract, "policy": `applies_to`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Group {
-    /// PowerShell scripts.
-    Powershell,
-    /// Shell commands. Not in the contract: agents know it since 0.14.
-    Posix,
-    /// Scripts and commands aimed at the agent itself.
-    SelfProtection,
-    /// Paths of the file tools.
-    Path,
-}
-
-impl Group {
-    /// All groups.
-    pub const ALL: [Self; 4] = [Self::Powershell, Self::Posix, Self::SelfProtection, Self::Path];
-
-    /// The name on the wire.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Powershell => "powershell",
-            Self::Posix => "posix",
-            Self::SelfProtection => "self_protection",
-            Self::Path => "path",
-        }
-    }
-
-    /// The group of that name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|g| g.name() == text)
-    }
-}
-
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// One deny rule on the wire. Field order is the contract's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PolicyRule {
     /// Stable identifier.
     pub id: String,
-    /// The group of texts that the pattern matches.
-    pub applies_to: Group,
+    /// The group of texts that the pattern matches (contract, "policy": `applies_to`). `posix` is not in the contract: agents
+    /// know it since 0.14.
+    pub applies_to: AppliesTo,
     /// A regex in the subset that Rust and Python share.
     pub pattern: String,
     /// Why, for people.
@@ -124,8 +84,8 @@ impl Dialect {
     }
 
     /// Whether the agent knows rules of this group.
-    pub fn understands(self, group: Group) -> bool {
-        group != Group::Posix || self.posix
+    pub fn understands(self, group: AppliesTo) -> bool {
+        group != AppliesTo::Posix || self.posix
     }
 
     /// The rules to send. An agent of the field that meets a group it does not know throws the *whole* frame away, so
@@ -153,8 +113,8 @@ mod tests {
         let ours = Dialect::new(Some(ProtocolVersion::V0_8), &[FEATURE_POSIX.to_owned()]);
         let unversioned = Dialect::new(None, &[]);
         for (dialect, posix) in [(old, false), (new, true), (ours, true), (unversioned, false)] {
-            assert_eq!(dialect.understands(Group::Posix), posix, "{dialect:?}");
-            assert!(dialect.understands(Group::Powershell) && dialect.understands(Group::Path));
+            assert_eq!(dialect.understands(AppliesTo::Posix), posix, "{dialect:?}");
+            assert!(dialect.understands(AppliesTo::Powershell) && dialect.understands(AppliesTo::Path));
         }
         let rule = |applies_to| PolicyRule {
             id: "r".to_owned(),
@@ -165,7 +125,7 @@ mod tests {
         assert_eq!((old.shell(), new.shell(), ours.shell()), (None, None, None));
         let newest = Dialect::new(Some(ProtocolVersion::V0_18), &[]);
         assert_eq!(newest.shell().map(|shell| shell.mode), Some(ShellMode::Unrestricted));
-        assert_eq!(old.filter(Group::ALL.map(rule)).len(), 3);
-        assert_eq!(new.filter(Group::ALL.map(rule)).len(), 4);
+        assert_eq!(old.filter(AppliesTo::ALL.map(rule)).len(), 3);
+        assert_eq!(new.filter(AppliesTo::ALL.map(rule)).len(), 4);
     }
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use convoke_kenny::policy::Group;
+use convoke_core::guard::AppliesTo;
 use convoke_kenny::tools::{ArgKind, TOOLS, guard_surfaces};
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ fn tools_of_paths() -> Vec<(&'static str, &'static str)> {
     let is_path = |tool: &str, arg: &str| {
         let args = json!({ arg: "x" });
         let surfaces = guard_surfaces(tool, &args);
-        !surfaces.is_empty() && surfaces.iter().all(|(group, _)| *group == Group::Path)
+        !surfaces.is_empty() && surfaces.iter().all(|surface| surface.group == AppliesTo::Path)
     };
     let all = TOOLS.iter().flat_map(|tool| tool.args.iter().map(|arg| (tool.name, arg.name)));
     all.filter(|(tool, arg)| is_path(tool, arg)).collect()

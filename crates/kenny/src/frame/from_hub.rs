@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use convoke_core::guard::AppliesTo;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use uuid::Uuid;
 
 use super::fields::{Fields, text_of};
 use super::{FrameError, MAX_NAME, clip};
-use crate::policy::{Dialect, Group, PolicyRule, ShellMode, ShellPolicy};
+use crate::policy::{Dialect, PolicyRule, ShellMode, ShellPolicy};
 use crate::wire_bytes::{self, NONCE_LEN, SIGNATURE_LEN};
 
 /// Most operator rules in one `policy` frame; more are skipped and counted.
@@ -199,7 +200,7 @@ fn read_rule(raw: &RawValue) -> Option<PolicyRule> {
     let shape: Shape<'_> = serde_json::from_str(raw.get()).ok()?;
     Some(PolicyRule {
         id: text_of(shape.id)?.into_owned(),
-        applies_to: Group::parse(&text_of(shape.applies_to)?)?,
+        applies_to: AppliesTo::parse(&text_of(shape.applies_to)?)?,
         pattern: text_of(shape.pattern)?.into_owned(),
         reason: shape.reason.and_then(text_of).unwrap_or_default().into_owned(),
     })

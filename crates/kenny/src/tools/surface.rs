@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
+use convoke_core::guard::{AppliesTo, Surface};
 use serde_json::Value;
 
-use crate::policy::Group;
-
-const SCRIPT: &[Group] = &[Group::Powershell, Group::Posix, Group::SelfProtection];
-const COMMAND: &[Group] = &[Group::Posix, Group::SelfProtection];
-const TYPED: &[Group] = &[Group::Powershell, Group::SelfProtection];
+const SCRIPT: &[AppliesTo] = &[AppliesTo::Powershell, AppliesTo::Posix, AppliesTo::SelfProtection];
+const COMMAND: &[AppliesTo] = &[AppliesTo::Posix, AppliesTo::SelfProtection];
+const TYPED: &[AppliesTo] = &[AppliesTo::Powershell, AppliesTo::SelfProtection];
 
 /// The texts of a call that the guard must look at, each with the group of rules to look with.
 ///
@@ -25,26 +24,26 @@ const TYPED: &[Group] = &[Group::Powershell, Group::SelfProtection];
 ///
 /// Texts nested in lists and objects count, and where there are several, so does their joining: a command handed over
 /// as a list of words is still that command. The work is bounded by the size of `args`.
-pub fn guard_surfaces<'a>(tool: &str, args: &'a Value) -> Vec<(Group, Cow<'a, str>)> {
+pub fn guard_surfaces<'a>(tool: &str, args: &'a Value) -> Vec<Surface<'a>> {
     match tool {
         "powershell_exec" => spread(texts(args), SCRIPT),
         "shell_exec" if starts_powershell(args) => {
-            spread(texts(args), &[Group::Posix, Group::SelfProtection, Group::Powershell])
+            spread(texts(args), &[AppliesTo::Posix, AppliesTo::SelfProtection, AppliesTo::Powershell])
         }
         "shell_exec" => spread(texts(args), COMMAND),
         "winget_install" | "winget_uninstall" | "winget_update" | "winget_list" | "net_config" | "net_dns_flush"
         | "net_adapter_reset" => spread(texts(args), TYPED),
         "diag_processes" | "diag_services" | "diag_eventlog" | "diag_autostart" => {
-            spread(texts(args), &[Group::Powershell])
+            spread(texts(args), &[AppliesTo::Powershell])
         }
-        "agent_update" => spread(args.get("url").map(texts).unwrap_or_default(), &Group::ALL),
+        "agent_update" => spread(args.get("url").map(texts).unwrap_or_default(), &AppliesTo::ALL),
         "fs_list" | "fs_read" | super::FILE_GET | super::FILE_PUT => paths(args.get("path")),
         "fs_search" => paths(args.get("root")),
         name if name.starts_with("account_") || name == "password_policy_set" => {
             spread(not_secret(name, args), TYPED)
         }
         name if super::find(name).is_some() => Vec::new(),
-        _ => spread(texts_and_keys(args), &Group::ALL),
+        _ => spread(texts_and_keys(args), &AppliesTo::ALL),
     }
 }
 
@@ -56,24 +55,28 @@ fn starts_powershell(args: &Value) -> bool {
     })
 }
 
-fn spread<'a>(texts: Vec<&'a str>, groups: &[Group]) -> Vec<(Group, Cow<'a, str>)> {
+fn spread<'a>(texts: Vec<&'a str>, groups: &[AppliesTo]) -> Vec<Surface<'a>> {
     let joined = (texts.len() > 1).then(|| texts.join(" "));
-    let each = |group: Group| texts.iter().map(move |text| (group, Cow::Borrowed(*text)));
+    let each = |group: AppliesTo| texts.iter().map(move |text| Surface { group, text: Cow::Borrowed(*text) });
     let mut surfaces: Vec<_> = groups.iter().flat_map(|group| each(*group)).collect();
     if let Some(joined) = joined {
-        surfaces.extend(groups.iter().map(|group| (*group, Cow::Owned(joined.clone()))));
+        surfaces.extend(groups.iter().map(|group| Surface { group: *group, text: Cow::Owned(joined.clone()) }));
     }
     surfaces
 }
 
-fn paths(value: Option<&Value>) -> Vec<(Group, Cow<'_, str>)> {
+fn paths(value: Option<&Value>) -> Vec<Surface<'_>> {
     value.map(texts).unwrap_or_default().into_iter().flat_map(path_surfaces).collect()
 }
 
 /// What the path rules look at for one path: as it is, and with `\` for `/`.
-pub fn path_surfaces(path: &str) -> Vec<(Group, Cow<'_, str>)> {
+pub fn path_surfaces(path: &str) -> Vec<Surface<'_>> {
     let other = path.contains('/').then(|| Cow::Owned(path.replace('/', "\\")));
-    [Some(Cow::Borrowed(path)), other].into_iter().flatten().map(|text| (Group::Path, text)).collect()
+    [Some(Cow::Borrowed(path)), other]
+        .into_iter()
+        .flatten()
+        .map(|text| Surface { group: AppliesTo::Path, text })
+        .collect()
 }
 
 /// The files whose contents a call shows, by the names that it gives. One that is no text counts as the empty name.
@@ -137,7 +140,8 @@ mod tests {
 
     /// `group:text` per surface, sorted.
     fn surfaces(tool: &str, args: Value) -> Vec<String> {
-        let mut list: Vec<_> = guard_surfaces(tool, &args).iter().map(|(g, t)| format!("{g}:{t}")).collect();
+        let mut list: Vec<_> =
+            guard_surfaces(tool, &args).iter().map(|s| format!("{}:{}", s.group.name(), s.text)).collect();
         list.sort_unstable();
         list
     }

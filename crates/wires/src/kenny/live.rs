@@ -13,7 +13,7 @@ use convoke_kenny::close::{self, Close};
 use convoke_kenny::frame::{HubFrame, Response};
 use convoke_kenny::hub::{Event, Output, Unreadable};
 use convoke_kenny::inflight::{Match, StartError};
-use convoke_kenny::policy::{Dialect, Group, PolicyRule};
+use convoke_kenny::policy::{Dialect, PolicyRule};
 use convoke_socket::drive::{Liveness, Lost, Machine, Message, drive};
 use serde_json::json;
 
@@ -365,12 +365,10 @@ impl Tunnel<'_> {
 
 /// The operators' deny rules as kenny agents take them.
 fn wire_rules(policy: &InForce) -> impl Iterator<Item = PolicyRule> + '_ {
-    policy.deny.iter().filter_map(|rule| {
-        Some(PolicyRule {
-            id: rule.id.clone(),
-            applies_to: Group::parse(rule.applies_to.name())?,
-            pattern: rule.pattern.clone(),
-            reason: rule.reason.clone(),
-        })
+    policy.deny.iter().map(|rule| PolicyRule {
+        id: rule.id.clone(),
+        applies_to: rule.applies_to,
+        pattern: rule.pattern.clone(),
+        reason: rule.reason.clone(),
     })
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use convoke_core::effect::Effect;
-use convoke_core::guard::{AppliesTo, Hit, Surface};
+use convoke_core::guard::{Hit, Surface};
 use serde_json::Value;
 
 use super::ask;
@@ -102,6 +102,5 @@ impl Adapter for SondeAdapter {
 
 /// What the guard must see of a probe's parameters.
 pub fn surfaces(args: &Value) -> Vec<Surface<'_>> {
-    let texts = paths(args).into_iter().flat_map(convoke_kenny::tools::path_surfaces);
-    texts.map(|(_, text)| Surface { group: AppliesTo::Path, text }).collect()
+    paths(args).into_iter().flat_map(convoke_kenny::tools::path_surfaces).collect()
 }
