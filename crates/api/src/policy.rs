@@ -55,7 +55,7 @@ pub struct PolicyTest {
 pub struct PolicyVerdict {
     /// `allowed`, `denied` (no right), `blocked` (a deny rule) or `confirm` (a person is asked).
     pub verdict: String,
-    /// The rule that decides.
+    /// The rule that decides; `grant:<id>` where a time-boxed grant stands in for a person's yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// Why it is refused.

@@ -16,9 +16,11 @@ use std::time::Duration;
 
 use convoke_core::approval::{Approval, ApprovalState};
 use convoke_core::call::{CallState, code};
+use convoke_core::effect::Effect;
 use convoke_core::gate::{Consent, Verdict};
 use convoke_core::grant::Missing;
-use convoke_core::id::ApprovalId;
+use convoke_core::guard::AppliesTo;
+use convoke_core::id::{ApprovalId, GrantId};
 use convoke_core::journal::{Decision, Draft, Kind, Phase};
 use convoke_core::peer::Trust;
 use convoke_core::time::Timestamp;
@@ -43,6 +45,7 @@ use crate::clock;
 use crate::hub::Hub;
 use crate::operators::budget::{CallPermit, Limits};
 use crate::operators::{Caller, Token};
+use crate::policy::InForce;
 use planned::Planned;
 
 /// How long a call is remembered for its idempotency key or its approval.
@@ -153,10 +156,32 @@ pub async fn place(hub: &Hub, ask: Ask) -> Result<Placed, PlaceError> {
     placed.await.unwrap_or(Err(PlaceError::Busy("the hub is stopping")))
 }
 
+/// What the gate would say to a call.
+#[derive(Debug)]
+pub struct Tried {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The time-boxed grant that would stand in for a person's yes.
+    pub granted: Option<GrantId>,
+    /// What the call would do.
+    pub effect: Effect,
+    /// The texts that deny rules look at.
+    pub texts: Vec<(AppliesTo, String)>,
+}
+
+/// Decides on a call that is not made, under these rules in place of those in force. Nothing is recorded, counted or sent.
+pub async fn try_out(hub: &Hub, ask: Ask, rules: &Arc<InForce>) -> Result<Tried, PlaceError> {
+    let (planned, args, _) = Planned::read(hub, ask)?;
+    let verdict = planned.decide(hub, &args, Some(rules), Consent::NotAsked).await;
+    let surfaces = planned.adapter.surfaces(&planned.call.tool, &args);
+    let texts = surfaces.into_iter().map(|surface| (surface.group, surface.text.into_owned())).collect();
+    Ok(Tried { verdict, granted: planned.granted.get().copied(), effect: planned.effect, texts })
+}
+
 /// Whether this call would wait for a person if it was placed now. Nothing is recorded, counted or sent.
 pub async fn would_ask(hub: &Hub, ask: &Ask) -> bool {
     let Ok((planned, args, _)) = Planned::read(hub, ask.clone()) else { return false };
-    let verdict = planned.decide(hub, &args, Consent::NotAsked).await;
+    let verdict = planned.decide(hub, &args, None, Consent::NotAsked).await;
     planned.token.is_active(clock::now())
         && planned.agent.state().trust != Trust::Revoked
         && matches!(verdict, Verdict::Confirm { .. })
@@ -226,7 +251,7 @@ impl Running {
 async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
     within_rate(hub, &ask.caller).await?;
     let (mut planned, args, idempotency_key) = Planned::read(hub, ask)?;
-    let verdict = planned.decide(hub, &args, Consent::NotAsked).await;
+    let verdict = planned.decide(hub, &args, None, Consent::NotAsked).await;
     let possible = match &verdict {
         Verdict::Confirm { .. } => planned
             .adapter

@@ -76,6 +76,25 @@ impl Policy {
         self.swap(InForce { guard: current.guard.clone(), deny: current.deny.clone(), confirm });
     }
 
+    /// What would be in force with one more rule of each kind, or another in place of the one with its id.
+    pub fn with(&self, deny: Option<Rule>, confirm: Option<ConfirmRule>) -> Arc<InForce> {
+        let current = self.current();
+        let mut next = match deny {
+            None => {
+                InForce { guard: current.guard.clone(), deny: current.deny.clone(), confirm: current.confirm.clone() }
+            }
+            Some(rule) => {
+                let others = current.deny.iter().filter(|one| one.id != rule.id).cloned();
+                InForce::new(&self.places, others.chain([rule.clone()]).collect(), current.confirm.clone())
+            }
+        };
+        if let Some(rule) = confirm {
+            next.confirm.retain(|one| one.id != rule.id);
+            next.confirm.push(rule);
+        }
+        Arc::new(next)
+    }
+
     /// Asks the guard about texts that are long: one call's at a time, so that whoever has many takes one processor at the
     /// most, and off the threads that serve. `what` tells one call's texts from another's: what goes to many machines is
     /// looked at once.

@@ -7,7 +7,7 @@ use axum::extract::State;
 use convoke_api::policy::{PolicyTest, PolicyVerdict, Replay, ReplayRequest, ReplayedCall, TestedText};
 use convoke_core::confirm::{ConfirmRule, Facts};
 use convoke_core::door::Door;
-use convoke_core::gate::{self, Consent, Verdict};
+use convoke_core::gate::Verdict;
 use convoke_core::guard::{self, Guard, Rule, Surface};
 use convoke_core::id::PeerId;
 use convoke_core::journal::Kind;
@@ -22,6 +22,7 @@ use convoke_doors::agents::in_reach;
 use convoke_doors::error::clip;
 use convoke_doors::extract::{By, Json};
 use convoke_doors::journal::{first_from, visible};
+use convoke_gate::calls::{self, Ask, Tried};
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
@@ -62,41 +63,21 @@ pub async fn test(
     };
     check(test.deny.as_ref(), test.confirm.as_ref())?;
     let args = test.args.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-    let policy = hub.policy.current();
-    let guard = match test.deny {
-        None => policy.guard.clone(),
-        Some(rule) => {
-            let mut deny = policy.deny.clone();
-            deny.retain(|one| one.id != rule.id);
-            deny.push(rule);
-            Guard::with_operator_rules(&deny).0
-        }
+    let args = serde_json::value::to_raw_value(&args).map_err(|why| ApiError::bad_request(why.to_string()))?;
+    let ask = Ask {
+        caller: Caller::with_token(token, door, caller.address),
+        agent,
+        tool: test.tool,
+        args,
+        timeout: None,
+        idempotency_key: None,
+        requested_by: None,
     };
-    let mut confirm = policy.confirm.clone();
-    if let Some(rule) = test.confirm {
-        confirm.retain(|one| one.id != rule.id);
-        confirm.push(rule);
-    }
-    let adapter = hub.adapters.of(&agent.id);
-    let effect = adapter.effect(&hub, &agent, &test.tool);
-    let surfaces = adapter.surfaces(&test.tool, &args);
-    let files = adapter.contents(&hub, &agent, &test.tool, &args);
-    let restricted = adapter.restriction(&hub, &agent, &test.tool, &args);
-    let tags = Arc::clone(&agent.state().tags);
-    let facts = Facts { tool: &test.tool, effect, agent: agent.id.as_str(), tags: &tags, caller: &token.name, door };
-    let readable = token.grant.check_contents(&files, &hub.settings.policy.viewer_paths);
-    let verdict = match readable {
-        Err(missing) => Verdict::Denied(missing),
-        Ok(()) => {
-            let hit = || restricted.or_else(|| guard.check(&surfaces));
-            gate::decide_with(&token.grant, hit, &confirm, &facts, Consent::NotAsked)
-        }
-    };
-    let texts = surfaces
-        .iter()
-        .map(|surface| TestedText { applies_to: surface.group.name().into(), text: surface.text.to_string() });
+    let rules = hub.policy.with(test.deny, test.confirm);
+    let Tried { verdict, granted, effect, texts } = calls::try_out(&hub, ask, &rules).await?;
+    let texts = texts.into_iter().map(|(group, text)| TestedText { applies_to: group.name().into(), text });
     let (verdict, rule, reason, second_person) = match verdict {
-        Verdict::Allowed => ("allowed", None, None, false),
+        Verdict::Allowed => ("allowed", granted.map(|grant| format!("grant:{grant}")), None, false),
         Verdict::Denied(missing) => ("denied", None, Some(missing.to_string()), false),
         Verdict::Blocked(hit) => ("blocked", Some(hit.rule), Some(hit.reason), false),
         Verdict::Confirm { rule, second_person } => ("confirm", Some(rule), None, second_person),

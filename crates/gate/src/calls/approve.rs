@@ -357,7 +357,7 @@ async fn run_approved(
     let Ok(args) = serde_json::from_str(planned.args.get()) else {
         return failed(code::INTERNAL, UNREADABLE).await;
     };
-    let verdict = planned.decide(hub, &args, Consent::Given).await;
+    let verdict = planned.decide(hub, &args, None, Consent::Given).await;
     drop(args);
     let places = match super::enter(hub, &planned.token) {
         Ok(places) => places,

@@ -95,8 +95,14 @@ impl Planned {
         Ok((planned, value, idempotency_key))
     }
 
-    /// Decides on it; `args` are its arguments.
-    pub(super) async fn decide(&self, hub: &Hub, args: &Value, consent: Consent) -> Verdict {
+    /// Decides on it; `args` are its arguments. `tried` are rules to try in place of those in force.
+    pub(super) async fn decide(
+        &self,
+        hub: &Hub,
+        args: &Value,
+        tried: Option<&Arc<InForce>>,
+        consent: Consent,
+    ) -> Verdict {
         let recipients = self.adapter.recipients(&self.agent, args);
         let files = self.adapter.contents(hub, &self.agent, &self.call.tool, args);
         let readable = || self.token.grant.check_contents(&files, &hub.settings.policy.viewer_paths);
@@ -106,7 +112,7 @@ impl Planned {
         let surfaces = self.adapter.surfaces(&self.call.tool, args);
         let is_long = Guard::is_long(&surfaces);
         loop {
-            let policy = hub.policy.current();
+            let policy = tried.map_or_else(|| hub.policy.current(), Arc::clone);
             let hit = if is_long {
                 let what = [self.agent.id.protocol().name(), &self.call.tool, &self.args_digest].join(" ");
                 hub.policy.check_long(&policy, what, &surfaces).await
@@ -114,7 +120,7 @@ impl Planned {
                 None
             };
             // Rules that came while the guard was at work hold for the call, too.
-            if is_long && !Arc::ptr_eq(&policy, &hub.policy.current()) {
+            if is_long && tried.is_none() && !Arc::ptr_eq(&policy, &hub.policy.current()) {
                 continue;
             }
             let guard = || match self.adapter.restriction(hub, &self.agent, &self.call.tool, args) {
