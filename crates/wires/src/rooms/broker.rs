@@ -10,21 +10,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use convoke_kibitz::close::{self, Close};
 use convoke_kibitz::signal::{Broker, Claim, Limits, Line, MAX_MESSAGE, Message as Signal, Output};
-use convoke_socket::drive::{Lost, Machine, Message, drive};
+use convoke_socket::drive::Message;
 use tokio::sync::mpsc;
 
-use super::link::{Out, RoomLink};
+use super::connection::{self, Party};
+use super::link::RoomLink;
 use crate::Wires;
 use crate::ws::{Connection, Socket, Stream, text_frame};
 
 /// Peers of the broker in all, and of one address.
 const LIMITS: Limits = Limits { peers: 8_192, each: 256 };
-/// Between pings: a browser answers them by itself, so its own heartbeats are not all that keeps it.
-const PING_EVERY: Duration = Duration::from_secs(20);
-/// Without a sign of life for so long a peer is gone.
-const SILENT: Duration = Duration::from_secs(90);
-/// How often silence and a stuck close are looked at.
-const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Messages to the hub's own ids that may wait.
 const MAX_LOCAL: usize = 1_024;
 
@@ -173,78 +168,33 @@ pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, asked
     let mut socket = Socket::server(io, &read, MAX_MESSAGE);
     let line = Line(hub.rooms.number());
     let link = RoomLink::new();
-    let mono = hub.mono();
     let claim = Claim { id: asked.id, token: asked.token, address };
-    hub.rooms.signals.open(line, claim, &link, mono);
-    let mut peer = Peer { hub: &hub, line, link: &link, heard: mono, pinged: mono, next_check: mono };
-    let close = drive(&mut socket, &mut peer, &link.queue, hub.clock()).await;
+    hub.rooms.signals.open(line, claim, &link, hub.mono());
+    let close = connection::run(&hub, &mut socket, &mut Peer { hub: &hub, line }, &link).await;
     hub.rooms.signals.closed(line);
     if let Some(close) = close {
         Box::pin(socket.close(close.code, close.reason)).await;
     }
 }
 
-/// One peer's connection.
+/// One peer.
 struct Peer<'a> {
     hub: &'a Wires,
     line: Line,
-    link: &'a RoomLink,
-    heard: Duration,
-    pinged: Duration,
-    next_check: Duration,
 }
 
-impl Machine for Peer<'_> {
-    type Command = Out;
-    type End = Option<Close>;
+impl Party for Peer<'_> {
+    const SILENT: Duration = Duration::from_secs(90);
 
-    fn deadline(&mut self, _: Duration, _: &Connection) -> Duration {
-        self.next_check
-    }
-
-    async fn on_message(&mut self, message: Message, mono: Duration, _: &mut Connection) -> ControlFlow<Self::End> {
-        self.heard = mono;
+    async fn on_message(
+        &mut self,
+        message: Message,
+        now: Duration,
+        _: &mut Connection,
+    ) -> ControlFlow<Option<Close>> {
         if let Message::Text(text) = message {
-            self.hub.rooms.signals.on_text(self.line, &text, mono);
+            self.hub.rooms.signals.on_text(self.line, &text, now);
         }
         ControlFlow::Continue(())
-    }
-
-    async fn on_command(&mut self, out: Out, _: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
-        match out {
-            Out::Frame(frame) => {
-                connection.queue_framed(&frame);
-                ControlFlow::Continue(())
-            }
-            Out::Close(close) => ControlFlow::Break(Some(close)),
-        }
-    }
-
-    async fn on_time(&mut self, mono: Duration, connection: &mut Connection) -> ControlFlow<Self::End> {
-        if mono < self.next_check {
-            return ControlFlow::Continue(());
-        }
-        self.next_check = mono + CHECK_EVERY;
-        if connection.backlog() >= Self::HIGH_WATER
-            && let Some(close) = self.link.closing()
-        {
-            return ControlFlow::Break(Some(close));
-        }
-        if mono.saturating_sub(self.heard) >= SILENT {
-            return ControlFlow::Break(Some(close::TIMEOUT));
-        }
-        if mono.saturating_sub(self.pinged) >= PING_EVERY {
-            self.pinged = mono;
-            connection.queue_ping(b"convoke");
-        }
-        ControlFlow::Continue(())
-    }
-
-    async fn on_lost(&mut self, lost: Lost, _: &mut Connection) -> Self::End {
-        match lost {
-            Lost::Closed(..) => Some(close::LEFT),
-            Lost::Gone(_) => None,
-            Lost::Broken(error) => Some(Close { code: error.close_code(), reason: "protocol error" }),
-        }
     }
 }
