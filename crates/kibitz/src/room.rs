@@ -25,6 +25,7 @@ mod speak;
 mod standing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use convoke_core::time::Timestamp;
@@ -64,6 +65,8 @@ const MAX_AUDIT: usize = 80;
 pub const MAX_GRANTS: usize = 1_000;
 /// Participants that were kicked; beyond it the oldest is forgotten.
 pub const MAX_BLOCKED: usize = 1_000;
+/// Seconds for which guests of a kicked guest's network wait for a host.
+const SUSPECT_FOR: i64 = 3_600;
 /// Participants that were in since the hub started; more are strangers to a locked room.
 const MAX_SEEN: usize = 4_096;
 
@@ -140,6 +143,9 @@ pub struct Charter {
     /// What agents pay with, if they must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits: Option<CreditPolicy>,
+    /// Networks from which a guest was kicked, and until when (Unix seconds) guests from there wait for a host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub suspects: BTreeMap<IpAddr, i64>,
 }
 
 impl Charter {
@@ -178,6 +184,24 @@ impl Charter {
         self.tidy();
     }
 
+    /// Keeps guests from this network waiting for a host.
+    fn suspect(&mut self, network: IpAddr, now: Now) {
+        self.suspects.retain(|_, until| *until > now.unix());
+        if self.suspects.len() < MAX_BLOCKED {
+            self.suspects.insert(network, now.unix() + SUSPECT_FOR);
+        }
+    }
+
+    /// Whether a guest from this network waits for a host.
+    fn is_suspect(&self, network: Option<IpAddr>, now: Now) -> bool {
+        network.and_then(|network| self.suspects.get(&network)).is_some_and(|until| *until > now.unix())
+    }
+
+    /// Whether whoever had this media peer was kicked.
+    pub fn is_media_blocked(&self, media: &str) -> bool {
+        self.blocked.iter().any(|blocked| blocked.strip_prefix(MEDIA) == Some(media))
+    }
+
     /// Whether any of these is kept out.
     pub fn is_blocked(&self, id: &str, credentials: &[String]) -> bool {
         self.blocked.iter().any(|blocked| blocked == id || credentials.contains(blocked))
@@ -213,7 +237,7 @@ impl Charter {
 
 /// Whether this names a credential, and no participant.
 pub(crate) fn is_credential(name: &str) -> bool {
-    [INVITE, TOKEN, SUBJECT].iter().any(|prefix| name.starts_with(prefix))
+    [INVITE, TOKEN, SUBJECT, CERTIFICATE, MEDIA].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// What the name of an invite begins with, wherever it is blocked or granted something.
@@ -222,6 +246,10 @@ const INVITE: &str = "invite:";
 const TOKEN: &str = "token:";
 /// The same for whom an issuer vouches for.
 const SUBJECT: &str = "subject:";
+/// The same for the certificate of a guest on the mesh.
+const CERTIFICATE: &str = "certificate:";
+/// The same for a media peer. It only keeps out: its name is no proof of who somebody is, and brings no grant.
+const MEDIA: &str = "media:";
 
 /// How much there may be in one room.
 #[derive(Clone, Copy, Debug)]
@@ -267,6 +295,8 @@ pub struct Arrival {
     pub host: String,
     /// On the mesh: the fingerprint of the certificate that the other end showed. Assertions are bound to it.
     pub certificate: Option<String>,
+    /// The network that it came from, if that is known.
+    pub network: Option<IpAddr>,
     /// The opener.
     pub caller: Caller,
 }
@@ -360,6 +390,11 @@ struct Peer {
     caller: Caller,
     challenge: String,
     fingerprint: String,
+    /// The certificate of the mesh, as a credential.
+    certificate: Option<String>,
+    network: Option<IpAddr>,
+    /// Its media peer on the mesh.
+    media: Option<String>,
     deadline: Duration,
     frames: u32,
     wrong: u8,
@@ -468,6 +503,7 @@ impl Room {
         let relayed = arrival.certificate.is_none();
         let bridged = u32::try_from(self.limits.bridged.max(1)).unwrap_or(u32::MAX);
         let over = self.limits.frames_per_second.saturating_mul(bridged);
+        let certificate = arrival.certificate.as_ref().map(|print| format!("{CERTIFICATE}{print}"));
         let fingerprint = arrival.certificate.unwrap_or_else(|| relay_fingerprint(&arrival.host, &challenge));
         let hello =
             FromRelay::Hello { relay: RELAY_VERSION, room: self.charter.name.clone(), challenge: challenge.clone() };
@@ -477,6 +513,9 @@ impl Room {
             caller: arrival.caller,
             challenge,
             fingerprint,
+            certificate,
+            network: arrival.network,
+            media: None,
             deadline: now.mono.saturating_add(ADMIT_WITHIN),
             frames: 0,
             wrong: 0,
@@ -517,6 +556,13 @@ impl Room {
     pub fn hang_up(&mut self, conn: Conn, now: Now) {
         self.out.push(Output::Close(conn, close::TIMEOUT));
         self.forget(conn, "left", now);
+    }
+
+    /// A participant of the mesh has this media peer.
+    pub fn set_media(&mut self, conn: Conn, media: &str) {
+        if let Some(peer) = self.peers.get_mut(&conn) {
+            peer.media = Some(media.to_owned());
+        }
     }
 
     /// Turns away a connection of somebody who was kicked.
@@ -603,6 +649,7 @@ impl Room {
     pub fn on_tick(&mut self, now: Now) {
         self.sweep(now);
         self.mind_floor(now);
+        self.admit_unsuspected(now);
         let late = |peer: &Peer| peer.stage == Stage::Fresh && now.mono >= peer.deadline;
         let late: Vec<Conn> = self.peers.iter().filter(|(_, peer)| late(peer)).map(|(conn, _)| *conn).collect();
         for conn in late {

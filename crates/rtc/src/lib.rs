@@ -11,7 +11,7 @@
 mod link;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -339,6 +339,11 @@ impl Endpoint {
             link.say_goodbye(now);
             self.drive(id, now);
         }
+    }
+
+    /// Where a connection's datagrams come from.
+    pub fn address_of(&self, id: LinkId) -> Option<IpAddr> {
+        self.senders.iter().find(|(_, link)| **link == id).map(|((from, _), _)| from.ip())
     }
 
     /// Drops a connection at once, without a word.

@@ -16,6 +16,7 @@
 pub mod adapter;
 mod admission;
 pub mod broker;
+mod connection;
 mod events;
 mod jwks;
 mod link;

@@ -27,8 +27,6 @@ const SILENT: Duration = Duration::from_secs(12);
 const FROZEN: Duration = Duration::from_secs(6);
 /// Longest id of a media peer.
 const MAX_MEDIA: usize = 100;
-/// Media ids of the kicked that are remembered; beyond it the oldest is forgotten.
-const MAX_KICKED: usize = 1_000;
 /// Commands that are remembered, so that none is followed twice.
 const MAX_COMMANDS: usize = 256;
 
@@ -124,7 +122,6 @@ pub struct Presence {
     /// The id of the hub's own media peer, which is listed as the host so that its grants count.
     hub: String,
     seats: BTreeMap<Conn, Seat>,
-    kicked: VecDeque<String>,
     commands: VecDeque<String>,
     /// Relay participants that the hub speaks for, by identity, with the id of their media peer.
     bridged: BTreeMap<String, String>,
@@ -138,7 +135,6 @@ impl Presence {
         Self {
             hub: hub.into(),
             seats: BTreeMap::new(),
-            kicked: VecDeque::new(),
             commands: VecDeque::new(),
             bridged: BTreeMap::new(),
             ticked: now,
@@ -217,7 +213,8 @@ impl Presence {
         seat.heard = now.mono;
         // What is unknown is ignored, as everywhere in the field.
         let Some(message) = read_value(value) else { return };
-        let kicked = |media: &Option<String>| media.as_ref().is_some_and(|media| self.kicked.contains(media));
+        let charter = room.charter();
+        let kicked = |media: &Option<String>| media.as_ref().is_some_and(|media| charter.is_media_blocked(media));
         let says = |frame: FromParticipant<'_>, room: &mut Room| room.on_text(conn, &frame.encode(), verifier, now);
         match message {
             FromPeer::Ping => says(FromParticipant::Ping, room),
@@ -266,6 +263,7 @@ impl Presence {
             room.hang_up(other, now);
         }
         if let Some(seat) = self.seats.get_mut(&conn) {
+            room.set_media(conn, &media);
             seat.media = Some(media);
             seat.token = token.map(str::to_owned);
         }
@@ -310,17 +308,12 @@ impl Presence {
                 }
                 Vec::new()
             }
-            FromRelay::Lobby(_) | FromRelay::Reset | FromRelay::Ping | FromRelay::Lapsed | FromRelay::Log { .. } => {
-                Value::from_text(text).map_or_else(Vec::new, presence)
-            }
-            FromRelay::Kick => {
-                let media = self.seats.get(&conn).and_then(|seat| seat.media.clone());
-                if let Some(media) = media.filter(|media| !self.kicked.contains(media)) {
-                    if self.kicked.len() == MAX_KICKED {
-                        self.kicked.pop_front();
-                    }
-                    self.kicked.push_back(media);
-                }
+            FromRelay::Lobby(_)
+            | FromRelay::Reset
+            | FromRelay::Ping
+            | FromRelay::Kick
+            | FromRelay::Lapsed
+            | FromRelay::Log { .. } => {
                 Value::from_text(text).map_or_else(Vec::new, presence)
             }
             FromRelay::Roster { members, lobby, locked, floor, .. } => {

@@ -94,8 +94,8 @@ impl Room {
             return self.forget(conn, "left", now);
         }
         // An agent came by a key that somebody put on the list; a guest waits for a host.
-        let waits = self.charter.lobby
-            && matches!(identity.via, Via::Open | Via::Invite)
+        let is_suspect = identity.via == Via::Open && self.charter.is_suspect(peer.network, now);
+        let waits = (is_suspect || self.charter.lobby && matches!(identity.via, Via::Open | Via::Invite))
             && !is_trusted
             && !is_replacing
             && !self.approved.contains(&identity.id);
@@ -195,7 +195,7 @@ impl Room {
         }
         let guest = Identity {
             id: id("guest", &[room, guest]),
-            credentials: Vec::new(),
+            credentials: peer.certificate.iter().cloned().collect(),
             name: said,
             kind,
             via: Via::Open,

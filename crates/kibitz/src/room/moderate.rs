@@ -146,12 +146,21 @@ impl Room {
     /// Turns the lobby on or off. Those who are in stay in; off lets in who waits.
     pub fn set_lobby(&mut self, on: bool, now: Now) {
         self.charter.lobby = on;
-        if !on {
-            for conn in self.waiting() {
+        self.admit_unsuspected(now);
+        self.tell_roster(now);
+    }
+
+    /// Lets in who waits, where there is no lobby, but for those from networks of kicked guests.
+    pub(super) fn admit_unsuspected(&mut self, now: Now) {
+        if self.charter.lobby {
+            return;
+        }
+        for conn in self.waiting() {
+            let peer = &self.peers[&conn];
+            if peer.via != super::Via::Open || !self.charter.is_suspect(peer.network, now) {
                 self.enter(conn, now);
             }
         }
-        self.tell_roster(now);
     }
 
     /// Lets nobody new in, or does again.
@@ -205,7 +214,14 @@ impl Room {
         if !self.knows(id) {
             return Err(NoSuch);
         }
-        let credentials = self.credentials_of(id);
+        let mut credentials = self.credentials_of(id);
+        if let Some(peer) = self.peers.values().find(|peer| peer.id == id) {
+            credentials.extend(peer.media.iter().map(|media| format!("{}{media}", super::MEDIA)));
+            // A guest who drops all of that is a new one, but for the network.
+            if let Some(network) = peer.network.filter(|_| peer.via == super::Via::Open) {
+                self.charter.suspect(network, now);
+            }
+        }
         self.charter.block(id, &credentials);
         self.approved.remove(id);
         self.note(id, "kicked", String::new(), now);

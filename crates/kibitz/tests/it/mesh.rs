@@ -97,8 +97,14 @@ impl Mesh {
     fn open(&mut self) -> u64 {
         self.next += 1;
         let challenge = [u8::try_from(self.next).expect("few"); 32];
-        let arrival = Arrival { challenge, host: String::new(), certificate: None, caller: Caller::Stranger };
-        self.presence.open(&mut self.room, Conn(self.next), &print(self.next), arrival, at(self.now));
+        let certificate = print(self.next);
+        self.open_with(challenge, &certificate)
+    }
+
+    fn open_with(&mut self, challenge: [u8; 32], certificate: &str) -> u64 {
+        let (host, caller) = (String::new(), Caller::Stranger);
+        let arrival = Arrival { challenge, host, certificate: None, network: None, caller };
+        self.presence.open(&mut self.room, Conn(self.next), certificate, arrival, at(self.now));
         self.settle();
         self.next
     }
@@ -252,6 +258,17 @@ fn who_is_kicked_stays_out_and_a_locked_room_lets_nobody_new_in() {
     let same_peer = mesh.join("bert", json!({ "token": "new" }));
     let same_token = mesh.join("other", json!({ "token": "b" }));
     assert!(mesh.kicked(same_peer) && mesh.kicked(same_token));
+    // Or with the same certificate.
+    mesh.next += 1;
+    let same_certificate = mesh.open_with([77; 32], &print(bert));
+    mesh.voice(same_certificate, "bert-2", json!({ "token": "newer" }));
+    assert!(mesh.kicked(same_certificate));
+    // What is kept of the room knows them after a restart, too.
+    let kept = serde_json::to_string(mesh.room.charter()).expect("JSON");
+    assert!(serde_json::from_str::<Charter>(&kept).expect("a charter").is_media_blocked("bert"));
+    let id = mesh.room.charter().blocked[0].clone();
+    mesh.room.decide(&id, convoke_kibitz::room::Decision::Admit, at(0)).expect("was kicked");
+    assert!(!mesh.room.charter().is_media_blocked("bert"), "who is admitted again is with all of it");
     mesh.send(host, json!({ "t": "mod", "op": "lock" }));
     let late = mesh.join("late", json!({}));
     assert_eq!(mesh.lobby(late), ["locked"]);

@@ -344,6 +344,32 @@ fn a_guest_with_a_secret_is_the_same_one_again_and_a_kick_holds() {
 }
 
 #[test]
+fn guests_from_where_one_was_kicked_wait_for_an_hour() {
+    let mut stage = open();
+    let from = |stage: &mut Stage, last: u8| {
+        stage.network = Some([192, 0, 2, last].into());
+        let conn = stage.open();
+        stage.send(conn, json!({ "t": "voice", "on": true }));
+        conn
+    };
+    let (kicked, neighbour) = (from(&mut stage, 1), from(&mut stage, 1));
+    let id = stage.id(kicked);
+    stage.room.kick(&id, at(0)).expect("there");
+    stage.settle();
+    assert_eq!(stage.closed.get(&neighbour), None, "who is in stays in");
+    let (again, other) = (from(&mut stage, 1), from(&mut stage, 2));
+    assert_eq!(stage.last(again), json!({ "t": "lobby", "state": "waiting" }));
+    assert!(!stage.frames(other, "id").is_empty(), "from elsewhere nobody waits");
+    stage.room.set_lobby(false, at(0));
+    stage.settle();
+    assert!(stage.frames(again, "id").is_empty(), "a lobby that is off lets them in no sooner");
+    stage.tick(3_599);
+    assert!(stage.frames(again, "id").is_empty());
+    stage.tick(1);
+    assert!(!stage.frames(again, "id").is_empty(), "after the hour they are guests like others");
+}
+
+#[test]
 fn nobody_listens_unseen_and_nobody_speaks_so() {
     let mut stage = open();
     let a = stage.guest("Anna");

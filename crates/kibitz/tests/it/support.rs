@@ -104,6 +104,8 @@ pub struct Stage {
     pub outputs: Vec<Output>,
     pub acting: Vec<(String, Act)>,
     acts: u32,
+    /// Where those who come now come from.
+    pub network: Option<std::net::IpAddr>,
     next: u64,
 }
 
@@ -130,11 +132,12 @@ impl Stage {
             agents: std::collections::BTreeSet::new(),
             issuers: Vec::new(),
             credits: None,
+            suspects: BTreeMap::new(),
         };
         change(&mut charter);
         let room = Room::new(charter, limits, at(0));
         let (heard, closed) = (BTreeMap::new(), BTreeMap::new());
-        Self { room, room_key, now: 0, heard, closed, outputs: Vec::new(), acting: Vec::new(), acts: 0, next: 0 }
+        Self { room, room_key, now: 0, heard, closed, outputs: Vec::new(), network: None, acting: Vec::new(), acts: 0, next: 0 }
     }
 
     pub fn settle(&mut self) {
@@ -185,7 +188,7 @@ impl Stage {
         let challenge = [u8::try_from(self.next).expect("few"); 32];
         self.room.open(
             Conn(self.next),
-            Arrival { challenge, host: HOST.into(), certificate: None, caller },
+            Arrival { challenge, host: HOST.into(), certificate: None, network: self.network, caller },
             at(self.now),
         );
         self.settle();

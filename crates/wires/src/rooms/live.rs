@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::adapter::Said;
 use super::broker::Signals;
 use super::link::RoomLink;
-use super::mesh::{MeshSide, ToLink};
+use super::mesh::{MeshSide, Shown, ToLink};
 use super::peer;
 use super::sign::{Desk, RoomKey};
 use crate::Wires;
@@ -147,8 +147,8 @@ impl LiveRoom {
     }
 
     /// A presence connection of the mesh opened.
-    pub(super) fn mesh_open(&self, conn: Conn, link: LinkId, certificate: &str, now: Now) -> After {
-        self.state().on_mesh(now, |mesh, room| mesh.open(room, conn, link, certificate, now))
+    pub(super) fn mesh_open(&self, conn: Conn, link: LinkId, from: &Shown, now: Now) -> After {
+        self.state().on_mesh(now, |mesh, room| mesh.open(room, conn, link, from, now))
     }
 
     /// Something came over a presence connection.

@@ -123,6 +123,7 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
         agents: std::collections::BTreeSet::new(),
         issuers: Vec::new(),
         credits: None,
+        suspects: std::collections::BTreeMap::new(),
     };
     let created_at = clock::now();
     let body = serde_json::to_string(&charter).unwrap_or_default();

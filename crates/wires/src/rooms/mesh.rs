@@ -28,6 +28,7 @@ use super::{LiveRoom, now};
 use crate::Wires;
 use convoke_gate::clock;
 use convoke_gate::settings::Settings;
+use convoke_gate::shares::network;
 
 /// Connections of all rooms, and those of them that are not open yet.
 const LINKS: (usize, usize) = (4_096, 512);
@@ -47,6 +48,13 @@ pub(super) enum ToLink {
     Certify(String),
     /// It does so no more.
     Retire(String),
+}
+
+/// What a connection of the mesh shows of who is behind it.
+#[derive(Debug)]
+pub(super) struct Shown {
+    certificate: String,
+    address: Option<IpAddr>,
 }
 
 /// What a mesh room has beside its authority.
@@ -143,11 +151,16 @@ impl MeshSide {
         self.presence.closed(room, conn, now);
     }
 
-    pub(super) fn open(&mut self, room: &mut Room, conn: Conn, link: LinkId, certificate: &str, now: Now) {
-        let arrival =
-            Arrival { challenge: clock::random(), host: String::new(), certificate: None, caller: Caller::Stranger };
+    pub(super) fn open(&mut self, room: &mut Room, conn: Conn, link: LinkId, from: &Shown, now: Now) {
+        let arrival = Arrival {
+            challenge: clock::random(),
+            host: String::new(),
+            certificate: None,
+            network: from.address.map(network),
+            caller: Caller::Stranger,
+        };
         self.links.insert(conn, link);
-        self.presence.open(room, conn, certificate, arrival, now);
+        self.presence.open(room, conn, &from.certificate, arrival, now);
     }
 
     pub(super) fn on_value(&mut self, room: &mut Room, conn: Conn, value: &Value, desk: &Desk<'_>, now: Now) {
@@ -383,7 +396,8 @@ impl Task {
                     if me.starts_with(ROOM_PREFIX) {
                         let conn = Conn(hub.rooms.number());
                         self.whose.insert(link, Whose::Presence(Arc::clone(&room), conn));
-                        let after = room.mesh_open(conn, link, &fingerprint, at);
+                        let address = self.endpoint.address_of(link);
+                        let after = room.mesh_open(conn, link, &Shown { certificate: fingerprint, address }, at);
                         record(&hub, room, after);
                     } else if room.mesh_content((&me, &peer), link, &fingerprint, at) {
                         self.whose.insert(link, Whose::Content(room, me, peer));
