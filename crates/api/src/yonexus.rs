@@ -55,8 +55,20 @@ pub struct ClientView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::Time>)]
     pub rotation_until: Option<Timestamp>,
+    /// The fingerprint of the only key that it may bind, if the operator named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation_fingerprint: Option<String>,
     /// Messages that wait for it.
     pub waiting: u64,
+}
+
+/// Which key a client may bind.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotateKey {
+    /// Its new public key: base64, or PEM. Without one, whoever has the client's secret may bind any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<String>,
 }
 
 /// A page of clients.

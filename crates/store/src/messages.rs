@@ -30,6 +30,8 @@ pub struct ClientRow {
     pub pause_until: Option<Timestamp>,
     /// It may present another key until then.
     pub rotation_until: Option<Timestamp>,
+    /// The only key that it may present then, if the operator named one.
+    pub rotation_key: Option<[u8; 32]>,
     /// Why its trust was reset.
     pub reset: Option<String>,
     /// When it was first heard of.

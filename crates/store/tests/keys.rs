@@ -72,6 +72,7 @@ fn client() -> ClientRow {
         }),
         pause_until: None,
         rotation_until: None,
+        rotation_key: None,
         reset: None,
         created_at: now,
         paired_at: Some(now),

@@ -48,8 +48,8 @@ pub struct Record {
     pub pairing: Option<Pairing>,
     /// No new pairing before this.
     pub pause_until: Option<Timestamp>,
-    /// An operator lets it present another key until then.
-    pub rotation_until: Option<Timestamp>,
+    /// An operator lets it present another key.
+    pub rotation: Option<Rotation>,
     /// Why its trust was reset, until it pairs again.
     pub reset: Option<Unsafe>,
     /// When it was paired.
@@ -74,6 +74,21 @@ pub struct Pairing {
     pub notification: Notification,
     /// An operator has said yes while the client was away.
     pub approved: bool,
+}
+
+/// An operator's leave to present another key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    /// Until when.
+    pub until: Timestamp,
+    /// The only key that it is for. Without one, whoever has the client's secret may bind any.
+    pub key: Option<VerifyingKey>,
+}
+
+impl Rotation {
+    fn allows(&self, key: &VerifyingKey, now: Timestamp) -> bool {
+        now < self.until && self.key.is_none_or(|only| only == *key)
+    }
 }
 
 /// The state of the notification.
@@ -183,7 +198,7 @@ impl Record {
             old_secrets: Vec::new(),
             pairing: None,
             pause_until: None,
-            rotation_until: None,
+            rotation: None,
             reset: None,
             paired_at: None,
             windows: Windows::default(),
@@ -316,7 +331,7 @@ impl Record {
     pub fn revoke(&mut self) {
         self.retire_secret();
         self.pairing = None;
-        self.rotation_until = None;
+        self.rotation = None;
         self.trust = Trust::Revoked;
     }
 
@@ -349,7 +364,7 @@ impl Record {
             Some(Err(_)) => return refused(AuthFailure::InvalidSignature),
         };
         let rotated = presented != *bound;
-        if rotated && self.rotation_until.is_none_or(|until| now.wall >= until) {
+        if rotated && !self.rotation.is_some_and(|rotation| rotation.allows(&presented, now.wall)) {
             return refused(AuthFailure::InvalidSignature);
         }
         // 5 and 6. The signature, and in it the secret: a wrong one shows as a bad signature.
@@ -377,7 +392,7 @@ impl Record {
         }
         if rotated {
             self.key = Some(presented);
-            self.rotation_until = None;
+            self.rotation = None;
         }
         Ok(Accepted { identifier: self.identifier.clone(), rotated })
     }
@@ -407,7 +422,7 @@ impl Record {
         self.trust = Trust::Trusted;
         self.reset = None;
         self.pause_until = None;
-        self.rotation_until = None;
+        self.rotation = None;
         self.paired_at = Some(now.wall);
         self.windows = Windows::default();
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use convoke_api::yonexus::{AllowClient, ClientQuery, ClientView, DecidePairing, PairingList};
+use convoke_api::yonexus::{AllowClient, ClientQuery, ClientView, DecidePairing, PairingList, RotateKey};
 use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 
@@ -46,6 +46,9 @@ pub(crate) enum ClientsCommand {
     RotateKey {
         #[arg(value_parser = parse::identifier)]
         identifier: String,
+        /// The new public key (base64); without it, whoever has the client's secret can bind any key
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
     },
     /// Delete a client; the journal stays
     Remove {
@@ -110,9 +113,16 @@ pub(crate) async fn run(verb: Verb<'_>, command: ClientsCommand) -> Result<Exit>
             let json = client.post(&format!("{}/revoke", path(&identifier)), &NO_QUERY).await?;
             (json, format!("`{identifier}` is revoked"))
         }
-        ClientsCommand::RotateKey { identifier } => {
-            let json = client.post(&format!("{}/rotate-key", path(&identifier)), &NO_QUERY).await?;
-            (json, format!("`{identifier}` may bind a new key within an hour"))
+        ClientsCommand::RotateKey { identifier, key } => {
+            let said = match key {
+                Some(_) => format!("`{identifier}` may bind this key within an hour"),
+                None => format!(
+                    "`{identifier}` may bind a new key within an hour. Until then whoever has its secret can bind one; \
+                     give --key to name the only one that will do"
+                ),
+            };
+            let body = RotateKey { public_key: key };
+            (client.post(&format!("{}/rotate-key", path(&identifier)), &body).await?, said)
         }
         ClientsCommand::Remove { identifier, yes } => {
             let question = format!("Delete client `{identifier}` with its key and its waiting messages?");
@@ -191,6 +201,7 @@ fn facts(client: &ClientView, now: Timestamp) -> Grid {
     grid.fact_if("last seen", shown(client.last_seen));
     grid.fact_if("trust was reset", client.reset.as_deref());
     grid.fact_if("may change its key until", shown(client.rotation_until));
+    grid.fact_if("only to key", client.rotation_fingerprint.as_deref());
     grid.fact("messages waiting", client.waiting.to_string());
     grid
 }

@@ -10,6 +10,7 @@ const MIGRATIONS: &[(u32, &str)] = &[
     (9, include_str!("migrations/0009_base.sql")),
     (10, include_str!("migrations/0010_watching.sql")),
     (11, include_str!("migrations/0011_runs.sql")),
+    (12, include_str!("migrations/0012_joined.sql")),
 ];
 
 /// Names the lock under which tables are changed: "convoke" in ASCII.

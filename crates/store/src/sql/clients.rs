@@ -53,7 +53,7 @@ pub(super) fn all(conn: &Connection, key: &DataKey) -> Result<Vec<ClientRow>> {
         "SELECT c.identifier, c.listed, c.trust, c.public_key, c.secret, c.old_secrets, c.pause_until,
                 c.rotation_until, c.reset, c.created_at, c.paired_at, c.last_auth, c.last_seen, c.liveness,
                 p.code, p.public_key, p.created_at, p.expires_at, p.wrong, p.notification, p.notified, p.approved,
-                p.address
+                p.address, c.rotation_key
          FROM clients c LEFT JOIN pairings p ON p.client = c.identifier ORDER BY c.identifier",
     )?;
     let rows = statement.query_map([], |row| {
@@ -83,6 +83,7 @@ pub(super) fn all(conn: &Connection, key: &DataKey) -> Result<Vec<ClientRow>> {
             pairing,
             pause_until: maybe_time(row, 6)?,
             rotation_until: maybe_time(row, 7)?,
+            rotation_key: maybe_blob(row, 23)?,
             reset: row.get(8)?,
             created_at: time(row, 9)?,
             paired_at: maybe_time(row, 10)?,
@@ -117,12 +118,12 @@ pub(super) fn put(tx: &mut Tx<'_>, client: &SealedClient, record: Option<&Draft>
     tx.conn
         .prepare_cached(
             "INSERT INTO clients (identifier, listed, trust, public_key, secret, old_secrets, pause_until, rotation_until,
-                reset, created_at, paired_at, last_auth, last_seen, liveness)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                reset, created_at, paired_at, last_auth, last_seen, liveness, rotation_key)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
              ON CONFLICT (identifier) DO UPDATE SET listed = excluded.listed, trust = excluded.trust,
                 public_key = excluded.public_key, secret = excluded.secret, old_secrets = excluded.old_secrets,
                 pause_until = excluded.pause_until, rotation_until = excluded.rotation_until,
-                reset = excluded.reset, paired_at = excluded.paired_at,
+                rotation_key = excluded.rotation_key, reset = excluded.reset, paired_at = excluded.paired_at,
                 last_auth = CASE WHEN clients.last_auth > coalesce(excluded.last_auth, 0) THEN clients.last_auth
                     ELSE excluded.last_auth END,
                 last_seen = CASE WHEN clients.last_seen > coalesce(excluded.last_seen, 0) THEN clients.last_seen
@@ -144,6 +145,7 @@ pub(super) fn put(tx: &mut Tx<'_>, client: &SealedClient, record: Option<&Draft>
             millis(row.last_auth),
             millis(row.last_seen),
             row.liveness.name(),
+            row.rotation_key,
         ])?;
     match (&row.pairing, code) {
         (Some(pairing), Some(code)) => {

@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_people.sql"),
     include_str!("migrations/0010_watching.sql"),
     include_str!("migrations/0011_runs.sql"),
+    include_str!("migrations/0012_joined.sql"),
 ];
 
 /// The schema this program writes.

@@ -297,6 +297,7 @@ async fn what_another_hub_keeps_here_is_left_alone() {
         pairing: None,
         pause_until: None,
         rotation_until: None,
+        rotation_key: None,
         reset: None,
         created_at: at,
         paired_at: None,

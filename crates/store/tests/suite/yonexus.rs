@@ -27,6 +27,7 @@ fn client(identifier: &str) -> ClientRow {
         }),
         pause_until: Some(at(5)),
         rotation_until: Some(at(6)),
+        rotation_key: Some([7; 32]),
         reset: Some("nonce_collision".into()),
         created_at: at(0),
         paired_at: None,
@@ -47,6 +48,7 @@ pub(crate) async fn clients_and_pairings_survive_a_restart(backend: &impl Backen
         pairing: None,
         pause_until: None,
         rotation_until: None,
+        rotation_key: None,
         reset: None,
         paired_at: Some(at(9)),
         ..client("a")

@@ -16,7 +16,7 @@ use convoke_core::time::Timestamp;
 use convoke_store::{ClientRow, PairingRow, StoreError};
 use convoke_yonexus::code::PairingCode;
 use convoke_yonexus::reason::Unsafe;
-use convoke_yonexus::record::{Notification, Pairing, Record};
+use convoke_yonexus::record::{Notification, Pairing, Record, Rotation};
 
 use super::link::{ClientLink, Out};
 use crate::Wires;
@@ -434,7 +434,8 @@ fn to_row(
             address: facts.address.map(|a| a.to_string()).unwrap_or_default(),
         }),
         pause_until: record.pause_until,
-        rotation_until: record.rotation_until,
+        rotation_until: record.rotation.map(|rotation| rotation.until),
+        rotation_key: record.rotation.and_then(|rotation| rotation.key).map(|key| key.to_bytes()),
         reset: record.reset.map(|reason| reason.name().into()),
         created_at,
         paired_at: record.paired_at,
@@ -458,7 +459,11 @@ fn from_row(row: ClientRow) -> Client {
         record.secret = row.secret.as_ref().map(text);
         record.old_secrets = row.old_secrets.iter().map(text).collect();
         record.pause_until = row.pause_until;
-        record.rotation_until = row.rotation_until;
+        // Leave for a key that cannot be read is leave for none.
+        record.rotation = row.rotation_until.and_then(|until| {
+            let key = row.rotation_key.map(|key| convoke_yonexus::key::from_bytes(&key)).transpose().ok()?;
+            Some(Rotation { until, key })
+        });
         record.reset = row.reset.as_deref().and_then(Unsafe::parse);
         record.paired_at = row.paired_at;
         let Some(pairing) = row.pairing else {

@@ -8,7 +8,7 @@ use convoke_core::peer::Trust;
 use convoke_core::secret::SecretText;
 use convoke_store::StoreError;
 use convoke_yonexus::reason::PairFailure;
-use convoke_yonexus::record::Notification;
+use convoke_yonexus::record::{Notification, Rotation};
 use convoke_yonexus::{answer, close};
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
@@ -113,16 +113,22 @@ fn end_links(hub: &Wires, client: &Arc<Client>, why: &str) {
     super::live::tell_watchers(hub, &client.identifier, convoke_yonexus::reason::Status::Offline, Some(why));
 }
 
-/// Lets a client bind another key with its next proof. False when it is not paired.
-pub async fn allow_rotation(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Result<bool, StoreError> {
-    let draft = by(caller, Kind::Trust, client, "key rotation allowed", Decision::Allowed);
+/// Lets a client bind another key with its next proof: this one, or any if none is named. False when it is not paired.
+pub async fn allow_rotation(
+    hub: &Wires,
+    caller: &Caller,
+    client: &Arc<Client>,
+    key: Option<VerifyingKey>,
+) -> Result<bool, StoreError> {
+    let what = json!({ "what": "key rotation allowed", "fingerprint": key.as_ref().map(fingerprint) });
+    let draft = by(caller, Kind::Trust, client, "key rotation allowed", Decision::Allowed).detail(&what);
     let until = clock::now().after(std::time::Duration::from_secs(3600));
     let allowed = hub.yonexus.clients.change(hub, client, |change| {
         // It may have been revoked while this waited for its turn.
         if change.record.trust != Trust::Trusted {
             return (false, Keep::No);
         }
-        change.record.rotation_until = Some(until);
+        change.record.rotation = Some(Rotation { until, key });
         (true, Keep::Yes(Some(draft)))
     });
     allowed.await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use convoke_api::inbox::Waiting;
 use convoke_api::yonexus::{
-    AllowClient, ClientList, ClientQuery, ClientView, DecidePairing, PairingList, PairingView,
+    AllowClient, ClientList, ClientQuery, ClientView, DecidePairing, PairingList, PairingView, RotateKey,
 };
 use convoke_core::grant::Right;
 use convoke_core::peer::{Liveness, Trust};
@@ -16,7 +16,7 @@ use crate::Wires;
 use crate::yonexus::clients::{Client, check_identifier};
 use crate::yonexus::pairing::{self, fingerprint};
 use convoke_doors::ApiError;
-use convoke_doors::extract::{By, Json, PathOf, QueryOf, limit};
+use convoke_doors::extract::{By, Json, MaybeJson, PathOf, QueryOf, limit};
 use convoke_doors::keeper::record_refusal;
 use convoke_doors::page::Page;
 use convoke_gate::clock;
@@ -49,6 +49,7 @@ fn no_client(identifier: &str) -> ApiError {
 
 fn view(hub: &Wires, client: &Client) -> ClientView {
     let state = client.state();
+    let rotation = state.record.rotation.filter(|rotation| rotation.until > clock::now());
     ClientView {
         identifier: client.identifier.to_string(),
         id: client.peer(),
@@ -64,7 +65,8 @@ fn view(hub: &Wires, client: &Client) -> ClientView {
         last_auth: state.last_auth,
         last_seen: state.last_seen,
         reset: state.record.reset.map(|reason| reason.name().into()),
-        rotation_until: state.record.rotation_until.filter(|until| *until > clock::now()),
+        rotation_until: rotation.map(|rotation| rotation.until),
+        rotation_fingerprint: rotation.and_then(|rotation| rotation.key).as_ref().map(fingerprint),
         waiting: hub.yonexus.outbox.waiting(&client.identifier),
     }
 }
@@ -145,15 +147,19 @@ pub async fn revoke(
     stored.answer(&view(&hub, &client))
 }
 
-#[utoipa::path(post, path = "/api/yonexus/clients/{identifier}/rotate-key", params(("identifier" = String, Path)), responses((status = 200, body = ClientView), (status = 404), (status = 409)), tag = "yonexus")]
-/// Allow a client to bind a new key within an hour, with a proof of its secret.
+#[utoipa::path(post, path = "/api/yonexus/clients/{identifier}/rotate-key", params(("identifier" = String, Path)), request_body(content = RotateKey, description = "May be absent."), responses((status = 200, body = ClientView), (status = 400), (status = 404), (status = 409)), tag = "yonexus")]
+/// Allow a client to bind a new key within an hour, with a proof of its secret: the one that is named, or else any.
 pub async fn rotate_key(
     State(hub): State<Wires>,
     By(caller): By,
     PathOf(identifier): PathOf<String>,
+    MaybeJson(body): MaybeJson<RotateKey>,
 ) -> Result<Json<ClientView>, ApiError> {
     let client = in_reach(&hub, &caller, &identifier).await?;
-    if pairing::allow_rotation(&hub, &caller, &client).await? {
+    let key = body.and_then(|body| body.public_key);
+    let key = key.map(|text| convoke_yonexus::key::parse(&text)).transpose();
+    let key = key.map_err(|why| ApiError::bad_request(format!("`public_key` {why}")))?;
+    if pairing::allow_rotation(&hub, &caller, &client, key).await? {
         Ok(Json(view(&hub, &client)))
     } else {
         Err(ApiError::conflict("only a paired client can change its key"))

@@ -3,6 +3,7 @@
 use convoke_core::peer::Trust;
 use convoke_core::secret::SecretText;
 use convoke_yonexus::key;
+use convoke_yonexus::record::Rotation;
 
 use crate::support::{Connection, Server, at, auth, hello, key_of};
 
@@ -137,10 +138,14 @@ fn a_key_is_replaced_only_while_an_operator_allows_it() {
     };
     let mut connection = greeted(&mut server, 10);
     assert_eq!(reason(&mut server, &mut connection, &with_key(10, 1), 10), "invalid_signature");
-    server.record.rotation_until = Some(at(60).wall);
+    let until = at(60).wall;
+    server.record.rotation = Some(Rotation { until, key: Some(key_of(3).verifying_key()) });
+    assert_eq!(reason(&mut server, &mut connection, &with_key(15, 4), 15), "invalid_signature", "not for this key");
+    server.record.rotation = Some(Rotation { until, key: Some(key_of(2).verifying_key()) });
+    assert_eq!(reason(&mut server, &mut connection, &with_key(61, 5), 61), "invalid_signature", "too late");
     assert_eq!(reason(&mut server, &mut connection, &with_key(20, 2), 20), "ok");
     assert_eq!(server.record.key, Some(key_of(2).verifying_key()));
-    assert_eq!(server.record.rotation_until, None, "once");
+    assert_eq!(server.record.rotation, None, "once");
     let mut connection = greeted(&mut server, 30);
     let text = auth(1, &secret, 3, at(30).unix());
     assert_eq!(reason(&mut server, &mut connection, &text, 30), "invalid_signature", "the old key is gone");

@@ -140,9 +140,12 @@ async fn a_removed_client_is_unknown_and_an_operator_may_allow_another_key() {
     let mut client = hub.client_with("client-a", Some(secret.clone())).await;
     client.hello().await;
     client.next().await;
-    let rotate = hub.post("/api/yonexus/clients/client-a/rotate-key", json!({})).await;
-    assert!(rotate.body["rotation_until"].is_string(), "{rotate:?}");
     let key = crate::support::key_of("new");
+    let public_key = |name: &str| json!({ "public_key": convoke_yonexus::key::encode(&crate::support::key_of(name).verifying_key()) });
+    let path = "/api/yonexus/clients/client-a/rotate-key";
+    assert_eq!(hub.post(path, json!({ "public_key": "no key" })).await.status, 400);
+    let rotate = hub.post(path, public_key("another")).await;
+    assert!(rotate.body["rotation_until"].is_string(), "{rotate:?}");
     let nonce = convoke_yonexus::proof::nonce(&super::random());
     let time = super::now().unix();
     let request = convoke_yonexus::builtin::AuthRequest {
@@ -153,7 +156,12 @@ async fn a_removed_client_is_unknown_and_an_operator_may_allow_another_key() {
         public_key: Some(convoke_yonexus::key::encode(&key.verifying_key())),
     };
     let body = convoke_yonexus::builtin::Body::AuthRequest(request);
-    client.send(convoke_yonexus::builtin::Builtin::new(None, time, body).encode()).await;
+    let proof = convoke_yonexus::builtin::Builtin::new(None, time, body).encode();
+    client.send(proof.clone()).await;
+    assert_eq!(client.reason().await, "invalid_signature", "the secret alone binds no key that nobody named");
+    let rotate = hub.post(path, public_key("new")).await;
+    assert!(rotate.body["rotation_fingerprint"].is_string(), "{rotate:?}");
+    client.send(proof).await;
     assert_eq!(client.next().await["type"], "auth_success");
 
     let mut waiting = hub.client_with("client-a", Some(secret.clone())).await;
