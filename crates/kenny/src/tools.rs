@@ -135,14 +135,22 @@ impl Tool {
             {
                 return Err("`powershell_exec` is not available on this system; use `shell_exec`".to_owned());
             }
+            Os::Linux | Os::Macos
+                if name == "shell_exec" && !is_ours && version.is_some_and(|v| v < ProtocolVersion::V0_14) =>
+            {
+                return Err(
+                    "`shell_exec` is not available at agents before protocol 0.14; use `powershell_exec`, which \
+                            runs its script with sh there"
+                        .to_owned(),
+                );
+            }
             Os::Windows if name == "shell_exec" => {
                 return Err("`shell_exec` is not available on Windows; use `powershell_exec`".to_owned());
             }
             _ => {}
         }
         match version {
-            // Older agents on Linux run scripts with sh under another name, and newer ones say that they are newer.
-            Some(has) if has < self.since && !is_ours && name != "shell_exec" => {
+            Some(has) if has < self.since && !is_ours => {
                 Err(format!("`{name}` needs an agent of protocol {} or newer; this one speaks {has}", self.since))
             }
             _ => Ok(()),
@@ -356,7 +364,9 @@ mod tests {
         check("account_create", Os::Linux, "0.9", false, Some("protocol 0.15"));
         check("account_create", Os::Linux, "0.15", false, None);
         check("account_create", Os::Other, "", false, None);
-        check("shell_exec", Os::Linux, "0.8", false, None);
+        check("shell_exec", Os::Linux, "0.8", false, Some("use `powershell_exec`"));
+        check("shell_exec", Os::Linux, "0.8", true, None);
+        check("shell_exec", Os::Other, "0.8", false, Some("protocol 0.14"));
     }
 
     #[test]

@@ -109,8 +109,13 @@ impl Run {
         let started = Instant::now();
         let nonce = std::array::from_fn(|_| Uuid::new_v4().as_bytes()[0]);
         let mut session = AgentSession::new(self.config, self.key, nonce, Duration::ZERO);
-        let meta =
-            Meta { hostname: "TEST-PC".into(), os: "linux".into(), version: "9.9.9".into(), ..Meta::default() };
+        let meta = Meta {
+            hostname: "TEST-PC".into(),
+            os: "linux".into(),
+            version: "9.9.9".into(),
+            features: vec!["shell_exec".into()],
+            ..Meta::default()
+        };
         socket.send(Message::text(session.register_frame(&meta))).await.expect("sent");
         while let Some(Ok(message)) = socket.next().await {
             let Message::Text(text) = message else { continue };

@@ -246,7 +246,13 @@ pub fn key_of(id: &str) -> SigningKey {
 }
 
 pub fn meta() -> Meta {
-    Meta { hostname: "TEST".into(), os: "linux".into(), version: "0.1.0".into(), ..Meta::default() }
+    Meta {
+        hostname: "TEST".into(),
+        os: "linux".into(),
+        version: "0.1.0".into(),
+        features: vec!["shell_exec".into()],
+        ..Meta::default()
+    }
 }
 
 /// A socket without a protocol.

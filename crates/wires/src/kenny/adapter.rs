@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use convoke_core::call::code;
 use convoke_core::effect::Effect;
-use convoke_core::guard::{AppliesTo, Hit, Surface};
+use convoke_core::guard::{Hit, Surface};
 use convoke_kenny::policy::FEATURE_POSIX;
 use convoke_kenny::tools;
 use convoke_kenny::version::ProtocolVersion;
@@ -77,7 +77,7 @@ impl Adapter for KennyAdapter {
         let (os, version, is_ours) = {
             let state = target.state();
             let version = state.protocol_version.as_deref().and_then(|text| text.parse::<ProtocolVersion>().ok());
-            (state.os, version, state.has_feature(FEATURE_POSIX))
+            (state.os, version, state.has_feature(FEATURE_POSIX) || state.has_feature("shell_exec"))
         };
         known.check_machine(os, version, is_ours).map_err(|why| format!("agent {}: {why}", target.id))
     }
@@ -94,8 +94,7 @@ impl Adapter for KennyAdapter {
         if probes::is_probe(tool) {
             return probes::surfaces(args);
         }
-        let surfaces = tools::guard_surfaces(tool, args).into_iter();
-        surfaces.filter_map(|(group, text)| Some(Surface { group: AppliesTo::parse(group.name())?, text })).collect()
+        tools::guard_surfaces(tool, args)
     }
 
     fn contents(&self, _: &Hub, _: &Agent, tool: &str, args: &Value) -> Vec<String> {
