@@ -14,6 +14,7 @@ use url::Url;
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::notices::push::{Keys, Subscription};
@@ -87,8 +88,8 @@ pub async fn remove(
     hub.notices.remove(channel.row.id);
     let detail = json!({ "channel": channel.row.id, "kind": channel.row.kind, "name": channel.row.name });
     let record = record(&caller, &user.principal.name, "notices removed", detail);
-    hub.store.remove_channel(channel.row.id, record).await?;
-    Ok(Json(json!({ "ok": true, "id": channel.row.id })))
+    let stored = Stored::of(hub.store.remove_channel(channel.row.id, record).await)?;
+    stored.answer(&json!({ "ok": true, "id": channel.row.id }))
 }
 
 #[utoipa::path(post, path = "/api/notices/{id}/test", params(("id" = String, Path)), responses((status = 200), (status = 404), (status = 502)), tag = "people")]

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf};
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::link::Command;
@@ -41,14 +42,23 @@ pub async fn put_deny_rule(
     let _turn = hub.policy.turn().await;
     let policy = hub.policy.current();
     let count = policy.deny.len();
-    if count >= guard::MAX_OPERATOR_RULES && !policy.deny.iter().any(|r| r.id == rule.id) {
+    let is_new = !policy.deny.iter().any(|r| r.id == rule.id);
+    if count >= guard::MAX_OPERATOR_RULES && is_new {
         return Err(ApiError::conflict(format!("there are already {count} rules, which is the limit")));
     }
     let body = serde_json::to_value(&rule).unwrap_or_default();
-    hub.store.put_deny_rule(&rule, record(&caller, "deny rule put", &rule.id, &body)).await?;
-    put_in_force(&hub).await?;
+    let record = record(&caller, "deny rule put", &rule.id, &body);
+    let stored = if is_new {
+        // It refuses more than before: in force first, whatever the disk says.
+        put_in_force(&hub, policy.deny.iter().cloned().chain([rule.clone()]).collect());
+        Stored::of(hub.store.add_deny_rule(&rule, record).await)?
+    } else {
+        hub.store.put_deny_rule(&rule, record).await?;
+        put_in_force(&hub, hub.store.deny_rules().await?);
+        Stored::Yes
+    };
     hub.events.rule(RuleList::Deny, &rule.id, false);
-    Ok(Json(json!({ "ok": true, "rule": rule })))
+    stored.answer(&json!({ "ok": true, "rule": rule }))
 }
 
 #[utoipa::path(delete, path = "/api/policy/rules/{rule}", params(("rule" = String, Path)), responses((status = 200), (status = 404), (status = 409)), tag = "policy")]
@@ -68,20 +78,19 @@ pub async fn delete_deny_rule(
     if !hub.store.delete_deny_rule(&id, record(&caller, "deny rule removed", &id, &body)).await? {
         return Err(no_rule(&id));
     }
-    put_in_force(&hub).await?;
+    put_in_force(&hub, hub.store.deny_rules().await?);
     hub.events.rule(RuleList::Deny, &rule.id, true);
     Ok(Json(json!({ "ok": true, "rule": rule })))
 }
 
-/// What is stored comes into force, here and at every agent. In the turn of whoever changed it.
-async fn put_in_force(hub: &Hub) -> Result<(), ApiError> {
-    hub.policy.set_deny(hub.store.deny_rules().await?);
+/// These rules come into force, here and at every agent. In the turn of whoever changed them.
+fn put_in_force(hub: &Hub, rules: Vec<Rule>) {
+    hub.policy.set_deny(rules);
     for agent in hub.agents.list(None).iter() {
         if let Some(link) = agent.link() {
             let _ = link.push(Command::PolicyChanged);
         }
     }
-    Ok(())
 }
 
 #[utoipa::path(get, path = "/api/policy/confirm", responses((status = 200, body = ConfirmRules)), tag = "policy")]
@@ -100,14 +109,22 @@ pub async fn put_confirm_rule(
     rule.validate().map_err(|why| ApiError::bad_request(why.to_string()))?;
     let _turn = hub.policy.turn().await;
     let rules = hub.policy.current().confirm.clone();
-    if rules.len() >= confirm::MAX_RULES && !rules.iter().any(|r| r.id == rule.id) {
+    let is_new = !rules.iter().any(|r| r.id == rule.id);
+    if rules.len() >= confirm::MAX_RULES && is_new {
         return Err(ApiError::conflict(format!("there are already {} rules, which is the limit", rules.len())));
     }
     let body = serde_json::to_value(&rule).unwrap_or_default();
-    hub.store.put_confirm_rule(&rule, record(&caller, "confirm rule put", &rule.id, &body)).await?;
-    hub.policy.set_confirm(hub.store.confirm_rules().await?);
+    let record = record(&caller, "confirm rule put", &rule.id, &body);
+    let stored = if is_new {
+        hub.policy.set_confirm(rules.into_iter().chain([rule.clone()]).collect());
+        Stored::of(hub.store.add_confirm_rule(&rule, record).await)?
+    } else {
+        hub.store.put_confirm_rule(&rule, record).await?;
+        hub.policy.set_confirm(hub.store.confirm_rules().await?);
+        Stored::Yes
+    };
     hub.events.rule(RuleList::Confirm, &rule.id, false);
-    Ok(Json(json!({ "ok": true, "rule": rule })))
+    stored.answer(&json!({ "ok": true, "rule": rule }))
 }
 
 #[utoipa::path(delete, path = "/api/policy/confirm/{id}", params(("id" = String, Path)), responses((status = 200), (status = 404)), tag = "policy")]

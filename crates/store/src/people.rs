@@ -50,12 +50,16 @@ pub trait People: Send + Sync {
     async fn deny_rules(&self) -> Result<Vec<Rule>>;
     /// Adds or replaces a deny rule.
     async fn put_deny_rule(&self, rule: &Rule, record: Draft) -> Result<()>;
+    /// Adds one that is new. It takes something from callers, and so counts as a withdrawal.
+    async fn add_deny_rule(&self, rule: &Rule, record: Draft) -> Result<()>;
     /// Removes one. False when unknown.
     async fn delete_deny_rule(&self, id: &str, record: Draft) -> Result<bool>;
     /// The confirm rules. A new store has the default one.
     async fn confirm_rules(&self) -> Result<Vec<ConfirmRule>>;
     /// Adds or replaces a confirm rule.
     async fn put_confirm_rule(&self, rule: &ConfirmRule, record: Draft) -> Result<()>;
+    /// Adds one that is new. It takes something from callers, and so counts as a withdrawal.
+    async fn add_confirm_rule(&self, rule: &ConfirmRule, record: Draft) -> Result<()>;
     /// Removes one. False when unknown.
     async fn delete_confirm_rule(&self, id: &str, record: Draft) -> Result<bool>;
 }

@@ -39,18 +39,28 @@ fn limit(most: &str) {
 }
 
 /// What looks like a withdrawal and is none.
-const OTHERS: [(&str, &str); 7] = [
+const OTHERS: [(&str, &str); 5] = [
     // Who asked takes back a call that waits: nobody may do less.
     ("DELETE", "/api/calls/{id}"),
     // These lift a restriction.
     ("DELETE", "/api/policy/rules/{rule}"),
     ("DELETE", "/api/policy/confirm/{id}"),
     ("DELETE", "/api/users/{name}/totp"),
-    // Where messages and notices go.
-    ("DELETE", "/api/notices/{id}"),
-    ("DELETE", "/api/rules/{rule}"),
     // Nothing of it is stored.
     ("DELETE", "/mcp"),
+];
+
+/// What withdraws something with some bodies, and something else with others.
+const SOMETIMES: [(&str, &str); 5] = [
+    // Paused, not gone on with.
+    ("PATCH", "/api/tokens/{id}"),
+    // A lesser role.
+    ("PATCH", "/api/users/{name}"),
+    // Less than before.
+    ("PATCH", "/api/rooms/{room}/grants/{participant}"),
+    // One that is new refuses more; one that is replaced may refuse less.
+    ("POST", "/api/policy/rules"),
+    ("POST", "/api/policy/confirm"),
 ];
 
 /// The doors that withdraw something, by their method and name.
@@ -60,7 +70,8 @@ fn doors(hub: &TestHub) -> BTreeSet<(String, String)> {
         method == "DELETE" || ["/revoke", "/kick", "/end", "/lock"].iter().any(|end| path.ends_with(end))
     };
     let named = doors.list().iter().map(|door| (door.method.as_str().to_owned(), door.path.to_owned()));
-    named.filter(|(m, p)| withdraws(m, p) && !OTHERS.contains(&(m.as_str(), p.as_str()))).collect()
+    let is = |list: &[(&str, &str)], (m, p): &(String, String)| list.contains(&(m.as_str(), p.as_str()));
+    named.filter(|door| is(&SOMETIMES, door) || withdraws(&door.0, &door.1) && !is(&OTHERS, door)).collect()
 }
 
 async fn listed(hub: &TestHub, path: &str, list: &str, name: &str, value: &str) -> Option<Value> {
@@ -82,6 +93,12 @@ async fn assert_in_force(hub: &TestHub, token: &str, assistant: &str, cookies: &
     assert_eq!(listed(hub, "/api/users", "users", "name", "boris").await.expect("there")["role"], "viewer");
     assert_eq!(hub.get("/api/users/boris/passkeys").await.body["passkeys"], json!([]));
     assert_eq!(hub.get("/api/grants").await.body["grants"], json!([]));
+    assert_eq!(hub.get("/api/notices?user=boris").await.body["channels"], json!([]));
+    assert_eq!(hub.get("/api/rules").await.body["rules"], json!([]));
+    let test = json!({ "agent": "pc-3", "tool": "shell_exec", "args": { "command": "reboot" } });
+    assert_eq!(hub.post("/api/policy/test", test).await.body["rule"], "no-reboot");
+    let test = json!({ "agent": "pc-3", "tool": "shell_exec", "args": { "command": "uptime" } });
+    assert_eq!(hub.post("/api/policy/test", test).await.body["rule"], "ask-first");
     assert_eq!(hub.get("/api/agents/pc-1").await.body["trust"], "revoked");
     assert_ne!(hub.get("/api/agents/pc-2").await.body["trust"], "trusted");
     assert_eq!(hub.get("/api/yonexus/clients/client-1").await.body["trust"], "revoked");
@@ -109,7 +126,7 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
     let ended = signed_in(&hub, "dora", "viewer", json!({})).await;
     let session = listed(&hub, "/api/sessions", "sessions", "user", "dora").await.expect("there");
     let removed = signed_in(&hub, "emil", "viewer", json!({})).await;
-    let (_revoked, _removed) = (hub.agent("pc-1").await, hub.agent("pc-2").await);
+    let (_revoked, _removed, _other_pc) = (hub.agent("pc-1").await, hub.agent("pc-2").await, hub.agent("pc-3").await);
     let (_client, _other) = (hub.live("client-1").await, hub.live("client-2").await);
     let keys: Vec<Value> = (0..3).map(|_| json!({ "key": Key::new().jwk() })).collect();
     for body in [json!({ "name": "lab", "agent_keys": keys }), json!({ "name": "gone" })] {
@@ -133,6 +150,12 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
     let grant = hub.post("/api/grants", grant).await;
     assert_eq!(grant.status, 200, "{grant:?}");
     let grant = format!("/api/grants/{}", grant.body["id"].as_str().expect("an id"));
+
+    let channel = json!({ "kind": "ntfy", "url": "https://ntfy.example/alarms", "user": "boris" });
+    let channel = hub.post("/api/notices", channel).await;
+    assert_eq!(channel.status, 200, "{channel:?}");
+    let channel = format!("/api/notices/{}", channel.body["id"].as_str().expect("an id"));
+    assert_eq!(hub.post("/api/rules", json!({ "rule": "chat", "target": { "inbox": {} } })).await.status, 200);
 
     let full = FullDisk::begin();
     assert_eq!(hub.post("/api/rooms", json!({ "name": "new" })).await.status, 503);
@@ -163,6 +186,20 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
             json!({}),
         ),
         ("DELETE", "/api/users/{name}/passkeys/{key}", "/api/users/boris/passkeys/key-1".into(), json!({})),
+        ("DELETE", "/api/notices/{id}", channel, json!({})),
+        ("DELETE", "/api/rules/{rule}", "/api/rules/chat".into(), json!({})),
+        (
+            "POST",
+            "/api/policy/rules",
+            "/api/policy/rules".into(),
+            json!({ "id": "no-reboot", "applies_to": "posix", "pattern": "\\breboot\\b", "reason": "not now" }),
+        ),
+        (
+            "POST",
+            "/api/policy/confirm",
+            "/api/policy/confirm".into(),
+            json!({ "id": "ask-first", "tools": ["shell_exec"] }),
+        ),
         ("POST", "/api/agents/{id}/revoke", "/api/agents/pc-1/revoke".into(), json!({})),
         ("DELETE", "/api/agents/{id}", "/api/agents/pc-2".into(), json!({})),
         (

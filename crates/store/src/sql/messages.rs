@@ -49,7 +49,7 @@ impl Messages for SqlStore {
 
     async fn delete_rule(&self, rule: &str, record: Draft) -> Result<bool> {
         let rule = rule.to_owned();
-        self.queue.run(SMALL, move |tx| outbox::delete_rule(tx, &rule, &record)).await
+        self.queue.withdraw(SMALL, move |tx| outbox::delete_rule(tx, &rule, &record)).await
     }
 
     async fn put_message(&self, message: MessageRow, most: u64) -> Result<i64> {

@@ -32,7 +32,7 @@ impl Notices for SqlStore {
     }
 
     async fn remove_channel(&self, id: ChannelId, record: Draft) -> Result<bool> {
-        self.queue.run(SMALL, move |tx| remove(tx, id, &record)).await
+        self.queue.withdraw(SMALL, move |tx| remove(tx, id, &record)).await
     }
 
     async fn claim_notice(&self, channel: ChannelId, handle: &str, now: Timestamp) -> Result<bool> {

@@ -37,7 +37,12 @@ impl People for SqlStore {
 
     async fn put_deny_rule(&self, rule: &Rule, record: Draft) -> Result<()> {
         let rule = rule.clone();
-        self.queue.run(SMALL, move |tx| put_rule(tx.conn, &rule).and_then(|()| tx.append(&record).map(drop))).await
+        self.queue.run(SMALL, move |tx| put_recorded(tx, &rule, &record)).await
+    }
+
+    async fn add_deny_rule(&self, rule: &Rule, record: Draft) -> Result<()> {
+        let rule = rule.clone();
+        self.queue.withdraw(SMALL, move |tx| put_recorded(tx, &rule, &record)).await
     }
 
     async fn delete_deny_rule(&self, id: &str, record: Draft) -> Result<bool> {
@@ -51,7 +56,12 @@ impl People for SqlStore {
 
     async fn put_confirm_rule(&self, rule: &ConfirmRule, record: Draft) -> Result<()> {
         let rule = rule.clone();
-        self.queue.run(SMALL, move |tx| put_rule(tx.conn, &rule).and_then(|()| tx.append(&record).map(drop))).await
+        self.queue.run(SMALL, move |tx| put_recorded(tx, &rule, &record)).await
+    }
+
+    async fn add_confirm_rule(&self, rule: &ConfirmRule, record: Draft) -> Result<()> {
+        let rule = rule.clone();
+        self.queue.withdraw(SMALL, move |tx| put_recorded(tx, &rule, &record)).await
     }
 
     async fn delete_confirm_rule(&self, id: &str, record: Draft) -> Result<bool> {
@@ -167,6 +177,12 @@ pub(super) fn put_rule<R: Kept>(conn: &Connection, rule: &R) -> Result<()> {
         R::TABLE
     ))?
     .execute(params![rule.id(), text(rule)])?;
+    Ok(())
+}
+
+fn put_recorded<R: Kept>(tx: &mut Tx<'_>, rule: &R, record: &Draft) -> Result<()> {
+    put_rule(tx.conn, rule)?;
+    tx.append(record)?;
     Ok(())
 }
 

@@ -28,6 +28,7 @@ use crate::yonexus::rules::{MAX_KEEP_S, MAX_TO};
 use convoke_doors::ApiError;
 use convoke_doors::extract::{By, Json, PathOf, QueryOf, limit};
 use convoke_doors::keeper::record_refusal;
+use convoke_doors::withdrawn::Stored;
 use convoke_gate::calls::{self, Done, Placed};
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
@@ -191,13 +192,17 @@ pub async fn delete(
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let missing = || ApiError::not_found("the rule does not exist");
     let _turn = hub.yonexus.rules.turn().await;
-    let rule = hub.yonexus.rules.list().into_iter().find(|rule| rule.rule == name).ok_or_else(missing)?;
-    if !hub.store.delete_rule(&name, record(&caller, "rule removed", &rule)).await? {
-        return Err(missing());
-    }
-    put_in_force(&hub).await?;
+    let mut left = hub.yonexus.rules.list();
+    let at = left.iter().position(|rule| rule.rule == name).ok_or_else(missing)?;
+    let rule = left.remove(at);
+    // In force first: what goes to a place that it should not must stop, whatever the disk says. The store may still have
+    // others that are gone.
+    let mut rows = hub.store.rules().await?;
+    rows.retain(|row| left.iter().any(|rule| rule.rule == row.rule));
+    hub.yonexus.rules.set(rows);
+    let stored = Stored::of(hub.store.delete_rule(&name, record(&caller, "rule removed", &rule)).await)?;
     hub.events.rule(event::RuleList::Message, &rule.rule, true);
-    Ok(Json(json!({ "ok": true, "rule": rule })))
+    stored.answer(&json!({ "ok": true, "rule": rule }))
 }
 
 #[utoipa::path(post, path = "/api/rules/{rule}/test", params(("rule" = String, Path)), request_body = TestRule, responses((status = 200, body = RuleTest)), tag = "rules")]
