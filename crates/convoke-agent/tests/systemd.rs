@@ -77,6 +77,17 @@ async fn inside_the_container() {
     sh("/opt/test/convoke-agent uninstall; ! systemctl is-active convoke-agent").await;
     sh("test ! -e /opt/convoke-agent; test -e /var/lib/convoke-agent/convoke-agent.key").await;
     sh("/opt/test/convoke-agent uninstall --purge; test ! -e /var/lib/convoke-agent").await;
+    // The original installers' one line, from nothing to a service.
+    let token: Value = client.post("/api/agents/pc-2/token", &json!({})).await.expect("answered");
+    let text = |name: &str| token[name].as_str().expect("a text");
+    let server = format!("{}/agent/ws", hub.http.replacen("http", "ws", 1));
+    let install = format!(
+        "install --server {server} --agent-id pc-2 --enroll-token {} --server-pubkey {}",
+        text("token"),
+        text("hub_public_key")
+    );
+    sh(&format!("until_connected /opt/test/convoke-agent {install}")).await;
+    sh("systemctl is-active convoke-agent; /opt/test/convoke-agent uninstall --purge").await;
     hub.stop().await.expect("stops");
     eprintln!("{DONE}");
 }

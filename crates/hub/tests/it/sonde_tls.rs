@@ -277,6 +277,27 @@ async fn a_certificate_request_that_is_none_is_refused_and_the_token_is_still_go
 }
 
 #[tokio::test]
+async fn the_cas_certificate_is_read_as_a_file_or_as_json() {
+    let hub = TestHub::with(TLS).await;
+    let ask = async |query: &str| {
+        let request =
+            hub.http_client.get(format!("{}/api/v1/ca{query}", hub.http)).bearer_auth(crate::support::TOKEN);
+        let reply = request.send().await.expect("answers");
+        let kind = reply.headers()["content-type"].to_str().expect("text").to_owned();
+        (reply.status().as_u16(), kind, reply.text().await.expect("a body"))
+    };
+    let (status, kind, file) = ask("?format=pem").await;
+    assert_eq!((status, kind.as_str()), (200, "application/x-pem-file"));
+    assert_eq!(CertificateDer::from_pem_slice(file.as_bytes()).expect("PEM"), ca(&hub).await);
+    for query in ["", "?format=json"] {
+        let (status, kind, body) = ask(query).await;
+        assert_eq!((status, kind.as_str()), (200, "application/json"));
+        assert_eq!(serde_json::from_str::<Value>(&body).expect("JSON")["caCertPem"], file.as_str());
+    }
+    assert_eq!(ask("?format=der").await.0, 400);
+}
+
+#[tokio::test]
 async fn the_ca_and_its_certificates_survive_a_restart() {
     let mut hub = TestHub::with(TLS).await;
     let (key, csr) = own_key();

@@ -287,6 +287,24 @@ mod tests {
     }
 
     #[test]
+    fn a_resource_of_a_cluster_that_failed_or_is_fenced_is_critical() {
+        let books = crate::builtin::runbooks();
+        let book = books.iter().find(|book| book.category == "proxmox-cluster").expect("built in");
+        let resource =
+            |sid: &str, state: &str| json!({ "sid": sid, "state": state, "node": "pve1", "request": "started" });
+        let data = json!({ "resources": [
+            resource("vm:100", "started"), resource("vm:101", "error"), resource("ct:102", "fence"), resource("vm:103", "stopped"),
+        ]});
+        let findings = evaluate(book, Vec::new(), &Map::new(), |name| {
+            let is_it = name == "proxmox-node.local.ha.status";
+            is_it.then_some(Outcome { name: "proxmox-node.local.ha.status", result: Ok(&data) }).into_iter().collect()
+        });
+        let got: Vec<_> = findings.iter().map(|f| (f.severity, f.title.as_str(), f.detail.as_str())).collect();
+        let critical = |title| (Severity::Critical, title, "On node pve1.");
+        assert_eq!(got, [critical("vm:101 is in state error"), critical("ct:102 is in state fence")]);
+    }
+
+    #[test]
     fn a_failed_probe_keeps_its_words() {
         let book = runbook("path=\"x\"\nop=\"==\"\nlevels=[{severity=\"info\",value=1}]\ntitle=\"t\"");
         let failed = |_: &str| vec![Outcome { name: "p.x", result: Err("psql: connection refused") }];
