@@ -28,6 +28,7 @@ mod server;
 mod sessions;
 mod standing;
 mod streams;
+mod tool_list;
 pub mod toolset;
 mod watch;
 

@@ -16,14 +16,14 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::toolset::{Cx, Tools};
-use super::{call, page, prompts, render, resources, watch};
+use super::{call, page, prompts, render, resources, tool_list, watch};
 use convoke_doors::ApiError;
 use convoke_doors::keeper::HttpContext;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
 
-/// How long a client may keep the list of tools: a token's rights do not change while it lives.
+/// How long a client may keep the list of tools: a token's rights do not change while it lives. Who listens is told of others.
 const TOOLS_FRESH_MS: u64 = 300_000;
 
 /// Told to the assistant when it connects, before what each protocol's tools have to say, and after it.
@@ -216,6 +216,7 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
+            .enable_tool_list_changed()
             .enable_prompts()
             .enable_resources()
             .enable_resources_subscribe()
@@ -247,6 +248,7 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         whole(request)?;
         let asker = McpCaller::of(&context)?;
+        tool_list::watch(&self.hub, &asker, &context.peer);
         let tools: Vec<Tool> = Tools::of(&self.hub).shown_to(&self.hub, &asker.caller);
         #[cfg(feature = "conformance")]
         let tools = match self.fixtures() {

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::quota::{Quota, QuotaPermit};
 use super::standing::{self, Standing};
 use super::streams::{Kept, Streams};
+use super::tool_list::Machines;
 use convoke_gate::hub::Hub;
 use convoke_gate::part::Part;
 use convoke_gate::settings::Settings;
@@ -77,6 +78,8 @@ pub struct Sessions {
     /// Requests of sessions that are not answered.
     requests: Quota,
     kept: Kept,
+    /// When machines come, go or change, so that lists of tools may be others.
+    pub(super) machines: Machines,
     /// Streams end: the hub has stopped, and what was under way is answered.
     pub(super) ended: CancellationToken,
     max: usize,
@@ -98,6 +101,8 @@ struct Session {
     selected: Option<PeerId>,
     subscriptions: Arc<Mutex<BTreeSet<String>>>,
     watcher: Option<AbortHandle>,
+    /// Tells its client when its list of tools has changed.
+    lister: Option<AbortHandle>,
     /// It has ended, and so has all that its client listens to.
     closed: CancellationToken,
 }
@@ -203,8 +208,8 @@ impl Drop for Turn {
 impl Drop for Session {
     fn drop(&mut self) {
         self.closed.cancel();
-        if let Some(watcher) = &self.watcher {
-            watcher.abort();
+        for task in self.watcher.iter().chain(&self.lister) {
+            task.abort();
         }
     }
 }
@@ -252,6 +257,7 @@ impl Sessions {
             listeners: Quota::new(max_per_token, usize::MAX),
             requests: Quota::new(MAX_REQUESTS, MAX_REQUESTS_BYTES),
             kept: Kept::default(),
+            machines: Machines::default(),
             ended: CancellationToken::new(),
             max: settings.mcp.max_sessions,
             max_per_token,
@@ -305,6 +311,7 @@ impl Sessions {
             selected: None,
             subscriptions: Arc::default(),
             watcher: None,
+            lister: None,
             closed: CancellationToken::new(),
         };
         let displaced = displaced.and_then(|id| open.remove_entry(&id));
@@ -414,6 +421,21 @@ impl Sessions {
         match self.open().get_mut(id) {
             Some(session) if session.watcher.is_none() => session.watcher = Some(watcher),
             _ => watcher.abort(),
+        }
+    }
+
+    /// Whether a session has somebody who tells its client when its tools change. One that is gone needs nobody.
+    pub(super) fn has_lister(&self, id: &str) -> bool {
+        self.open().get(id).is_none_or(|session| session.lister.is_some())
+    }
+
+    /// Somebody tells a session's client when its tools change; ends with it.
+    pub(super) fn listed_by(&self, id: &str, lister: AbortHandle) {
+        // What a client does not listen to must not wait in the SDK.
+        let _ = self.standing(&id.into());
+        match self.open().get_mut(id) {
+            Some(session) if session.lister.is_none() => session.lister = Some(lister),
+            _ => lister.abort(),
         }
     }
 

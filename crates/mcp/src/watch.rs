@@ -16,6 +16,7 @@ use rmcp::{ErrorData, RoleServer};
 use super::resources::Name;
 use super::server::{McpCaller, protocol_error};
 use super::sessions::MAX_SUBSCRIPTIONS;
+use super::tool_list;
 use convoke_doors::agents::in_reach;
 use convoke_doors::journal::journal_page;
 use convoke_gate::clock;
@@ -35,6 +36,7 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let uris = uris.map(|uris| uris.iter().filter(known).take(MAX_SUBSCRIPTIONS).cloned().collect::<Vec<_>>());
     let mut filter = SubscriptionFilter::new();
     filter.resource_subscriptions = uris;
+    filter.tools_list_changed = requested.tools_list_changed;
     filter
 }
 
@@ -60,10 +62,20 @@ pub(super) async fn listen(hub: &Hub, context: SubscriptionContext) -> Result<()
     }
     let uris = Mutex::new(uris);
     let ear = Ear::Stream(context.sink().clone());
+    let of_tools = async {
+        match context.accepted().tools_list_changed {
+            Some(true) => {
+                let shown = tool_list::Shown::now(hub, &asker);
+                tool_list::tell(hub, &asker, shown, || context.sink().notify_tool_list_changed()).await;
+            }
+            _ => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = context.cancelled() => {}
         () = hub.stopping.cancelled() => {}
         () = tell(hub, &asker, &uris, &ear) => {}
+        () = of_tools => {}
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ async fn what_a_machine_sent_is_bounded_and_marked_here_too() {
 }
 
 /// The session's standing stream.
-fn standing(client: &Mcp<'_>) -> reqwest::RequestBuilder {
+pub fn standing(client: &Mcp<'_>) -> reqwest::RequestBuilder {
     let stream = client.hub.http_client.get(format!("{}/mcp", client.hub.http)).bearer_auth(TOKEN);
     let stream = stream.header("accept", "text/event-stream").header("mcp-protocol-version", OLD);
     stream.header("mcp-session-id", client.session.as_deref().expect("open"))

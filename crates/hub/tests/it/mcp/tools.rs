@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Events, Mcp};
+use super::client::{Events, Mcp, OLD};
+use super::resources::standing;
 use crate::support::{TOKEN, TestAgent, TestHub};
 
 /// Answers the next request of an agent with this result.
@@ -349,4 +350,50 @@ async fn only_tools_that_some_machine_in_reach_has_are_listed() {
     let lab = hub.token("lab", "operator", json!({ "agents": ["pc"] })).await;
     let theirs = Mcp::stateless(&hub, &lab).tools().await;
     assert!(!theirs.contains(&"winget_list".into()) && theirs.contains(&"fs_read".into()), "{theirs:?}");
+}
+
+/// Of a machine of ours with all that it can do.
+#[tokio::test]
+async fn the_list_of_one_machine_with_probes_is_short() {
+    let hub = TestHub::start().await;
+    let mut agent = TestAgent::open(&hub, "local", hub.enrol("local").await).await;
+    let features = r#""features":["posix","shell_exec","remote_control","below","files","probes"]"#;
+    agent.handshake_with(r#""features":["shell_exec"]"#, features).await.expect("let in");
+    hub.until("/api/agents/local", |agent| agent["online"] == true).await;
+    let client = Mcp::stateless(&hub, TOKEN);
+    let names = client.tools().await;
+    assert!(names.contains(&"probe".into()) && names.contains(&"shell_exec".into()), "{names:?}");
+    let text = client.ask("tools/list", json!({})).await.result().to_string();
+    assert!(text.len() <= 40_000, "{} bytes", text.len());
+}
+
+#[tokio::test]
+async fn who_listens_hears_that_the_list_has_changed_and_only_then() {
+    let hub = TestHub::start().await;
+    let _agent = hub.agent("pc").await;
+    let lab = hub.token("lab", "operator", json!({ "agents": ["pc"] })).await;
+    let (session, theirs) = (Mcp::open(&hub, TOKEN).await, Mcp::open(&hub, &lab).await);
+    let before = session.tools().await;
+    theirs.tools().await;
+    let mut events = Events::of(standing(&session)).await;
+    let stateless = Mcp::stateless(&hub, TOKEN);
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let mut stream = Events::of(stateless.request(&stateless.message("subscriptions/listen", filter))).await;
+    assert_eq!(stream.next().await["method"], "notifications/subscriptions/acknowledged");
+    // One more of the same brings nothing new, and one of another system does.
+    let _same = hub.agent("pc-2").await;
+    let mut other = TestAgent::open(&hub, "win", hub.enrol("win").await).await;
+    other.handshake_with(r#""os":"linux""#, r#""os":"windows""#).await.expect("let in");
+    for events in [&mut events, &mut stream] {
+        assert_eq!(events.next().await["method"], "notifications/tools/list_changed");
+    }
+    assert_ne!(session.tools().await, before);
+    // Whose machine it is not hears nothing of it.
+    let uri = "convoke://agents/pc/health";
+    assert_eq!(theirs.ask("resources/subscribe", json!({ "uri": uri })).await.result(), &json!({}));
+    let stream = theirs.hub.http_client.get(format!("{}/mcp", hub.http)).bearer_auth(&lab);
+    let stream = stream.header("accept", "text/event-stream").header("mcp-protocol-version", OLD);
+    let mut heard = Events::of(stream.header("mcp-session-id", theirs.session.as_deref().expect("open"))).await;
+    hub.request("PATCH", "/api/agents/pc", Some(TOKEN), Some(json!({ "tags": ["x"] }))).await;
+    assert_eq!(heard.next().await["method"], "notifications/resources/updated");
 }
