@@ -4,12 +4,13 @@ use std::any::Any;
 use std::time::Duration;
 
 use convoke_core::secret::SecretText;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, ORIGIN, SET_COOKIE};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::CLIENT_HEADER;
 use crate::error::{ErrorBody, ErrorDetail};
+use crate::people::SignIn;
 use crate::stream::EventStream;
 
 /// What a stream of events says that it is.
@@ -20,7 +21,15 @@ const EVENTS: &str = "text/event-stream";
 pub struct Client {
     http: reqwest::Client,
     base: String,
-    token: SecretText,
+    shows: Shows,
+}
+
+/// What a client shows of who it is.
+#[derive(Clone, Debug)]
+enum Shows {
+    Token(SecretText),
+    /// The cookie of a session, as `name=value`.
+    Cookie(SecretText),
 }
 
 /// Why a request failed.
@@ -142,7 +151,21 @@ impl Client {
 
     fn built(base: &str, token: SecretText, builder: reqwest::ClientBuilder) -> Result<Self, ClientError> {
         let http = builder.build().map_err(|why| ClientError::of(base, &why))?;
-        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), token })
+        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), shows: Shows::Token(token) })
+    }
+
+    /// A client of the same hub for a user who signs in. End the session with `DELETE /api/session`.
+    pub async fn sign_in(&self, request: &SignIn) -> Result<Self, ClientError> {
+        let asked = self.http.post(format!("{}/api/session", self.base)).header(ORIGIN, &self.base).json(request);
+        let reply = asked.send().await.map_err(|why| ClientError::of(&self.base, &why))?;
+        let status = reply.status().as_u16();
+        let cookies = reply.headers().get_all(SET_COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
+        let cookie = cookies.filter_map(|cookie| cookie.split(';').next()).next().map(SecretText::new);
+        let (is_in, bytes) = (reply.status().is_success(), reply.bytes().await);
+        match cookie.filter(|_| is_in) {
+            Some(cookie) => Ok(Self { shows: Shows::Cookie(cookie), ..self.clone() }),
+            None => Err(self.refusal(status, &bytes.map_err(|why| ClientError::of(&self.base, &why))?)),
+        }
     }
 
     /// The hub's address.
@@ -223,7 +246,12 @@ impl Client {
     }
 
     async fn reply(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, ClientError> {
-        let request = request.bearer_auth(self.token.reveal()).header(CLIENT_HEADER, "cli");
+        let request = match &self.shows {
+            Shows::Token(token) => request.bearer_auth(token.reveal()),
+            // With a cookie a change says that it is no other page's.
+            Shows::Cookie(cookie) => request.header(COOKIE, cookie.reveal()).header(ORIGIN, &self.base),
+        };
+        let request = request.header(CLIENT_HEADER, "cli");
         request.send().await.map_err(|why| ClientError::of(&self.base, &why))
     }
 

@@ -2,18 +2,22 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
+use convoke_api::Client;
+use convoke_api::passkeys::{PasskeyList, PasskeyView};
 use convoke_api::people::{
-    OneTimeLink, Secret, SessionQuery, SessionView, UserAdded, UserChange, UserQuery, UserRequest, UserView,
+    OneTimeLink, Secret, SessionQuery, SessionView, SignIn, TotpCode, TotpSecret, UserAdded, UserChange, UserQuery,
+    UserRequest, UserView,
 };
 use convoke_core::grant::{Role, Scopes};
 use convoke_core::id::SessionId;
+use convoke_core::secret::SecretText;
 use convoke_core::time::Timestamp;
 use serde_json::value::RawValue;
 
 use super::pages::{Pages, joined};
 use super::prompt;
 use super::scope_args::{ScopeArgs, given};
-use super::{Verb, typed};
+use super::{NO_QUERY, Verb, typed};
 use crate::exit::Exit;
 use crate::parse;
 use crate::show::clean;
@@ -58,6 +62,17 @@ pub(crate) enum UsersCommand {
         /// Which user
         name: String,
     },
+    /// Set up one-time codes for yourself, with your password; or turn a user's off
+    Totp {
+        /// Which user
+        name: String,
+        /// Turn them off: your own, or as an admin anybody's
+        #[arg(long)]
+        off: bool,
+    },
+    /// List or remove a user's passkeys; they are made in a browser
+    #[command(subcommand)]
+    Passkeys(PasskeysCommand),
     /// Remove a user: their sessions end and their tokens are revoked
     Remove {
         /// Which user
@@ -65,6 +80,22 @@ pub(crate) enum UsersCommand {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PasskeysCommand {
+    /// List a user's passkeys
+    List {
+        /// Which user
+        name: String,
+    },
+    /// Remove a passkey: nobody signs in with it any more
+    Remove {
+        /// Which user
+        name: String,
+        /// The passkey, by its id or by a name that only one has
+        passkey: String,
     },
 }
 
@@ -136,6 +167,44 @@ pub(crate) async fn users(verb: Verb<'_>, command: UsersCommand) -> Result<Exit>
                 show_link(verb, &what, &typed(&json)?)?;
             }
         }
+        UsersCommand::Totp { name, off: true } => {
+            let json: Box<RawValue> = client.delete(&format!("{}/totp", path(&name))).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                output.text(&format!("{} signs in without one-time codes", clean(&name)))?;
+            }
+        }
+        UsersCommand::Totp { name, off: false } => set_up_totp(verb, &client, &name).await?,
+        UsersCommand::Passkeys(PasskeysCommand::List { name }) => {
+            let json: Box<RawValue> = client.get(&format!("{}/passkeys", path(&name)), &NO_QUERY).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                let list: PasskeyList = typed(&json)?;
+                output
+                    .table(&passkey_table(&list.passkeys, when::now()), "no passkeys; they are made in a browser")?;
+            }
+        }
+        UsersCommand::Passkeys(PasskeysCommand::Remove { name, passkey }) => {
+            let list: PasskeyList = client.get(&format!("{}/passkeys", path(&name)), &NO_QUERY).await?;
+            let of_name = list.passkeys.iter().filter(|known| known.name == passkey).collect::<Vec<_>>();
+            let found = list.passkeys.iter().find(|known| known.id == passkey);
+            let id = match (found, &of_name[..]) {
+                (Some(known), _) => &known.id,
+                (None, [known]) => &known.id,
+                (None, []) => bail!("{} has no passkey {}", clean(&name), clean(&passkey)),
+                (None, several) => {
+                    bail!("{} passkeys are called {}; name one by its id", several.len(), clean(&passkey))
+                }
+            };
+            let json: Box<RawValue> = client.delete(&format!("{}/passkeys/{}", path(&name), segment(id))).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                output.text(&format!("the passkey is removed; {} signs in with it no more", clean(&name)))?;
+            }
+        }
         UsersCommand::Remove { name, yes } => {
             let question = format!("Remove {} with all their sessions and tokens?", clean(&name));
             if !yes && !prompt::confirm(&question, "removing a user needs --yes where nobody can be asked")? {
@@ -178,9 +247,55 @@ pub(crate) async fn sessions(verb: Verb<'_>, command: SessionsCommand) -> Result
     Ok(Exit::Done)
 }
 
+/// One-time codes are a user's own: they sign in with their password, and show a code of the app's.
+async fn set_up_totp(verb: Verb<'_>, client: &Client, name: &str) -> Result<()> {
+    let output = verb.output;
+    let password = Secret(prompt::password(&format!("Password of {}: ", clean(name)))?);
+    let session = client.sign_in(&SignIn { user: name.to_owned(), password, totp: None }).await?;
+    let set_up = async {
+        let made: TotpSecret = session.post(&format!("{}/totp", path(name)), &serde_json::json!({})).await?;
+        output.note(format_args!("type this secret into an app for one-time codes, or open the address with it:"));
+        output.note(format_args!("  {}\n  {}", made.secret.0.reveal(), made.uri.0.reveal()));
+        let code = Secret(SecretText::new(prompt::line("Code that the app shows: ")?));
+        let json: Box<RawValue> = session.post(&format!("{}/totp/confirm", path(name)), &TotpCode { code }).await?;
+        anyhow::Ok(json)
+    };
+    let done = set_up.await;
+    let _: Result<Box<RawValue>, _> = session.delete("/api/session").await;
+    let json = done?;
+    if output.json {
+        output.raw_json(&json)?;
+    } else {
+        output.text(&format!("{} signs in with a one-time code from now on", clean(name)))?;
+    }
+    Ok(())
+}
+
 /// The address of a user; a name may have spaces.
 fn path(name: &str) -> String {
-    format!("{USERS}/{}", percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC))
+    format!("{USERS}/{}", segment(name))
+}
+
+fn segment(text: &str) -> percent_encoding::PercentEncode<'_> {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC)
+}
+
+fn passkey_table(passkeys: &[PasskeyView], now: Timestamp) -> Grid {
+    let mut grid = Grid::new(&["PASSKEY", "NAME", "FOR", "ADDED"]);
+    for passkey in passkeys {
+        let of = passkey.relying_party.as_deref().unwrap_or("-");
+        grid.row([
+            clean(&passkey.id).into(),
+            clean(&passkey.name).into(),
+            if passkey.usable {
+                of.into()
+            } else {
+                Field::new(format!("{of} (not this hub's name now)"), Tone::Warn)
+            },
+            when::shown(passkey.created_at, now).into(),
+        ]);
+    }
+    grid
 }
 
 fn show_link(verb: Verb<'_>, what: &str, link: &OneTimeLink) -> Result<()> {
