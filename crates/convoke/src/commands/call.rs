@@ -10,11 +10,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use super::calls::Wait;
+use super::remote::{Progress, left_alone, patiently, take_back};
 use super::result::{self, Ended};
 use super::{Verb, typed};
 use crate::complete;
 use crate::exit::{Exit, usage};
 use crate::parse::{self, AgentName};
+use crate::show::clean;
 use crate::when;
 
 #[derive(Debug, Args)]
@@ -55,8 +57,16 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
         idempotency_key: args.idempotency_key,
     };
     let client = verb.client()?;
-    let asked: Result<Box<RawValue>, _> = client.post(&format!("{}/call", args.agent.path()), &request).await;
-    let json = match asked {
+    let path = format!("{}/call", args.agent.path());
+    let name = clean(&args.agent.to_string());
+    // Who reads JSON has no use for words between.
+    let running = |seconds| format!("running on {name}: {seconds} s");
+    let progress = |said| (!verb.output.json).then_some(said);
+    let Some(asked) = patiently(progress(&running as Progress<'_>), client.post(&path, &request)).await else {
+        left_alone(verb, &name);
+        return Ok(Exit::Pending);
+    };
+    let json: Box<RawValue> = match asked {
         Err(why @ ClientError::Lost { .. }) => {
             verb.output.error(&anyhow::Error::new(why).context(lost(&args.agent, has_key)));
             return Ok(Exit::Pending);
@@ -76,7 +86,12 @@ pub(crate) async fn run(verb: Verb<'_>, args: CallArgs) -> Result<Exit> {
                 pending.call_id, pending.approval.id
             ));
         }
-        return Wait::taken(pending.call_id).to_its_end(verb, client).await;
+        let waiting = Wait::taken(pending.call_id).to_its_end(verb, client.clone());
+        let asks = |seconds| format!("waiting for a person to approve {name}: {seconds} s");
+        return match patiently(progress(&asks as Progress<'_>), waiting).await {
+            Some(ended) => ended,
+            None => take_back(verb, &client, pending.call_id).await.map(|()| Exit::Pending),
+        };
     }
     let reply: CallReply = typed(&json)?;
     if verb.output.json {

@@ -180,9 +180,7 @@ pub(super) async fn place(
     let name = clean(&agent.id);
     let asked = client.post::<_, Box<RawValue>>(&path, request);
     let Some(json) = patiently(progress, asked).await else {
-        verb.output.remark(format_args!(
-            "stopped waiting; what was asked for goes on at {name} until it ends or its time is up: convoke calls list"
-        ));
+        left_alone(verb, &name);
         return Ok(None);
     };
     let json = json?;
@@ -217,7 +215,7 @@ fn end(result: Option<&RawValue>, error: Option<CallFailure>) -> Result<End> {
 }
 
 /// Waits, and tells a terminal how far it is. Nothing if the person pressed Ctrl-C.
-async fn patiently<T>(progress: Option<Progress<'_>>, work: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn patiently<T>(progress: Option<Progress<'_>>, work: impl Future<Output = T>) -> Option<T> {
     let Some(progress) = progress else { return Some(work.await) };
     let shows = std::io::stderr().is_terminal();
     let started = Instant::now();
@@ -239,8 +237,15 @@ async fn patiently<T>(progress: Option<Progress<'_>>, work: impl Future<Output =
     done
 }
 
+/// Says that a call goes on without whoever waited for it.
+pub(super) fn left_alone(verb: Verb<'_>, machine: &str) {
+    verb.output.remark(format_args!(
+        "stopped waiting; what was asked for goes on at {machine} until it ends or its time is up: convoke calls list"
+    ));
+}
+
 /// Says what stays behind, and takes it back if the person wants that.
-async fn take_back(verb: Verb<'_>, client: &Client, id: CallId) -> Result<()> {
+pub(super) async fn take_back(verb: Verb<'_>, client: &Client, id: CallId) -> Result<()> {
     let output = verb.output;
     let question = format!("call {id} still waits for a person. Cancel it?");
     if std::io::stdin().is_terminal() && prompt::confirm(&question, "")? {
