@@ -28,7 +28,7 @@ pub enum EnrolError {
     #[error("the hub does not answer: {0}")]
     Http(#[from] HttpError),
     /// It answers, but not with 200.
-    #[error("{what} of {agent} was answered with {status}: {answer}")]
+    #[error("{what} of {agent} failed: HTTP {status}: {answer}")]
     Refused {
         /// Token or key.
         what: &'static str,
@@ -43,7 +43,7 @@ pub enum EnrolError {
     #[error("the answer to a token could not be read: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// It names a key that is none.
-    #[error("the hub's own key: {0}")]
+    #[error("cannot read the hub's public key: {0}")]
     HubKey(#[from] BadKey),
 }
 

@@ -158,8 +158,9 @@ impl Fleet {
         for _ in 0..count {
             let answer =
                 client.send(Method::POST, "/api/v1/enrollment-tokens", Some(&operator), Bytes::new()).await?;
-            let minted: Minted = serde_json::from_slice(&answer.1)
-                .map_err(|_| SondeError::Odd(format!("a token was answered with {}", answer.0)))?;
+            let minted: Minted = serde_json::from_slice(&answer.1).map_err(|_| {
+                SondeError::Odd(format!("cannot read the answer with the enrolment token: {}", answer.0))
+            })?;
             self.tokens.push(SecretText::new(&minted.token));
         }
         if self.own_keys.is_empty() && self.config.tls.is_some() {

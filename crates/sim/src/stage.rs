@@ -196,13 +196,15 @@ impl Server {
         let line = process.read_line(START_PATIENCE).await?;
         let ready: Ready = match serde_json::from_str(&line) {
             Ok(ready) => ready,
-            Err(why) => return Err(process.failed(format!("said `{line}` when it was ready: {why}"))),
+            Err(why) => {
+                return Err(process.failed(format!("printed `{line}` where its line of JSON was expected: {why}")));
+            }
         };
         let address = ready.http.trim_start_matches("http://").trim_end_matches('/').parse();
         let key: Result<_, BadKey> = parse_key(&ready.kenny_public_key);
         match (address, key) {
             (Ok(address), Ok(key)) => Ok(Self { process, address, key, sonde_tls: ready.sonde_tls }),
-            _ => Err(process.failed(format!("said `{line}` when it was ready"))),
+            _ => Err(process.failed(format!("printed `{line}`, which does not say where it listens"))),
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) async fn run_shell_command(
         }
         Ended::Failed(why) => {
             tree.end(&mut shell).await;
-            return Err(format!("the command was lost: {why}"));
+            return Err(format!("cannot wait for the command: {why}"));
         }
         Ended::TimedOut => {
             tree.end(&mut shell).await;

@@ -173,7 +173,7 @@ async fn authority(hub: &Server, token: &str) -> anyhow::Result<String> {
         ca_cert_pem: String,
     }
     let (status, body) = Client::new(hub.address).get("/api/v1/ca", Some(&bearer(token)?)).await?;
-    ensure!(status.is_success(), "/api/v1/ca was answered with {status}");
+    ensure!(status.is_success(), "GET /api/v1/ca failed: HTTP {status}");
     Ok(serde_json::from_slice::<Authority>(&body)?.ca_cert_pem)
 }
 

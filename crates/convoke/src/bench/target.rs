@@ -210,7 +210,7 @@ impl Target {
         let bearer = self.token.as_deref().map(http::bearer).transpose()?;
         let answer = self.client.get(path, bearer.as_ref());
         let (status, body) = tokio::time::timeout(CALL_PATIENCE, answer).await.context("no answer in time")??;
-        ensure!(status.is_success(), "{path} was answered with {status}");
+        ensure!(status.is_success(), "GET {path} failed: HTTP {status}");
         Ok(body.to_vec())
     }
 }
@@ -242,7 +242,7 @@ pub(super) async fn measure(
     let cpu = server.usage()?.cpu.saturating_sub(before);
     ensure!(
         report.answered > 0,
-        "no call was answered with ok: {} failed, {} were refused, {} timed out, {} broke",
+        "no call succeeded: {} failed, {} were refused, {} timed out, {} broke",
         report.failed,
         report.refused,
         report.timed_out,

@@ -127,7 +127,7 @@ impl<F: Fn(&ClientEvent) -> bool + Send> Machine for Client<'_, F> {
         match self.session.on_text(&text, now()) {
             Said::Event(event) if (self.fits)(&event) => ControlFlow::Break(Ok(event)),
             Said::Event(event @ (ClientEvent::Rejected | ClientEvent::AuthFailed { .. })) => {
-                ControlFlow::Break(Err(RulesError::Odd(format!("the hub did not let a client in: {event:?}"))))
+                ControlFlow::Break(Err(RulesError::Odd(format!("the hub refused a client: {event:?}"))))
             }
             _ => ControlFlow::Continue(()),
         }

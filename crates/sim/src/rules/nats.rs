@@ -83,7 +83,7 @@ impl Nats {
         // Nobody answers there, and the server says so once it has taken the subscription.
         match client.request("nobody", Bytes::new()).await {
             Err(why) if why.kind() == RequestErrorKind::NoResponders => Ok(Self { client, messages }),
-            other => Err(odd(format!("nats-server said {other:?}"))),
+            other => Err(odd(format!("unexpected answer of nats-server: {other:?}"))),
         }
     }
 
