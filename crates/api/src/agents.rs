@@ -65,6 +65,31 @@ pub struct Agent {
     /// SHA-256 of its public key, for comparing by eye.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_fingerprint: Option<String>,
+    /// Other agents that are the same machine: tunnels of other protocols.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tunnels: Vec<Tunnel>,
+}
+
+/// A second tunnel of a machine.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Tunnel {
+    /// Its id.
+    pub id: String,
+    /// The name it enrolled with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether it is online.
+    pub online: bool,
+    /// `proven` by the machine's key, or joined by an `admin`.
+    pub how: String,
+}
+
+/// Which agent is a machine's second tunnel.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentJoin {
+    /// A Sonde agent, by its id or a name that only one has.
+    pub tunnel: String,
 }
 
 /// A page of agents.

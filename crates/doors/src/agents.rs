@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use convoke_api::agents::{Agent as AgentView, AgentList, AgentQuery};
+use convoke_api::agents::{Agent as AgentView, AgentList, AgentQuery, Tunnel as TunnelView};
 use convoke_core::id::{PeerId, Protocol};
 use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::query::Query;
@@ -10,7 +10,8 @@ use convoke_gate::agents::Agent;
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
-use convoke_gate::resolve::{By, Described, Unresolved, resolve};
+use convoke_gate::resolve::{By, Described, Unresolved, is_shown, resolve};
+use convoke_store::Joining;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -72,11 +73,13 @@ pub fn page(hub: &Hub, caller: &Caller, query: &AgentQuery) -> Result<AgentList,
     let mut agents = Page::new(limit);
     let mut next = None;
     for agent in hub.agents.list(query.after.as_deref()).iter() {
+        if !is_shown(&caller.token.grant.scopes, agent) {
+            continue;
+        }
         let state = agent.state();
-        let wanted = caller.token.grant.scopes.reaches(agent.id.as_str(), &state.tags)
-            && protocol.is_none_or(|p| p == agent.id.protocol())
+        let wanted = protocol.is_none_or(|p| p == agent.id.protocol())
             && query.tag.as_ref().is_none_or(|tag| state.tags.contains(tag))
-            && query.online.is_none_or(|online| online == state.is_online())
+            && query.online.is_none_or(|online| online == state.is_there())
             && asked.as_ref().is_none_or(|asked| asked.fits(&Described { id: &agent.id, state: &state }));
         drop(state);
         if !wanted {
@@ -97,7 +100,8 @@ pub fn view(agent: &Agent) -> AgentView {
         id: agent.id.as_str().into(),
         name: state.name.as_deref().map(Into::into),
         protocol: agent.id.protocol().name().into(),
-        online: state.is_online(),
+        online: state.is_there(),
+        tunnels: state.tunnel().map(|tunnel| second(&tunnel)).into_iter().collect(),
         trust: state.trust,
         liveness: state.presence().liveness(),
         health: state.overall.name().into(),
@@ -111,6 +115,17 @@ pub fn view(agent: &Agent) -> AgentView {
         offline_since: state.since.filter(|_| !state.is_online()),
         enrolled_at: state.enrolled_at,
         key_fingerprint: state.public_key.as_ref().map(|key| hex::encode(Sha256::digest(key.as_bytes()))),
+    }
+}
+
+/// A machine's second tunnel.
+fn second(tunnel: &Agent) -> TunnelView {
+    let state = tunnel.state();
+    TunnelView {
+        id: tunnel.id.as_str().into(),
+        name: state.name.as_deref().map(Into::into),
+        online: state.is_online(),
+        how: state.joining().map(Joining::name).unwrap_or_default().into(),
     }
 }
 

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use convoke_core::effect::Effect;
+use convoke_core::id::PeerId;
 use convoke_core::secret::SecretText;
 use convoke_dial::backoff::Backoff;
 use convoke_probes::Probes;
 use convoke_socket::{SocketError, UpgradeError};
 use convoke_sonde::agent::{AgentConfig, Event, Refused};
-use convoke_sonde::register::Dialect;
+use convoke_sonde::register::{Dialect, MachineProof};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -167,7 +168,7 @@ fn of_token(why: SondeError) -> SondeError {
 }
 
 /// How the tunnel runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Running {
     /// Also as root.
     pub allow_root: bool,
@@ -175,6 +176,8 @@ pub struct Running {
     pub alone: bool,
     /// As a service.
     pub service: bool,
+    /// The id of the kenny agent that is this machine, if it is one: its key signs for the hub that both tunnels are.
+    pub machine: Option<PeerId>,
 }
 
 /// Runs the tunnel until `stop`: one connection after another. Fails only for what somebody must mend first.
@@ -195,7 +198,7 @@ pub async fn run(
             teller.tell(phase, problem);
         }
     };
-    let ended = tunnels(state, &saved, policy, &tell, &stop).await;
+    let ended = tunnels(state, &saved, (policy, running.machine.as_ref()), &tell, &stop).await;
     tell(Phase::Stopped, None);
     ended
 }
@@ -204,7 +207,7 @@ pub async fn run(
 async fn tunnels(
     state: &StateDir,
     saved: &Saved,
-    policy: &Policy,
+    (policy, machine): (&Policy, Option<&PeerId>),
     tell: &(impl Fn(Phase, Option<String>) + Sync),
     stop: &CancellationToken,
 ) -> Result<(), SondeError> {
@@ -222,7 +225,7 @@ async fn tunnels(
         tell(Phase::Connecting, None);
         let connected = || tell(Phase::Connected, None);
         let ended = tokio::select! {
-            ended = link::run(saved, &probes, policy, config.clone(), dialect, stop, connected) => ended,
+            ended = link::run((saved, proof(state, saved, machine)), &probes, policy, config.clone(), dialect, stop, connected) => ended,
             () = stop.cancelled() => return Ok(()),
         };
         tell(Phase::Waiting, ended.as_ref().err().map(ToString::to_string));
@@ -244,6 +247,14 @@ async fn tunnels(
         }
     }
     Ok(())
+}
+
+/// The proof that this agent and the kenny agent beside it are one machine. Its key may be another one the next time.
+fn proof(state: &StateDir, saved: &Saved, machine: Option<&PeerId>) -> Option<MachineProof> {
+    let id = machine?.as_str().to_owned();
+    let key = state.key().ok()?;
+    let signature = convoke_kenny::joined::sign(&key, &id, &saved.agent_id);
+    Some(MachineProof { id, signature })
 }
 
 /// The packs for a kenny tunnel of this machine.

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use convoke_core::health::{Os, Overall};
 use convoke_core::id::{LinkId, PeerId};
 use convoke_core::peer::{Presence, Trust, TrustEvent};
 use convoke_core::time::Timestamp;
-use convoke_store::AgentRow;
+use convoke_store::{AgentRow, JoinRow, Joining};
 use ed25519_dalek::VerifyingKey;
 use serde_json::value::RawValue;
 
@@ -79,6 +79,10 @@ pub struct AgentState {
     /// Its trust.
     pub trust: Trust,
     link: Option<Arc<Link>>,
+    /// Its second tunnel: another peer that is the same machine.
+    tunnel: Option<Arc<Agent>>,
+    /// The machine whose second tunnel it is, or which an admin keeps it apart from.
+    joined: Option<(Weak<Agent>, Joining)>,
     /// Its tags, sorted.
     pub tags: Arc<[String]>,
     /// Its bound key, unpacked once and not at every handshake.
@@ -123,6 +127,26 @@ impl AgentState {
     /// Whether it has a link.
     pub const fn is_online(&self) -> bool {
         self.online
+    }
+
+    /// Whether it has a link, or its second tunnel has.
+    pub fn is_there(&self) -> bool {
+        self.online || self.tunnel.as_ref().is_some_and(|tunnel| tunnel.state().online)
+    }
+
+    /// Its second tunnel.
+    pub fn tunnel(&self) -> Option<Arc<Agent>> {
+        self.tunnel.clone()
+    }
+
+    /// The machine whose second tunnel it is.
+    pub fn machine(&self) -> Option<Arc<Agent>> {
+        self.joined.as_ref().filter(|(_, how)| *how != Joining::Apart).and_then(|(machine, _)| machine.upgrade())
+    }
+
+    /// How it was joined with a machine, or parted from it.
+    pub fn joining(&self) -> Option<Joining> {
+        self.joined.as_ref().map(|(_, how)| *how)
     }
 
     /// Takes over what the agent said of its machine.
@@ -262,12 +286,41 @@ impl Agents {
         agent
     }
 
+    /// A peer is a machine's second tunnel from now on, or is not. The state of a second tunnel is looked at under that of
+    /// its machine, and never the other way round.
+    pub fn join(&self, join: &JoinRow) {
+        let (Some(machine), Some(tunnel)) = (self.find(join.machine.as_str()), self.find(join.tunnel.as_str()))
+        else {
+            return;
+        };
+        self.part(&tunnel);
+        tunnel.state().joined = Some((Arc::downgrade(&machine), join.how));
+        if join.how != Joining::Apart {
+            machine.state().tunnel = Some(tunnel);
+        }
+    }
+
+    /// An agent is nobody's other half any more: it was enrolled anew, or is gone.
+    pub fn part(&self, agent: &Agent) {
+        let (tunnel, joined) = {
+            let mut state = agent.state();
+            (state.tunnel.take(), state.joined.take())
+        };
+        if let Some(tunnel) = tunnel {
+            tunnel.state().joined = None;
+        }
+        if let Some(machine) = joined.and_then(|(machine, _)| machine.upgrade()) {
+            machine.state().tunnel.take_if(|tunnel| tunnel.id == agent.id);
+        }
+    }
+
     /// Forgets an agent; its link is closed.
     pub fn remove(&self, id: &str) -> Option<Arc<Agent>> {
         let agent = {
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             known.remove(id)?
         };
+        self.part(&agent);
         self.close_link(&agent, Close::Revoked);
         Some(agent)
     }
@@ -399,6 +452,8 @@ fn new_agent(id: PeerId) -> Agent {
         auth: None,
         presence: Presence::OFFLINE,
         link: None,
+        tunnel: None,
+        joined: None,
         online: false,
         overall: Overall::Unknown,
         sections: None,

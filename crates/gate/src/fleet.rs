@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::agents::{Agents, InOrder};
+use crate::resolve::is_shown;
 
 /// One section as it is judged and stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -175,11 +176,11 @@ impl Overview {
     /// One more agent; false when there is no more to show.
     fn agent(&mut self, out: &mut String) -> bool {
         let Some(agent) = self.agents.get(self.seen) else { return false };
-        let state = agent.state();
-        if !self.scopes.reaches(agent.id.as_str(), &state.tags) {
+        if !is_shown(&self.scopes, agent) {
             self.seen += 1;
             return true;
         }
+        let state = agent.state();
         if self.shown == self.limit {
             return false;
         }
@@ -189,7 +190,7 @@ impl Overview {
         }
         out.push_str("{\"agent_id\":");
         push_json_text(out, agent.id.as_str());
-        out.push_str(if state.is_online() { ",\"online\":true" } else { ",\"online\":false" });
+        out.push_str(if state.is_there() { ",\"online\":true" } else { ",\"online\":false" });
         out.push_str(",\"overall\":\"");
         out.push_str(state.overall.name());
         out.push_str("\",\"sections\":");

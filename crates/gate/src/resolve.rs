@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use convoke_core::grant::Scopes;
 use convoke_core::id::PeerId;
 use convoke_core::query::{Field, Subject};
 
@@ -53,6 +54,23 @@ pub fn reaches(caller: &Caller, agent: &Agent) -> bool {
     caller.token.grant.scopes.reaches(agent.id.as_str(), &tags)
 }
 
+/// The machine, where an agent is the second tunnel of one within reach; else the agent. Whoever reaches a machine sees one,
+/// and whoever reaches only its second tunnel sees that.
+pub fn machine_of(scopes: &Scopes, agent: &Arc<Agent>) -> Arc<Agent> {
+    let machine = agent.state().machine();
+    let reached = machine.filter(|machine| scopes.reaches(machine.id.as_str(), &Arc::clone(&machine.state().tags)));
+    reached.unwrap_or_else(|| Arc::clone(agent))
+}
+
+/// Whether an agent is within reach, and is not seen as a part of its machine.
+pub fn is_shown(scopes: &Scopes, agent: &Arc<Agent>) -> bool {
+    let (tags, machine) = {
+        let state = agent.state();
+        (Arc::clone(&state.tags), state.machine())
+    };
+    scopes.reaches(agent.id.as_str(), &tags) && (machine.is_none() || Arc::ptr_eq(&machine_of(scopes, agent), agent))
+}
+
 /// The agent that a caller means, of those within their reach that `can` be meant. Who is out of reach makes no difference:
 /// that somebody has an id must not be told by what it takes from others.
 pub fn resolve(
@@ -62,24 +80,30 @@ pub fn resolve(
     by: By,
     can: impl Fn(&Agent) -> bool,
 ) -> Result<Arc<Agent>, Unresolved> {
-    if let Some(agent) = agents.find(text)
+    let scopes = &caller.token.grant.scopes;
+    if let Some(agent) = agents.find(text).map(|agent| machine_of(scopes, &agent))
         && can(&agent)
         && reaches(caller, &agent)
     {
         return Ok(agent);
     }
     let all = agents.list(None);
-    let fitting = all.iter().filter_map(|agent| Some((fit(agent.id.as_str(), &agent.state(), text, by)?, agent)));
+    let fitting = all.iter().filter_map(|agent| {
+        let fit = fit(agent.id.as_str(), &agent.state(), text, by)?;
+        Some((fit, machine_of(scopes, agent)))
+    });
     let fitting: Vec<_> = fitting.filter(|(_, agent)| can(agent) && reaches(caller, agent)).collect();
     let best = fitting.iter().map(|(fit, _)| *fit).min();
-    let mut meant = fitting.into_iter().filter(|(fit, _)| Some(*fit) == best).map(|(_, agent)| agent);
-    let Some(first) = meant.next() else { return Err(Unresolved::Nobody) };
-    let others: Vec<_> = meant.collect();
-    if others.is_empty() {
-        return Ok(Arc::clone(first));
+    let mut meant: Vec<_> =
+        fitting.into_iter().filter(|(fit, _)| Some(*fit) == best).map(|(_, agent)| agent).collect();
+    // A machine may be meant by the names of both of its tunnels.
+    meant.sort_unstable_by(|a, b| a.id.as_str().cmp(b.id.as_str()));
+    meant.dedup_by(|a, b| a.id == b.id);
+    if meant.len() < 2 {
+        return meant.pop().ok_or(Unresolved::Nobody);
     }
-    let ids = [first].into_iter().chain(others.iter().copied()).take(MAX_NAMED).map(|agent| agent.id.clone());
-    Err(Unresolved::Several { ids: ids.collect(), count: others.len() + 1 })
+    let ids = meant.iter().take(MAX_NAMED).map(|agent| agent.id.clone());
+    Err(Unresolved::Several { ids: ids.collect(), count: meant.len() })
 }
 
 /// An agent, as queries look at it.
@@ -106,7 +130,7 @@ impl Subject for Described<'_> {
             Field::Os => fits(state.os.name()),
             Field::State => fits(state.presence().liveness().name()),
             Field::Trust => fits(state.trust.name()),
-            Field::Online => fits(if state.is_online() { "true" } else { "false" }),
+            Field::Online => fits(if state.is_there() { "true" } else { "false" }),
         }
     }
 }

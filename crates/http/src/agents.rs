@@ -7,6 +7,7 @@ use convoke_api::agents::{Agent as AgentView, AgentList, AgentPatch, AgentQuery,
 use convoke_core::event::AgentChange;
 use convoke_core::glob;
 use convoke_core::grant::Right;
+use convoke_core::id::PeerId;
 use convoke_core::journal::Kind;
 use convoke_core::peer::Trust;
 use serde_json::json;
@@ -116,24 +117,37 @@ pub async fn remove(
     By(caller): By,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
-    let (agent, _turn) = in_turn(&hub, &caller, &id).await?;
-    let id = agent.id.as_str();
-    check_rules_hold(&hub, &caller, &agent, &[]).await?;
+    let meant = in_reach(&hub, &caller, &id).await?;
+    // A machine goes with its second tunnel; first that, since it is no part of anything once the machine is gone.
+    let tunnel = meant.state().tunnel();
+    for agent in tunnel.iter().chain([&meant]) {
+        check_rules_hold(&hub, &caller, agent, &[]).await?;
+    }
+    let mut stored = Stored::Yes;
+    for id in tunnel.iter().chain([&meant]).map(|agent| &agent.id) {
+        stored = stored.and(remove_one(&hub, &caller, id).await?);
+    }
+    stored.answer(&json!({ "ok": true, "agent_id": meant.id }))
+}
+
+async fn remove_one(hub: &Hub, caller: &Caller, id: &PeerId) -> Result<Stored, ApiError> {
+    let _turn = hub.agents.turn(id.as_str()).await;
+    let agent = hub.agents.find(id.as_str()).ok_or_else(|| ApiError::no_agent(id.as_str()))?;
     // First out of memory: no handshake may succeed between the two.
-    revoke_now(&hub, &agent);
-    let removed = hub.store.remove_agent(&agent.id, record(&caller, Kind::Trust, id, "removed")).await;
+    revoke_now(hub, &agent);
+    let removed = hub.store.remove_agent(id, record(caller, Kind::Trust, id.as_str(), "removed")).await;
     let Some(removed) = StoreError::owed(removed)? else {
         // Known, and revoked, until it is stored: what is kept of it would otherwise let it in again.
-        withdraw(&hub, &caller, &agent, "the agent was removed").await;
-        return Stored::Owed.answer(&json!({ "ok": true, "agent_id": id }));
+        withdraw(hub, caller, &agent, "the agent was removed").await;
+        return Ok(Stored::Owed);
     };
-    hub.agents.remove(id);
-    hub.parts.iter().for_each(|part| part.agent_removed(&agent.id));
-    hub.health.forget(&agent.id);
+    hub.agents.remove(id.as_str());
+    hub.parts.iter().for_each(|part| part.agent_removed(id));
+    hub.health.forget(id);
     let tags = Arc::clone(&agent.state().tags);
-    hub.events.agent_had(&agent.id, AgentChange::Removed, &tags);
-    withdraw(&hub, &caller, &agent, "the agent was removed").await;
-    if removed { Ok(Json(json!({ "ok": true, "agent_id": id }))) } else { Err(ApiError::no_agent(id)) }
+    hub.events.agent_had(id, AgentChange::Removed, &tags);
+    withdraw(hub, caller, &agent, "the agent was removed").await;
+    if removed { Ok(Stored::Yes) } else { Err(ApiError::no_agent(id.as_str())) }
 }
 
 #[utoipa::path(post, path = "/api/agents/{id}/revoke", params(("id" = String, Path)), responses((status = 200, body = AgentView)), tag = "agents")]
@@ -145,19 +159,30 @@ pub async fn revoke(
 ) -> Result<Json<serde_json::Value>, ApiError> {
     // At once, though another's turn may not be over: what that puts in force is taken away again when ours comes.
     let meant = in_reach(&hub, &caller, &id).await?;
-    hub.agents.close_link(&meant, Close::Revoked);
-    let (agent, _turn) = in_turn(&hub, &caller, meant.id.as_str()).await?;
-    let id = agent.id.as_str();
-    revoke_now(&hub, &agent);
-    let record = record(&caller, Kind::Trust, id, "revoked");
-    let known = StoreError::owed(hub.store.set_trust(&agent.id, Trust::Revoked, true, record).await)?;
-    if known == Some(false) {
-        return Err(ApiError::no_agent(id));
+    // A machine is revoked with its second tunnel.
+    let tunnel = meant.state().tunnel();
+    let mut stored = Stored::Yes;
+    for agent in [&meant].into_iter().chain(&tunnel) {
+        hub.agents.close_link(agent, Close::Revoked);
     }
-    hub.events.agent(&agent.id, AgentChange::Trust);
-    withdraw(&hub, &caller, &agent, "the agent was revoked").await;
-    let stored = if known.is_some() { Stored::Yes } else { Stored::Owed };
-    stored.answer(&view(&agent))
+    for id in [&meant].into_iter().chain(&tunnel).map(|agent| &agent.id) {
+        stored = stored.and(revoke_one(&hub, &caller, id).await?);
+    }
+    stored.answer(&view(&meant))
+}
+
+async fn revoke_one(hub: &Hub, caller: &Caller, id: &PeerId) -> Result<Stored, ApiError> {
+    let _turn = hub.agents.turn(id.as_str()).await;
+    let agent = hub.agents.find(id.as_str()).ok_or_else(|| ApiError::no_agent(id.as_str()))?;
+    revoke_now(hub, &agent);
+    let record = record(caller, Kind::Trust, id.as_str(), "revoked");
+    let known = StoreError::owed(hub.store.set_trust(id, Trust::Revoked, true, record).await)?;
+    if known == Some(false) {
+        return Err(ApiError::no_agent(id.as_str()));
+    }
+    hub.events.agent(id, AgentChange::Trust);
+    withdraw(hub, caller, &agent, "the agent was revoked").await;
+    Ok(if known.is_some() { Stored::Yes } else { Stored::Owed })
 }
 
 /// Its key is refused from this moment on, whatever the disk does.

@@ -16,7 +16,7 @@ use convoke_doors::extract::{By, Json, QueryOf};
 use convoke_gate::clock;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
-use convoke_gate::resolve::reaches;
+use convoke_gate::resolve::is_shown;
 
 /// Most changes of one agent that a history is made from.
 const MAX_CHANGES: u32 = 20_000;
@@ -42,7 +42,13 @@ pub async fn history(
     };
     let agents = match &query.agent {
         Some(text) => vec![in_reach(&hub, &caller, text).await?],
-        None => hub.agents.list(None).iter().filter(|agent| reaches(&caller, agent)).cloned().collect(),
+        None => hub
+            .agents
+            .list(None)
+            .iter()
+            .filter(|agent| is_shown(&caller.token.grant.scopes, agent))
+            .cloned()
+            .collect(),
     };
     let now = clock::now().millis();
     // Whole ones, and the one that is not over.

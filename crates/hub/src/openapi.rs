@@ -42,6 +42,7 @@ use convoke_doors::extract::json_bytes;
         convoke_wires::sonde::routes::mint, convoke_wires::sonde::routes::tokens, convoke_wires::sonde::routes::probe, convoke_wires::sonde::routes::diagnose,
         convoke_wires::sonde::routes::health_check, convoke_wires::sonde::routes::agents, convoke_wires::sonde::routes::agent, convoke_wires::sonde::routes::packs, convoke_wires::sonde::routes::capabilities,
         convoke_wires::sonde::routes::runbooks, convoke_wires::sonde::routes::ca, convoke_wires::sonde::routes::accept,
+        convoke_wires::joined::join, convoke_wires::joined::split,
     ),
     components(schemas(convoke_api::ErrorBody)),
     security(("bearer" = [])),

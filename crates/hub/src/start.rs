@@ -185,6 +185,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         tls: acceptor.is_some(),
     };
     let hub = Hub::new(init);
+    hub.store.joined().await?.iter().for_each(|join| hub.agents.join(join));
     let people = &hub.operators.people;
     people.load(hub.store.users().await?, hub.store.sessions(clock::now()).await?, hub.store.passkeys().await?);
     warn_of_lost_passkeys(&hub);

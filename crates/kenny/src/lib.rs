@@ -30,6 +30,7 @@ pub mod frame;
 pub mod heartbeat;
 pub mod hub;
 pub mod inflight;
+pub mod joined;
 pub mod policy;
 pub mod tools;
 pub mod transcript;

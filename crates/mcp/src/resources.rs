@@ -18,6 +18,7 @@ use convoke_doors::agents::{in_reach, view};
 use convoke_doors::journal::journal_page;
 use convoke_doors::telemetry::{latest_health, latest_snapshot};
 use convoke_gate::hub::Hub;
+use convoke_gate::resolve::is_shown;
 
 /// Agents on one page of the list; each has three resources.
 const PAGE: usize = 100;
@@ -90,7 +91,7 @@ pub(super) fn list(hub: &Hub, asker: &McpCaller, cursor: Option<String>) -> Resu
     let mut agents = 0;
     let mut last = None;
     for agent in hub.agents.list(cursor).iter() {
-        if !scopes.reaches(agent.id.as_str(), &agent.state().tags) {
+        if !is_shown(scopes, agent) {
             continue;
         }
         if agents == PAGE {

@@ -81,8 +81,19 @@ pub struct Register {
     pub csr: Option<String>,
     /// Manifests of packs that the hub may not know (our agents).
     pub manifests: Vec<crate::manifest::Manifest>,
+    /// The machine that shows it to be its second tunnel (our agents).
+    pub machine: Option<MachineProof>,
     /// What is wrong with manifests that were left out: packs without one are asked for as if they could do anything.
     pub unfit: Vec<String>,
+}
+
+/// That a kenny agent and this agent are one machine: the kenny agent's key signed this agent's id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineProof {
+    /// The kenny agent's id.
+    pub id: String,
+    /// The signature, base64.
+    pub signature: String,
 }
 
 /// Why a registration cannot be taken, and how the peer wants to be told.
@@ -114,6 +125,7 @@ struct Wire {
     csr: Option<String>,
     #[serde(default)]
     manifests: Vec<Value>,
+    machine: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -194,6 +206,7 @@ impl Register {
             attestation: wire.attestation.as_ref().map(Attestation::read).unwrap_or_default(),
             csr: wire.csr,
             manifests,
+            machine: wire.machine.and_then(|proof| serde_json::from_value(proof).ok()),
             unfit,
         })
     }
@@ -238,6 +251,8 @@ pub struct RegisterOut<'a> {
     pub csr: Option<&'a str>,
     /// Manifests of packs that are not built in.
     pub manifests: &'a [crate::manifest::Manifest],
+    /// The machine whose second tunnel it is.
+    pub machine: Option<&'a MachineProof>,
 }
 
 impl RegisterOut<'_> {
@@ -271,6 +286,9 @@ impl RegisterOut<'_> {
                 }
                 if !self.manifests.is_empty() {
                     value["manifests"] = serde_json::to_value(self.manifests).unwrap_or_default();
+                }
+                if let Some(proof) = self.machine {
+                    value["machine"] = serde_json::to_value(proof).unwrap_or_default();
                 }
                 value
             }
@@ -365,6 +383,7 @@ mod tests {
             token: None,
             csr: None,
             manifests: &[],
+            machine: None,
         };
         for dialect in [Dialect::Contract, Dialect::Field] {
             let register = Register::decode(&out.encode(dialect)).expect("reads back");

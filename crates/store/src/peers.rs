@@ -37,6 +37,46 @@ pub struct AgentRow {
     pub collected_at: Option<String>,
 }
 
+/// A peer that is the second tunnel of a machine, or that an admin keeps apart from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinRow {
+    /// The second tunnel.
+    pub tunnel: PeerId,
+    /// The machine.
+    pub machine: PeerId,
+    /// How they came to it.
+    pub how: Joining,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How two peers came to be one machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joining {
+    /// The machine's key signed the other's id.
+    Proven,
+    /// An admin joined them.
+    Admin,
+    /// They are not: an admin split them, and no proof joins them again.
+    Apart,
+}
+
+impl Joining {
+    /// The name used on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::Admin => "admin",
+            Self::Apart => "apart",
+        }
+    }
+
+    /// The one of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Proven, Self::Admin, Self::Apart].into_iter().find(|how| how.name() == text)
+    }
+}
+
 /// An enrolment token before it is kept: only its hash.
 #[derive(Clone, Debug)]
 pub struct EnrolToken {
@@ -157,6 +197,11 @@ pub trait Peers: Send + Sync {
     /// Takes away what removed agents left behind, in pieces between which others get their turn. Whoever stops waiting
     /// leaves the rest for the next time.
     async fn sweep(&self) -> Result<()>;
+
+    /// Which peers are one machine, and which are kept apart. Enrolling or removing either forgets it.
+    async fn joined(&self) -> Result<Vec<JoinRow>>;
+    /// Joins two peers, or parts them.
+    async fn put_join(&self, join: JoinRow, record: Draft) -> Result<()>;
 
     /// All Sonde agents.
     async fn sonde_agents(&self) -> Result<Vec<SondeAgentRow>>;

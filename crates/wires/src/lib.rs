@@ -13,6 +13,7 @@
 //! | `upgrades` | the routes that become WebSockets |
 
 mod inbox;
+pub mod joined;
 pub mod kenny;
 pub mod rooms;
 pub mod sonde;
@@ -221,6 +222,8 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/api/v1/runbooks", View, v1::runbooks)
         .open(Method::GET, "/api/v1/ca", View, v1::ca)
         .open(Method::POST, "/api/agents/{id}/accept", Trust, v1::accept)
+        .open(Method::POST, "/api/agents/{id}/join", Trust, joined::join)
+        .open(Method::POST, "/api/agents/{id}/split", Withdraw, joined::split)
         .open(Method::GET, "/api/yonexus/clients", View, clients::clients)
         .open(Method::POST, "/api/yonexus/clients", Trust, clients::allow)
         .open(Method::GET, "/api/yonexus/clients/{identifier}", View, clients::client)

@@ -15,6 +15,7 @@ use convoke_doors::extract::{By, Json, PathOf};
 use convoke_gate::agents::Agent;
 
 use crate::Wires;
+use crate::joined::prober;
 use crate::kenny::tools::offered::about;
 use crate::sonde::registry::SondeAgent;
 
@@ -27,7 +28,7 @@ pub async fn tools(
 ) -> Result<Json<ToolList>, ApiError> {
     let agent = in_reach(&hub, &caller, &id).await?;
     let mut tools: Vec<_> = if agent.id.protocol() == Protocol::Kenny { of_kenny(&agent) } else { Vec::new() };
-    if let Some(prober) = hub.sonde.registry.find(&agent.id) {
+    if let Some(prober) = prober(&hub, &agent.id) {
         tools.extend(of_prober(&prober));
     }
     tools.retain(|tool| caller.token.grant.check_tool(tool.effect, &tool.name).is_ok());

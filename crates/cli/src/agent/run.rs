@@ -96,11 +96,17 @@ fn run_until(verb: Verb<'_>, args: RunArgs, stop: CancellationToken) -> Result<E
     }
     let policy = Policy::new(&state);
     let collect_with = apart::this_program(&["agent", "collect"]);
+    let id = config.identity.id.clone();
     let agent = Agent { config, state: state.clone(), policy: policy.clone(), logs, supervision, collect_with };
     let ended: Result<_> = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         if has_sonde {
-            let running = sonde::Running { allow_root: args.allow_root, alone: false, service: args.service };
+            let running = sonde::Running {
+                allow_root: args.allow_root,
+                alone: false,
+                service: args.service,
+                machine: Some(id),
+            };
             let (state, policy, stop) = (state.clone(), policy.clone(), stop.clone());
             tokio::spawn(async move {
                 if let Err(why) = sonde::run(&state, &policy, running, stop).await {
@@ -143,7 +149,7 @@ fn run_sonde_alone(verb: Verb<'_>, state: &StateDir, args: &RunArgs, stop: Cance
     let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let _lock = state.lock().map_err(denied)?;
-        let how = sonde::Running { allow_root: args.allow_root, alone: true, service: args.service };
+        let how = sonde::Running { allow_root: args.allow_root, alone: true, service: args.service, machine: None };
         let policy = Policy::new(state);
         let running = sonde::run(state, &policy, how, stop.clone());
         tokio::pin!(running);

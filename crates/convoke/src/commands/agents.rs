@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use convoke_api::Client;
-use convoke_api::agents::{Agent, AgentPatch, AgentQuery, OneAgentQuery, UpdateReply};
+use convoke_api::agents::{Agent, AgentJoin, AgentPatch, AgentQuery, OneAgentQuery, UpdateReply};
 use convoke_api::calls::CallPending;
 use convoke_core::id::Protocol;
 use convoke_core::time::Timestamp;
@@ -74,6 +74,21 @@ pub(crate) enum AgentsCommand {
     /// Create a one-time token that lets an agent bind a new key; the old key is valid until then
     RotateKey {
         /// The agent, by id or name
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
+        agent: AgentName,
+    },
+    /// Make a Sonde agent the second tunnel of a machine: from then on they are one agent
+    Join {
+        /// The machine, a kenny agent, by id or name
+        #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
+        agent: AgentName,
+        /// The Sonde agent, by id (sonde:…) or name
+        #[arg(value_name = "TUNNEL", value_parser = parse::agent_name, add = complete::machines())]
+        tunnel: AgentName,
+    },
+    /// Part a machine from its second tunnel: from then on they are two agents
+    Split {
+        /// The machine, by id or name
         #[arg(value_name = "AGENT", value_parser = parse::agent_name, add = complete::machines())]
         agent: AgentName,
     },
@@ -148,6 +163,26 @@ pub(crate) async fn run(verb: Verb<'_>, command: AgentsCommand) -> Result<Exit> 
         AgentsCommand::RotateKey { agent } => {
             let json: Box<RawValue> = client.post(&format!("{}/rotate-key", agent.path()), &Map::new()).await?;
             enrol::show(verb, &client, &json, enrol::What::NewKey).await?;
+        }
+        AgentsCommand::Join { agent, tunnel } => {
+            let body = AgentJoin { tunnel: tunnel.to_string() };
+            let json: Box<RawValue> = client.post(&format!("{}/join", agent.path()), &body).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                let machine: Agent = typed(&json)?;
+                let tunnel = machine.tunnels.first().map_or("-", |tunnel| tunnel.id.as_str());
+                output.text(&format!("{} and {tunnel} are one machine: {}", machine.id, machine.id))?;
+            }
+        }
+        AgentsCommand::Split { agent } => {
+            let json: Box<RawValue> = client.post(&format!("{}/split", agent.path()), &Map::new()).await?;
+            if output.json {
+                output.raw_json(&json)?;
+            } else {
+                let id = typed::<Agent>(&json)?.id;
+                output.text(&format!("{id} and its second tunnel are two agents again"))?;
+            }
         }
         AgentsCommand::Update { agent } => {
             let json: Box<RawValue> = client.post(&format!("{}/update", agent.path()), &Map::new()).await?;
@@ -264,6 +299,11 @@ fn sheet(agent: &Agent, now: Timestamp) -> Grid {
     grid.fact_if("key (sha256)", agent.key_fingerprint.as_deref());
     let version = agent.protocol_version.as_deref();
     grid.fact("protocol", format!("{} {}", agent.protocol, version.unwrap_or_default()).trim_end());
+    for tunnel in &agent.tunnels {
+        let name = tunnel.name.as_deref().map(|name| format!("{name}, ")).unwrap_or_default();
+        let state = if tunnel.online { "online" } else { "offline" };
+        grid.fact("second tunnel", format!("{} ({name}{state}, {})", tunnel.id, tunnel.how));
+    }
     let meta = agent.meta.as_ref().and_then(|meta| serde_json::from_str::<Map<String, Value>>(meta.get()).ok());
     for (name, value) in meta.into_iter().flatten() {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -14,7 +14,7 @@ use convoke_socket::{Connection as WsConnection, UpgradeError};
 use convoke_sonde::agent::{AgentConfig, AgentSession, Ask, Event, Failure, Ran, Tick};
 use convoke_sonde::manifest::Manifest;
 use convoke_sonde::probe::{Status, code};
-use convoke_sonde::register::{Dialect, PackInfo, RegisterOut};
+use convoke_sonde::register::{Dialect, MachineProof, PackInfo, RegisterOut};
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +58,7 @@ pub(super) struct About {
     packs: Vec<PackInfo>,
     capabilities: Vec<String>,
     manifests: Vec<Manifest>,
+    machine: Option<MachineProof>,
     binary_hash: String,
     config_hash: String,
 }
@@ -77,7 +78,14 @@ impl About {
             binary_hash: binary,
             config_hash: hex::encode(Sha256::digest(saved.config_text() + &probes.own_text())),
             manifests: probes.own_manifests(),
+            machine: None,
         }
+    }
+
+    /// With the proof that this is the second tunnel of a machine.
+    pub(super) fn of(mut self, machine: Option<MachineProof>) -> Self {
+        self.machine = machine;
+        self
     }
 
     pub(super) fn register<'a>(&'a self, token: Option<&'a SecretText>, csr: Option<&'a str>) -> RegisterOut<'a> {
@@ -104,6 +112,7 @@ impl About {
             token,
             csr,
             manifests: &self.manifests,
+            machine: self.machine.as_ref(),
         }
     }
 }
@@ -237,7 +246,7 @@ impl Item for Out {
 
 /// Runs one connection to its end.
 pub(super) async fn run(
-    saved: &Saved,
+    (saved, machine): (&Saved, Option<MachineProof>),
     probes: &Arc<Probes>,
     policy: &Policy,
     config: AgentConfig,
@@ -249,7 +258,7 @@ pub(super) async fn run(
         let (saved, probes) = (saved.clone(), Arc::clone(probes));
         // The binary is read for its hash.
         let read = tokio::task::spawn_blocking(move || About::new(&saved, &probes)).await;
-        read.map_err(|why| SondeError::Saved(why.to_string()))?
+        read.map_err(|why| SondeError::Saved(why.to_string()))?.of(machine)
     };
     let mut connection = Connection::open(saved, saved.api_key.as_deref().unwrap_or_default()).await?;
     let (session, event) = connection.register(config, &about.register(None, None), dialect).await?;

@@ -25,7 +25,7 @@ fn enrolment(url: &str, token: SecretText, ca: Option<&Path>) -> Enrolment {
     Enrolment { hub: url.into(), token, name: Some("web-1".into()), ca: ca.map(Into::into) }
 }
 
-const ALONE: Running = Running { allow_root: true, alone: true, service: false };
+const ALONE: Running = Running { allow_root: true, alone: true, service: false, machine: None };
 
 /// Runs the tunnel until the future is done.
 async fn while_running<T>(state: &StateDir, work: impl Future<Output = T>) -> T {

@@ -97,7 +97,8 @@ pub trait Adapter: Send + Sync + fmt::Debug {
     }
 
     /// Whether a call could go out now. Asked before the intent is recorded, so that an offline peer leaves none.
-    fn check_online(&self, target: &Agent) -> Result<(), Failure> {
+    fn check_online(&self, hub: &Hub, target: &Agent, tool: &str) -> Result<(), Failure> {
+        let _ = (hub, tool);
         if target.state().is_online() { Ok(()) } else { Err(offline(target)) }
     }
 
@@ -156,7 +157,7 @@ pub struct Recipient {
 }
 
 /// A call that the gate let through and recorded where it must.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
     /// The call.
     pub call: &'a Arc<Call>,

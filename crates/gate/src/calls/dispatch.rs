@@ -58,7 +58,7 @@ pub(super) async fn run(hub: &Hub, planned: Planned, verdict: Verdict) {
 async fn send(hub: &Hub, planned: &Planned) -> Answer {
     // An approved call has an intent in any case: without it nobody could tell, after a kill, that it was sent.
     if planned.effect.needs_intent() || planned.approval.is_some() {
-        planned.adapter.check_online(&planned.agent)?;
+        planned.adapter.check_online(hub, &planned.agent, &planned.call.tool)?;
         if planned.call.is_cancelled() {
             return Err(cancelled());
         }
@@ -193,7 +193,10 @@ pub async fn reserve_memory(hub: &Hub, size: usize) -> Result<Reserved, Failure>
 /// A token was revoked, or has lapsed: what it asked for and what has not gone out yet stays here.
 pub fn withdraw_unsent(hub: &Hub, token: TokenId) {
     for call in hub.calls.under_way(token) {
-        if let Some(link) = hub.agents.find(call.target.as_str()).and_then(|agent| agent.link()) {
+        let target = hub.agents.find(call.target.as_str());
+        // It may stand in the queue of its second tunnel.
+        let tunnel = target.as_ref().and_then(|target| target.state().tunnel());
+        for link in target.iter().chain(&tunnel).filter_map(|agent| agent.link()) {
             let _ = link.push(Command::Withdraw(call.id, not_any_more()));
         }
     }

@@ -119,8 +119,11 @@ fn start_when_there(hub: &Hub, approval: Approval, row: CallRow, call: Arc<Call>
         let lapses = approval.expires_at.since(clock::now());
         let adapter = hub.adapters.of(&row.target);
         // A call whose agent is gone ends at once.
-        let is_there =
-            || adapter.target(&hub, &row.target).is_none_or(|target| adapter.check_online(&target).is_ok());
+        let is_there = || {
+            adapter
+                .target(&hub, &row.target)
+                .is_none_or(|target| adapter.check_online(&hub, &target, &row.tool).is_ok())
+        };
         let coming = async {
             while !is_there() {
                 // Whatever became of an agent or client, and also if some events were missed.

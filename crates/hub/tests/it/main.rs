@@ -8,6 +8,7 @@ mod doors;
 mod enrolment;
 mod events;
 mod handshake;
+mod joined;
 mod large_answers;
 mod limits;
 mod log;

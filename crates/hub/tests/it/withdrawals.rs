@@ -67,7 +67,7 @@ const SOMETIMES: [(&str, &str); 5] = [
 fn doors(hub: &TestHub) -> BTreeSet<(String, String)> {
     let doors = convoke_hub::doors(hub.hub());
     let withdraws = |method: &str, path: &str| {
-        method == "DELETE" || ["/revoke", "/kick", "/end", "/lock"].iter().any(|end| path.ends_with(end))
+        method == "DELETE" || ["/revoke", "/kick", "/end", "/lock", "/split"].iter().any(|end| path.ends_with(end))
     };
     let named = doors.list().iter().map(|door| (door.method.as_str().to_owned(), door.path.to_owned()));
     let is = |list: &[(&str, &str)], (m, p): &(String, String)| list.contains(&(m.as_str(), p.as_str()));
@@ -101,6 +101,7 @@ async fn assert_in_force(hub: &TestHub, token: &str, assistant: &str, cookies: &
     assert_eq!(hub.post("/api/policy/test", test).await.body["rule"], "ask-first");
     assert_eq!(hub.get("/api/agents/pc-1").await.body["trust"], "revoked");
     assert_ne!(hub.get("/api/agents/pc-2").await.body["trust"], "trusted");
+    assert_eq!(hub.get("/api/agents/pc-3").await.body["tunnels"], Value::Null);
     assert_eq!(hub.get("/api/yonexus/clients/client-1").await.body["trust"], "revoked");
     assert_ne!(hub.get("/api/yonexus/clients/client-2").await.body["trust"], "trusted");
     assert_eq!(hub.get("/api/rooms/gone").await.status, 404);
@@ -127,6 +128,9 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
     let session = listed(&hub, "/api/sessions", "sessions", "user", "dora").await.expect("there");
     let removed = signed_in(&hub, "emil", "viewer", json!({})).await;
     let (_revoked, _removed, _other_pc) = (hub.agent("pc-1").await, hub.agent("pc-2").await, hub.agent("pc-3").await);
+    let sonde = crate::sonde::enrolled(&hub, "web-1").await;
+    let joined = hub.post("/api/agents/pc-3/join", json!({ "tunnel": "web-1" })).await;
+    assert_eq!(joined.status, 200, "{joined:?}");
     let (_client, _other) = (hub.live("client-1").await, hub.live("client-2").await);
     let keys: Vec<Value> = (0..3).map(|_| json!({ "key": Key::new().jwk() })).collect();
     for body in [json!({ "name": "lab", "agent_keys": keys }), json!({ "name": "gone" })] {
@@ -186,6 +190,7 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
             json!({}),
         ),
         ("DELETE", "/api/users/{name}/passkeys/{key}", "/api/users/boris/passkeys/key-1".into(), json!({})),
+        ("POST", "/api/agents/{id}/split", "/api/agents/pc-3/split".into(), json!({})),
         ("DELETE", "/api/notices/{id}", channel, json!({})),
         ("DELETE", "/api/rules/{rule}", "/api/rules/chat".into(), json!({})),
         (
@@ -240,7 +245,7 @@ async fn on_a_full_disk_every_withdrawal_is_in_force_and_it_is_stored_when_there
     drop(full);
     hub.until("/readyz", |ready| ready["status"] == "ready").await;
     assert_in_force(&hub, &token, &assistant, &cookies).await;
-    drop((carla, ended, removed));
+    drop((carla, ended, removed, sonde));
     hub.restart(&[]).await;
     assert_in_force(&hub, &token, &assistant, &cookies).await;
     let records = hub.journal("kind=token").await;

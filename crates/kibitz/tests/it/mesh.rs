@@ -465,7 +465,8 @@ fn the_hub_speaks_for_a_participant_of_the_relay_under_the_same_grants() {
         mesh.next += 1;
         let conn = Conn(mesh.next);
         let challenge = [u8::try_from(mesh.next).expect("few"); 32];
-        let arrival = Arrival { challenge, host: "hub".into(), certificate: None, caller: Caller::Stranger };
+        let (host, caller) = ("hub".into(), Caller::Stranger);
+        let arrival = Arrival { challenge, host, certificate: None, network: None, caller };
         mesh.room.open(conn, arrival, at(mesh.now));
         let voice = json!({ "t": "voice", "on": true, "name": name, "token": name }).to_string();
         mesh.room.on_text(conn, &voice, &Checks, at(mesh.now));

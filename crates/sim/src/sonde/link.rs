@@ -56,6 +56,7 @@ fn register<'a>(name: &'a str, token: Option<&'a SecretText>, csr: Option<&'a st
         token,
         csr,
         manifests: &[],
+        machine: None,
     }
 }
 

@@ -62,6 +62,7 @@ fn register() -> RegisterOut<'static> {
         token: None,
         csr: None,
         manifests: &[],
+        machine: None,
     }
 }
 

@@ -130,6 +130,7 @@ pub(super) fn enrol(
         return Ok(EnrolOutcome::OldKey);
     }
     retire_key(tx, num)?;
+    super::joined::forget(tx, agent)?;
     tx.conn
         .prepare_cached("UPDATE agents SET trust = ?2, public_key = ?3, enrolled_at = ?4 WHERE num = ?1")?
         .execute(params![num, Trust::Trusted.name(), public_key, now.millis()])?;
@@ -216,6 +217,7 @@ pub(super) fn set_tags(tx: &mut Tx<'_>, agent: &PeerId, tags: &[String], record:
 pub(super) fn remove(tx: &mut Tx<'_>, agent: &PeerId, record: &Draft) -> Result<bool> {
     let Some((num, snapshot)) = telemetry::marks(tx.conn, agent)? else { return Ok(false) };
     tx.conn.prepare_cached("DELETE FROM agents WHERE num = ?1")?.execute([num])?;
+    super::joined::forget(tx, agent)?;
     // Only lines up to here: an agent of the same name may come tomorrow.
     tx.conn
         .prepare_cached(

@@ -8,8 +8,10 @@ use convoke_core::secret::TokenHash;
 use convoke_core::time::Timestamp;
 
 use super::writer::{SMALL, Tx};
-use super::{SqlStore, agents, sonde};
-use crate::{AgentRow, EnrolOutcome, EnrolToken, Peers, Result, SondeAgentRow, SondeEnrolled, SondeTokenRow};
+use super::{SqlStore, agents, joined, sonde};
+use crate::{
+    AgentRow, EnrolOutcome, EnrolToken, JoinRow, Joining, Peers, Result, SondeAgentRow, SondeEnrolled, SondeTokenRow,
+};
 
 #[async_trait]
 impl Peers for SqlStore {
@@ -71,6 +73,16 @@ impl Peers for SqlStore {
     async fn remove_agent(&self, agent: &PeerId, record: Draft) -> Result<bool> {
         let agent = agent.clone();
         self.queue.withdraw(SMALL, move |tx| agents::remove(tx, &agent, &record)).await
+    }
+
+    async fn joined(&self) -> Result<Vec<JoinRow>> {
+        self.readers.read(joined::all).await
+    }
+
+    async fn put_join(&self, join: JoinRow, record: Draft) -> Result<()> {
+        let parts = join.how == Joining::Apart;
+        let work = move |tx: &mut Tx<'_>| joined::put(tx, &join, &record);
+        if parts { self.queue.withdraw(SMALL, work).await } else { self.queue.run(SMALL, work).await }
     }
 
     async fn sweep(&self) -> Result<()> {

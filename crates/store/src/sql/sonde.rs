@@ -97,6 +97,7 @@ pub(super) fn enrol(
         )?
         .execute(params![agent.id.as_str(), Trust::Trusted.name(), now.millis()])?;
     put(tx, agent)?;
+    super::joined::forget(tx, &agent.id)?;
     tx.conn
         .prepare_cached("UPDATE sonde_tokens SET used_at = ?2, used_by = ?3 WHERE hash = ?1")?
         .execute(params![token.0, now.millis(), agent.id.as_str()])?;

@@ -293,8 +293,18 @@ mod tests {
     }
 
     #[test]
+    fn step_12_adds_what_is_joined_and_keeps_the_clients() {
+        check(
+            12,
+            "INSERT INTO clients (identifier, listed, trust, rotation_until, created_at) VALUES ('c', 1, 'trusted', 9, 1);",
+            "SELECT (SELECT rotation_key IS NULL AND rotation_until = 9 FROM clients) AND count(*) = 1 FROM sqlite_schema
+             WHERE name = 'joined'",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 11, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 12, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

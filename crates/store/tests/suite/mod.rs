@@ -48,7 +48,8 @@ macro_rules! for_backend {
             watching: health_is_known_of_each_moment, the_latest_runs_of_each_runbook_stay, one_snapshot_stands_for_a_step, a_grant_lasts_until_it_lapses_or_ends,
                 a_notice_is_claimed_once_per_channel;
             sonde: a_sonde_agent_survives_a_restart, a_sonde_token_is_used_once_and_in_time,
-                a_sonde_name_has_one_holder, a_removed_sonde_agent_frees_its_name;
+                a_sonde_name_has_one_holder, a_removed_sonde_agent_frees_its_name,
+                two_tunnels_are_joined_until_either_is_another;
             calls: an_idempotency_key_finds_its_first_call, a_waiting_call_survives_a_restart,
                 an_approval_moves_once, a_call_starts_and_ends_once, kept_calls_are_forgotten_in_time,
                 calls_that_nobody_will_end_are_found,

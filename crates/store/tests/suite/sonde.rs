@@ -1,7 +1,7 @@
 use convoke_core::journal::Kind;
 use convoke_core::peer::Trust;
 use convoke_core::secret::{SecretText, TokenHash};
-use convoke_store::{SondeAgentRow, SondeEnrolled, SondeTokenRow, Store};
+use convoke_store::{JoinRow, Joining, SondeAgentRow, SondeEnrolled, SondeTokenRow, Store};
 
 use super::{Backend, at, peer, record, records};
 
@@ -93,4 +93,27 @@ pub(crate) async fn a_removed_sonde_agent_frees_its_name(backend: &impl Backend)
     assert!(store.remove_agent(&peer(A), record(Kind::Trust)).await.expect("removes"));
     assert!(store.sonde_agents().await.expect("reads").is_empty());
     assert_eq!(enrol(&*store, "2", row(B, "web-1", "k2"), 5).await, SondeEnrolled::Done);
+}
+
+pub(crate) async fn two_tunnels_are_joined_until_either_is_another(backend: &impl Backend) {
+    let join = |how, at| JoinRow { tunnel: peer(A), machine: peer("pc"), how, at };
+    let store = backend.open();
+    mint(&*store, "t", None).await;
+    enrol(&*store, "t", row(A, "web-1", "k"), 5).await;
+    super::agents::mint(&*store, "pc", "m", true).await;
+    store.put_join(join(Joining::Proven, at(6)), record(Kind::Trust)).await.expect("joins");
+    store.put_join(join(Joining::Apart, at(7)), record(Kind::Trust)).await.expect("parts");
+    store.close().await.expect("closes");
+    let store = backend.open();
+    assert_eq!(store.joined().await.expect("reads"), [join(Joining::Apart, at(7))]);
+    // The machine binds another key, the other agent enrols anew, and one goes.
+    super::agents::enrol(&*store, "pc", "m", 1, 8).await;
+    assert_eq!(store.joined().await.expect("reads"), []);
+    store.put_join(join(Joining::Admin, at(9)), record(Kind::Trust)).await.expect("joins");
+    mint(&*store, "u", None).await;
+    enrol(&*store, "u", row(A, "web-1", "k2"), 10).await;
+    assert_eq!(store.joined().await.expect("reads"), []);
+    store.put_join(join(Joining::Admin, at(11)), record(Kind::Trust)).await.expect("joins");
+    assert!(store.remove_agent(&peer("pc"), record(Kind::Trust)).await.expect("removes"));
+    assert_eq!(store.joined().await.expect("reads"), []);
 }

@@ -13,7 +13,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::kenny::{downloads, files, probes};
+use crate::{joined, sonde};
 use convoke_gate::agents::Agent;
+use convoke_gate::calls::adapter::offline;
 use convoke_gate::calls::{Adapter, Outgoing};
 use convoke_gate::hub::Hub;
 
@@ -65,7 +67,7 @@ impl Adapter for KennyAdapter {
 
     fn check_possible(&self, hub: &Hub, target: &Agent, tool: &str, args: &Value) -> Result<(), String> {
         if probes::is_probe(tool) {
-            return Wires::of(hub).sonde.check_known(&target.id, tool);
+            return joined::check_known(&Wires::of(hub), target, tool);
         }
         if is_file_tool(tool) {
             return Ok(());
@@ -83,7 +85,7 @@ impl Adapter for KennyAdapter {
     }
 
     fn effect(&self, hub: &Hub, target: &Agent, tool: &str) -> Effect {
-        if probes::is_probe(tool) { Wires::of(hub).sonde.effect_of(&target.id, tool) } else { tools::effect_of(tool) }
+        if probes::is_probe(tool) { joined::effect_of(&Wires::of(hub), target, tool) } else { tools::effect_of(tool) }
     }
 
     fn least_timeout(&self, tool: &str) -> Duration {
@@ -97,14 +99,22 @@ impl Adapter for KennyAdapter {
         tools::guard_surfaces(tool, args)
     }
 
-    fn contents(&self, _: &Hub, _: &Agent, tool: &str, args: &Value) -> Vec<String> {
+    fn contents(&self, hub: &Hub, target: &Agent, tool: &str, args: &Value) -> Vec<String> {
+        // Its own tunnel checks what probes read; of its second tunnel only ours does.
+        if probes::is_probe(tool) {
+            let second = joined::second(&Wires::of(hub), target);
+            return second.map(|second| sonde::adapter::contents(Some(&second), args)).unwrap_or_default();
+        }
         tools::contents(tool, args).into_iter().map(str::to_owned).collect()
     }
 
     /// An agent runs what `agent_update` names, as its own user: a caller must not choose the address. Neither may they
     /// choose where files go to and come from.
-    fn restriction(&self, hub: &Hub, _: &Agent, tool: &str, args: &Value) -> Option<Hit> {
+    fn restriction(&self, hub: &Hub, target: &Agent, tool: &str, args: &Value) -> Option<Hit> {
         let hub = &Wires::of(hub);
+        if probes::is_probe(tool) {
+            return joined::restriction(hub, target);
+        }
         let address = args.get("url").and_then(Value::as_str);
         let (rule, reason) = match tool {
             "agent_update" if address.and_then(|address| downloads::read(hub, address)).is_none() => {
@@ -116,6 +126,11 @@ impl Adapter for KennyAdapter {
             _ => return None,
         };
         Some(Hit { rule: rule.into(), reason: reason.into(), builtin: true })
+    }
+
+    fn check_online(&self, hub: &Hub, target: &Agent, tool: &str) -> Result<(), Failure> {
+        let is_routed = || probes::is_probe(tool) && joined::route(&Wires::of(hub), target, tool).is_some();
+        if target.state().is_online() || is_routed() { Ok(()) } else { Err(offline(target)) }
     }
 
     /// What was copied.

@@ -145,6 +145,7 @@ pub async fn enrol(
     match outcome {
         EnrolOutcome::Bound => {
             let agent = hub.agents.find_or_add(&peer);
+            hub.agents.part(&agent);
             let outdated = {
                 let mut state = agent.state();
                 state.trust = Trust::Trusted;

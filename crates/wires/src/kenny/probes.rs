@@ -14,9 +14,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::oneshot;
 
 use crate::Wires;
+use crate::joined::route;
 use crate::sonde::ask;
 use convoke_core::call::code;
-use convoke_gate::agents::Agent;
+use convoke_gate::agents::{Agent, AgentState};
 use convoke_gate::calls::Outgoing;
 use convoke_gate::clock;
 use convoke_gate::link::{Answer, Command, Failure, Link, Request};
@@ -34,7 +35,8 @@ pub(super) fn check(target: &Agent, tool: &str) -> Result<(), String> {
     if [PROBE_LIST, PROBE_RUN].contains(&tool) {
         return Err(format!("`{tool}` is the hub's own; ask for a probe by its name, as in system.disk.usage"));
     }
-    if is_probe(tool) && !target.state().has_feature(FEATURE_PROBES) {
+    let has = |state: &AgentState| state.has_feature(FEATURE_PROBES) || state.tunnel().is_some();
+    if is_probe(tool) && !has(&target.state()) {
         return Err(format!("agent {} answers no probes; its program is another one, or too old", target.id));
     }
     Ok(())
@@ -47,6 +49,10 @@ pub(super) fn surfaces(args: &Value) -> Vec<Surface<'_>> {
 
 /// Sends a probe, or takes its answer from the cache.
 pub(super) async fn send(hub: &Wires, call: &Outgoing<'_>) -> Answer {
+    if let Some(tunnel) = route(hub, call.target, &call.call.tool) {
+        let over = Outgoing { target: &tunnel, ..*call };
+        return ask::cached(hub, call, |left| over.through_link(hub, left)).await;
+    }
     ask::cached(hub, call, async |left: Duration| {
         let params: &RawValue = call.args;
         let wrapped = Wrapped { probe: &call.call.tool, params, timeout_s: left.as_secs_f64() };

@@ -79,7 +79,7 @@ impl Adapter for RoomAdapter {
         rules.iter().filter(|rule| rule.agents.is_some() || rule.tools.is_some()).cloned().collect()
     }
 
-    fn check_online(&self, _: &Agent) -> Result<(), Failure> {
+    fn check_online(&self, _: &Hub, _: &Agent, _: &str) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use convoke_core::guard::{Hit, Surface};
 use serde_json::Value;
 
 use super::ask;
+use super::registry::SondeAgent;
 use convoke_gate::agents::Agent;
 use convoke_gate::calls::{Adapter, Outgoing};
 use convoke_gate::hub::Hub;
@@ -78,25 +79,35 @@ impl Adapter for SondeAdapter {
     /// Agents of ours read logs only in folders that their owner allows. Others open what they are told.
     fn contents(&self, hub: &Hub, target: &Agent, _: &str, args: &Value) -> Vec<String> {
         let sonde = Wires::of(hub).sonde.registry.find(&target.id);
-        match sonde.is_some_and(|sonde| sonde.checks_paths()) {
-            true => Vec::new(),
-            false => paths(args).into_iter().map(str::to_owned).collect(),
-        }
+        contents(sonde.as_deref(), args)
     }
 
     fn restriction(&self, hub: &Hub, target: &Agent, _: &str, _: &Value) -> Option<Hit> {
         let hub = &Wires::of(hub);
-        let changed = hub.sonde.registry.find(&target.id).is_some_and(|sonde| sonde.state().facts.changed.is_some());
-        (changed && hub.settings.sonde.changed_agents == ChangedAgents::Restrict).then(|| Hit {
-            rule: CHANGED_AGENTS.into(),
-            builtin: true,
-            reason: "the agent's attestation changed; it gets no probes until an operator accepts the change".into(),
-        })
+        hub.sonde.registry.find(&target.id).and_then(|sonde| changed(hub, &sonde))
     }
 
     async fn send(&self, hub: &Hub, call: &Outgoing<'_>) -> Answer {
         let hub = &Wires::of(hub);
         ask::cached(hub, call, |left| call.through_link(hub, left)).await
+    }
+}
+
+/// Why a changed agent is not asked, if it is not.
+pub fn changed(hub: &Wires, sonde: &SondeAgent) -> Option<Hit> {
+    let is_changed = sonde.state().facts.changed.is_some();
+    (is_changed && hub.settings.sonde.changed_agents == ChangedAgents::Restrict).then(|| Hit {
+        rule: CHANGED_AGENTS.into(),
+        builtin: true,
+        reason: "the agent's attestation changed; it gets no probes until an operator accepts the change".into(),
+    })
+}
+
+/// The files that a probe shows: of an agent that checks them itself, none that the hub must look at.
+pub fn contents(sonde: Option<&SondeAgent>, args: &Value) -> Vec<String> {
+    match sonde.is_some_and(SondeAgent::checks_paths) {
+        true => Vec::new(),
+        false => paths(args).into_iter().map(str::to_owned).collect(),
     }
 }
 

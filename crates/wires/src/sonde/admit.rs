@@ -26,6 +26,7 @@ use super::change::{self, NotChanged};
 use super::registry::{Facts, SondeAgent};
 use super::{Arrival, Credential};
 use crate::Wires;
+use crate::joined;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::clock;
 use convoke_gate::settings::ChangedAgents;
@@ -49,10 +50,13 @@ pub(super) async fn admit(hub: &Wires, arrival: &Arrival, registration: Registra
         (None, Credential::Token(token)) => Some(*token),
         (None, _) => None,
     };
-    let (sonde, mut ack) = match token {
-        Some(token) => enrol(hub, arrival, &register, &token, (&payload, &signature)).await?,
+    let (sonde, mut ack) = match &token {
+        Some(token) => enrol(hub, arrival, &register, token, (&payload, &signature)).await?,
         None => return_of(hub, arrival, &register, &payload, &signature).await?,
     };
+    if let (None, Some(proof)) = (&token, &register.machine) {
+        joined::prove(hub, &sonde, proof).await;
+    }
     let (verifier, names_requests, flagged) = {
         let state = sonde.state();
         let verifier = state.verifier.clone().map(|key| key as Arc<dyn Verifier>);
@@ -237,6 +241,7 @@ async fn enrol(
     hub.sonde.registry.token_used(token, now, &id);
     let sonde = hub.sonde.registry.put(row);
     let agent = hub.agents.find_or_add(&id);
+    hub.agents.part(&agent);
     {
         let mut state = agent.state();
         state.trust = Trust::Trusted;

@@ -19,6 +19,7 @@ use super::cache::{Asked, Question};
 use super::live::{PROBE_ERROR, PROBE_TIMEOUT, PROBE_UNAUTHORIZED};
 use super::registry::SondeAgent;
 use crate::Wires;
+use crate::joined::{is_reached, prober, probers};
 use convoke_doors::keeper::record_refusal;
 use convoke_gate::agents::Agent;
 use convoke_gate::answers::AnswerText;
@@ -230,10 +231,10 @@ pub enum AskError {
 /// The agent that a caller means, if it is within their reach. Out of a narrowed token's reach is the same as not there:
 /// such a token must not learn which other agents exist.
 pub async fn find(hub: &Wires, caller: &Caller, name: &str) -> Result<(Arc<SondeAgent>, Arc<Agent>), AskError> {
-    let can = |agent: &Agent| hub.sonde.registry.find(&agent.id).is_some();
+    let can = |agent: &Agent| prober(hub, &agent.id).is_some();
     match resolve(&hub.agents, caller, name, resolve::By::Name, can) {
         Ok(agent) => {
-            let sonde = hub.sonde.registry.find(&agent.id);
+            let sonde = prober(hub, &agent.id);
             sonde.map(|sonde| (sonde, agent)).ok_or_else(|| not_found(name))
         }
         Err(Unresolved::Several { ids, count }) => {
@@ -260,7 +261,7 @@ fn not_found(name: &str) -> AskError {
 pub fn check_admit(hub: &Wires, caller: &Caller, name: Option<&str>) -> Result<(), Missing> {
     let holder = name.and_then(|name| hub.sonde.registry.of_name(name));
     match narrowed(caller) {
-        Some(missing) if !holder.is_some_and(|holder| reaches(hub, caller, &holder)) => Err(missing),
+        Some(missing) if !holder.is_some_and(|holder| is_reached(hub, caller, &holder)) => Err(missing),
         _ => Ok(()),
     }
 }
@@ -272,16 +273,10 @@ fn narrowed(caller: &Caller) -> Option<Missing> {
     which.into_iter().find(|(narrows, _)| *narrows).map(|(_, scope)| Missing::Scope(scope))
 }
 
-/// Whether an agent is within a caller's reach.
-pub(super) fn reaches(hub: &Wires, caller: &Caller, sonde: &SondeAgent) -> bool {
-    let tags = hub.agents.find(sonde.id.as_str()).map(|a| Arc::clone(&a.state().tags)).unwrap_or_default();
-    caller.token.grant.scopes.reaches(sonde.id.as_str(), &tags)
-}
-
 /// The one agent that can be meant when none is named: it has these packs.
 pub fn only_one(hub: &Wires, caller: &Caller, packs: &[&str]) -> Result<Arc<SondeAgent>, AskError> {
-    let can = |agent: &Arc<SondeAgent>| packs.iter().all(|pack| agent.has_pack(pack)) && reaches(hub, caller, agent);
-    let mut all: Vec<_> = hub.sonde.registry.list().into_iter().filter(can).collect();
+    let can = |agent: &Arc<SondeAgent>| packs.iter().all(|pack| agent.has_pack(pack));
+    let mut all: Vec<_> = probers(hub, caller).into_iter().filter(can).collect();
     let what = match packs {
         [one] => format!("the pack '{}'", clip(one)),
         _ => format!("the packs {}", packs.join(", ")),

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use super::ask::{self, AskError, ProbeAsk};
 use super::registry::SondeAgent;
 use crate::Wires;
+use crate::joined::probers;
 use convoke_gate::calls::{self, CancelUnlessDone, PlaceError};
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
@@ -63,8 +64,7 @@ pub async fn all(hub: &Wires, caller: &Caller) -> Vec<Known> {
         Known::Bad { .. } => None,
     };
     let mut seen: HashSet<String> = all.iter().filter_map(category).collect();
-    let agents = hub.sonde.registry.list().into_iter().filter(|agent| ask::reaches(hub, caller, agent));
-    for (pack, runbook) in agents.flat_map(|agent| brought(&agent)) {
+    for (pack, runbook) in probers(hub, caller).into_iter().flat_map(|agent| brought(&agent)) {
         if seen.insert(runbook.category.clone()) {
             all.push(Known::Good { from: format!("pack {pack}"), runbook: Box::new(runbook) });
         }
@@ -212,7 +212,7 @@ pub async fn diagnose<'a>(
     // Two agents may mean different things by one category: what is run is what the agent itself brought.
     let candidates = match agent {
         Whom::Named(name) | Whom::Chosen(name) => vec![ask::find(hub, caller, name).await?.0],
-        Whom::Anyone => hub.sonde.registry.list().into_iter().filter(|a| ask::reaches(hub, caller, a)).collect(),
+        Whom::Anyone => probers(hub, caller),
     };
     let having = |sonde: Arc<SondeAgent>| {
         let (_, runbook) = brought(&sonde).into_iter().find(|(_, runbook)| runbook.category == category)?;

@@ -11,6 +11,7 @@ use super::ask::{self, AskError};
 use super::diagnose::{self, Known};
 use super::registry::SondeAgent;
 use crate::Wires;
+use crate::joined::probers;
 use convoke_gate::clock;
 use convoke_gate::operators::Caller;
 
@@ -26,13 +27,13 @@ fn within(hub: &Wires, caller: &Caller, tags: &[String]) -> Vec<Arc<SondeAgent>>
             let tag = tag.trim_start_matches('#');
             hub.agents.find(agent.id.as_str()).is_some_and(|a| a.state().tags.iter().any(|t| t == tag))
         };
-        ask::reaches(hub, caller, agent) && tags.iter().all(has)
+        tags.iter().all(has)
     };
-    hub.sonde.registry.list().into_iter().filter(wanted).collect()
+    probers(hub, caller).into_iter().filter(wanted).collect()
 }
 
 fn is_online(hub: &Wires, agent: &SondeAgent) -> bool {
-    hub.agents.find(agent.id.as_str()).is_some_and(|a| a.state().is_online())
+    hub.agents.find(agent.id.as_str()).is_some_and(|a| a.state().is_there())
 }
 
 /// One agent, as Sonde shows it.
@@ -40,7 +41,7 @@ pub fn agent(hub: &Wires, sonde: &SondeAgent) -> Value {
     let (online, last_seen, tags) = match hub.agents.find(sonde.id.as_str()) {
         Some(agent) => {
             let state = agent.state();
-            (state.is_online(), state.last_seen(), state.tags.to_vec())
+            (state.is_there(), state.last_seen(), state.tags.to_vec())
         }
         None => (false, None, Vec::new()),
     };

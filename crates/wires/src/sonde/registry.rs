@@ -29,7 +29,7 @@ pub struct SondeAgent {
     pub wire_id: String,
     /// Its name.
     pub name: String,
-    state: Mutex<SondeState>,
+    state: Arc<Mutex<SondeState>>,
 }
 
 /// What changes about it.
@@ -99,6 +99,12 @@ impl SondeAgent {
     /// Its state. Never held across an await.
     pub fn state(&self) -> MutexGuard<'_, SondeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same in the name of a machine whose second tunnel it is.
+    pub fn standing_for(&self, machine: &PeerId) -> Self {
+        let name = machine.as_str().to_owned();
+        Self { id: machine.clone(), wire_id: name.clone(), name, state: Arc::clone(&self.state) }
     }
 
     /// What it is called in the hub's own sentences: its name, if that is one word, and its id otherwise. An agent chooses
@@ -242,13 +248,13 @@ impl Registry {
             wire_id,
             id: row.id,
             name: row.name,
-            state: Mutex::new(SondeState {
+            state: Arc::new(Mutex::new(SondeState {
                 key_hash: Some(row.key_hash),
                 fingerprint: row.cert_fingerprint,
                 verifier: key.map(AgentKey::new),
                 own_key: row.own_key,
                 facts,
-            }),
+            })),
         });
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.forget(&agent.id);
@@ -272,7 +278,7 @@ impl Registry {
         facts.version.clone_from(&about.version);
         let state = SondeState { key_hash: None, fingerprint: None, verifier: None, own_key: false, facts };
         let name = id.as_str().to_owned();
-        let agent = SondeAgent { wire_id: name.clone(), id: id.clone(), name, state: Mutex::new(state) };
+        let agent = SondeAgent { wire_id: name.clone(), id: id.clone(), name, state: Arc::new(Mutex::new(state)) };
         self.known.write().unwrap_or_else(PoisonError::into_inner).by_id.insert(id.clone(), Arc::new(agent));
     }
 

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::Wires;
+use crate::joined;
 use crate::sonde::ask::{self, AskError, ProbeAsk};
 use crate::sonde::change::{self, NotChanged};
 use crate::sonde::diagnose::{self, Known};
@@ -307,7 +308,8 @@ pub async fn accept(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<Value>, ApiError> {
     let agent = convoke_doors::agents::in_reach(&hub, &caller, &id).await?;
-    let Some(sonde) = hub.sonde.registry.find(&agent.id) else {
+    let second = joined::second(&hub, &agent);
+    let Some(sonde) = second.or_else(|| hub.sonde.registry.find(&agent.id)) else {
         return Err(ApiError::bad_request("only Sonde agents have attestation"));
     };
     let accepted = change::facts(&hub, &sonde, |facts| {

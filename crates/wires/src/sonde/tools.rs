@@ -20,6 +20,7 @@ use super::ask::{self, AskError, ProbeAsk};
 use super::diagnose::{self, Whom};
 use super::overview;
 use crate::Wires;
+use crate::joined::prober;
 use crate::kenny::tools::offered::Offered;
 use convoke_doors::ApiError;
 use convoke_gate::calls::Ask;
@@ -96,7 +97,7 @@ fn check(grant: &Grant) -> Result<(), Missing> {
 /// The machine that is selected, if it answers probes. One that does not says nothing about which is meant.
 fn chosen(hub: &Wires, asker: &McpCaller) -> Option<PeerId> {
     let selected = Sessions::of(hub).selected(asker.session.as_deref(), asker.caller.token.id);
-    selected.filter(|id| hub.sonde.registry.find(id).is_some())
+    selected.filter(|id| prober(hub, id).is_some())
 }
 
 /// Why nobody can be asked for a probe.

@@ -65,7 +65,7 @@ impl Adapter for YonexusAdapter {
         clients.filter_map(|client| client.state().record.paired_at).max()
     }
 
-    fn check_online(&self, _: &Agent) -> Result<(), Failure> {
+    fn check_online(&self, _: &Hub, _: &Agent, _: &str) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -23,7 +23,7 @@ use convoke_gate::agents::Agent;
 use convoke_gate::calls::{self, CancelUnlessDone, Placed};
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
-use convoke_gate::resolve::{By, Unresolved, resolve};
+use convoke_gate::resolve::{By, Unresolved, is_shown, resolve};
 use convoke_mcp::Sessions;
 use convoke_mcp::call::{Wanted, outcome, place, refusal, seconds};
 use convoke_mcp::render::{self, Outcome};
@@ -321,10 +321,7 @@ impl Asked {
 
 fn tagged(hub: &Hub, asker: &McpCaller, tag: &str) -> BTreeSet<String> {
     let scopes = &asker.caller.token.grant.scopes;
-    let wanted = |agent: &Arc<Agent>| {
-        let state = agent.state();
-        state.tags.iter().any(|t| t == tag) && scopes.reaches(agent.id.as_str(), &state.tags)
-    };
+    let wanted = |agent: &Arc<Agent>| agent.state().tags.iter().any(|t| t == tag) && is_shown(scopes, agent);
     hub.agents.list(None).iter().filter(|a| wanted(a)).map(|a| a.id.as_str().to_owned()).collect()
 }
 

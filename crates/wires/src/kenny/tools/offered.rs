@@ -8,6 +8,7 @@ use convoke_core::peer::Trust;
 use convoke_gate::agents::AgentState;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
+use convoke_gate::resolve::is_shown;
 use convoke_kenny::tools::{FEATURE_PROBES, Offers, TOOLS};
 
 /// What the machines within reach have.
@@ -23,10 +24,10 @@ impl Offered {
     pub(crate) fn to(hub: &Hub, caller: &Caller) -> Self {
         let mut offered = Self::default();
         let scopes = &caller.token.grant.scopes;
-        for agent in hub.agents.list(None).iter() {
+        for agent in hub.agents.list(None).iter().filter(|agent| is_shown(scopes, agent)) {
             let state = agent.state();
             let is_machine = [Protocol::Kenny, Protocol::Sonde].contains(&agent.id.protocol());
-            if !is_machine || state.trust != Trust::Trusted || !scopes.reaches(agent.id.as_str(), &state.tags) {
+            if !is_machine || state.trust != Trust::Trusted {
                 continue;
             }
             let tools = offered.tools.get_or_insert_default();
@@ -34,7 +35,7 @@ impl Offered {
                 offered.probes = true;
                 continue;
             }
-            offered.probes |= state.has_feature(FEATURE_PROBES);
+            offered.probes |= state.has_feature(FEATURE_PROBES) || state.tunnel().is_some();
             if tools.len() < TOOLS.len() {
                 let machine = about(&state);
                 tools.extend(TOOLS.iter().filter(|tool| tool.is_offered_by(machine)).map(|tool| tool.name));
