@@ -124,8 +124,14 @@ impl Tool {
     }
 
     /// Whether a machine of this system, with an agent of this version, can have the tool. What is not known of it speaks for
-    /// it, and so does an agent of ours, which has tools that its version does not say.
-    pub fn check_machine(&self, os: Os, version: Option<ProtocolVersion>, is_ours: bool) -> Result<(), String> {
+    /// it, and so does an agent of ours, which has tools that its version does not say. `has_shell`: it announced `shell_exec`.
+    pub fn check_machine(
+        &self,
+        os: Os,
+        version: Option<ProtocolVersion>,
+        is_ours: bool,
+        has_shell: bool,
+    ) -> Result<(), String> {
         let name = self.name;
         let is_windows_only = name.starts_with("winget_") || ["remotehelp_start", "remotehelp_stop"].contains(&name);
         match os {
@@ -136,7 +142,7 @@ impl Tool {
                 return Err("`powershell_exec` is not available on this system; use `shell_exec`".to_owned());
             }
             Os::Linux | Os::Macos
-                if name == "shell_exec" && !is_ours && version.is_some_and(|v| v < ProtocolVersion::V0_14) =>
+                if name == "shell_exec" && !has_shell && version.is_some_and(|v| v < ProtocolVersion::V0_14) =>
             {
                 return Err(
                     "`shell_exec` is not available at agents before protocol 0.14; use `powershell_exec`, which \
@@ -150,7 +156,7 @@ impl Tool {
             _ => {}
         }
         match version {
-            Some(has) if has < self.since && !is_ours => {
+            Some(has) if has < self.since && !is_ours && !(has_shell && name == "shell_exec") => {
                 Err(format!("`{name}` needs an agent of protocol {} or newer; this one speaks {has}", self.since))
             }
             _ => Ok(()),
@@ -347,7 +353,8 @@ mod tests {
     #[test]
     fn a_tool_that_a_machine_cannot_have_is_told_with_the_right_one() {
         let check = |tool: &str, os: Os, version: &str, is_ours: bool, expect: Option<&str>| {
-            let told = find(tool).expect("in the catalogue").check_machine(os, version.parse().ok(), is_ours).err();
+            let told =
+                find(tool).expect("in the catalogue").check_machine(os, version.parse().ok(), is_ours, is_ours).err();
             let fits = match (&told, expect) {
                 (None, None) => true,
                 (Some(told), Some(part)) => told.contains(part),

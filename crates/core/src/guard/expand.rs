@@ -54,11 +54,29 @@ static NARROWS_NOTHING: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant pattern, compiled by a test")
 });
 
+/// What a shell asks for at run time, and the text tells all the same: where a program is, and what is above a home.
+static KNOWN_ANSWERS: LazyLock<[(Regex, &str); 4]> = LazyLock::new(|| {
+    let pattern = |text| Regex::new(text).expect("a constant pattern, compiled by a test");
+    [
+        (pattern(r"\$\([ \t]*(?:which|command[ \t]+-v|type[ \t]+-[pP])[ \t]+([\w./+-]+)[ \t]*\)"), "$1"),
+        (pattern(r"`[ \t]*(?:which|command[ \t]+-v|type[ \t]+-[pP])[ \t]+([\w./+-]+)[ \t]*`"), "$1"),
+        (pattern(r"(?:\$HOME|\$\{HOME\}|~)(?:/+\.\.){2,}"), "/"),
+        (pattern(r"(?:\$HOME|\$\{HOME\}|~)/+\.\.($|[\s;|&)}/])"), "/home$1"),
+    ]
+});
+
 /// The text with its words expanded, unless that is the same text.
 pub(super) fn expanded(text: &str) -> Option<String> {
     let mut out = Cow::Borrowed(text);
     if let Some(filled) = variables::filled(text) {
         out = filled.into();
+    }
+    if out.contains(['$', '`', '~']) {
+        for (pattern, becomes) in KNOWN_ANSWERS.iter() {
+            if pattern.is_match(&out) {
+                out = pattern.replace_all(&out, *becomes).into_owned().into();
+            }
+        }
     }
     if out.contains('{') {
         if calls_only_itself(&out) {
@@ -332,7 +350,15 @@ mod tests {
         becomes("cat /etc/./shadow", "cat /etc/shadow");
         becomes("ls --in=/a/b/../../c", "ls --in=/c");
         becomes("ls a/.. ../b a/../../b", "ls . ../b ../b");
-        becomes("rm ~/.. $HOME/../x ./y ... a/...", "rm ~/.. $HOME/../x ./y ... a/...");
+        becomes("rm ./y ... a/...", "rm ./y ... a/...");
+        // What is above a home is known well enough.
+        becomes("rm ~/.. $HOME/../x ${HOME}/../../etc", "rm /home /home/x /etc");
+    }
+
+    #[test]
+    fn a_program_that_is_looked_up_is_that_program() {
+        becomes("$(which rm) -r x; `command -v ls`; $( type -p cp )", "rm -r x; ls; cp");
+        becomes("echo $(which) $(date) `which rm ls`", "echo $(which) $(date) `which rm ls`");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::doors::fill;
 use crate::people::{Browser, PASSWORD, add_user};
 use crate::sonde;
-use crate::support::{TOKEN, TestHub, key_of};
+use crate::support::{TOKEN, TestAgent, TestHub, key_of};
 
 /// Whatever this address may do wrong, it has done, at every door.
 async fn exhaust(hub: &TestHub) {
@@ -227,6 +227,16 @@ async fn nobody_is_asked_about_what_cannot_be_done() {
     }
     let fits = hub.post("/api/agents/pc/call", json!({ "tool": "fs_list", "args": { "path": "/" } })).await;
     assert_eq!(fits.status, 202, "{fits:?}");
+    // An agent of the contract's version on Linux runs commands under another name, at whatever door it is called.
+    let mut old = TestAgent::open(&hub, "old", hub.enrol("old").await).await;
+    old.handshake_with(r#""features":["shell_exec"]"#, r#""features":[]"#).await.expect("let in");
+    hub.until("/api/agents/old", |agent| agent["online"] == true).await;
+    let shell = json!({ "tool": "shell_exec", "args": { "command": "uptime" } });
+    let reply = hub.post("/api/agents/old/call", shell).await;
+    assert!(reply.status == 400 && reply.body.to_string().contains("use `powershell_exec`"), "{reply:?}");
+    let client = crate::mcp::client::Mcp::stateless(&hub, TOKEN);
+    let answer = client.call("shell_exec", json!({ "agent": "old", "command": "uptime" })).await;
+    assert!(answer.text().contains("use `powershell_exec`"), "{answer:?}");
 }
 
 #[tokio::test]

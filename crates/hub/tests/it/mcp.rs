@@ -2,7 +2,7 @@
 
 mod answers;
 mod approvals;
-mod client;
+pub mod client;
 mod doors;
 mod hostile;
 mod limits;

@@ -45,8 +45,7 @@ async fn an_agent_that_heeds_it_is_told_where_a_viewer_may_read() {
     drop(hub.agent("pc").await);
     for (features, heeds) in [(r#""features":["below"]"#, true), (r#""features":[]"#, false)] {
         let mut agent = TestAgent::open(&hub, "pc", key_of("pc")).await;
-        let theirs = format!(r#""meta":{{{features},"#);
-        agent.handshake_with(r#""meta":{"#, &theirs).await.expect("is let in");
+        agent.handshake_with(r#""features":["shell_exec"]"#, features).await.expect("is let in");
         for (token, limited) in [(&viewer, heeds), (&operator, false)] {
             let asked = call(&hub, token, "fs_read", json!({ "path": "/var/log/x" }));
             let (reply, below) = tokio::join!(asked, async {

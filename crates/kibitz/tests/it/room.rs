@@ -358,7 +358,7 @@ fn guests_from_where_one_was_kicked_wait_for_an_hour() {
     stage.settle();
     assert_eq!(stage.closed.get(&neighbour), None, "who is in stays in");
     let (again, other) = (from(&mut stage, 1), from(&mut stage, 2));
-    assert_eq!(stage.last(again), json!({ "t": "lobby", "state": "waiting" }));
+    assert_eq!(stage.last(again), json!({ "t": "lobby", "status": "waiting" }));
     assert!(!stage.frames(other, "id").is_empty(), "from elsewhere nobody waits");
     stage.room.set_lobby(false, at(0));
     stage.settle();

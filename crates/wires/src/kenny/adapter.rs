@@ -76,12 +76,13 @@ impl Adapter for KennyAdapter {
             return Err(format!("`{tool}` is not a tool of kenny agents; {}", instead(tool)));
         };
         tools::validate_args(tool, args)?;
-        let (os, version, is_ours) = {
+        let (os, version, is_ours, has_shell) = {
             let state = target.state();
             let version = state.protocol_version.as_deref().and_then(|text| text.parse::<ProtocolVersion>().ok());
-            (state.os, version, state.has_feature(FEATURE_POSIX) || state.has_feature("shell_exec"))
+            let is_ours = state.has_feature(FEATURE_POSIX);
+            (state.os, version, is_ours, is_ours || state.has_feature("shell_exec"))
         };
-        known.check_machine(os, version, is_ours).map_err(|why| format!("agent {}: {why}", target.id))
+        known.check_machine(os, version, is_ours, has_shell).map_err(|why| format!("agent {}: {why}", target.id))
     }
 
     fn effect(&self, hub: &Hub, target: &Agent, tool: &str) -> Effect {
