@@ -174,6 +174,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{id}/join": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a Sonde agent the second tunnel of a machine: from then on they are one. */
+        post: operations["post_api_agents_id_join"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{id}/revoke": {
         parameters: {
             query?: never;
@@ -236,6 +253,23 @@ export interface paths {
         get: operations["get_api_agents_id_snapshots"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{id}/split": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Part a machine from its second tunnel: from then on they are two, whatever is proved. */
+        post: operations["post_api_agents_id_split"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1653,7 +1687,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Allow a client to bind a new key within an hour, with a proof of its secret. */
+        /** Allow a client to bind a new key within an hour, with a proof of its secret: the one that is named, or else any. */
         post: operations["post_api_yonexus_clients_identifier_rotate_key"];
         delete?: never;
         options?: never;
@@ -1779,6 +1813,13 @@ export interface components {
             tags: string[];
             /** @description `unpaired`, `pending`, `trusted`, `revoked`. */
             trust: components["schemas"]["Trust"];
+            /** @description Other agents that are the same machine: tunnels of other protocols. */
+            tunnels?: components["schemas"]["Tunnel"][];
+        };
+        /** @description Which agent is a machine's second tunnel. */
+        AgentJoin: {
+            /** @description A Sonde agent, by its id or a name that only one has. */
+            tunnel: string;
         };
         /** @description An agent key that a room knows. */
         AgentKeyView: {
@@ -2058,6 +2099,8 @@ export interface components {
             paired_at?: components["schemas"]["Time"] | null;
             /** @description Why its trust was reset, until it pairs again: `nonce_collision` or `rate_limited`. */
             reset?: string | null;
+            /** @description The fingerprint of the only key that it may bind, if the operator named one. */
+            rotation_fingerprint?: string | null;
             rotation_until?: components["schemas"]["Time"] | null;
             /** @description The same in the protocol's words: `unpaired`, `pending`, `paired`, `revoked`. */
             state: string;
@@ -2729,7 +2772,7 @@ export interface components {
             effect: components["schemas"]["Effect"];
             /** @description Why it is refused. */
             reason?: string | null;
-            /** @description The rule that decides. */
+            /** @description The rule that decides; `grant:<id>` where a time-boxed grant stands in for a person's yes. */
             rule?: string | null;
             /** @description It takes a second person's yes. */
             second_person?: boolean;
@@ -2888,6 +2931,11 @@ export interface components {
             relay: string;
             /** @description `relay`. */
             transport: string;
+        };
+        /** @description Which key a client may bind. */
+        RotateKey: {
+            /** @description Its new public key: base64, or PEM. Without one, whoever has the client's secret may bind any. */
+            public_key?: string | null;
         };
         /** @description A rule: which messages, and their target. */
         Rule: {
@@ -3263,6 +3311,17 @@ export interface components {
         };
         /** @enum {string} */
         Trust: "unpaired" | "pending" | "trusted" | "revoked";
+        /** @description A second tunnel of a machine. */
+        Tunnel: {
+            /** @description `proven` by the machine's key, or joined by an `admin`. */
+            how: string;
+            /** @description Its id. */
+            id: string;
+            /** @description The name it enrolled with. */
+            name?: string | null;
+            /** @description Whether it is online. */
+            online: boolean;
+        };
         /** @description The result of offering an update. */
         UpdateReply: components["schemas"]["CallReply"] & {
             /** @description Whether the agent accepted it. */
@@ -4590,6 +4649,122 @@ export interface operations {
             };
         };
     };
+    post_api_agents_id_join: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentJoin"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agent"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It conflicts with the present state. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     post_api_agents_id_revoke: {
         parameters: {
             query?: never;
@@ -4904,6 +5079,100 @@ export interface operations {
             };
             /** @description It does not exist, or is outside the token's scopes. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    post_api_agents_id_split: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agent"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It conflicts with the present state. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14299,7 +14568,12 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        /** @description May be absent. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RotateKey"];
+            };
+        };
         responses: {
             /** @description As asked. */
             200: {
@@ -14346,8 +14620,26 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description It conflicts with the present state. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
