@@ -7,14 +7,13 @@ fn a_command_ends_here_as_it_ended_there() {
     let hub = Hub::start();
     let agent = Agent::join(&hub, "pc-1");
     let done = hub.run(&["exec", "pc-1", "--", "echo", "a b"]).code(3).notes("a warning");
-    // The agent of the tests has no `shell_exec` among its features: it runs scripts.
-    assert_eq!(agent.asked().1["script"], "echo 'a b'");
+    assert_eq!(agent.asked().1["command"], "echo 'a b'");
     assert_eq!(done.stdout, "ran echo 'a b'\n", "nothing but the command's own output");
     hub.run(&["exec", "pc-1", "--", "exit 0"]).code(3);
     let json = hub.run(&["--json", "exec", "pc-1", "--", "uptime"]).code(3).json();
     assert_eq!(json["result"]["exit_code"], 3);
 
-    hub.run(&["calls", "list"]).ok().says("powershell_exec").says("pc-1").says("operator").says("ok");
+    hub.run(&["calls", "list"]).ok().says("shell_exec").says("pc-1").says("operator").says("ok");
     hub.run(&["calls", "list", "--state", "waiting"]).ok().notes("no calls");
     hub.run(&["status"]).ok().says("1, 1 online").says("records").says("nothing");
     assert_eq!(hub.run(&["status", "--json"]).ok().json()["fleet"]["agents"][0]["agent_id"], "pc-1");
@@ -54,8 +53,8 @@ fn a_shell_takes_line_after_line() {
     let agent = Agent::join(&hub, "pc-1");
     let done = Done::with_input(&mut hub.verb(&["shell", "pc-1"]), "uptime\n\nls | wc\nexit\nnever\n").code(3);
     assert_eq!(done.stdout, "ran uptime\nran ls | wc\n");
-    assert_eq!([agent.asked().1["script"].clone(), agent.asked().1["script"].clone()], ["uptime", "ls | wc"]);
-    hub.run(&["audit", "list", "--agent", "pc-1", "--kind", "call"]).ok().says("powershell_exec");
+    assert_eq!([agent.asked().1["command"].clone(), agent.asked().1["command"].clone()], ["uptime", "ls | wc"]);
+    hub.run(&["audit", "list", "--agent", "pc-1", "--kind", "call"]).ok().says("shell_exec");
 }
 
 #[test]

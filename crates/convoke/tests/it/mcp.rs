@@ -114,7 +114,7 @@ fn a_client_of_either_revision_reaches_the_fleet() {
     let mut bridge = Bridge::of(&hub);
     let found =
         bridge.ask(&inline(json!({ "jsonrpc": "2.0", "id": "a", "method": "server/discover", "params": {} })));
-    assert_eq!(found["result"]["capabilities"]["tools"], json!({}), "{found}");
+    assert_eq!(found["result"]["capabilities"]["tools"], json!({ "listChanged": true }), "{found}");
     let done = bridge.ask(&inline(call(3, "fs_list", json!({ "agent": "pc-1", "path": "/x" }))));
     assert_eq!(done["result"]["structuredContent"]["agent"], "pc-1", "{done}");
     bridge.line("{ not json");

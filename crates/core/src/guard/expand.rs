@@ -60,7 +60,7 @@ static KNOWN_ANSWERS: LazyLock<[(Regex, &str); 4]> = LazyLock::new(|| {
     [
         (pattern(r"\$\([ \t]*(?:which|command[ \t]+-v|type[ \t]+-[pP])[ \t]+([\w./+-]+)[ \t]*\)"), "$1"),
         (pattern(r"`[ \t]*(?:which|command[ \t]+-v|type[ \t]+-[pP])[ \t]+([\w./+-]+)[ \t]*`"), "$1"),
-        (pattern(r"(?:\$HOME|\$\{HOME\}|~)(?:/+\.\.){2,}"), "/"),
+        (pattern(r"(?:\$HOME|\$\{HOME\}|~)(?:/+\.\.){2,}/*"), "/"),
         (pattern(r"(?:\$HOME|\$\{HOME\}|~)/+\.\.($|[\s;|&)}/])"), "/home$1"),
     ]
 });
