@@ -144,7 +144,7 @@ pub fn clean_text(text: &str) -> String {
 fn may_hold_secret(text: &str) -> bool {
     static HINT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
-            r#"(?i)[\\=@%\[;|&'(<>`\t]|"-|[^:,{ ] |pass|pwd|pw"|pin|psk|sig|secret|token|credential|key|auth|cookie|bearer|basic|connstr|connectionstring|AKIA|ASIA|eyJ|gh[opsur]_|glpat|xox|sk-|AIza|cv[ekns]_|hf_|npm_|hvs|pypi|k_live"#,
+            r#"(?i)[\\=@%\[;|&'(<>`\t]|"-|[^:,{ ] |pass|pwd|pw"|pin|psk|sig|secret|token|credential|key|auth|cookie|bearer|basic|connstr|connectionstring|AKIA|ASIA|eyJ|gh[opsur]_|glpat|xox|sk-|AIza|cv[ekns]_|hf_|npm_|hvs|pypi|k_live|hooks\.|/webhook|\.webhook|org/bot|org/file"#,
         )
         .expect("a constant pattern, compiled by a test")
     });
@@ -164,6 +164,13 @@ static SHAPES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         // user:password@host in an address, and a token in place of both
         (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@", "$1[removed]@"),
         (r"(?i)(https?://)[^/\s:@]{16,}@", "$1[removed]@"),
+        // Addresses that are the secret: whoever has one posts there
+        (
+            r#"(?i)(https?://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api(?:/v[0-9]+)?/webhooks|[a-z0-9.-]+\.webhook\.office\.com|api\.telegram\.org/(?:file/)?bot)/?)[^\s"'<>|;&)]+"#,
+            "$1[removed]",
+        ),
+        // A key that a shell writes into a file for the moment: private-key <(echo …)
+        (r"(?i)((?:key|pass|secret|token|psk)[a-z_-]*[ =]<\(\s*(?:echo|printf)\s)[^)\n]*\)", "$1[removed])"),
         // Keys with a shape of their own; the first are this hub's: tokens of operators and of enrolment, and agents' keys.
         (r"\bcv[ekns]_[A-Za-z0-9_-]{16,}", "[removed]"),
         (r"\b(AKIA|ASIA)[A-Z0-9]{16}\b", "[removed]"),
