@@ -313,9 +313,7 @@ impl Presence {
             | FromRelay::Ping
             | FromRelay::Kick
             | FromRelay::Lapsed
-            | FromRelay::Log { .. } => {
-                Value::from_text(text).map_or_else(Vec::new, presence)
-            }
+            | FromRelay::Log { .. } => Value::from_text(text).map_or_else(Vec::new, presence),
             FromRelay::Roster { members, lobby, locked, floor, .. } => {
                 let floor = floor.and_then(|id| self.media_of(&id));
                 let members = members.into_iter().filter_map(|member| self.listed(member)).collect();

@@ -137,7 +137,18 @@ impl Stage {
         change(&mut charter);
         let room = Room::new(charter, limits, at(0));
         let (heard, closed) = (BTreeMap::new(), BTreeMap::new());
-        Self { room, room_key, now: 0, heard, closed, outputs: Vec::new(), network: None, acting: Vec::new(), acts: 0, next: 0 }
+        Self {
+            room,
+            room_key,
+            now: 0,
+            heard,
+            closed,
+            outputs: Vec::new(),
+            network: None,
+            acting: Vec::new(),
+            acts: 0,
+            next: 0,
+        }
     }
 
     pub fn settle(&mut self) {
