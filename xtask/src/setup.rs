@@ -76,6 +76,12 @@ const PACKAGES: &[Package] = &[
         why: "the bus between hubs is tested on a real server, and `bench --only rules` measures beside it",
     },
     Package {
+        name: "coturn",
+        program: "turnserver",
+        needed_if: "crates/hub/tests/it/turn.rs",
+        why: "credentials for TURN are tried on a real server, and browsers that only reach each other through it",
+    },
+    Package {
         name: "nodejs",
         program: "node",
         needed_if: "web/package.json",

@@ -157,6 +157,9 @@ pub struct RoomView {
     pub relay: String,
     /// The number of participants in the roster.
     pub present: usize,
+    /// What of the fleet is posted into it: `findings`, `approvals`, `offline`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub posts: Vec<String>,
     /// The agent that has the floor, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
@@ -345,5 +348,46 @@ pub struct InviteView {
 impl std::fmt::Debug for InviteView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("InviteView").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+/// What is posted into a room from now on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Posts {
+    /// `findings`, `approvals`, `offline`; none for nothing.
+    pub posts: Vec<String>,
+}
+
+/// For which room TURN servers are asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct TurnQuery {
+    /// The room.
+    pub room: Option<String>,
+}
+
+/// TURN servers, as browsers take them.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct IceServers {
+    /// The servers; none if the hub has none.
+    #[serde(rename = "iceServers")]
+    pub ice_servers: Vec<IceServer>,
+}
+
+/// A TURN server.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+pub struct IceServer {
+    /// Its addresses, as in `turn:turn.example:3478`.
+    pub urls: Vec<String>,
+    /// The user.
+    pub username: String,
+    /// Its password.
+    pub credential: String,
+}
+
+impl std::fmt::Debug for IceServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IceServer").field("urls", &self.urls).finish_non_exhaustive()
     }
 }

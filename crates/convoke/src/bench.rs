@@ -11,6 +11,7 @@ mod fleet;
 mod mcp;
 mod measure;
 mod plan;
+mod rooms;
 mod rpc;
 mod rules;
 mod sim;
@@ -86,6 +87,8 @@ enum Measure {
     Rules,
     /// Sonde: probes, registrations, enrolments, memory.
     Sonde,
+    /// Rooms: lines on the relay beside a bare fan-out and NATS, participants, data channels.
+    Rooms,
 }
 
 impl Measure {

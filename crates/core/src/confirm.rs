@@ -66,7 +66,7 @@ impl ConfirmRule {
         Self {
             id: DEFAULT_RULE_ID.into(),
             effects: Some(vec![Effect::Interact, Effect::Manage]),
-            doors: Some(vec![Door::Mcp]),
+            doors: Some(vec![Door::Mcp, Door::Room]),
             ..Self::default()
         }
     }

@@ -210,6 +210,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     yonexus::resume(&wires);
     let router = crate::doors(&hub).router();
     let mutual = sonde::listen::bind(&wires).await.map_err(StartError::SondeTls)?;
+    tokio::spawn(rooms::ops::run(wires.clone()));
     if let Some(mesh) = rooms::mesh::Mesh::bind(&hub.settings).await.map_err(StartError::RoomsUdp)? {
         tracing::info!(address = %mesh.public(), "WebRTC of mesh rooms");
         tokio::spawn(rooms::mesh::run(wires.clone(), mesh));

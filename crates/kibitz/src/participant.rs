@@ -77,6 +77,15 @@ pub enum Event {
         /// The result, if there is one, or why it failed.
         outcome: Result<Option<Box<RawValue>>, String>,
     },
+    /// A person must say yes to an action first.
+    Waiting {
+        /// Who says so.
+        from: String,
+        /// The id of the request.
+        id: String,
+        /// The approval that waits.
+        approval: String,
+    },
     /// Application data that is no envelope.
     Data {
         /// From whom.
@@ -356,6 +365,8 @@ impl Participant {
             ok: Option<bool>,
             result: Option<Box<RawValue>>,
             error: Option<Value>,
+            from: Option<String>,
+            approval: Option<String>,
         }
         let envelope = serde_json::from_str::<Envelope>(data.get()).ok();
         let kind = envelope.as_ref().and_then(|e| e.kind.as_ref()).and_then(Value::as_str);
@@ -372,9 +383,14 @@ impl Participant {
                 self.view = Some(view.clone());
                 Some(Event::View)
             }
-            (Some("act"), Some(Envelope { action: Some(action), id, .. })) => {
+            (Some("act"), Some(Envelope { action: Some(action), id, from: asker, .. })) => {
                 let id = id.as_ref().and_then(Value::as_str).map(Into::into);
-                Some(Event::Act { from: from.into(), id, action: action.clone() })
+                // Only the hub says who asked.
+                let asker = asker.as_deref().filter(|_| from == HUB).unwrap_or(from);
+                Some(Event::Act { from: asker.into(), id, action: action.clone() })
+            }
+            (Some("waiting"), Some(Envelope { id: Some(Value::String(id)), approval: Some(approval), .. })) => {
+                Some(Event::Waiting { from: from.into(), id: id.clone(), approval: approval.clone() })
             }
             (Some("acted"), Some(Envelope { id: Some(Value::String(id)), ok: Some(ok), result, error, .. })) => {
                 let words = |error: &Value| error.as_str().map_or_else(|| error.to_string(), Into::into);

@@ -18,6 +18,7 @@
 mod act;
 mod admit;
 mod agents;
+mod command;
 mod host;
 mod moderate;
 mod show;
@@ -44,6 +45,7 @@ use crate::{MAX_FRAME_AFTER, MAX_FRAME_BEFORE, Now, RELAY_VERSION};
 pub use act::{Act, Acted, Delivered, NotDelivered};
 pub use admit::invite_id;
 pub use agents::{FLOOR_FOR, STATES};
+pub use command::{Command, Wish};
 pub use moderate::{Decision, NoSuch};
 pub use show::{Person, Standing};
 pub use speak::{Post, PostError};
@@ -121,6 +123,9 @@ pub struct Charter {
     /// The keys of hosts: commands that they signed are followed on the mesh.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_keys: Vec<PublicKey>,
+    /// What of the fleet is posted into it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub posts: BTreeSet<Topic>,
     /// Grants that differ from the default, by participant.
     #[serde(default)]
     pub grants: BTreeMap<String, Grant>,
@@ -146,6 +151,37 @@ pub struct Charter {
     /// Networks from which a guest was kicked, and until when (Unix seconds) guests from there wait for a host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub suspects: BTreeMap<IpAddr, i64>,
+}
+
+/// Something of the fleet that can be posted into a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topic {
+    /// What probes and health rules find.
+    Findings,
+    /// Calls that wait for a person, and what they said.
+    Approvals,
+    /// Agents that go offline and come back.
+    Offline,
+}
+
+impl Topic {
+    /// All topics.
+    pub const ALL: [Self; 3] = [Self::Findings, Self::Approvals, Self::Offline];
+
+    /// As it is spelled.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Findings => "findings",
+            Self::Approvals => "approvals",
+            Self::Offline => "offline",
+        }
+    }
+
+    /// The topic of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.name() == text)
+    }
 }
 
 impl Charter {
@@ -315,6 +351,8 @@ pub enum Output {
     Act(Act),
     /// An application says what became of one.
     Acted(Acted),
+    /// An operator asks the hub for something: answer with [`Room::answer_command`] or [`Room::refuse_command`].
+    Command(Command),
     /// Something for the record.
     Record(Event),
     /// The charter changed by a participant's doing: keep it.
@@ -483,6 +521,11 @@ impl Room {
     /// What is kept of it.
     pub const fn charter(&self) -> &Charter {
         &self.charter
+    }
+
+    /// From now on this is posted into it.
+    pub fn set_posts(&mut self, posts: BTreeSet<Topic>) {
+        self.charter.posts = posts;
     }
 
     /// What there is to do. Everything else adds to it.

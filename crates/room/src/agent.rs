@@ -24,6 +24,8 @@ use crate::session::{Config, JoinError, SayError, Session, Utterance, own_token,
 
 /// How long the answer to an action is waited for. A hub answers after ten seconds for an application that stays silent.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+/// How long where a person must say yes first; the hub says when they did not.
+const PERSON_WITHIN: Duration = Duration::from_secs(3_600);
 /// Actions that wait for their answers.
 const MAX_ACTS: usize = 64;
 /// Lines of chat that are kept until somebody listens.
@@ -137,19 +139,24 @@ impl Agent {
     pub async fn join(mut config: Config, waits: impl FnMut()) -> Result<Self, JoinError> {
         config.profile.agent = true;
         let read_only = config.profile.read_only;
-        let session = Session::join(config, waits).await?;
+        Ok(Self::over(Session::join(config, waits).await?, read_only))
+    }
+
+    /// The same surface for whoever is in a room already, agent or person.
+    pub fn over(session: Session, read_only: bool) -> Self {
         let shared = Shared::default();
         shared.known().read_only = read_only;
         shared.look_at(&session);
-        Ok(Self::start(shared, |shared, commands| over_session(session, shared, commands)))
+        Self::start(shared, |shared, commands| over_session(session, shared, commands))
     }
 
     /// An agent of an application in this program, which shows it what it should see and hears what it says.
     pub fn from_bridge(read_only: bool) -> (Self, Bridge) {
         let (said, heard) = mpsc::channel(MAX_COMMANDS);
         let shared = Shared::default();
-        shared.known().read_only = read_only;
-        let agent = Self::start(shared, |shared, commands| over_bridge(said, shared, commands));
+        let granted = Some(Grant::of([Capability::SendChat, Capability::Act]));
+        *shared.known() = Known { read_only, grant: granted, ..Known::default() };
+        let agent = Self::start(shared, |_, commands| over_bridge(said, commands));
         let shared = Arc::clone(&agent.shared);
         (agent, Bridge { shared, heard })
     }
@@ -271,6 +278,16 @@ impl Agent {
         if self.commands.send(Command::Leave(answer)).await.is_ok() {
             let _ = answered.await;
         }
+    }
+
+    /// Whether it is no longer in the room.
+    pub fn is_gone(&self) -> bool {
+        self.ended.borrow().is_some()
+    }
+
+    /// Why it is no longer in the room, if it is not.
+    pub fn why_gone(&self) -> Option<String> {
+        self.ended.borrow().clone()
     }
 
     /// Waits until it is no longer in the room, and says why.
@@ -424,6 +441,11 @@ fn on_event(event: Event, session: &Session, shared: &Shared, acting: &mut Vec<A
                 let _ = acting.swap_remove(at).answer.send(outcome.map_err(ActError::Failed));
             }
         }
+        Event::Waiting { from, id, .. } if from == HUB => {
+            if let Some(waits) = acting.iter_mut().find(|acting| acting.id == id) {
+                waits.due = Instant::now() + PERSON_WITHIN;
+            }
+        }
         Event::Refused { reason, message, reference: Some(number), .. } => {
             if let Some(at) = acting.iter().position(|acting| acting.number == Some(number)) {
                 let refused = SayError::Refused { reason, message };
@@ -488,12 +510,7 @@ impl Bridge {
     }
 }
 
-async fn over_bridge(
-    said: mpsc::Sender<Asked>,
-    shared: Arc<Shared>,
-    mut commands: mpsc::Receiver<Command>,
-) -> String {
-    shared.known().grant = Some(Grant::of([Capability::SendChat, Capability::Act]));
+async fn over_bridge(said: mpsc::Sender<Asked>, mut commands: mpsc::Receiver<Command>) -> String {
     loop {
         let (asked, taken) = match commands.recv().await {
             Some(Command::Say(what, answer)) => (Asked::Said(what), Some(answer)),

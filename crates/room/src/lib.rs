@@ -19,6 +19,7 @@ mod udp;
 
 pub use agent::{ActError, Agent, Bridge, cooldown};
 pub use connect::{ConnectError, relay_url};
+pub use convoke_kibitz::participant::{Event, Profile};
 pub use convoke_kibitz::room::Transport;
 pub use key::{AgentKeyFile, KeyError};
 pub use session::{Config, JoinError, Said, SayError, Session, Utterance};

@@ -224,7 +224,7 @@ struct Task {
     dialled_from: HashMap<LinkId, SocketAddr>,
     me: String,
     authority: String,
-    key: Option<crate::key::AgentKeyFile>,
+    key: Option<Arc<crate::key::AgentKeyFile>>,
     presence: Option<LinkId>,
     content: HashMap<String, LinkId>,
     dialling: HashMap<String, LinkId>,
@@ -301,7 +301,7 @@ impl Task {
     }
 
     fn signer(&self) -> Option<&dyn Signer> {
-        self.key.as_ref().map(|key| key as &dyn Signer)
+        self.key.as_deref().map(|key| key as &dyn Signer)
     }
 
     fn on_signal(&mut self, signal: &Signal) {

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -32,7 +33,7 @@ const SAY_PATIENCE: Duration = Duration::from_secs(15);
 const MAX_WAITING: usize = 1_024;
 
 /// How to take part.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The hub's address, as a person types it.
     pub hub: String,
@@ -45,7 +46,7 @@ pub struct Config {
     /// An operator's token.
     pub token: Option<SecretText>,
     /// An agent's own key.
-    pub key: Option<AgentKeyFile>,
+    pub key: Option<Arc<AgentKeyFile>>,
 }
 
 /// Why somebody is not in.
@@ -148,7 +149,7 @@ pub enum Utterance {
 }
 
 impl Utterance {
-    /// As a frame, with its number. Actions go to `hub` alone where there is one.
+    /// As a frame, with its number. Actions, and what became of them, go to `hub` alone where there is one.
     pub(crate) fn written(
         &self,
         participant: &mut Participant,
@@ -160,7 +161,7 @@ impl Utterance {
             Self::Act { action, id } => participant.act(action, id.as_deref(), hub),
             Self::Acted { to, id, outcome } => {
                 let outcome = outcome.as_ref().map(Option::as_deref).map_err(String::as_str);
-                participant.acted(to, id, outcome)
+                participant.acted(hub.unwrap_or(to), id, outcome)
             }
             Self::View(view) => participant.show(view),
             Self::Schema { name, version, schema } => participant.publish(name, version, schema),
@@ -463,7 +464,7 @@ enum Heard {
 /// The participant's side of the connection.
 struct Seat {
     participant: Participant,
-    key: Option<AgentKeyFile>,
+    key: Option<Arc<AgentKeyFile>>,
     /// What happened and was not asked for yet.
     waiting: VecDeque<Event>,
     /// Why the hub is about to close the connection, as far as it said.
@@ -502,7 +503,7 @@ impl Machine for Seat {
 
 impl Seat {
     fn on_text(&mut self, text: &str, connection: &mut Connection) -> ControlFlow<Result<Heard, String>> {
-        let signer = self.key.as_ref().map(|key| key as &dyn Signer);
+        let signer = self.key.as_deref().map(|key| key as &dyn Signer);
         for event in self.participant.on_text(text, signer, unix()) {
             match &event {
                 Event::Send(frame) => {

@@ -17,6 +17,7 @@
 //! | [`load`] | callers that keep a hub busy, and how long they wait |
 //! | [`forwarder`] | the raw limit: HTTP in, WebSocket to the agent and back, HTTP out |
 //! | [`bare_mcp`] | the raw limit of MCP: the SDK's server with a tool that answers at once |
+//! | [`rooms`] | participants of rooms, and data channels between two of ours |
 //! | [`rules`] | Yonexus clients, a bare relay and NATS: rule messages under load |
 //! | [`sonde`] | Sonde agents: enrolments, registrations, probes answered at once |
 //! | [`usage`] | CPU and memory of a process |
@@ -33,6 +34,7 @@ pub mod enrol;
 pub mod forwarder;
 pub mod http;
 pub mod load;
+pub mod rooms;
 pub mod roster;
 pub mod rules;
 mod server;

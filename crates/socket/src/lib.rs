@@ -19,5 +19,5 @@ pub mod upgrade;
 
 pub use budget::Budget;
 pub use convoke_ws::{Event, Skipped, WsError};
-pub use socket::{CLOSE_PATIENCE, Connection, NO_MEMORY, Socket, SocketError, text_frame};
+pub use socket::{CLOSE_PATIENCE, Connection, NO_MEMORY, Socket, SocketError, frame_text, text_frame};
 pub use upgrade::{Request, Response, UpgradeError, upgrade};

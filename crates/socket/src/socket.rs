@@ -93,6 +93,16 @@ pub fn text_frame(text: &str) -> Vec<u8> {
     frame
 }
 
+/// The text of such a frame.
+pub fn frame_text(frame: &[u8]) -> Option<&str> {
+    let header = match frame.get(1)? {
+        126 => 4,
+        127 => 10,
+        _ => 2,
+    };
+    str::from_utf8(frame.get(header..)?).ok()
+}
+
 fn write_frame(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8], mask: Option<[u8; 4]>) {
     let header = FrameHeader { is_final: true, rsv1: false, rsv2: false, rsv3: false, opcode, mask };
     out.reserve(HEADER + payload.len());

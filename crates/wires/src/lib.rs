@@ -30,7 +30,7 @@ use axum::extract::FromRef;
 use axum::http::Method;
 use convoke_api::inbox::Inbox;
 use convoke_core::grant::Right;
-use convoke_core::id::{PeerId, Protocol};
+use convoke_core::id::{PeerId, Protocol, TokenId};
 use convoke_doors::Doors;
 use convoke_gate::calls::Adapters;
 use convoke_gate::hub::Hub;
@@ -49,6 +49,7 @@ use crate::kenny::files::Transfers;
 use crate::kenny::tools::{Catalogue, ManyTools};
 use crate::rooms::Rooms;
 use crate::rooms::adapter::RoomAdapter;
+use crate::rooms::tools::RoomTools;
 use crate::sonde::Sonde;
 use crate::sonde::adapter::SondeAdapter;
 use crate::sonde::tools::SondeTools;
@@ -109,8 +110,13 @@ impl Part for State {
             ("yonexus_pairings", "Pairings under way", clients.pairings().len() as u64),
             ("rooms", "Rooms there are", rooms.count() as u64),
             ("room_participants", "Participants in rooms", rooms.present() as u64),
+            ("room_assistants", "Assistants that are in rooms", rooms.assistants.count() as u64),
             ("room_peers", "Peers connected to the broker of mesh rooms", rooms.peers() as u64),
         ]
+    }
+
+    fn token_revoked(&self, token: TokenId) {
+        self.rooms.assistants.token_revoked(token);
     }
 
     fn waiting(&self, hub: &Hub, caller: &Caller, inbox: &mut Inbox) {
@@ -178,7 +184,7 @@ pub fn adapters() -> Adapters {
 
 /// The protocols' MCP tools, in the order in which they are listed.
 pub fn toolsets() -> Vec<Box<dyn Toolset>> {
-    vec![Box::new(ManyTools), Box::new(RuleTools), Box::new(SondeTools), Box::new(Catalogue)]
+    vec![Box::new(ManyTools), Box::new(RuleTools), Box::new(RoomTools), Box::new(SondeTools), Box::new(Catalogue)]
 }
 
 /// Opens the protocols' doors, each with the right it needs.
@@ -197,6 +203,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::GET, "/yonexus", OwnCredential, upgrades::yonexus)
         .open_for_participants("/rooms/{room}/ws", upgrades::room)
         .open_for_participants("/peerjs", upgrades::peerjs)
+        .open_for_participants("/api/turn", rooms::turn::turn)
         .open(Method::GET, "/peerjs/id", Public, rooms::routes::peer_id)
         .open(Method::POST, "/api/agents/{id}/token", Trust, enrol_routes::mint_token)
         .open(Method::POST, "/api/agents/{id}/enroll", OwnCredential, enrol_routes::enrol)
@@ -247,6 +254,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Method::PATCH, "/api/rooms/{room}/participants/{participant}", Trust, rooms::routes::change)
         .open(Method::POST, "/api/rooms/{room}/kick", Withdraw, rooms::routes::kick)
         .open(Method::POST, "/api/rooms/{room}/admit", Trust, rooms::routes::admit)
+        .open(Method::POST, "/api/rooms/{room}/posts", Policy, rooms::routes::set_posts)
         .open(Method::POST, "/api/rooms/{room}/admission", Trust, rooms::routes::set_admission)
         .open(Method::POST, "/api/rooms/{room}/invites", Trust, rooms::routes::invite)
         .open(Method::POST, "/api/rooms/{room}/pass", View, rooms::routes::pass)

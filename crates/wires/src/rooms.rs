@@ -11,10 +11,15 @@
 //! | [`manage`] | what operators do: make, grant, kick, invite, keys |
 //! | `admission` | a room's standing policies and credits, as the API has them |
 //! | `jwks` | the keys that issuers of workload tokens and credits publish |
+//! | [`ops`] | what of the fleet is posted, and what operators ask the hub for in a room |
+//! | [`assistants`] | participants that the hub runs for assistants |
+//! | [`tools`] | the MCP tools with which assistants take part |
+//! | [`turn`] | credentials for TURN servers |
 //! | `sign` | the room's own key, and whose signatures count |
 
 pub mod adapter;
 mod admission;
+pub mod assistants;
 pub mod broker;
 mod connection;
 mod events;
@@ -23,9 +28,12 @@ mod link;
 pub mod live;
 pub mod manage;
 pub mod mesh;
+pub mod ops;
 pub mod routes;
 mod serve;
 mod sign;
+pub mod tools;
+pub mod turn;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +54,8 @@ pub use serve::{Guest, serve};
 
 /// Credentials that do not count which an address may show in a minute.
 const MAX_FAILURES: u32 = 60;
+/// TURN credentials that strangers at one address get in a minute.
+const MAX_TURNS: u32 = 20;
 /// Connections at one room's door that are not in.
 const MAX_OUTSIDE: usize = 64;
 
@@ -66,6 +76,10 @@ pub struct Rooms {
     next: AtomicU64,
     /// Failures per address.
     pub throttle: Throttle,
+    /// Requests for TURN credentials by strangers, per address.
+    turns: Throttle,
+    /// Participants that the hub runs for assistants.
+    pub assistants: assistants::Assistants,
 }
 
 impl Rooms {
@@ -98,7 +112,8 @@ impl Rooms {
         let queues = Mutex::new(Some(mesh::Queues { signals: heard, sending: to_send }));
         let making = tokio::sync::Mutex::default();
         let published = jwks::Published::default();
-        Ok(Self { all, making, limits, signals, sending, queues, published, next, throttle })
+        let (turns, assistants) = (Throttle::new(MAX_TURNS), assistants::Assistants::default());
+        Ok(Self { all, making, limits, signals, sending, queues, published, next, throttle, turns, assistants })
     }
 
     fn read(

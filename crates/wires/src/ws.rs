@@ -2,7 +2,9 @@
 
 mod upgrade;
 
-pub use convoke_socket::{Budget, Connection, Event, NO_MEMORY, Skipped, SocketError, WsError, text_frame};
+pub use convoke_socket::{
+    Budget, Connection, Event, NO_MEMORY, Skipped, SocketError, WsError, frame_text, text_frame,
+};
 pub use upgrade::{Stream, Upgrade, upgrade};
 
 /// A WebSocket of the hub's.

@@ -58,6 +58,11 @@ async fn of_the_hub(plan: &Plan) -> anyhow::Result<Vec<Row>> {
             bench.row(Measure::Sonde, row);
         }
     }
+    if plan.wants(Measure::Rooms) {
+        for row in super::rooms::measure(plan, &stage, TOKEN).await? {
+            bench.row(Measure::Rooms, row);
+        }
+    }
     // In the order of the goals, not in that of the run.
     bench.rows.sort_by_key(|(measure, _)| *measure);
     Ok(bench.rows.into_iter().map(|(_, row)| row).collect())

@@ -27,9 +27,9 @@ const CONCURRENCY: usize = 32;
 
 /// CPU of each message and how many a second, for one server.
 #[derive(Clone, Copy, Debug)]
-struct Point {
-    cpu_us: f64,
-    rate: f64,
+pub(super) struct Point {
+    pub(super) cpu_us: f64,
+    pub(super) rate: f64,
 }
 
 pub(super) async fn measure(plan: &Plan, stage: &Stage, token: &str) -> anyhow::Result<Vec<Row>> {
@@ -115,7 +115,7 @@ async fn idle(plan: &Plan, hub: &Server, relay: &Server, clients: &[Paired]) -> 
 }
 
 /// User memory once it has stopped falling.
-async fn settled(plan: &Plan, server: &Server) -> anyhow::Result<u64> {
+pub(super) async fn settled(plan: &Plan, server: &Server) -> anyhow::Result<u64> {
     let mut lowest = u64::MAX;
     for _ in 0..10 {
         tokio::time::sleep(plan.settle).await;
@@ -208,7 +208,7 @@ async fn point(
     })
 }
 
-fn median(points: &[Point]) -> Point {
+pub(super) fn median(points: &[Point]) -> Point {
     let middle = |mut all: Vec<f64>| {
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied().unwrap_or_default()

@@ -236,8 +236,8 @@ mod tests {
     fn a_list_that_is_not_there_matches_any() {
         let rules = ConfirmRules { rules: vec![ConfirmRule::default_rule()] };
         insta::assert_snapshot!(confirm_rules(&rules).render_plain(), @r"
-        RULE                TOOLS  EFFECTS           AGENTS  TAGS  CALLERS  DOORS  WHOSE YES
-        mcp-needs-a-person  any    interact, manage  any     any   any      mcp    a person's
+        RULE                TOOLS  EFFECTS           AGENTS  TAGS  CALLERS  DOORS      WHOSE YES
+        mcp-needs-a-person  any    interact, manage  any     any   any      mcp, room  a person's
         ");
     }
 }

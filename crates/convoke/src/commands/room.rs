@@ -1,6 +1,7 @@
 //! `convoke room`: manage rooms and grants, and take part in rooms.
 
 mod key;
+mod mcp;
 mod show;
 mod take_part;
 
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use convoke_api::rooms::{
-    Admission, Admit, GrantChange, Kick, NewInvite, NewRoom, ParticipantChange, RoomQuery, RoomView,
+    Admission, Admit, GrantChange, Kick, NewInvite, NewRoom, ParticipantChange, Posts, RoomQuery, RoomView,
 };
 use serde_json::value::RawValue;
 
@@ -49,6 +50,10 @@ pub(crate) enum RoomCommand {
     Observe(take_part::TakePart),
     /// Say one thing, and exit when the room has accepted it
     Say(take_part::SayArgs),
+    /// Ask a room's application for an action, and print what became of it
+    Act(take_part::ActArgs),
+    /// Take part as an MCP server on standard input and output: join, observe, say, act, leave
+    Mcp(take_part::TakePart),
     /// Change a participant's grant
     Grant(GrantArgs),
     /// Revoke a participant's grant; they stay in the room and perceive nothing
@@ -102,6 +107,15 @@ pub(crate) enum RoomCommand {
         room: String,
         /// The file, `{"issuers":[…],"credits"?:{…}}`; `-` reads standard input
         file: Option<PathBuf>,
+    },
+    /// Post what happens in the fleet into a room, for all who are in it
+    Posts {
+        /// The room
+        #[arg(add = complete::rooms())]
+        room: String,
+        /// What to post: findings, approvals, offline; `none` for nothing
+        #[arg(required = true, value_parser = ["findings", "approvals", "offline", "none"])]
+        topics: Vec<String>,
     },
     /// Create an invite; whoever has it may enter
     Invite(InviteArgs),
@@ -201,6 +215,8 @@ pub(crate) async fn run(verb: Verb<'_>, command: RoomCommand) -> Result<Exit> {
         RoomCommand::Join(args) => return take_part::join(verb, args).await,
         RoomCommand::Observe(args) => return take_part::observe(verb, args).await,
         RoomCommand::Say(args) => return take_part::say(verb, args).await,
+        RoomCommand::Act(args) => return take_part::act(verb, args).await,
+        RoomCommand::Mcp(args) => return mcp::run(verb, args).await,
         RoomCommand::Key(command) => return key::run(verb, command).await,
         RoomCommand::Create(args) => return create(verb, args).await,
         RoomCommand::List => return list(verb).await,
@@ -251,6 +267,12 @@ pub(crate) async fn run(verb: Verb<'_>, command: RoomCommand) -> Result<Exit> {
             (json, format!("turned away `{participant}`"))
         }
         RoomCommand::Admission { room, file } => return admission(verb, &room, file).await,
+        RoomCommand::Posts { room, topics } => {
+            let posts: Vec<String> = topics.into_iter().filter(|topic| topic != "none").collect();
+            let said = if posts.is_empty() { "nothing".to_owned() } else { posts.join(", ") };
+            let json = verb.client()?.post(&format!("{}/posts", path(&room)), &Posts { posts }).await?;
+            (json, format!("posted into `{room}` from now on: {said}"))
+        }
         RoomCommand::Invite(args) => {
             let expires_in_s = args.expires.map(|span| span.as_secs());
             let body = NewInvite { name: args.name, host: args.host, agent: args.agent, expires_in_s };

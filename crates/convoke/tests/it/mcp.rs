@@ -13,14 +13,14 @@ use crate::support::{Agent, Done, Hub};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A bridge that runs.
-struct Bridge {
+pub(crate) struct Bridge {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
 }
 
 impl Bridge {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("runs");
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
@@ -55,22 +55,23 @@ impl Bridge {
     }
 
     #[track_caller]
-    fn ask(&mut self, message: &Value) -> Value {
+    pub(crate) fn ask(&mut self, message: &Value) -> Value {
         self.say(message);
         let answer = self.next();
         assert_eq!(answer["id"], message["id"], "{answer}");
         answer
     }
 
-    fn open(&mut self, capabilities: Value) {
+    /// Opens a session with the server of this name.
+    pub(crate) fn open(&mut self, server: &str, capabilities: Value) {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": { "name": "test", "version": "1" } });
         let opened = self.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
-        assert_eq!(opened["result"]["serverInfo"]["name"], "convoke", "{opened}");
+        assert_eq!(opened["result"]["serverInfo"]["name"], server, "{opened}");
         self.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         drop(self.stdin.take());
         assert!(self.child.wait().expect("ends").success());
     }
@@ -83,7 +84,7 @@ impl Drop for Bridge {
     }
 }
 
-fn call(id: u32, tool: &str, args: Value) -> Value {
+pub(crate) fn call(id: u32, tool: &str, args: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": args } })
 }
 
@@ -102,7 +103,7 @@ fn a_client_of_either_revision_reaches_the_fleet() {
     let hub = Hub::start();
     let agent = Agent::join(&hub, "pc-1");
     let mut bridge = Bridge::of(&hub);
-    bridge.open(json!({}));
+    bridge.open("convoke", json!({}));
     let listed = bridge.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
     assert!(listed["result"]["tools"].as_array().is_some_and(|t| t.len() > 25), "{listed}");
     bridge.ask(&call(2, "select_agent", json!({ "id": "pc-1" })));
@@ -153,7 +154,7 @@ fn questions_of_the_hub_come_through_and_so_do_their_answers() {
     let hub = Hub::start_with(&["--set", "approvals.elicitation=true"]);
     let agent = Agent::join(&hub, "pc-1");
     let mut bridge = Bridge::of(&hub);
-    bridge.open(json!({ "elicitation": {} }));
+    bridge.open("convoke", json!({ "elicitation": {} }));
     bridge.say(&call(1, "shell_exec", json!({ "agent": "pc-1", "command": "uptime" })));
     let asked = bridge.next();
     assert_eq!(asked["method"], "elicitation/create", "{asked}");
@@ -171,7 +172,7 @@ fn however_many_requests_wait_answers_and_cancellations_come_through() {
     let hub = Hub::start_with(&["--set", "approvals.elicitation=true"]);
     let _agent = Agent::join(&hub, "pc-1");
     let mut bridge = Bridge::of(&hub);
-    bridge.open(json!({ "elicitation": {} }));
+    bridge.open("convoke", json!({ "elicitation": {} }));
     let shell = json!({ "agent": "pc-1", "command": "uptime" });
     // More than are under way at once, each with a question that waits for the client.
     for id in 1..=MANY {
@@ -201,7 +202,7 @@ fn however_many_requests_wait_answers_and_cancellations_come_through() {
 
 /// A call that waits for an answer of the client's.
 fn waiting_call(bridge: &mut Bridge) -> Value {
-    bridge.open(json!({ "elicitation": {} }));
+    bridge.open("convoke", json!({ "elicitation": {} }));
     bridge.say(&call(1, "shell_exec", json!({ "agent": "pc-1", "command": "uptime" })));
     let asked = bridge.next();
     assert_eq!(asked["method"], "elicitation/create", "{asked}");
@@ -258,7 +259,7 @@ fn what_stands_in_the_way_is_said_clearly() {
     bridge.end();
 
     let mut bridge = Bridge::of(&hub);
-    bridge.open(json!({}));
+    bridge.open("convoke", json!({}));
     let _dir = hub.stop();
     let away = bridge.ask(&call(3, "list_agents", json!({})));
     assert_eq!(away["error"]["code"], -32000, "{away}");
@@ -307,7 +308,7 @@ impl Relay {
 fn a_bridge_to_the_hub_of_a_directory_finds_it_there_and_nobody_else() {
     let mut hub = Hub::start();
     let mut bridge = Bridge::start(&mut hub.verb(&["mcp"]));
-    bridge.open(json!({}));
+    bridge.open("convoke", json!({}));
     let somebody = hub.kill_and_take_port();
     let list = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
     let gone = bridge.ask(&list(1));
@@ -328,7 +329,7 @@ fn a_hub_that_was_restarted_is_found_again_with_a_session_and_what_it_was_asked_
     let mut command = Command::new(env!("CARGO_BIN_EXE_convoke"));
     command.args(["mcp", "--hub", &relay.address, "--token", &token]);
     let mut bridge = Bridge::start(&mut command);
-    bridge.open(json!({}));
+    bridge.open("convoke", json!({}));
     bridge.ask(&call(1, "select_agent", json!({ "id": "pc-1" })));
     let subscribe = json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe",
         "params": { "uri": "convoke://journal" } });

@@ -3,6 +3,7 @@
 
 use std::process::Stdio;
 
+use crate::mcp::{Bridge, call};
 use crate::support::{Done, Hub, Server, convoke};
 use crate::yonexus::{client, pair};
 
@@ -131,4 +132,52 @@ fn an_operator_takes_part_in_a_mesh_room_over_either_way() {
         .collect();
     ways.sort();
     assert_eq!(ways, [("mesh (operator)".to_owned(), false), ("relay (operator)".to_owned(), true)]);
+}
+
+/// What a tool answers, and whether it is an error.
+fn asked(agent: &mut Bridge, tool: &str, args: serde_json::Value) -> (serde_json::Value, bool) {
+    let answer = agent.ask(&call(2, tool, args));
+    (answer["result"]["structuredContent"].clone(), answer["result"]["isError"] == true)
+}
+
+#[test]
+fn an_assistant_takes_part_over_standard_input_and_output() {
+    use serde_json::json;
+    let hub = Hub::start();
+    let key = hub.beside("agent.jwk");
+    let key = key.to_str().expect("text");
+    Done::of(&mut convoke(["room", "key", "new", key])).ok();
+    hub.run(&["room", "create", "lab"]).ok();
+    hub.run(&["room", "key", "add", "lab", key, "--act", "send-chat,act", "--label", "scribe"]).ok();
+    let hears = Server::start(&mut hub.verb(&["room", "observe", "--room", "lab"]));
+    hears.told("in the room");
+
+    let mut agent = Bridge::start(&mut hub.verb(&["room", "mcp", "--room", "lab", "--key", key]));
+    agent.open("convoke-room", json!({}));
+    let tools = agent.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    let names: Vec<&str> = tools["result"]["tools"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
+    assert_eq!(names, ["join", "observe", "say", "act", "leave"]);
+    assert!(asked(&mut agent, "observe", json!({})).1, "not in yet");
+    let (joined, failed) = asked(&mut agent, "join", json!({ "backend": "Mistral" }));
+    assert!(!failed && joined["room"] == "lab" && joined["id"].is_string(), "{joined}");
+    hub.run(&["room", "say", "--room", "lab", "--name", "Olga", "hello, scribe"]).ok();
+    let (news, _) = asked(&mut agent, "observe", json!({ "after": joined["next"], "wait_s": 20 }));
+    let mut news = news;
+    while news["chat"].as_array().is_none_or(Vec::is_empty) {
+        news = asked(&mut agent, "observe", json!({ "after": news["next"], "wait_s": 20 })).0;
+    }
+    assert_eq!((&news["chat"][0]["text"], &news["can_act"]), (&json!("hello, scribe"), &json!(true)), "{news}");
+    assert!(!asked(&mut agent, "say", json!({ "text": "hello, Olga" })).1);
+    assert_eq!(hears.line(), "<Olga (operator)> hello, scribe");
+    assert_eq!(hears.line(), "<scribe> hello, Olga");
+    hub.run(&["room", "act", "--room", "lab", r#"{"next":true}"#]).ok().notes("did not say what became of it");
+    hub.run(&["room", "act", "--room", "lab", "next"]).code(2).notes("must be JSON");
+    let (left, _) = asked(&mut agent, "leave", json!({}));
+    assert_eq!(left["left"], true);
+    agent.end();
 }

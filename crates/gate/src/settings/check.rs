@@ -32,6 +32,17 @@ pub(super) fn conflicts<'a>(
                 .push(format!("{from}: `{smaller}` ({few}) must not be more than `{larger}` ({many}, from {other})"));
         }
     }
+    let rooms = &settings.rooms;
+    if rooms.turn_url.is_empty() != rooms.turn_secret.is_none() {
+        let from = source(if rooms.turn_url.is_empty() { "rooms.turn_secret" } else { "rooms.turn_url" });
+        found.push(format!("{from}: `rooms.turn_url` and `rooms.turn_secret` go together: set both or neither"));
+    }
+    let from = source("rooms.turn_url");
+    for url in &rooms.turn_url {
+        if !url.starts_with("turn:") && !url.starts_with("turns:") {
+            found.push(format!("{from}: `rooms.turn_url`: `{url}` does not begin with `turn:` or `turns:`"));
+        }
+    }
     let from = source("hub.allowed_origins");
     for origin in &settings.hub.allowed_origins {
         if let Err(why) = check_origin(origin) {

@@ -146,6 +146,8 @@ settings! {
         max_bridged: usize = number(0, 200), "16", "Most relay participants in one mesh room; the hub speaks for each of them there.";
         max_participants: usize = number(1, 10_000), "200", "Most participants in one room; others are told that it is full.";
         max_rooms: usize = number(1, 100_000), "1000", "Most rooms.";
+        turn_secret: Option<SecretText> = secret(), "", "Secret shared with the TURN servers (coturn's static-auth-secret), from which credentials for participants are made.";
+        turn_url: Vec<String> = list(), "", "Addresses of TURN servers for participants of mesh rooms who cannot reach each other, as in turn:turn.example:3478.";
         udp_listen: Option<String> = text(), "", "UDP address and port for WebRTC in mesh rooms, or `off`. Unset: the address of hub.listen and a free port.";
         udp_public: Option<String> = text(), "", "Address, with or without a port, under which participants reach rooms.udp_listen, where it is another than that.";
     }

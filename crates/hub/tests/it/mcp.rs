@@ -9,6 +9,7 @@ mod limits;
 mod pages;
 mod resources;
 mod resume;
+mod rooms;
 mod rules;
 mod sonde;
 mod tools;

@@ -1,10 +1,13 @@
 //! The actions of hosts and operators: grants, the lobby, the lock, kicking.
 
+use super::admit::invite_names;
 use super::{AgentKey, Charter, Conn, Event, MAX_GRANTS, Output, Room, Stage};
 use crate::Now;
+use crate::admission::Invite;
 use crate::close;
 use crate::frame::{FromRelay, Lobby, Moderation};
 use crate::grant::{Grant, Hold};
+use crate::key::Verifier;
 
 /// There is no such participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -242,6 +245,16 @@ impl Room {
     pub fn revoke_invite(&mut self, invite: &str, now: Now) {
         self.charter.block(&format!("{}{invite}", super::INVITE), &[]);
         self.close_blocked(now);
+    }
+
+    /// Whether somebody may come in with this invite, or pass, as far as it says.
+    pub fn takes_invite(&self, text: &str, verifier: &dyn Verifier, now: Now) -> bool {
+        let room = &self.charter.name;
+        let invite = Invite::check(text, &self.charter.key, room, now.unix(), verifier);
+        invite.is_ok_and(|invite| {
+            let is_operators = invite.operator.as_ref().is_none_or(|of| verifier.operator(room, of).is_some());
+            is_operators && !self.charter.is_blocked("", &invite_names(text))
+        })
     }
 
     /// Closes the connections of those who are kept out.

@@ -88,6 +88,9 @@ impl Room {
             let words = "another agent has the floor; ask for it with `floor`";
             return self.refuse(conn, &what, "floor", words, reference);
         }
+        if self.asks_hub(conn, to, reference, &content, now) {
+            return;
+        }
         match &mut content {
             // Who somebody is, the authority has checked; that peers check it again is for rooms without one.
             Content::IdToken => return,

@@ -125,6 +125,7 @@ impl Stage {
             key: room_key.public_key(),
             agent_keys: Vec::new(),
             host_keys: Vec::new(),
+            posts: std::collections::BTreeSet::new(),
             grants: BTreeMap::new(),
             blocked: Vec::new(),
             credentials: BTreeMap::new(),

@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum Conn {
     /// A WebSocket; messages are `rule::content`.
     Ws(Box<Socket>),
+    /// A participant of a room; messages are lines of chat.
+    Room(Box<Socket>),
     /// NATS; messages are content under a subject.
     Nats(Nats),
 }
@@ -45,13 +47,17 @@ impl Conn {
                 socket.queue_text(message);
                 Ok(())
             }
+            Self::Room(socket) => {
+                socket.queue_text(&crate::rooms::line(content));
+                Ok(())
+            }
             Self::Nats(nats) => nats.publish(content).await,
         }
     }
 
     async fn flush(&mut self) -> Result<(), RulesError> {
         match self {
-            Self::Ws(socket) => Ok(socket.flush().await?),
+            Self::Ws(socket) | Self::Room(socket) => Ok(socket.flush().await?),
             Self::Nats(nats) => nats.flush().await,
         }
     }
@@ -67,6 +73,7 @@ impl Conn {
                     Event::Close(code, _) => return Err(RulesError::Odd(format!("closed with {code:?}"))),
                 }
             },
+            Self::Room(socket) => crate::rooms::hear(socket).await,
             Self::Nats(nats) => nats.next().await,
         }
     }

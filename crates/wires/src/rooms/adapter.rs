@@ -46,7 +46,8 @@ struct ActArgs {
     /// Whom alone it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     to: Option<String>,
-    /// The hub's id of the action: applications answer to it.
+    /// The hub's id of the action: applications answer to it. The call's own, where nobody else waits for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     act: String,
     /// The envelope.
     data: Box<RawValue>,
@@ -90,7 +91,8 @@ impl Adapter for RoomAdapter {
         let Some(room) = hub.rooms.find(name) else {
             return Err(Failure::new(code::OFFLINE, format!("room {name} does not exist")));
         };
-        let ActArgs { participant, to, act: id, data } = serde_json::from_str(call.args.get()).map_err(internal)?;
+        let ActArgs { participant, to, act, data } = serde_json::from_str(call.args.get()).map_err(internal)?;
+        let id = if act.is_empty() { call.call.id.to_string() } else { act };
         let act = Act { participant, to, reference: None, id: None, data: data.get().to_owned() };
         let answer = room.await_answer(&id);
         let at = now(hub);
@@ -102,6 +104,7 @@ impl Adapter for RoomAdapter {
         let answered = if answers { answer_of(call.call, answer).await } else { Ok(None) };
         let ((), after) = room.with(now(hub), |room| room.forget_act(&id));
         Box::pin(after.settle(hub, &room)).await;
+        room.forget(&id);
         let (detail, result) = match answered? {
             None => ("delivered", None),
             Some(Ok(result)) => ("answered", result.map(RawValue::from_string).transpose().map_err(internal)?),
@@ -158,21 +161,18 @@ pub(super) fn act(hub: &Wires, room: &Arc<LiveRoom>, caller: Caller, asked: Act)
 /// Why nothing became of an action: a reason and a sentence.
 type Failed = (String, String);
 
-async fn run(hub: &Wires, room: &LiveRoom, caller: Caller, act: &Act, id: &str) -> Result<Outcome, Failed> {
-    let internal = |why: String| (code::INTERNAL.to_owned(), why);
-    let data = RawValue::from_string(act.data.clone()).map_err(|why| internal(why.to_string()))?;
+/// An action as a call: of whom, and with what. `id` is the hub's id of it, if somebody waits for it beside the call.
+pub(super) fn wanted(room: &str, act: &Act, id: &str) -> Result<(Arc<Agent>, Box<RawValue>), String> {
+    let data = RawValue::from_string(act.data.clone()).map_err(|why| why.to_string())?;
     let args = ActArgs { participant: act.participant.clone(), to: act.to.clone(), act: id.to_owned(), data };
-    let args = to_raw_value(&args).map_err(|why| internal(why.to_string()))?;
-    let target = PeerId::parse(&peer(&room.name)).map_err(|why| internal(why.to_string()))?;
-    let ask = Ask {
-        caller,
-        agent: Agent::elsewhere(target),
-        tool: ACT.into(),
-        args,
-        timeout: None,
-        idempotency_key: None,
-        requested_by: None,
-    };
+    let args = to_raw_value(&args).map_err(|why| why.to_string())?;
+    let target = PeerId::parse(&peer(room)).map_err(|why| why.to_string())?;
+    Ok((Agent::elsewhere(target), args))
+}
+
+async fn run(hub: &Wires, room: &LiveRoom, caller: Caller, act: &Act, id: &str) -> Result<Outcome, Failed> {
+    let (agent, args) = wanted(&room.name, act, id).map_err(|why| (code::INTERNAL.to_owned(), why))?;
+    let ask = Ask { caller, agent, tool: ACT.into(), args, timeout: None, idempotency_key: None, requested_by: None };
     let call = match place(hub, ask).await {
         Ok(Placed::Running(call)) => call,
         Ok(Placed::Pending { call, approval, .. }) => {

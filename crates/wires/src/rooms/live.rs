@@ -12,7 +12,7 @@ use convoke_core::journal::{Decision, Draft, Kind};
 use convoke_core::time::Timestamp;
 use convoke_kibitz::Now;
 use convoke_kibitz::mesh::pack::Value;
-use convoke_kibitz::room::{Act, Acted, Arrival, Charter, Conn, Event, Limits, Output, Room, Transport};
+use convoke_kibitz::room::{Act, Acted, Arrival, Charter, Command, Conn, Event, Limits, Output, Room, Transport};
 use convoke_rtc::LinkId;
 use convoke_store::StoreError;
 use serde_json::json;
@@ -68,6 +68,7 @@ struct Acting {
 pub struct After {
     events: Vec<Event>,
     acts: Vec<Act>,
+    commands: Vec<Command>,
     unverified: Vec<IpAddr>,
     changed: bool,
     slow: u64,
@@ -281,6 +282,7 @@ impl State {
                         after.unverified.extend(self.links.get(&conn).map(|(_, from)| *from));
                     }
                     Output::Act(act) => after.acts.push(act),
+                    Output::Command(command) => after.commands.push(command),
                     Output::Acted(Acted { act, outcome }) => {
                         if let Some(answer) = self.acting.get_mut(&act).and_then(|acting| acting.answer.take()) {
                             let _ = answer.send(outcome);
@@ -300,15 +302,20 @@ impl After {
         std::mem::take(&mut self.acts)
     }
 
+    /// What operators asked the hub for.
+    pub(super) fn take_commands(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
     /// Whether there is nothing to keep and to record.
     pub(super) fn is_empty(&self) -> bool {
-        let Self { events, acts, unverified, changed, slow, lost } = self;
+        let Self { events, acts, commands: _, unverified, changed, slow, lost } = self;
         events.is_empty() && acts.is_empty() && unverified.is_empty() && !changed && *slow == 0 && *lost == 0
     }
 
     /// Keeps and records what there is.
     pub async fn settle(self, hub: &Wires, room: &LiveRoom) {
-        let Self { events, unverified, changed, slow, lost, acts: _ } = self;
+        let Self { events, unverified, changed, slow, lost, acts: _, commands: _ } = self;
         if lost > 0 {
             hub.metrics.dropped("room_mesh_messages", lost);
         }

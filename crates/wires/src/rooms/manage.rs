@@ -1,6 +1,7 @@
 //! What operators do with rooms. A change is kept before it is in force, but for one that withdraws something: that is in
 //! force even if the disk fails.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use convoke_kibitz::close;
 use convoke_kibitz::credential::{CreditPolicy, IssuerPolicy};
 use convoke_kibitz::grant::{Grant, Hold};
 use convoke_kibitz::key::Signer as _;
-use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room, Transport, invite_id};
+use convoke_kibitz::room::{Charter, Decision, MAX_GRANTS, Person, Room, Topic, Transport, invite_id};
 use convoke_store::{RoomRow, StoreError};
 use serde_json::{Value, json};
 
@@ -116,11 +117,12 @@ pub async fn create(hub: &Wires, caller: &Caller, plan: Plan) -> Result<(Arc<Liv
         key: key.public_key(),
         agent_keys,
         host_keys: Vec::new(),
+        posts: BTreeSet::new(),
         grants: std::collections::BTreeMap::new(),
         blocked: Vec::new(),
         credentials: std::collections::BTreeMap::new(),
         held: std::collections::BTreeMap::new(),
-        agents: std::collections::BTreeSet::new(),
+        agents: BTreeSet::new(),
         issuers: Vec::new(),
         credits: None,
         suspects: std::collections::BTreeMap::new(),
@@ -317,6 +319,22 @@ pub async fn set_admission(
     let order = Order::KeepFirst;
     change(hub, room, order, edit, |room, (issuers, credits), at| room.set_admission(issuers, credits, at), draft)
         .await
+}
+
+/// Sets what of the fleet is posted into the room.
+pub async fn set_posts(
+    hub: &Wires,
+    caller: &Caller,
+    room: &LiveRoom,
+    posts: BTreeSet<Topic>,
+) -> Result<Stored, RoomError> {
+    let named: Vec<&str> = posts.iter().map(|topic| topic.name()).collect();
+    let draft = record(caller, &room.name, &json!({ "what": "posts changed", "posts": named }));
+    let edit = |charter: &mut Charter| {
+        charter.posts.clone_from(&posts);
+        Ok(posts)
+    };
+    change(hub, room, Order::KeepFirst, edit, |room, posts, _| room.set_posts(posts), draft).await
 }
 
 /// Removes somebody, and keeps them out.

@@ -433,6 +433,7 @@ impl Task {
 
 /// Keeps and records what happened in a room, beside the task that everybody's packets wait for.
 fn record(hub: &Wires, room: Arc<LiveRoom>, mut after: After) {
+    super::ops::carry_out(hub, &room, None, after.take_commands());
     for asked in after.take_acts() {
         if let Some(caller) = asker(hub, &room, &asked.participant) {
             // It is told what became of it; nobody here waits.

@@ -1,5 +1,6 @@
 //! Rooms over HTTP.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +11,17 @@ use axum::http::Response;
 use axum::response::IntoResponse as _;
 use convoke_api::rooms::{
     Admission, Admit, AgentKeyView, GrantChange, GrantView, InviteView, Kick, NewAgentKey, NewInvite, NewRoom,
-    ParticipantChange, ParticipantView, RoomAudit, RoomDoor, RoomList, RoomQuery, RoomView,
+    ParticipantChange, ParticipantView, Posts, RoomAudit, RoomDoor, RoomList, RoomQuery, RoomView,
 };
 use convoke_api::yonexus::Target;
 use convoke_core::door::Door;
+use convoke_core::grant::Missing;
 use convoke_core::time::Timestamp;
 use convoke_kibitz::admission::{AgentKey, MAX_KEYS, MAX_LABEL};
 use convoke_kibitz::grant::{Capability, Grant, Hold, Kind};
 use convoke_kibitz::key::PublicKey;
 use convoke_kibitz::name;
-use convoke_kibitz::room::{Decision, Person, Transport, invite_id};
+use convoke_kibitz::room::{Decision, Person, Topic, Transport, invite_id};
 use serde_json::json;
 
 use crate::Wires;
@@ -58,7 +60,7 @@ impl From<RoomError> for ApiError {
 }
 
 /// The room, if there is one and it is within the caller's reach.
-async fn in_reach(hub: &Wires, caller: &Caller, named: &str) -> Result<Arc<LiveRoom>, ApiError> {
+pub(super) async fn in_reach(hub: &Wires, caller: &Caller, named: &str) -> Result<Arc<LiveRoom>, ApiError> {
     let normal = name::normal(named);
     let room = normal.as_deref().unwrap_or_default();
     if let Err(missing) = caller.token.grant.check_reach::<String>(&peer(room), &[]) {
@@ -121,6 +123,7 @@ fn brief(hub: &Wires, room: &LiveRoom) -> RoomView {
             created_at: room.created_at,
             relay: manage::relay(hub, &room.name),
             present: live.present(),
+            posts: charter.posts.iter().map(|topic| topic.name().into()).collect(),
             floor: live.floor().map(Into::into),
             agent_keys: live.key_holders().map(key).collect(),
             participants: None,
@@ -354,6 +357,33 @@ pub async fn set_admission(
     let room = in_reach(&hub, &caller, &room).await?;
     let (issuers, credits) = admission::read(&hub, body)?;
     let stored = manage::set_admission(&hub, &caller, &room, issuers, credits).await?;
+    stored.answer(&whole(&hub, &room))
+}
+
+#[utoipa::path(post, path = "/api/rooms/{room}/posts", params(("room" = String, Path)), request_body = Posts, responses((status = 200, body = RoomView), (status = 404)), tag = "rooms")]
+/// Say what of the fleet is posted into the room. It is posted for all who are in it, whatever else they may see.
+pub async fn set_posts(
+    State(hub): State<Wires>,
+    By(caller): By,
+    PathOf(room): PathOf<String>,
+    Json(body): Json<Posts>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let room = in_reach(&hub, &caller, &room).await?;
+    let topic = |text: &String| {
+        let all = || Topic::ALL.map(Topic::name).join(", ");
+        Topic::parse(text).ok_or_else(|| {
+            ApiError::bad_request(format!("`posts` does not take `{}`; it takes {}", clip(text), all()))
+        })
+    };
+    let posts = body.posts.iter().map(topic).collect::<Result<BTreeSet<_>, _>>()?;
+    let scopes = &caller.token.grant.scopes;
+    // Whoever sees a part of the fleet would show all of it to themselves.
+    let narrow = [("agents", scopes.agents.is_some()), ("tags", scopes.tags.is_some())];
+    if let Some((scope, _)) = narrow.into_iter().find(|(_, is_narrow)| *is_narrow).filter(|_| !posts.is_empty()) {
+        record_refusal(&hub, &caller, "posts of the whole fleet", Some(&peer(&room.name))).await;
+        return Err(ApiError::forbidden(&Missing::Scope(scope)));
+    }
+    let stored = manage::set_posts(&hub, &caller, &room, posts).await?;
     stored.answer(&whole(&hub, &room))
 }
 

@@ -85,6 +85,7 @@ impl Party for Participant<'_> {
                 return ControlFlow::Break(Some(Close { code, reason }));
             }
         };
+        super::ops::carry_out(self.hub, room, self.guest.operator.as_ref(), after.take_commands());
         let acts = after.take_acts();
         after.settle(self.hub, room).await;
         // One after another, so that a participant is heard in the order in which it speaks.

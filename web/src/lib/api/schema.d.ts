@@ -1036,6 +1036,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/rooms/{room}/posts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say what of the fleet is posted into the room. It is posted for all who are in it, whatever else they may see. */
+        post: operations["post_api_rooms_room_posts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/rules": {
         parameters: {
             query?: never;
@@ -1312,6 +1329,26 @@ export interface paths {
         head?: never;
         /** Pause an assistant: its token is refused until it is let go on. Calls of it that wait stay, and are not run meanwhile. */
         patch: operations["patch_api_tokens_id"];
+        trace?: never;
+    };
+    "/api/turn": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get TURN servers with credentials that are good for ten minutes: for a token, a session, an invite to the room as bearer,
+         *     or anybody if the room is open.
+         */
+        get: operations["get_api_turn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/users": {
@@ -2408,6 +2445,20 @@ export interface components {
             /** @description When the hub received it. */
             received_at: string;
         };
+        /** @description A TURN server. */
+        IceServer: {
+            /** @description Its password. */
+            credential: string;
+            /** @description Its addresses, as in `turn:turn.example:3478`. */
+            urls: string[];
+            /** @description The user. */
+            username: string;
+        };
+        /** @description TURN servers, as browsers take them. */
+        IceServers: {
+            /** @description The servers; none if the hub has none. */
+            iceServers: components["schemas"]["IceServer"][];
+        };
         /** @description Everything that waits for whoever asks, and that they may decide or should look at. */
         Inbox: {
             /** @description Calls that wait for a person and are theirs to decide, newest first. */
@@ -2781,6 +2832,11 @@ export interface components {
             /** @description `allowed`, `denied` (no right), `blocked` (a deny rule) or `confirm` (a person is asked). */
             verdict: string;
         };
+        /** @description What is posted into a room from now on. */
+        Posts: {
+            /** @description `findings`, `approvals`, `offline`; none for nothing. */
+            posts: string[];
+        };
         ProbeBody: {
             /** @description The agent, by name or id; may be omitted when only one agent has the pack. */
             agent?: string | null;
@@ -2925,6 +2981,8 @@ export interface components {
             open: boolean;
             /** @description All known participants, present ones first; only when one room is requested. */
             participants?: components["schemas"]["ParticipantView"][] | null;
+            /** @description What of the fleet is posted into it: `findings`, `approvals`, `offline`. */
+            posts?: string[];
             /** @description The number of participants in the roster. */
             present: number;
             /** @description The address for participants. */
@@ -10056,6 +10114,113 @@ export interface operations {
             };
         };
     };
+    post_api_rooms_room_posts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                room: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Posts"];
+            };
+        };
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoomView"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It does not exist, or is outside the token's scopes. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     get_api_rules: {
         parameters: {
             query?: never;
@@ -11987,6 +12152,83 @@ export interface operations {
             };
             /** @description The body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub does not have the name in `Host`. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many calls, or too many wrong tokens from this address. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The hub is busy, stopping, or cannot write. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_api_turn: {
+        parameters: {
+            query?: {
+                /** @description The room. */
+                room?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IceServers"];
+                };
+            };
+            /** @description A parameter or the body is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The token's role or scopes do not include this. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

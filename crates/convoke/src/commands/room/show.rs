@@ -36,6 +36,9 @@ pub(super) fn room(output: &Output, room: &RoomView, now: Timestamp) -> Result<(
     facts.fact("room", room.name.as_str());
     facts.fact("comes in", comes_in(room));
     facts.fact("relay", room.relay.as_str());
+    if !room.posts.is_empty() {
+        facts.fact("posts", room.posts.join(", "));
+    }
     facts.fact("made", when::shown(room.created_at, now));
     for key in &room.agent_keys {
         facts.fact("agent key", format!("{} {}", key.thumbprint, key.label.as_deref().unwrap_or_default()));

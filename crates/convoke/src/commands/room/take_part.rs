@@ -2,13 +2,14 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
 use convoke_api::rooms::InviteView;
 use convoke_core::secret::SecretText;
 use convoke_kibitz::participant::{Event, Profile};
-use convoke_room::{AgentKeyFile, Config, JoinError, Said, SayError, Session, Transport, relay_url};
+use convoke_room::{Agent, AgentKeyFile, Config, JoinError, Said, SayError, Session, Transport, relay_url};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -20,7 +21,7 @@ use crate::output::Output;
 use crate::show::{clean, clean_lines};
 use convoke_cli::signals::Signals;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct TakePart {
     /// The room
     #[arg(long, add = crate::complete::rooms())]
@@ -49,6 +50,15 @@ pub(crate) struct TakePart {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ActArgs {
+    #[command(flatten)]
+    part: TakePart,
+    /// What to do, as JSON in the application's own terms
+    #[arg(allow_hyphen_values = true)]
+    action: String,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct SayArgs {
     #[command(flatten)]
     part: TakePart,
@@ -57,8 +67,8 @@ pub(crate) struct SayArgs {
     text: String,
 }
 
-/// Comes in as the arguments say.
-async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Session, bool)> {
+/// How to take part as the arguments say, and whether as an agent.
+pub(super) async fn config(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Config, bool)> {
     let transport = Transport::parse(&args.transport).unwrap_or_default();
     let bearer = args.key.is_some() || args.invite.is_some() || args.guest;
     // Whoever has a key or an invite comes by it; else an operator comes by their token.
@@ -85,14 +95,17 @@ async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Sessi
         invite,
     };
     relay_url(&hub, &args.room).map_err(|why| usage(why.to_string()))?;
-    let output = verb.output;
-    let joined = Session::join(Config { hub, room: args.room.clone(), transport, profile, token, key }, || {
-        output.note("waiting in the lobby: a host decides");
-    });
-    match joined.await {
+    Ok((Config { hub, room: args.room, transport, profile, token, key: key.map(Arc::new) }, agent))
+}
+
+/// Comes in as the arguments say.
+async fn enter(verb: Verb<'_>, args: TakePart, read_only: bool) -> Result<(Session, bool)> {
+    let (config, agent) = config(verb, args, read_only).await?;
+    let (room, output) = (config.room.clone(), verb.output);
+    match Session::join(config, || output.note("waiting in the lobby: a host decides")).await {
         Ok(session) => Ok((session, agent)),
         Err(JoinError::Connect(why)) => Err(why.into()),
-        Err(why) => Err(anyhow::anyhow!("cannot enter room `{}`: {why}", args.room)),
+        Err(why) => Err(anyhow::anyhow!("cannot enter room `{room}`: {why}")),
     }
 }
 
@@ -102,6 +115,25 @@ async fn pass(verb: Verb<'_>, room: &str) -> Result<String> {
     let json: Box<RawValue> = verb.client()?.post(&path, &json!({})).await?;
     let made: InviteView = typed(&json)?;
     Ok(made.invite)
+}
+
+/// `convoke room act`: asks the application for an action, and prints what became of it.
+pub(super) async fn act(verb: Verb<'_>, args: ActArgs) -> Result<Exit> {
+    let action = match serde_json::from_str::<Box<RawValue>>(&args.action) {
+        Ok(action) => action,
+        Err(_) => return Err(usage("the action must be JSON, as in '{\"play\":\"7S\"}'")),
+    };
+    let (session, output) = (enter(verb, args.part, false).await?.0, verb.output);
+    let agent = Agent::over(session, false);
+    let done = agent.act(&action).await;
+    agent.leave().await;
+    let result = done?;
+    match &result {
+        _ if output.json => output.json(&json!({ "ok": true, "result": result }))?,
+        Some(result) => output.text(&clean(result.get()))?,
+        None => output.note("delivered; the application did not say what became of it"),
+    }
+    Ok(Exit::Done)
 }
 
 pub(super) async fn observe(verb: Verb<'_>, args: TakePart) -> Result<Exit> {
@@ -190,6 +222,9 @@ fn show(output: &Output, event: Event) -> Result<()> {
             "parts": said.part.map(|(_, parts)| parts),
         })),
         Event::Chat(said) => output.text(&line(&said)),
+        Event::Act { from, id, action } if output.json => {
+            output.json(&json!({ "from": from, "id": id, "act": action }))
+        }
         Event::Data { from, data } if output.json => output.json(&json!({ "from": from, "data": data })),
         other => {
             if let Some(words) = words(&other) {
@@ -228,6 +263,7 @@ fn words(event: &Event) -> Option<String> {
         | Event::View
         | Event::Act { .. }
         | Event::Acted { .. }
+        | Event::Waiting { .. }
         | Event::Data { .. }
         | Event::Schema(_) => return None,
     })

@@ -75,6 +75,7 @@ async fn every_tool_refuses_strangers_and_says_where_to_learn_more() {
 async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
     let hub = TestHub::start().await;
     hub.enrol("pc").await;
+    hub.post("/api/rooms", json!({ "name": "lab" })).await;
     drop(crate::sonde::enrolled(&hub, "web-1").await);
     // The records of its coming and going come from its own task, and must not be counted among the refusals.
     hub.until("/api/v1/agents/web-1", |a| a["status"] == "offline").await;
@@ -97,6 +98,10 @@ async fn every_tool_refuses_a_known_caller_without_the_right_and_records_it() {
             ],
             Need::Named(effect) if effect > Effect::Observe => vec![
                 ("viewer", &viewer, Refusal::Door(effect.name().into())),
+                ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
+                ("distant", &distant, Refusal::Tool),
+            ],
+            Need::Named(_) if entry.name.starts_with("room_") => vec![
                 ("toolless", &toolless, Refusal::Door(format!("tools:{}", entry.name))),
                 ("distant", &distant, Refusal::Tool),
             ],

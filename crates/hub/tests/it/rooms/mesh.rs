@@ -199,7 +199,7 @@ async fn an_action_on_the_mesh_is_a_call_of_the_hubs() {
         _ => None,
     });
     let (from, name, action) = asked.await;
-    assert_eq!((from.as_str(), action.as_str()), ("hub", r#"{"play":"7"}"#));
+    assert_eq!((&from, action.as_str()), (&id, r#"{"play":"7"}"#), "the hub says who asked");
     assert_ne!(name, "mine", "the hub's own id, which no other action has");
     app.acted(&from, &name, Ok(Some(raw(&json!({ "trick": 3 }))))).await.expect("said");
     let told = until(&mut bot, |_, event| match event {
